@@ -1,0 +1,1 @@
+"""Penstock: managed data pipelines on Spark. The public names."""

@@ -1,0 +1,1 @@
+"""Makes models true."""

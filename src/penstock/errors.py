@@ -1,0 +1,226 @@
+"""One tree of errors. Each carries its data; each message ends with the next step.
+
+::
+
+    PenstockError
+    ├── InputError                 what the user gave is wrong (exit code 2)
+    │   ├── ConfigError            penstock.toml, environment or flags
+    │   ├── ModelError             a script; holds every diagnostic found
+    │   ├── PartitionError         a partition value or its options
+    │   ├── ArgumentError          an argument of a script or a command
+    │   └── EnvironmentMissing     Java, PySpark or an extra is not installed
+    ├── LakeError
+    │   ├── CatalogError
+    │   │   ├── CatalogMissing     nothing there, and creation was not asked for
+    │   │   ├── CatalogLocked      another process held it for too long
+    │   │   ├── CatalogUnreachable the server or file cannot be opened
+    │   │   ├── CatalogVersionUnsupported
+    │   │   └── CatalogCorrupt     a row that the format does not allow
+    │   ├── NotFound
+    │   │   ├── SchemaNotFound
+    │   │   ├── TableNotFound
+    │   │   ├── ColumnNotFound
+    │   │   ├── SnapshotNotFound
+    │   │   └── DataFileMissing    the catalog names a file that is not there
+    │   ├── UnsupportedFeature     the format has it, this version does not read it
+    │   ├── SchemaMismatch         a DataFrame does not fit its table
+    │   ├── ReadOnlyLake
+    │   ├── DataPathError          the data path cannot be written
+    │   └── CommitError
+    │       ├── CommitConflict     did not land: another commit excludes it
+    │       ├── RetriesExhausted   did not land: too many others were quicker
+    │       └── CommitUnknown      the connection was lost during COMMIT
+    └── StepError                  a step of a run failed (exit code 1)
+        ├── QueryFailed            Spark refused or failed the SELECT
+        ├── MergeKeyError          NULL or duplicate keys in a merge source
+        └── DataTestFailed         the slice was not published
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where in a source file: lines and columns count from 1."""
+
+    path: str | Path
+    line: int | None = None
+    column: int | None = None
+
+    def __str__(self) -> str:
+        parts = [str(self.path)]
+        parts += [str(n) for n in (self.line, self.column) if n is not None]
+        return ":".join(parts)
+
+
+class PenstockError(Exception):
+    """Root of the tree. ``str()`` is one message: place, cause, next step."""
+
+    exit_code = 1
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        location: Location | None = None,
+        data: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.message = message
+        self.hint = hint
+        self.location = location
+        self.data: dict[str, Any] = dict(data or {})
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        text = f"{self.location}: {self.message}" if self.location else self.message
+        return f"{text}\n  → {self.hint}" if self.hint else text
+
+
+class InputError(PenstockError):
+    exit_code = 2
+
+
+class ConfigError(InputError):
+    pass
+
+
+class PartitionError(InputError):
+    pass
+
+
+class ArgumentError(InputError):
+    pass
+
+
+class EnvironmentMissing(InputError):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding about a script. ``severity`` is ``error`` or ``warning``."""
+
+    severity: str
+    message: str
+    location: Location
+    hint: str | None = None
+    rule: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        text = f"{self.location}: {self.severity}: {self.message}"
+        return f"{text}\n  → {self.hint}" if self.hint else text
+
+
+class ModelError(InputError):
+    """One or more scripts are wrong; ``diagnostics`` holds all findings, in file order."""
+
+    def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
+        self.diagnostics = tuple(diagnostics)
+        super().__init__("\n".join(str(d) for d in self.diagnostics))
+
+
+class LakeError(PenstockError):
+    pass
+
+
+class CatalogError(LakeError):
+    exit_code = 2
+
+
+class CatalogMissing(CatalogError):
+    pass
+
+
+class CatalogLocked(CatalogError):
+    exit_code = 1
+
+
+class CatalogUnreachable(CatalogError):
+    pass
+
+
+class CatalogVersionUnsupported(CatalogError):
+    pass
+
+
+class CatalogCorrupt(CatalogError):
+    exit_code = 1
+
+
+class NotFound(LakeError):
+    exit_code = 2
+
+
+class SchemaNotFound(NotFound):
+    pass
+
+
+class TableNotFound(NotFound):
+    pass
+
+
+class ColumnNotFound(NotFound):
+    pass
+
+
+class SnapshotNotFound(NotFound):
+    pass
+
+
+class DataFileMissing(NotFound):
+    exit_code = 1
+
+
+class UnsupportedFeature(LakeError):
+    """The format has this, this version of Penstock refuses it rather than guess."""
+
+
+class SchemaMismatch(LakeError):
+    pass
+
+
+class ReadOnlyLake(LakeError):
+    exit_code = 2
+
+
+class DataPathError(LakeError):
+    exit_code = 2
+
+
+class CommitError(LakeError):
+    pass
+
+
+class CommitConflict(CommitError):
+    """Did not land: what another snapshot did excludes it. Staged files are removed."""
+
+
+class RetriesExhausted(CommitError):
+    """Did not land: other writers were quicker each time. May be tried again."""
+
+
+class CommitUnknown(CommitError):
+    """The connection was lost during COMMIT and the catalog cannot be asked: touch nothing."""
+
+
+class StepError(PenstockError):
+    pass
+
+
+class QueryFailed(StepError):
+    pass
+
+
+class MergeKeyError(StepError):
+    """``data``: ``null_count``, ``duplicate_count``, ``samples`` (rows as dicts)."""
+
+
+class DataTestFailed(StepError):
+    """``data``: ``results``, the outcome of every test of the step."""

@@ -1,0 +1,91 @@
+"""What a run says while it runs: frozen events, and who listens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    run_id: str
+    steps: tuple[str, ...]
+    partition: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SparkStarting:
+    """A Spark session is being started; it takes seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepStarted:
+    step: str
+    slice: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StepProgress:
+    """``phase`` is ``querying``, ``writing``, ``testing`` or ``publishing``."""
+
+    step: str
+    phase: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckFinished:
+    step: str
+    check: str
+    passed: bool
+    failures: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepFinished:
+    """``state``: ``done``, ``unchanged``, ``failed``, ``skipped`` or ``cancelled``."""
+
+    step: str
+    state: str
+    seconds: float
+    rows: int | None = None
+    snapshot_id: int | None = None
+    reason: str | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something worth knowing that stops nothing."""
+
+    message: str
+    step: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunFinished:
+    run_id: str
+    state: str  # done, failed or cancelled
+    seconds: float
+
+
+Event = (
+    RunStarted
+    | SparkStarting
+    | StepStarted
+    | StepProgress
+    | CheckFinished
+    | StepFinished
+    | Notice
+    | RunFinished
+)
+
+
+class EventSink(Protocol):
+    """Called from the threads of a run; must not raise."""
+
+    def __call__(self, event: Event) -> None: ...
+
+
+def ignore(event: Event) -> None:
+    """The sink of a caller that does not listen."""

@@ -1,0 +1,1 @@
+"""DuckLake on Spark."""

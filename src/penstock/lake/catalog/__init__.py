@@ -1,0 +1,1 @@
+"""The catalog: the only code that issues metadata SQL."""

@@ -1,0 +1,103 @@
+"""Data files, delete files and their statistics: what a table is made of.
+
+The same values describe files in the catalog (``id`` set) and staged ones (``id`` is None), so a
+candidate state is read by the same scan as a committed one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from penstock.lake.schema import TableSchema
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnStats:
+    """Statistics of one leaf column in one file, bounds as the format's text."""
+
+    column_id: int
+    size_bytes: int | None
+    value_count: int  # values that are not NULL, as the real extension counts them
+    null_count: int | None
+    min_value: str | None
+    max_value: str | None
+    contains_nan: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteFile:
+    """Positions deleted from one data file. ``path`` is absolute (or a URI)."""
+
+    path: str
+    delete_count: int
+    size_bytes: int
+    footer_size: int
+    id: int | None = None
+    begin_snapshot: int | None = None
+    partial_max: int | None = None
+    format: str = "parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """One Parquet file. ``path`` is absolute (or a URI); the catalog stores it relative."""
+
+    path: str
+    record_count: int
+    size_bytes: int
+    footer_size: int
+    id: int | None = None
+    begin_snapshot: int | None = None
+    row_id_start: int | None = None
+    mapping_id: int | None = None
+    uses_mapping: bool = False  # staged: registered under the table's own name mapping
+    has_row_ids: bool = False  # embeds _ducklake_internal_row_id (known for staged files)
+    partition_id: int | None = None
+    partition_values: tuple[str | None, ...] | None = None  # by key index
+    delete: DeleteFile | None = None  # in force at the snapshot that was asked for
+    stats: tuple[ColumnStats, ...] = ()  # filled for staged files only
+
+
+@dataclass(frozen=True, slots=True)
+class NameMapping:
+    """``map_by_name``: source field path (names from the root) to field id."""
+
+    id: int | None
+    fields: Mapping[tuple[str, ...], int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionField:
+    """``transform`` is ``identity``, ``year``, ``month``, ``day``, ``hour`` or ``bucket(N)``."""
+
+    column: str
+    transform: str = "identity"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table's metadata at one snapshot."""
+
+    id: int
+    uuid: str
+    schema_name: str
+    name: str
+    path: str  # absolute, ends in "/"
+    schema: TableSchema
+    begin_snapshot: int
+    partition_id: int | None = None
+    partition_by: tuple[PartitionField, ...] = ()
+    schema_version: int | None = None
+
+    @property
+    def qualified_name(self) -> str:
+        return f"{self.schema_name}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class FileSet:
+    """All files of a table at one snapshot, with the mappings they use, by id."""
+
+    files: tuple[DataFile, ...]
+    mappings: Mapping[int, NameMapping] = field(default_factory=dict)

@@ -1,0 +1,42 @@
+"""What a model is: a strategy over a slice, a query, tests, and what triggers it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.errors import Diagnostic
+from penstock.model.annotation import Annotations
+from penstock.model.asset import TableName
+from penstock.model.partition import PartitionSpec
+from penstock.model.query import Query
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """One script of a project.
+
+    ``name`` is the script's path below the project without its suffix, ``/`` kept
+    (``clean/flights``). ``strategy`` is ``replace``, ``append``, ``merge``, ``history`` or
+    ``manual``. ``keys`` is empty but for merge and history. ``reads`` are the managed tables its
+    query refers to, in the order of first mention; ``on`` the tables its ``on`` lines name.
+    ``definition_hash`` changes when the meaning of the script may have changed.
+    """
+
+    name: str
+    path: Path
+    target: TableName
+    strategy: str
+    keys: tuple[str, ...]
+    partition: PartitionSpec | None
+    query: Query
+    annotations: Annotations
+    reads: tuple[TableName, ...]
+    on: tuple[TableName, ...]
+    definition_hash: str
+    warnings: tuple[Diagnostic, ...] = ()
+
+    @property
+    def inputs(self) -> tuple[TableName, ...]:
+        """Everything upstream, each once, in order."""
+        return tuple(dict.fromkeys((*self.reads, *self.on)))
