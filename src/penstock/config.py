@@ -1,0 +1,337 @@
+"""Settings: penstock.toml < environment < flags, read once into frozen values.
+
+The only reader of ``os.environ``. Every setting is known by a dotted key (``lakes.main.catalog``);
+the environment spells it ``PENSTOCK_LAKES_MAIN_CATALOG``. Relative paths are relative to
+penstock.toml, whatever the working directory is.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from penstock.errors import ConfigError, Location
+
+FILE_NAME = "penstock.toml"
+PREFIX = "PENSTOCK_"
+
+# What each section may hold, and what each value must be. A lake's and Spark's own names are free.
+_SECTIONS: Mapping[str, Mapping[str, type]] = {
+    "project": {"name": str, "models": str},
+    "lakes": {
+        "catalog": str,
+        "data_path": str,
+        "partition_column": str,
+        "metadata_schema": str,
+    },
+    "spark": {"master": str, "conf": dict},
+    "run": {"jobs": int},
+}
+_KINDS = {str: "a text", int: "a whole number", dict: "a table"}
+
+
+@dataclass(frozen=True, slots=True)
+class LakeSettings:
+    """``catalog`` starts with ``ducklake:``; paths in it and ``data_path`` are absolute."""
+
+    name: str
+    catalog: str
+    data_path: str | None = None
+    partition_column: str = "_wm_partition"
+    metadata_schema: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """``master`` None: local, one thread a core. ``java_home`` and ``path`` find the Java."""
+
+    master: str | None = None
+    conf: Mapping[str, str] = field(default_factory=dict)
+    java_home: str | None = None
+    path: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything a project is told. ``root`` holds penstock.toml; ``jobs`` None: by cores."""
+
+    root: Path
+    name: str
+    models: Path
+    lakes: Mapping[str, LakeSettings]
+    spark: SparkSettings = SparkSettings()
+    jobs: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """A raw value and where it was said, for messages."""
+
+    value: Any
+    origin: Location
+
+
+def find_root(start: Path) -> Path:
+    """The nearest directory, from ``start`` upwards, that holds penstock.toml."""
+    start = start.resolve()
+    for directory in (start, *start.parents):
+        if (directory / FILE_NAME).is_file():
+            return directory
+    raise ConfigError(
+        f"there is no {FILE_NAME} in {start} or above it",
+        hint="run `penstock init` to start a project, or name its directory with --project",
+    )
+
+
+def load_settings(
+    root: Path,
+    *,
+    environ: Mapping[str, str] | None = None,
+    overrides: Mapping[str, str] | None = None,
+) -> Settings:
+    """Read ``root/penstock.toml``, then the environment, then ``overrides`` (dotted keys)."""
+    environ = os.environ if environ is None else environ
+    root = root.resolve()
+    values = _from_file(root / FILE_NAME)
+    lakes = {key.split(".")[1] for key in values if key.startswith("lakes.")}
+    values |= _from_environment(environ, lakes)
+    for key, text in (overrides or {}).items():
+        values[key] = _convert(key, text, Location(f"flag for {key}"))
+    return _build(root, values, environ)
+
+
+def _from_file(path: Path) -> dict[str, _Value]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigError(
+            f"there is no {FILE_NAME} in {path.parent}",
+            hint="run `penstock init` to start a project",
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot be read: {error}", location=Location(path)) from None
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        place = re.search(r"at line (\d+), column (\d+)", str(error))
+        line, column = (int(place[1]), int(place[2])) if place else (None, None)
+        cause = re.sub(r" \(at .*\)$", "", str(error))
+        raise ConfigError(
+            f"is not TOML: {cause[:1].lower()}{cause[1:]}", location=Location(path, line, column)
+        ) from None
+    return _flatten(document, text, path)
+
+
+def _flatten(document: Mapping[str, Any], text: str, path: Path) -> dict[str, _Value]:
+    """Dotted keys of the known sections; anything else is an error with its line."""
+    values: dict[str, _Value] = {}
+    for section, content in document.items():
+        at = Location(path, _line_of(text, (section,)))
+        _known(section, _SECTIONS, "section", at)
+        _expect(section, content, dict, at)
+        if section != "lakes":
+            values |= _flatten_keys((section,), _SECTIONS[section], content, text, path)
+            continue
+        for lake, keys in content.items():
+            at = Location(path, _line_of(text, (section, lake)))
+            _expect(f"lakes.{lake}", keys, dict, at)
+            values |= _flatten_keys((section, lake), _SECTIONS[section], keys, text, path)
+    return values
+
+
+def _flatten_keys(
+    prefix: tuple[str, ...],
+    allowed: Mapping[str, type],
+    content: Mapping[str, Any],
+    text: str,
+    path: Path,
+) -> dict[str, _Value]:
+    values = {}
+    for key, value in content.items():
+        at = Location(path, _line_of(text, (*prefix, key)))
+        _known(key, allowed, f"key in [{'.'.join(prefix)}]", at)
+        _expect(key, value, allowed[key], at)
+        values[".".join((*prefix, key))] = _Value(value, at)
+    return values
+
+
+def _from_environment(environ: Mapping[str, str], lakes: set[str]) -> dict[str, _Value]:
+    values = {}
+    for name, text in sorted(environ.items()):
+        section, _, rest = name.removeprefix(PREFIX).lower().partition("_")
+        if not name.startswith(PREFIX) or section not in _SECTIONS or not rest:
+            continue  # other PENSTOCK_ names belong to tools around the project
+        at = Location(f"environment variable {name}")
+        key = _environment_key(section, rest, lakes, at)
+        values[key] = _convert(key, text, at)
+    return values
+
+
+def _environment_key(section: str, rest: str, lakes: set[str], at: Location) -> str:
+    """The dotted key. A lake's name is matched whatever its case, or is new."""
+    allowed = _SECTIONS[section]
+    if section != "lakes":
+        _known(rest, allowed, f"key in [{section}]", at)
+        return f"{section}.{rest}"
+    for key in allowed:
+        if rest.endswith(f"_{key}"):
+            name = rest.removesuffix(f"_{key}")
+            known = {lake.lower(): lake for lake in lakes}
+            return f"lakes.{known.get(name, name)}.{key}"
+    raise ConfigError(
+        "does not end in a setting of a lake",
+        location=at,
+        hint="settings of a lake are " + ", ".join(sorted(key.upper() for key in allowed)),
+    )
+
+
+def _convert(key: str, text: str, at: Location) -> _Value:
+    """A text from the environment or a flag as the type that its setting has."""
+    section, _, rest = key.partition(".")
+    _known(section, _SECTIONS, "section", at)
+    name = rest.rpartition(".")[2] if section == "lakes" else rest
+    if key.startswith("spark.conf."):
+        return _Value(text, at)
+    _known(name, _SECTIONS[section], f"key in [{section}]", at)
+    wanted = _SECTIONS[section][name]
+    if wanted is int:
+        if not re.fullmatch(r"[+-]?\d+", text.strip()):
+            raise ConfigError(f"{key} must be a whole number, not {text!r}", location=at)
+        return _Value(int(text), at)
+    _expect(key, text, wanted, at)
+    return _Value(text, at)
+
+
+def _known(name: str, allowed: Mapping[str, Any], what: str, at: Location) -> None:
+    if name in allowed:
+        return
+    near = difflib.get_close_matches(name, allowed, n=1)
+    known = ", ".join(allowed)
+    raise ConfigError(
+        f"unknown {what}: {name!r}",
+        location=at,
+        hint=f"did you mean {near[0]!r}?" if near else f"known are {known}",
+    )
+
+
+def _expect(key: str, value: Any, wanted: type, at: Location) -> None:
+    # bool is an int to Python, but `jobs = true` is a mistake
+    if isinstance(value, wanted) and not (wanted is int and isinstance(value, bool)):
+        return
+    raise ConfigError(f"{key} must be {_KINDS[wanted]}, not {value!r}", location=at)
+
+
+def _build(root: Path, values: Mapping[str, _Value], environ: Mapping[str, str]) -> Settings:
+    def get(key: str) -> Any:
+        return values[key].value if key in values else None
+
+    jobs = get("run.jobs")
+    if jobs is not None and jobs < 1:
+        raise ConfigError("run.jobs must be 1 or more", location=values["run.jobs"].origin)
+    return Settings(
+        root=root,
+        name=get("project.name") or root.name,
+        models=root / (get("project.models") or "models"),
+        lakes=_build_lakes(root, values),
+        spark=SparkSettings(
+            master=get("spark.master"),
+            conf=_spark_conf(values),
+            java_home=environ.get("JAVA_HOME") or None,
+            path=environ.get("PATH"),
+        ),
+        jobs=jobs,
+    )
+
+
+def _build_lakes(root: Path, values: Mapping[str, _Value]) -> dict[str, LakeSettings]:
+    names = dict.fromkeys(key.split(".")[1] for key in values if key.startswith("lakes."))
+    if not names:
+        raise ConfigError(
+            "there is no lake to write to",
+            location=Location(root / FILE_NAME),
+            hint='add a section [lakes.main] with catalog = "sqlite:lake/meta.sqlite" '
+            'and data_path = "lake/data"',
+        )
+    return {name: _build_lake(root, name, values) for name in names}
+
+
+def _build_lake(root: Path, name: str, values: Mapping[str, _Value]) -> LakeSettings:
+    given = {
+        key: values[f"lakes.{name}.{key}"]
+        for key in _SECTIONS["lakes"]
+        if f"lakes.{name}.{key}" in values
+    }
+    if "catalog" not in given:
+        raise ConfigError(
+            f"lake {name!r} has no catalog",
+            location=next(iter(given.values())).origin,
+            hint='catalog = "sqlite:lake/meta.sqlite" or "postgres:dbname=..."',
+        )
+    data_path = given.get("data_path")
+    column = given.get("partition_column")
+    schema = given.get("metadata_schema")
+    return LakeSettings(
+        name=name,
+        catalog=_catalog_uri(root, given["catalog"].value),
+        data_path=_absolute(root, data_path.value) if data_path else None,
+        partition_column=column.value if column else "_wm_partition",
+        metadata_schema=schema.value if schema else None,
+    )
+
+
+def _catalog_uri(root: Path, text: str) -> str:
+    """``ducklake:`` in front, and a file's path absolute; the rest is the catalog's to judge."""
+    uri = text.removeprefix("ducklake:")
+    kind, colon, path = uri.partition(":")
+    if colon and kind == "sqlite":
+        return f"ducklake:sqlite:{_absolute(root, path)}"
+    return f"ducklake:{uri}"
+
+
+def _absolute(root: Path, path: str) -> str:
+    return path if "://" in path else str(root / path)
+
+
+def _spark_conf(values: Mapping[str, _Value]) -> dict[str, str]:
+    """Texts as Spark wants them; booleans in its spelling."""
+    conf: dict[str, str] = {}
+    given = values.get("spark.conf")
+    for key, value in (given.value if given else {}).items():
+        if isinstance(value, dict | list):
+            assert given is not None
+            raise ConfigError(
+                f"spark.conf: {key} must be one value",
+                location=given.origin,
+                hint=f'quote the whole name: "{key}.…" = "value"',
+            )
+        conf[key] = str(value).lower() if isinstance(value, bool) else str(value)
+    for key, item in values.items():
+        if key.startswith("spark.conf."):
+            conf[key.removeprefix("spark.conf.")] = str(item.value)
+    return conf
+
+
+def _line_of(text: str, key: tuple[str, ...]) -> int | None:
+    """The line where a dotted key or its table header is written (tomllib keeps no positions)."""
+    table: tuple[str, ...] = ()
+    for number, line in enumerate(text.splitlines(), start=1):
+        if header := re.match(r"\s*\[\[?([^\[\]]+)\]", line):
+            table = _split_key(header[1])
+            if table[: len(key)] == key:
+                return number
+        elif assigned := re.match(r"\s*((?:[\w-]+|\"[^\"]*\"|'[^']*'|\s*\.\s*)+?)\s*=", line):
+            full = (*table, *_split_key(assigned[1]))
+            if full[: len(key)] == key:
+                return number
+    return None
+
+
+def _split_key(text: str) -> tuple[str, ...]:
+    parts = re.findall(r"\"([^\"]*)\"|'([^']*)'|([\w-]+)", text)
+    return tuple(a or b or c for a, b, c in parts)

@@ -1,0 +1,163 @@
+"""The Spark session of a project: is Java there, sensible settings, and a quiet terminal.
+
+A run is given a function that starts the session, so that what needs no Spark never does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.config import SparkSettings
+from penstock.errors import EnvironmentMissing
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MINIMUM_JAVA = 17
+_INSTALL = (
+    "install Java 17 or 21 (Debian, Ubuntu: `apt install openjdk-17-jre-headless`; macOS: "
+    "`brew install openjdk@17`; others: https://adoptium.net) and put it on PATH or set JAVA_HOME"
+)
+# PySpark logs every error with a query context a second time, as JSON with a Java stack.
+_SECOND_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+# Said by the JVM itself, before any logging is configured; Spark always loads that module.
+_JVM_CHATTER = (b"WARNING: Using incubator modules", b"NOTE: Picked up JDK_JAVA_OPTIONS")
+
+
+def start_session(settings: SparkSettings, name: str) -> SparkSession:
+    """The session of a project: the running one, or a new one. Seconds when new.
+
+    Raises EnvironmentMissing when Java or PySpark is not there.
+    """
+    remote = bool(settings.master and settings.master.startswith("sc://"))
+    if not remote:
+        require_java(settings)
+    try:
+        from pyspark.logger import PySparkLogger
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise EnvironmentMissing(
+            f"PySpark cannot be imported: {error}", hint="pip install 'pyspark>=4.3,<5'"
+        ) from None
+    for logger in _SECOND_LOGGERS:
+        PySparkLogger.getLogger(logger).setLevel("CRITICAL")
+    builder = SparkSession.builder.appName(name)
+    if remote:
+        builder = builder.remote(str(settings.master))
+    for key, value in session_conf(settings).items():
+        builder = builder.config(key, value)
+    if remote or SparkSession.getActiveSession() is not None:
+        return builder.getOrCreate()
+    with _filtered_stderr():
+        return builder.getOrCreate()
+
+
+def session_conf(settings: SparkSettings) -> dict[str, str]:
+    """What the session is built with: the project's own settings over ours."""
+    master = settings.master or "local[*]"
+    if master.startswith("sc://"):
+        return dict(settings.conf)
+    conf = {"spark.master": master, "spark.sql.session.timeZone": "UTC"}
+    if master.startswith("local"):
+        log = Path(__file__).with_name("log4j2.properties").as_uri()
+        conf |= {
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.driver.host": "localhost",  # no look-up of the machine's own name
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.sql.shuffle.partitions": str(_local_threads(master)),
+            "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log}",
+        }
+    return conf | dict(settings.conf)
+
+
+def _local_threads(master: str) -> int:
+    threads = re.match(r"local\[(\d+)", master)
+    if threads:
+        return int(threads[1])
+    return (os.cpu_count() or 1) if "*" in master else 1
+
+
+def require_java(settings: SparkSettings) -> None:
+    """One message of what to install, before anything else happens."""
+    java = _find_java(settings)
+    if java is None:
+        raise EnvironmentMissing("Spark needs Java, and none was found", hint=_INSTALL)
+    version = _java_version(java)
+    if version is None:
+        raise EnvironmentMissing(f"{java} does not answer `java -version`", hint=_INSTALL)
+    if version < MINIMUM_JAVA:
+        raise EnvironmentMissing(
+            f"Spark needs Java {MINIMUM_JAVA} or newer; {java} is Java {version}", hint=_INSTALL
+        )
+
+
+def _find_java(settings: SparkSettings) -> Path | None:
+    """Where Spark will look: JAVA_HOME when it is set, else PATH."""
+    if settings.java_home:
+        java = Path(settings.java_home) / "bin" / "java"
+        if not java.exists():
+            raise EnvironmentMissing(
+                f"JAVA_HOME is {settings.java_home}, which holds no bin/java", hint=_INSTALL
+            )
+        return java
+    found = shutil.which("java", path=settings.path)
+    return Path(found) if found else None
+
+
+def _java_version(java: Path) -> int | None:
+    """The feature release. From the ``release`` file (no process), else by asking."""
+    release = java.resolve().parent.parent / "release"
+    with contextlib.suppress(OSError):
+        if found := parse_java_version(release.read_text(encoding="utf-8", errors="replace")):
+            return found
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        answer = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, timeout=20, check=False
+        )
+        return parse_java_version(answer.stderr + answer.stdout)
+    return None
+
+
+def parse_java_version(text: str) -> int | None:
+    """17 of ``17.0.15``, 8 of ``1.8.0_392``; from a ``release`` file or ``java -version``."""
+    found = re.search(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)', text)
+    return int(found[1]) if found else None
+
+
+@contextlib.contextmanager
+def _filtered_stderr() -> Iterator[None]:
+    """A JVM started inside inherits a stderr that drops its fixed chatter; all else passes.
+
+    Only the file descriptor that the child inherits is changed, and only while it starts.
+    """
+    try:
+        saved = os.dup(2)
+    except OSError:  # no stderr at all: nothing to keep quiet
+        yield
+        return
+    reader, writer = os.pipe()
+    threading.Thread(target=_pass_on, args=(reader, saved), daemon=True).start()
+    os.dup2(writer, 2, inheritable=True)
+    os.close(writer)
+    try:
+        yield
+    finally:
+        os.dup2(saved, 2, inheritable=True)
+
+
+def _pass_on(reader: int, target: int) -> None:
+    """Until every writer is gone: the JVM lives as long as the session."""
+    with os.fdopen(reader, "rb", closefd=True) as lines:
+        for line in lines:
+            if not line.startswith(_JVM_CHATTER):
+                os.write(target, line)
+    os.close(target)
