@@ -1,0 +1,1 @@
+"""The annotation header: one small function a keyword."""

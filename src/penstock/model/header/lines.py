@@ -1,0 +1,94 @@
+"""The lines of a header, with their places (annotations.md, first paragraph)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.errors import Location
+
+_COMMENT = re.compile(r"^\s*(--|//|#)[ \t]*(.*?)\s*$")
+_WORD = re.compile(r"\S+")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    text: str
+    location: Location
+
+
+@dataclass(frozen=True, slots=True)
+class CommentLine:
+    """A comment line: ``text`` without prefix and outer blanks; places count from 1."""
+
+    path: Path
+    number: int
+    column: int
+    prefix: str
+    text: str
+
+    @property
+    def keyword(self) -> str:
+        return self.text.split(None, 1)[0] if self.text else ""
+
+    @property
+    def rest(self) -> str:
+        """What follows the keyword, stripped."""
+        return self.text[len(self.keyword) :].strip()
+
+    @property
+    def location(self) -> Location:
+        return Location(self.path, self.number, self.column)
+
+    def at(self, offset: int) -> Location:
+        """The place of ``text[offset]``."""
+        return Location(self.path, self.number, self.column + offset)
+
+    @property
+    def words(self) -> tuple[Word, ...]:
+        """The words after the keyword."""
+        found = _WORD.finditer(self.text)
+        next(found, None)
+        return tuple(Word(match.group(), self.at(match.start())) for match in found)
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """``end`` is the offset of the first code line; ``code_line`` its number."""
+
+    lines: tuple[CommentLine, ...]
+    later: tuple[CommentLine, ...]
+    end: int
+    code_line: int
+
+
+def read_header(text: str, path: Path) -> Header:
+    """Split ``text`` into header lines and comment lines after the header.
+
+    The header stops at the first code line; a ``#!`` line is passed over.
+    """
+    lines: list[CommentLine] = []
+    later: list[CommentLine] = []
+    offset, end, code_line = 0, len(text), 0
+    for number, raw in enumerate(text.split("\n"), start=1):
+        comment = _comment(raw, path, number)
+        if comment is not None:
+            (later if code_line else lines).append(comment)
+        elif not code_line and raw.strip("\ufeff \t\r\f\v") and not _is_shebang(raw, number):
+            code_line, end = number, offset
+        offset += len(raw) + 1
+    return Header(tuple(lines), tuple(later), end, code_line)
+
+
+def _is_shebang(raw: str, number: int) -> bool:
+    return number == 1 and raw.lstrip("\ufeff").startswith("#!")
+
+
+def _comment(raw: str, path: Path, number: int) -> CommentLine | None:
+    if _is_shebang(raw, number):
+        return None
+    match = _COMMENT.match(raw.lstrip("\ufeff") if number == 1 else raw)
+    if match is None:
+        return None
+    return CommentLine(path, number, match.start(2) + 1, match.group(1), match.group(2))

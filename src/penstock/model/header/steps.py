@@ -1,0 +1,111 @@
+"""Keywords that say what a script is: pipeline, macros, use, tag, dialect, retry, freshness."""
+
+from __future__ import annotations
+
+import re
+
+from penstock.model.header.draft import Draft, Retry
+from penstock.model.header.lines import CommentLine
+from penstock.model.nearest import nearest
+
+DIALECTS = ("spark", "duckdb")
+MAX_TAG = 50
+MAX_RETRIES = 2**32 - 1
+_DURATION = re.compile(r"\d+[smhd]?")
+_COUNT = re.compile(r"\d+")
+
+
+def pipeline(line: CommentLine, draft: Draft) -> None:
+    if line.rest:
+        draft.drop(line, "`pipeline` stands alone on its line", "pipeline")
+        return
+    draft.in_pipeline = True
+    draft.places.setdefault("pipeline", line.location)
+
+
+def macros(line: CommentLine, draft: Draft) -> None:
+    if line.rest:
+        draft.drop(line, "`macros` stands alone on its line", "macros")
+        return
+    draft.macros = True
+
+
+def use(line: CommentLine, draft: Draft) -> None:
+    if len(line.words) != 1 or "/" not in line.rest:
+        draft.drop(line, "a library is named by its path, with a slash", "use path/of/library")
+    elif line.rest in draft.use_libs:
+        draft.drop(line, "it is here already", f"use {line.rest}")
+    else:
+        draft.use_libs.append(line.rest)
+
+
+def tag(line: CommentLine, draft: Draft) -> None:
+    if draft.tag is not None:
+        draft.drop(line, f"the tag is `{draft.tag}` already", f"tag {draft.tag}")
+    elif len(line.words) != 1 or len(line.rest) > MAX_TAG:
+        form = f"tag {line.words[0].text[:MAX_TAG]}" if line.words else "tag heavy"
+        draft.drop(line, f"a tag is one word of at most {MAX_TAG} characters", form)
+    else:
+        draft.tag = line.rest
+
+
+def dialect(line: CommentLine, draft: Draft) -> None:
+    if line.rest not in DIALECTS:
+        form = f"dialect {nearest(line.rest, DIALECTS) or 'duckdb'}"
+        draft.refuse(line, "a dialect is `spark` or `duckdb`", form)
+    elif draft.dialect is not None:
+        draft.drop(line, "the first dialect holds", f"dialect {draft.dialect}")
+    else:
+        draft.dialect = line.rest
+
+
+def retry(line: CommentLine, draft: Draft) -> None:
+    count, *delay = line.rest.split(None, 1) or [""]
+    if not _COUNT.fullmatch(count) or not 1 <= int(count) <= MAX_RETRIES:
+        draft.drop(line, "the count is a whole number, 1 or more", "retry 3 5s")
+        return
+    if draft.retry is not None:
+        draft.drop(line, "the first valid `retry` holds", f"retry {draft.retry.count}")
+        return
+    draft.retry = Retry(int(count), delay[0] if delay else None)
+    if delay and not is_duration(delay[0]):
+        guess = next(iter(re.findall(r"\d+[smhd]?(?![\w.])", delay[0])), "5s")
+        draft.warn(
+            line.location,
+            f"`{line.text}`: the delay `{delay[0]}` is no duration, so there is none",
+            f"write `{line.prefix} retry {count} {guess}`",
+            rule="retry-delay",
+        )
+
+
+def freshness(line: CommentLine, draft: Draft) -> None:
+    if _first_duration(line, draft, draft.freshness):
+        draft.freshness = line.rest
+
+
+def debounce(line: CommentLine, draft: Draft) -> None:
+    if _first_duration(line, draft, draft.debounce_default):
+        draft.debounce_default = line.rest
+
+
+def is_duration(text: str) -> bool:
+    """An integer of seconds, or ``<n>s|m|h|d``."""
+    return _DURATION.fullmatch(text) is not None
+
+
+def _first_duration(line: CommentLine, draft: Draft, known: str | None) -> bool:
+    """Whether the line sets the value; one that is no duration is kept and reported."""
+    if known is not None:
+        draft.drop(line, f"the first `{line.keyword}` holds", f"{line.keyword} {known}")
+        return False
+    if not line.rest:
+        draft.drop(line, "the duration is missing", f"{line.keyword} 1h")
+        return False
+    if not is_duration(line.rest):
+        draft.warn(
+            line.location,
+            f"`{line.text}`: `{line.rest}` is no duration",
+            f"write seconds or <n>s|m|h|d, as `{line.prefix} {line.keyword} 1h`",
+            rule=line.keyword,
+        )
+    return True

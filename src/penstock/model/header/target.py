@@ -1,0 +1,138 @@
+"""``materialize [manual|scd2] <asset> [options]``: the managed table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from penstock.model.asset import Asset, parse_asset
+from penstock.model.header.draft import Draft
+from penstock.model.header.lines import CommentLine, Word
+from penstock.model.materialize import SCHEMA_CHANGES, Materialize
+from penstock.model.nearest import nearest
+
+FORM = "materialize ducklake://main/table"
+_MODES = {"manual": "manual", "scd2": "history"}
+
+
+def materialize(line: CommentLine, draft: Draft) -> None:
+    words = list(line.words)
+    mode = words.pop(0).text if words and words[0].text in _MODES else None
+    asset = parse_asset(words[0].text) if words else None
+    if asset is None:
+        draft.refuse(line, "it names no asset", FORM if mode is None else f"{FORM} {mode}")
+        return
+    if draft.materialize is not None:
+        draft.drop(line, "the first valid `materialize` holds", FORM)
+        return
+    value = _start(asset, mode)
+    seen: set[str] = set()
+    for word in words[1:]:
+        value = _option(word, value, seen, draft)
+    draft.materialize = value
+    draft.places["materialize"] = line.location
+    if value.append and value.unique_key:
+        draft.warn(
+            line.location,
+            "`append` wins over `key=`: rows are only ever added",
+            f"take away `append` to merge on {value.unique_key}",
+            rule="append-and-key",
+        )
+
+
+def _start(asset: Asset, mode: str | None) -> Materialize:
+    return Materialize(asset, manual=mode == "manual", history=mode == "scd2")
+
+
+def _append(value: Materialize, _text: str) -> Materialize:
+    return replace(value, append=True)
+
+
+def _history(value: Materialize, _text: str) -> Materialize:
+    return replace(value, history=True)
+
+
+def _key(value: Materialize, text: str) -> Materialize:
+    return replace(value, unique_key=text)
+
+
+def _track(value: Materialize, text: str) -> Materialize:
+    return replace(value, track=tuple(column for column in text.split(",") if column))
+
+
+def _deletes(value: Materialize, text: str) -> Materialize:
+    return replace(value, deletes=text)
+
+
+def _on_schema_change(value: Materialize, text: str) -> Materialize:
+    return replace(value, on_schema_change=text)
+
+
+_FLAGS: dict[str, Callable[[Materialize, str], Materialize]] = {
+    "append": _append,
+    "history": _history,
+}
+_VALUED: dict[str, Callable[[Materialize, str], Materialize]] = {
+    "key": _key,
+    "track": _track,
+    "deletes": _deletes,
+    "on_schema_change": _on_schema_change,
+}
+_CHOICES = {"deletes": ("close",), "on_schema_change": SCHEMA_CHANGES}
+_LISTS = ("key", "track")
+
+
+def _option(word: Word, value: Materialize, seen: set[str], draft: Draft) -> Materialize:
+    """Apply one option; what cannot be applied as written is an error, never a guess."""
+    name, equals, text = word.text.partition("=")
+    known = _VALUED if equals else _FLAGS
+    if name not in known:
+        _unknown(word, draft)
+        return value
+    if name in seen:
+        draft.error(word.location, f"`{name}` is given twice", "keep one", rule="materialize-twice")
+    seen.add(name)
+    if equals and not _fits(word, name, text, draft):
+        return value
+    return known[name](value, text)
+
+
+def _fits(word: Word, name: str, text: str, draft: Draft) -> bool:
+    if not text:
+        hint = f"write {name}=column" if name in _LISTS else f"write {name}={_CHOICES[name][0]}"
+        draft.error(word.location, f"`{name}=` is empty", hint, rule="materialize-empty")
+        return False
+    if name in _CHOICES and text not in _CHOICES[name]:
+        guess = nearest(text, _CHOICES[name]) or "|".join(_CHOICES[name])
+        draft.error(
+            word.location,
+            f"`{word.text}`: {name} has no such value",
+            f"write {name}={guess}",
+            rule="materialize-value",
+        )
+        return False
+    if name in _LISTS and not all(text.split(",")):
+        draft.error(
+            word.location,
+            f"`{word.text}` is cut short: the list has an empty place",
+            f"write it without blanks, as {name}=a,b",
+            rule="materialize-list",
+        )
+    return True
+
+
+def _unknown(word: Word, draft: Draft) -> None:
+    hints = (*_FLAGS, *(f"{name}=" for name in _VALUED))
+    name = word.text.partition("=")[0]
+    by_name = {hint.rstrip("="): hint for hint in hints}
+    strategies = {"merge": "key=", "scd2": "history", "replace": None}
+    if "strategy" in name.casefold():
+        guess = strategies.get(word.text.partition("=")[2], "append")
+    else:
+        guess = by_name.get(nearest(name, by_name) or "")
+    draft.error(
+        word.location,
+        f"`{word.text}` is no option of `materialize`",
+        f"did you mean `{guess}`?" if guess else f"the options are {' '.join(hints)}",
+        rule="materialize-option",
+    )

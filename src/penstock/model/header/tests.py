@@ -1,0 +1,110 @@
+"""``data_test`` lines: each form by its own small function."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from penstock.model.asset import Asset, parse_asset
+from penstock.model.data_test import (
+    AcceptedValuesTest,
+    CustomTest,
+    DataTest,
+    NotNullTest,
+    RelationshipsTest,
+    UniqueTest,
+)
+from penstock.model.header.draft import Draft
+from penstock.model.header.lines import CommentLine
+from penstock.model.nearest import nearest
+
+_COLUMN = re.compile(r"[^\s\"'=]+")
+_ACCEPTED = re.compile(r"(?P<column>[^\s=]+)\s*=\s*(?P<values>.*)")
+_RELATION = re.compile(r"(?P<column>\S+?)\s*->\s*(?P<target>\S+)")
+_VALUE = re.compile(r"\s*(?:'(?P<single>[^']*)'|\"(?P<double>[^\"]*)\"|(?P<bare>[^,]*?))\s*(?:,|$)")
+
+FORMS = {
+    "unique": "unique column",
+    "not_null": "not_null column",
+    "accepted_values": "accepted_values column = a,b",
+    "relationships": "relationships column -> ducklake://main/table.column",
+}
+
+
+def data_test(line: CommentLine, draft: Draft) -> None:
+    """Accumulates. A line that cannot be read would publish untested data: an error."""
+    kind, *tail = line.rest.split(None, 1) or [""]
+    rest = tail[0] if tail else ""
+    build = _KINDS.get(kind)
+    test = build(rest) if build else _custom(line.rest)
+    if test is None:
+        guess = kind if kind in FORMS else nearest(kind, FORMS)
+        form = FORMS[guess] if guess else "path/of/test"
+        draft.refuse(line, "it is no data test", f"data_test {form}")
+        return
+    if isinstance(test, AcceptedValuesTest):
+        _report_lost_values(line, rest, test, draft)
+    draft.data_tests.append((test, line.location))
+
+
+def split_asset_column(text: str) -> tuple[Asset, str] | None:
+    """``<asset>.<column>`` cut at its last dot."""
+    path, dot, column = text.rpartition(".")
+    asset = parse_asset(path) if dot and column else None
+    return None if asset is None else (asset, column)
+
+
+def _unique(rest: str) -> DataTest | None:
+    return UniqueTest(rest) if _COLUMN.fullmatch(rest) else None
+
+
+def _not_null(rest: str) -> DataTest | None:
+    return NotNullTest(rest) if _COLUMN.fullmatch(rest) else None
+
+
+def _accepted_values(rest: str) -> DataTest | None:
+    match = _ACCEPTED.fullmatch(rest)
+    values = tuple(value for value in _values(match["values"]) if value) if match else ()
+    return AcceptedValuesTest(match["column"], values) if match and values else None
+
+
+def _relationships(rest: str) -> DataTest | None:
+    match = _RELATION.fullmatch(rest)
+    found = split_asset_column(match["target"]) if match else None
+    return RelationshipsTest(match["column"], *found) if match and found else None
+
+
+def _custom(rest: str) -> DataTest | None:
+    return CustomTest(rest) if "/" in rest and len(rest.split()) == 1 else None
+
+
+_KINDS: dict[str, Callable[[str], DataTest | None]] = {
+    "unique": _unique,
+    "not_null": _not_null,
+    "accepted_values": _accepted_values,
+    "relationships": _relationships,
+}
+
+
+def _values(text: str) -> list[str]:
+    """Comma list; quotes around a value are taken off and may hold commas."""
+    found: list[str] = []
+    for match in _VALUE.finditer(text):
+        if match.start() == len(text) and not text.endswith(","):
+            break
+        quoted = match["single"] if match["single"] is not None else match["double"]
+        found.append(match["bare"] if quoted is None else quoted)
+    return found
+
+
+def _report_lost_values(
+    line: CommentLine, rest: str, test: AcceptedValuesTest, draft: Draft
+) -> None:
+    written = len(_values(rest.partition("=")[2]))
+    if written > len(test.values):
+        draft.warn(
+            line.location,
+            f"`{line.text}`: an empty value is no accepted value and is dropped",
+            "list the values that may occur; NULL is always accepted",
+            rule="accepted-values-empty",
+        )

@@ -1,0 +1,278 @@
+"""Partitions: the slice of a run, its value and its bounds.
+
+Source of the rules: seeds/partitioned-pipelines.md and annotations.md, "Partition values".
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from penstock.errors import PartitionError
+from penstock.model import buckets
+from penstock.model.buckets import TIME_KINDS, TimeKind
+from penstock.model.nearest import nearest
+
+KINDS = (*TIME_KINDS, "dynamic")
+MAX_SLICES = 100_000
+_KEY = re.compile(r"\$(\.[^.\[\]*?@()'\"\s]+)+")
+_START = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionSpec:
+    """The ``partitioned`` line as written; :func:`check_spec` says whether it makes sense."""
+
+    kind: str
+    tz: str | None = None
+    format: str | None = None
+    start: str | None = None
+    key: str | None = None
+
+    @property
+    def pattern(self) -> str | None:
+        """The ``strftime`` format of the values; ``None`` for ``dynamic``."""
+        kind = TIME_KINDS.get(self.kind)
+        return None if kind is None else self.format or kind.format
+
+    def to_dict(self) -> dict[str, Any]:
+        options = ("tz", "format", "start", "key")
+        found = {name: getattr(self, name) for name in options}
+        return {"kind": self.kind} | {name: value for name, value in found.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The slice of a run. ``value`` is ``None`` before ``start``, and ``warning`` says so."""
+
+    value: str | None
+    warning: str | None = None
+
+
+def check_spec(spec: PartitionSpec) -> None:
+    """Raise :class:`PartitionError` when an option cannot work (bad tz, start, format or key)."""
+    kind = TIME_KINDS.get(spec.kind)
+    if kind is None:
+        _check_dynamic(spec)
+        return
+    _zone(spec)
+    _start(spec)
+    _check_format(spec, kind)
+
+
+def resolve(
+    spec: PartitionSpec,
+    *,
+    explicit: str | None,
+    fire_time: datetime,
+    payload: Mapping[str, Any] | None,
+) -> Resolved:
+    """The value of a run: explicit, else by fire time (aware), else from the payload.
+
+    An explicit value is used as it is, once :func:`validate` accepts it.
+    """
+    check_spec(spec)
+    if explicit is not None:
+        validate(spec, explicit)
+        return Resolved(explicit)
+    kind = TIME_KINDS.get(spec.kind)
+    if kind is None:
+        return Resolved(_from_payload(spec, payload))
+    if fire_time.tzinfo is None:
+        raise ValueError("fire_time must carry a time zone")
+    local = fire_time.astimezone(_zone(spec)).replace(tzinfo=None, fold=0)
+    bucket = kind.floor(local)
+    value = buckets.render(bucket, spec.format or kind.format)
+    start = _start(spec)
+    if start is not None and kind.step(bucket) <= datetime.combine(start, time()):
+        return Resolved(
+            None, f"partition {value} is before start={start}: the run has none"
+        )
+    return Resolved(value)
+
+
+def validate(spec: PartitionSpec, value: str) -> None:
+    """Raise :class:`PartitionError` unless ``value`` is one that this partition can have."""
+    if not value:
+        raise PartitionError("the partition is empty", hint="give a value: --partition VALUE")
+    kind = TIME_KINDS.get(spec.kind)
+    if kind is not None:
+        _bucket(spec, kind, value)
+
+
+def bounds(spec: PartitionSpec, value: str) -> tuple[datetime, datetime]:
+    """First instant of the slice and first instant after it, in its time zone.
+
+    An hour that a clock change repeats is one slice of two hours.
+    """
+    kind = _time_kind(spec)
+    bucket = _bucket(spec, kind, value)
+    zone = _zone(spec)
+    return bucket.replace(tzinfo=zone), kind.step(bucket).replace(tzinfo=zone)
+
+
+def between(spec: PartitionSpec, first: str, last: str) -> list[str]:
+    """Every value from ``first`` to ``last``, both included, in order of time."""
+    kind = _time_kind(spec)
+    begin, end = _bucket(spec, kind, first), _bucket(spec, kind, last)
+    if begin > end:
+        raise PartitionError(
+            f"the range is empty: {first} is after {last}", hint="give the earlier value first"
+        )
+    values: list[str] = []
+    for bucket in _existing(kind, _zone(spec), begin, end):
+        values.append(buckets.render(bucket, spec.format or kind.format))
+        if len(values) > MAX_SLICES:
+            raise PartitionError(
+                f"{first} to {last} is more than {MAX_SLICES} slices",
+                hint="ask for a shorter range",
+            )
+    return values
+
+
+def _existing(kind: TimeKind, zone: ZoneInfo, begin: datetime, end: datetime) -> Iterator[datetime]:
+    bucket = begin
+    while bucket <= end:
+        if _exists(kind, zone, bucket):
+            yield bucket
+        bucket = kind.step(bucket)
+
+
+def _exists(kind: TimeKind, zone: ZoneInfo, bucket: datetime) -> bool:
+    """False for an hour (or, in Samoa, a day) that a clock change skips."""
+    start, stop = bucket.replace(tzinfo=zone), kind.step(bucket).replace(tzinfo=zone)
+    return start.astimezone(UTC) < stop.astimezone(UTC)
+
+
+def _bucket(spec: PartitionSpec, kind: TimeKind, value: str) -> datetime:
+    """The start of the slice ``value`` in wall time; the value must be written canonically."""
+    pattern = spec.format or kind.format
+    example = buckets.render(kind.floor(datetime(2026, 5, 16, 9, 30)), pattern)  # noqa: DTZ001 - wall time
+    try:
+        bucket = kind.floor(buckets.parse(value, pattern))
+    except (ValueError, OverflowError):
+        raise PartitionError(
+            f"{value!r} is no {spec.kind} partition: it does not fit the format {pattern}",
+            hint=f"write it like {example}",
+            data={"value": value, "format": pattern},
+        ) from None
+    canonical = buckets.render(bucket, pattern)
+    if canonical != value:
+        raise PartitionError(
+            f"{value!r} is no {spec.kind} partition, though it can be read as {canonical}",
+            hint=f"write {canonical}",
+            data={"value": value, "format": pattern},
+        )
+    if not _exists(kind, _zone(spec), bucket):
+        raise PartitionError(
+            f"{value} never was: the clocks of {spec.tz} skip this {kind.unit}",
+            hint=f"take the {kind.unit} before or after it",
+        )
+    return bucket
+
+
+def _time_kind(spec: PartitionSpec) -> TimeKind:
+    kind = TIME_KINDS.get(spec.kind)
+    if kind is None:
+        raise PartitionError(
+            "a dynamic partition has no calendar", hint="give the values one by one"
+        )
+    return kind
+
+
+def _zone(spec: PartitionSpec) -> ZoneInfo:
+    name = spec.tz or "UTC"
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):  # OSError: a directory of the database, as "Europe"
+        from zoneinfo import available_timezones  # noqa: PLC0415 - reads a whole directory tree
+
+        guess = nearest(name, available_timezones())
+        raise PartitionError(
+            f"tz={name!r} is no time zone",
+            hint=f"did you mean {guess}?" if guess else "use an IANA name such as Europe/Paris",
+        ) from None
+
+
+def _start(spec: PartitionSpec) -> date | None:
+    if spec.start is None:
+        return None
+    try:
+        if _START.fullmatch(spec.start):
+            return date.fromisoformat(spec.start)
+    except ValueError:
+        pass
+    raise PartitionError(f"start={spec.start!r} is no date", hint="write it as YYYY-MM-DD")
+
+
+def _check_format(spec: PartitionSpec, kind: TimeKind) -> None:
+    """Two slices must never share a value, and each value must lead back to its slice."""
+    pattern = spec.format or kind.format
+    try:
+        told_apart = all(
+            kind.floor(buckets.parse(buckets.render(bucket, pattern), pattern)) == bucket
+            for bucket in _samples(kind)
+        )
+    except (ValueError, OverflowError):
+        told_apart = False
+    if not told_apart:
+        raise PartitionError(
+            f"format={pattern!r} does not tell one {kind.unit} from another",
+            hint=f"a {spec.kind} partition may use {kind.format}",
+        )
+
+
+def _samples(kind: TimeKind) -> Iterator[datetime]:
+    """Buckets that show what a format loses: halves of days, days of months, ends of years."""
+    for year in (2012, 2019, 2026):
+        for month, day, hour in ((1, 1, 0), (1, 1, 13), (3, 9, 4), (11, 30, 23), (12, 31, 11)):
+            yield kind.floor(datetime(year, month, day, hour))  # noqa: DTZ001 - wall time
+
+
+def _check_dynamic(spec: PartitionSpec) -> None:
+    if spec.kind != "dynamic":
+        raise PartitionError(
+            f"{spec.kind!r} is no kind of partition", hint=f"one of: {', '.join(KINDS)}"
+        )
+    if spec.key is None or not _KEY.fullmatch(spec.key):
+        raise PartitionError(
+            f"key={spec.key!r} is no path into the payload",
+            hint='write key="$.a.b": names joined by dots, no index, wildcard or filter',
+        )
+
+
+def _from_payload(spec: PartitionSpec, payload: Mapping[str, Any] | None) -> str:
+    key = spec.key or ""
+    if payload is None:
+        raise PartitionError(
+            f"there is no payload to take the partition {key} from",
+            hint="give the value: --partition VALUE",
+        )
+    trigger = payload.get("trigger")
+    found: Any = trigger if isinstance(trigger, Mapping) else payload
+    walked = "$"
+    for name in key.split(".")[1:]:
+        walked = f"{walked}.{name}"
+        if not isinstance(found, Mapping) or name not in found:
+            raise PartitionError(
+                f"the payload has no {walked} (the partition's key is {key})",
+                hint="send it in the payload, or give --partition VALUE",
+            )
+        found = found[name]
+    return _scalar(found, key)
+
+
+def _scalar(found: object, key: str) -> str:
+    if isinstance(found, str) and found:
+        return found
+    if isinstance(found, bool | int | float):
+        return json.dumps(found)
+    raise PartitionError(
+        f"{key} of the payload is no text, number or boolean, so it cannot be a partition",
+        hint="point key at a scalar, or give --partition VALUE",
+    )
