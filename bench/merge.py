@@ -1,0 +1,183 @@
+"""Merge changes (half updates, half new) into a table, warm, against DuckDB and a rewrite in Spark.
+
+DuckDB does the same MERGE with its ducklake extension on a lake of its own, with as many threads as
+Spark has cores. Both lakes have a SQLite catalog, and both read the changes from the same Parquet
+files. Each round starts from a freshly loaded table; only the merge is timed.
+"""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import duckdb
+from pyspark.sql import SparkSession, functions
+
+from bench import data, harness
+from penstock import Lake
+
+OURS, DUCK, REWRITE = "penstock merge", "duckdb ducklake merge", "spark copy on write"
+KEY = "id"
+
+
+@dataclass(slots=True)
+class Penstock:
+    """A new lake each round: loaded, merged into, removed."""
+
+    spark: SparkSession
+    work: Path
+    target: Path
+    source: Path
+    rows_after: int = 0
+    _lake: Lake | None = None
+
+    def prepare(self) -> None:
+        root = self.work / "penstock"
+        root.mkdir()
+        self._lake = Lake.attach(
+            f"ducklake:sqlite:{root / 'meta.sqlite'}",
+            data_path=str(root / "data"),
+            spark=self.spark,
+        )
+        self._lake.table("main.orders").append(self.spark.read.parquet(str(self.target)))
+
+    def run(self) -> None:
+        assert self._lake is not None
+        changes = self.spark.read.parquet(str(self.source))
+        self._lake.table("main.orders").merge(changes, [KEY])
+
+    def clean(self) -> None:
+        assert self._lake is not None
+        self.rows_after = self._lake.table("main.orders").to_df().count()
+        self._lake.close()
+        shutil.rmtree(self.work / "penstock")
+
+
+@dataclass(slots=True)
+class Rewrite:
+    """Copy on write with the cheapest plan there is: an anti-join that sends the keys around."""
+
+    spark: SparkSession
+    work: Path
+    target: Path
+    source: Path
+    rows_after: int = 0
+
+    def run(self) -> None:
+        changes = self.spark.read.parquet(str(self.source))
+        kept = self.spark.read.parquet(str(self.target)).join(
+            functions.broadcast(changes.select(KEY)), KEY, "left_anti"
+        )
+        kept.unionByName(changes).write.parquet(str(self.work / "rewrite"))
+
+    def clean(self) -> None:
+        self.rows_after = self.spark.read.parquet(str(self.work / "rewrite")).count()
+        shutil.rmtree(self.work / "rewrite")
+
+
+@dataclass(slots=True)
+class Duck:
+    """The real extension, loaded from its PyPI packages."""
+
+    work: Path
+    target: Path
+    source: Path
+    rows_after: int = 0
+    _numbers: itertools.count[int] = field(default_factory=itertools.count)
+    _connection: duckdb.DuckDBPyConnection | None = None
+
+    def prepare(self) -> None:
+        root = self.work / f"duck_{next(self._numbers)}"
+        root.mkdir()
+        connection = self._connection or connect()
+        self._connection = connection
+        connection.execute(
+            f"ATTACH 'ducklake:sqlite:{root / 'meta.sqlite'}' AS lake (DATA_PATH '{root / 'data'}')"
+        )
+        connection.execute(
+            f"CREATE TABLE lake.orders AS FROM read_parquet('{self.target}/*.parquet')"
+        )
+
+    def run(self) -> None:
+        assert self._connection is not None
+        self._connection.execute(f"""
+            MERGE INTO lake.orders AS t
+            USING (FROM read_parquet('{self.source}/*.parquet')) AS s ON t.{KEY} = s.{KEY}
+            WHEN MATCHED THEN UPDATE SET
+                account = s.account, amount = s.amount, ordered_at = s.ordered_at,
+                state = s.state, note = s.note
+            WHEN NOT MATCHED THEN INSERT
+        """)
+
+    def clean(self) -> None:
+        assert self._connection is not None
+        counted = self._connection.execute("SELECT count(*) FROM lake.orders").fetchone()
+        self.rows_after = counted[0] if counted else 0
+        self._connection.execute("DETACH lake")
+        for root in self.work.glob("duck_*"):
+            shutil.rmtree(root)
+
+
+def connect() -> duckdb.DuckDBPyConnection:
+    """DuckDB with the extensions of the PyPI packages: nothing is fetched."""
+    connection = duckdb.connect(config={"threads": harness.CORES})
+    for name in ("sqlite_scanner", "ducklake"):
+        package = importlib.import_module(f"duckdb_extension_{name}")
+        file = f"extensions/v{duckdb.__version__}/{name}.duckdb_extension"
+        connection.execute(f"LOAD '{Path(package.__path__[0]) / file}'")
+    return connection
+
+
+def agree(contenders: tuple[Penstock, Duck, Rewrite]) -> int:
+    """The rows that each has after its merge, when that is one number."""
+    found = {type(one).__name__: one.rows_after for one in contenders}
+    if len(set(found.values())) != 1:
+        raise SystemExit(f"the sides do not agree on the rows after the merge: {found}")
+    return contenders[0].rows_after
+
+
+def measure(spark: SparkSession, work: Path, rows: int, rounds: int) -> dict[str, list[float]]:
+    """Seconds by side. The changes are a tenth of ``rows``."""
+    target, source = work / "target", work / "source"
+    data.orders(spark, 0, rows).write.parquet(str(target))
+    data.changes(spark, rows, rows // 10).write.parquet(str(source))
+    ours = Penstock(spark, work, target, source)
+    duck = Duck(work, target, source)
+    rewrite = Rewrite(spark, work, target, source)
+    sides = (
+        harness.Side(OURS, ours.run, ours.prepare, ours.clean),
+        harness.Side(DUCK, duck.run, duck.prepare, duck.clean),
+        harness.Side(REWRITE, rewrite.run, clean=rewrite.clean),
+    )
+    seconds = harness.race(sides, rounds, warmup=2)
+    print(f"  each side has {agree((ours, duck, rewrite)):,} rows after the merge")
+    return seconds
+
+
+def main() -> None:
+    options = harness.options("merge", __doc__, rows=10_000_000)
+    before = harness.load()
+    with harness.scratch(options.work) as work, harness.session(work) as spark:
+        seconds = measure(spark, work, options.rows, options.rounds)
+    figures = (
+        harness.Figure(
+            "Merge against DuckDB with ducklake",
+            harness.ratio(seconds, OURS, DUCK),
+            1.2,
+            note=f"{harness.CORES} threads each, SQLite catalogs",
+        ),
+        harness.Figure(
+            "Merge against copy on write in Spark", harness.ratio(seconds, OURS, REWRITE), 0.6
+        ),
+    )
+    report = harness.Report(
+        "merge", figures, seconds, options.rows, options.rounds, before, harness.load()
+    )
+    harness.publish(report, options.out)
+
+
+if __name__ == "__main__":
+    main()
