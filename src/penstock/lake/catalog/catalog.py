@@ -1,0 +1,273 @@
+"""The catalog as others see it: every question and every commit goes through here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from difflib import get_close_matches
+from types import TracebackType
+from typing import Self
+
+from sqlalchemy import Connection, Engine
+
+from penstock.errors import (
+    CatalogMissing,
+    ConfigError,
+    DataPathError,
+    NotFound,
+    ReadOnlyLake,
+    SchemaNotFound,
+    TableNotFound,
+)
+from penstock.lake.catalog import create as creation
+from penstock.lake.catalog import engine as engines
+from penstock.lake.catalog import files, reads
+from penstock.lake.catalog.faults import corrupt
+from penstock.lake.catalog.location import CatalogLocation, parse_location
+from penstock.lake.catalog.paths import absolute_directory
+from penstock.lake.catalog.versions import check_version
+from penstock.lake.files import FileSet, Table
+from penstock.lake.naming import fold
+from penstock.lake.snapshot import LATEST, At, Snapshot
+
+LOCK_TIMEOUT = 30.0  # seconds
+
+
+class Catalog:
+    """One DuckLake catalog. Threads may share it; each call has its own transaction."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        location: CatalogLocation,
+        *,
+        uri: str,
+        data_path: str,
+        version: str,
+        read_only: bool,
+    ) -> None:
+        """For `open`."""
+        self._engine = engine
+        self._location = location
+        self.uri = uri
+        self.data_path = data_path
+        self.version = version
+        self.read_only = read_only
+
+    @classmethod
+    def open(
+        cls,
+        uri: str,
+        *,
+        data_path: str | None = None,
+        read_only: bool = False,
+        create: bool = True,
+        metadata_schema: str | None = None,
+        override_data_path: bool = False,
+        lock_timeout: float = LOCK_TIMEOUT,
+    ) -> Catalog:
+        """Open the catalog at ``uri``, creating it when there is none and ``create`` is set.
+
+        ``data_path`` is where a new catalog keeps its files (default on SQLite: ``FILE.files/``);
+        on an existing one it must be what is stored, unless ``override_data_path``. Raises
+        CatalogMissing, CatalogUnreachable, CatalogVersionUnsupported, CatalogCorrupt,
+        CatalogLocked (after ``lock_timeout`` seconds), DataPathError.
+        """
+        location = parse_location(uri)
+        engine = engines.make_engine(
+            location,
+            read_only=read_only,
+            create=create,
+            lock_timeout=lock_timeout,
+            metadata_schema=metadata_schema,
+        )
+        try:
+            wanted = None if data_path is None else absolute_directory(data_path)
+            may_create = create and not read_only
+            stored = _ensure(engine, location, wanted, may_create)
+            version = check_version(location, stored.get("version"))
+            path = _data_path(location, stored.get("data_path"), wanted, override_data_path)
+        except BaseException:
+            engine.dispose()
+            raise
+        return cls(engine, location, uri=uri, data_path=path, version=version, read_only=read_only)
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Catalog({str(self._location)!r})"
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A transaction in which every query sees the same state; unqualified tables are ours."""
+        with engines.reading(self._engine, self._location) as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction for state that has no data: no other writer runs meanwhile.
+
+        Commits on a clean exit. Raises ReadOnlyLake, CatalogLocked.
+        """
+        self._check_writable()
+        with engines.writing(self._engine, self._location) as connection:
+            yield connection
+
+    def _check_writable(self) -> None:
+        if self.read_only:
+            raise ReadOnlyLake(
+                f"the catalog {self._location} is attached read-only",
+                hint="attach it without read_only to write",
+            )
+
+    def latest(self) -> Snapshot:
+        return self.snapshot(LATEST)
+
+    def snapshot(self, at: At = LATEST) -> Snapshot:
+        """The snapshot at a version, in force at a time, or the latest.
+
+        Raises SnapshotNotFound, which names what remains.
+        """
+        with self.reading() as connection:
+            found = reads.snapshot(connection, at)
+            if found is not None:
+                return found
+            if at == LATEST:
+                raise corrupt(self._location, "it holds no snapshot")
+            raise reads.snapshot_missing(connection, at)
+
+    def snapshots(self) -> list[Snapshot]:
+        """All snapshots, oldest first."""
+        with self.reading() as connection:
+            return reads.snapshots(connection)
+
+    def schemas(self, snapshot_id: int) -> list[str]:
+        with self.reading() as connection:
+            return [row.schema_name for row in reads.schema_rows(connection, snapshot_id)]
+
+    def tables(self, snapshot_id: int) -> list[Table]:
+        """Every table at a snapshot, by schema and name."""
+        with self.reading() as connection:
+            return reads.load_tables(connection, self.data_path, snapshot_id)
+
+    def table(self, schema: str, name: str, snapshot_id: int) -> Table:
+        """The table of this name, letter case aside. Raises SchemaNotFound, TableNotFound."""
+        found = self.find_table(schema, name, snapshot_id)
+        if found is None:
+            raise self._no_table(schema, name, snapshot_id)
+        return found
+
+    def find_table(self, schema: str, name: str, snapshot_id: int) -> Table | None:
+        wanted = (fold(schema), fold(name))
+        with self.reading() as connection:
+            for table_id, in_schema, called in reads.table_names(connection, snapshot_id):
+                if (fold(in_schema), fold(called)) == wanted:
+                    return reads.load_tables(connection, self.data_path, snapshot_id, table_id)[0]
+        return None
+
+    def _no_table(self, schema: str, name: str, snapshot_id: int) -> NotFound:
+        with self.reading() as connection:
+            schemas = [row.schema_name for row in reads.schema_rows(connection, snapshot_id)]
+            names = reads.table_names(connection, snapshot_id)
+        if fold(schema) not in map(fold, schemas):
+            return SchemaNotFound(
+                f"there is no schema {schema!r} at snapshot {snapshot_id}",
+                hint=_did_you_mean(schema, schemas, "schemas"),
+                data={"schema": schema},
+            )
+        candidates = [f"{in_schema}.{called}" for _, in_schema, called in names]
+        return TableNotFound(
+            f"there is no table {schema}.{name} at snapshot {snapshot_id}",
+            hint=_did_you_mean(f"{schema}.{name}", candidates, "tables"),
+            data={"schema": schema, "table": name},
+        )
+
+    def files(self, table: Table, snapshot_id: int) -> FileSet:
+        """The files of ``table`` at a snapshot, each with the delete file in force.
+
+        Raises UnsupportedFeature for what would give wrong rows if it were passed over.
+        """
+        with self.reading() as connection:
+            return files.load_files(connection, table, snapshot_id)
+
+    def option(self, key: str, table: Table | None = None) -> str | None:
+        """An option of the lake: the table's own, else its schema's, else the global one."""
+        with self.reading() as connection:
+            rows = [row for row in reads.metadata_rows(connection) if row.key == key]
+            schema_id = None if table is None else reads.schema_id_of(connection, table.id)
+        wanted: list[tuple[str | None, int | None]] = [(None, None)]
+        if table is not None:
+            wanted = [("table", table.id), ("schema", schema_id), *wanted]
+        values = {(row.scope, row.scope_id): row.value for row in rows}
+        return next((values[scope] for scope in wanted if scope in values), None)
+
+
+def _ensure(
+    engine: Engine, location: CatalogLocation, data_path: str | None, may_create: bool
+) -> Mapping[str, str]:
+    """The global options of the catalog, after creating it where that is due."""
+    with engines.reading(engine, location) as connection:
+        if creation.exists(connection):
+            return _global_options(connection)
+    if not may_create:
+        raise CatalogMissing(
+            f"{location} holds no DuckLake",
+            hint="check the path, or attach it with creation on",
+        )
+    path = data_path or _default_data_path(location)
+    with engines.writing(engine, location) as connection:
+        if not creation.exists(connection):  # another process may have been quicker
+            creation.create(connection, path)
+        return _global_options(connection)
+
+
+def _global_options(connection: Connection) -> dict[str, str]:
+    return {row.key: row.value for row in reads.metadata_rows(connection) if row.scope is None}
+
+
+def _default_data_path(location: CatalogLocation) -> str:
+    if location.kind == "sqlite":
+        return absolute_directory(f"{location.target}.files")
+    raise ConfigError(
+        f"a new catalog at {location} needs a data_path",
+        hint="give the directory or bucket that its files go to",
+    )
+
+
+def _data_path(
+    location: CatalogLocation, stored: str | None, wanted: str | None, override: bool
+) -> str:
+    if stored is None:
+        raise corrupt(location, "it has no data_path")
+    known = absolute_directory(stored)
+    if wanted is None or wanted == known:
+        return known
+    if override:
+        return wanted
+    raise DataPathError(
+        f"the lake {location} keeps its files in {known}, not in {wanted}",
+        hint="leave data_path out, or set override_data_path to read them from there",
+        data={"stored": known, "given": wanted},
+    )
+
+
+def _did_you_mean(name: str, candidates: Iterable[str], kind: str) -> str:
+    known = sorted(candidates)
+    by_fold = {fold(candidate): candidate for candidate in known}
+    close = get_close_matches(fold(name), by_fold, n=1)
+    if close:
+        return f"did you mean {by_fold[close[0]]}?"
+    listed = ", ".join(known[:10]) + (", ..." if len(known) > 10 else "")
+    return f"the {kind} there are: {listed}" if known else f"there are no {kind} yet"

@@ -1,0 +1,85 @@
+"""Creating a catalog: the same tables and rows that DuckDB 1.5.5 creates."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from importlib.metadata import version
+
+from sqlalchemy import Connection, inspect
+from sqlalchemy.schema import CreateSchema
+
+from penstock.lake.catalog import tables as t
+from penstock.lake.catalog.engine import metadata_schema
+from penstock.lake.catalog.versions import WRITTEN
+from penstock.lake.naming import DEFAULT_SCHEMA, quote_identifier
+
+
+def exists(connection: Connection) -> bool:
+    """Whether the database holds a DuckLake."""
+    return inspect(connection).has_table(t.metadata.name, schema=metadata_schema(connection))
+
+
+def create(connection: Connection, data_path: str) -> None:
+    """Make an empty lake with the schema ``main``. ``data_path`` is absolute, ends in ``/``."""
+    schema = metadata_schema(connection)
+    if schema is not None:
+        connection.execute(CreateSchema(schema, if_not_exists=True))
+    t.METADATA.create_all(connection, checkfirst=False)
+    create_indexes(connection)
+    _insert_rows(connection, data_path)
+
+
+def _insert_rows(connection: Connection, data_path: str) -> None:
+    now = dt.datetime.now(dt.UTC)
+    values = {
+        "version": WRITTEN,
+        "created_by": f"Penstock {version('penstock')}",
+        "data_path": data_path,
+        "encrypted": "false",
+    }
+    connection.execute(
+        t.metadata.insert(), [{"key": key, "value": value} for key, value in values.items()]
+    )
+    connection.execute(
+        t.snapshot.insert().values(
+            snapshot_id=0, snapshot_time=now, schema_version=0, next_catalog_id=1, next_file_id=0
+        )
+    )
+    connection.execute(
+        t.snapshot_changes.insert().values(
+            snapshot_id=0, changes_made=f'created_schema:"{DEFAULT_SCHEMA}"'
+        )
+    )
+    connection.execute(
+        t.schema.insert().values(
+            schema_id=0,
+            schema_uuid=str(uuid.uuid4()),
+            begin_snapshot=0,
+            schema_name=DEFAULT_SCHEMA,
+            path=f"{DEFAULT_SCHEMA}/",
+            path_is_relative=True,
+        )
+    )
+
+
+def create_indexes(connection: Connection) -> None:
+    """Indexes of our own. DuckDB neither minds nor drops them (there is a test)."""
+    schema = metadata_schema(connection)
+    prefix = "" if schema is None else f"{quote_identifier(schema)}."
+    for name, table, columns in _INDEXES:
+        listed = ", ".join(quote_identifier(column) for column in columns)
+        connection.exec_driver_sql(
+            f"CREATE INDEX {quote_identifier(f'penstock_{name}')} "
+            f"ON {prefix}{quote_identifier(table)} ({listed})"
+        )
+
+
+_INDEXES = (
+    ("data_file_table", "ducklake_data_file", ("table_id", "begin_snapshot")),
+    ("delete_file_table", "ducklake_delete_file", ("table_id", "begin_snapshot")),
+    ("delete_file_data", "ducklake_delete_file", ("data_file_id",)),
+    ("file_stats", "ducklake_file_column_stats", ("table_id", "column_id")),
+    ("file_partition", "ducklake_file_partition_value", ("data_file_id",)),
+    ("column_table", "ducklake_column", ("table_id",)),
+)

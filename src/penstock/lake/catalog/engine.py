@@ -1,0 +1,148 @@
+"""SQLAlchemy engines for the two databases, and how a transaction begins on each."""
+
+from __future__ import annotations
+
+import sqlite3
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy.pool import QueuePool
+
+from penstock.errors import CatalogMissing, CatalogUnreachable, EnvironmentMissing
+from penstock.lake.catalog.faults import translating
+from penstock.lake.catalog.location import CatalogLocation
+
+_BEGIN = "penstock_begin"
+_CONNECT_TIMEOUT = "10"  # seconds, when the connection string sets none
+_LOCK_KEY = 0x70656E73746F636B  # "penstock": the advisory lock that writers take in turn
+
+
+def make_engine(
+    where: CatalogLocation,
+    *,
+    read_only: bool,
+    create: bool,
+    lock_timeout: float,
+    metadata_schema: str | None,
+) -> Engine:
+    """An engine whose tables live in ``metadata_schema`` (PostgreSQL; default ``public``).
+
+    ``lock_timeout`` is in seconds. Nothing is connected yet, but a missing SQLite file is said.
+    """
+    if where.kind == "sqlite":
+        _check_file(Path(where.target), where, create and not read_only)
+        return _sqlite_engine(where, read_only, create, lock_timeout)
+    return _postgres_engine(where, lock_timeout).execution_options(
+        schema_translate_map={None: metadata_schema or "public"}
+    )
+
+
+def _check_file(path: Path, where: CatalogLocation, create: bool) -> None:
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        if create:
+            return
+        raise CatalogMissing(
+            f"there is no catalog at {where}", hint="check the path, or attach it with creation on"
+        ) from None
+    except OSError as error:
+        raise CatalogUnreachable(
+            f"the catalog {where} cannot be opened ({error.strerror})", hint="check the path"
+        ) from error
+    if not stat.S_ISREG(mode):
+        raise CatalogUnreachable(f"the catalog {where} is not a file", hint="check the path")
+
+
+def _sqlite_engine(
+    where: CatalogLocation, read_only: bool, create: bool, lock_timeout: float
+) -> Engine:
+    mode = "ro" if read_only else "rwc" if create else "rw"
+    uri = f"file:{quote(where.target)}?mode={mode}"
+
+    def connect() -> sqlite3.Connection:
+        return sqlite3.connect(
+            uri, uri=True, timeout=lock_timeout, isolation_level=None, check_same_thread=False
+        )
+
+    engine = create_engine("sqlite://", creator=connect, poolclass=QueuePool, pool_size=4)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    """The driver is told to keep out of transactions: it would begin them too late and too weak."""
+    connection.exec_driver_sql(connection.get_execution_options().get(_BEGIN, "BEGIN"))
+
+
+def _postgres_engine(where: CatalogLocation, lock_timeout: float) -> Engine:
+    try:
+        import psycopg
+    except ImportError as error:
+        raise EnvironmentMissing(
+            "a catalog in PostgreSQL needs the driver psycopg",
+            hint="pip install 'penstock[postgres]'",
+        ) from error
+
+    def connect() -> psycopg.Connection[Any]:
+        options: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(where.target)
+        options.setdefault("connect_timeout", _CONNECT_TIMEOUT)
+        options.setdefault("application_name", "penstock")
+        connection: psycopg.Connection[Any] = psycopg.connect(**options)
+        with connection.cursor() as cursor:
+            milliseconds = str(int(lock_timeout * 1000))
+            cursor.execute("SELECT set_config('lock_timeout', %s, false)", [milliseconds])
+        connection.commit()
+        return connection
+
+    return create_engine("postgresql+psycopg://", creator=connect, poolclass=QueuePool, pool_size=4)
+
+
+@contextmanager
+def reading(engine: Engine, where: CatalogLocation) -> Iterator[Connection]:
+    """A transaction in which every query sees the same state."""
+    with translating(where), engine.connect() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execution_options(
+                isolation_level="REPEATABLE READ", postgresql_readonly=True
+            )
+        with connection.begin():
+            yield connection
+
+
+@contextmanager
+def writing(engine: Engine, where: CatalogLocation) -> Iterator[Connection]:
+    """A transaction that is alone in writing from its first statement; commits on a clean exit.
+
+    SQLite takes its write lock at BEGIN. On PostgreSQL writers of Penstock queue up for an advisory
+    lock, so they do not lose races to each other; DuckDB does not take it, and a race with DuckDB
+    ends in a duplicate key that `commit` retries.
+    """
+    with translating(where), engine.connect() as connection, begin_writing(connection):
+        yield connection
+
+
+@contextmanager
+def begin_writing(connection: Connection) -> Iterator[None]:
+    options: dict[str, Any] = {_BEGIN: "BEGIN IMMEDIATE"}
+    with connection.execution_options(**options).begin():
+        lock(connection)
+        yield
+
+
+def lock(connection: Connection) -> None:
+    """Take the writers' lock until the end of the transaction (PostgreSQL; SQLite has its own)."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK_KEY})
+
+
+def metadata_schema(connection: Connection) -> str | None:
+    """The schema that the catalog's tables are in; ``None`` on SQLite."""
+    translated = connection.get_execution_options().get("schema_translate_map") or {}
+    schema: str | None = translated.get(None)
+    return schema

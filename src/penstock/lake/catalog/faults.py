@@ -1,0 +1,151 @@
+"""What went wrong in the database, told by its codes (never by its words)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from sqlalchemy import exc
+
+from penstock.errors import (
+    CatalogCorrupt,
+    CatalogError,
+    CatalogLocked,
+    CatalogMissing,
+    CatalogUnreachable,
+    LakeError,
+    ReadOnlyLake,
+)
+from penstock.lake.catalog.location import CatalogLocation
+
+Fault = Callable[[CatalogLocation, str], LakeError]
+
+
+def _locked(where: CatalogLocation, detail: str) -> LakeError:
+    return CatalogLocked(
+        f"the catalog {where} is locked by another process ({detail})",
+        hint="wait until it has finished, or raise lock_timeout",
+    )
+
+
+def _read_only(where: CatalogLocation, detail: str) -> LakeError:
+    return ReadOnlyLake(
+        f"the catalog {where} cannot be written ({detail})",
+        hint="check its permissions, or attach it read-only",
+    )
+
+
+def _unreachable(where: CatalogLocation, detail: str) -> LakeError:
+    return CatalogUnreachable(
+        f"the catalog {where} cannot be opened ({detail})",
+        hint="check the path or the server, its port, and the credentials",
+    )
+
+
+def _corrupt(where: CatalogLocation, detail: str) -> LakeError:
+    return CatalogCorrupt(
+        f"the catalog {where} is damaged or is no DuckLake ({detail})",
+        hint="check that the path is right; restore it from a backup if it is",
+    )
+
+
+def _missing(where: CatalogLocation, detail: str) -> LakeError:
+    return CatalogMissing(
+        f"the database of the catalog {where} does not exist ({detail})",
+        hint="create the database first; Penstock then creates the catalog in it",
+    )
+
+
+# Primary result codes, https://sqlite.org/rescode.html
+_SQLITE: Mapping[int, Fault] = {
+    3: _read_only,  # PERM
+    5: _locked,  # BUSY
+    6: _locked,  # LOCKED
+    8: _read_only,  # READONLY
+    10: _unreachable,  # IOERR
+    11: _corrupt,  # CORRUPT
+    13: _unreachable,  # FULL
+    14: _unreachable,  # CANTOPEN
+    23: _unreachable,  # AUTH
+    26: _corrupt,  # NOTADB
+}
+
+# SQLSTATE, whole or by its class, https://www.postgresql.org/docs/current/errcodes-appendix.html
+_POSTGRES: Mapping[str, Fault] = {
+    "55P03": _locked,  # lock_not_available
+    "57014": _locked,  # query_canceled: a statement_timeout
+    "25006": _read_only,  # read_only_sql_transaction
+    "42501": _read_only,  # insufficient_privilege
+    "3D000": _missing,  # invalid_catalog_name
+    "3F000": _missing,  # invalid_schema_name
+    "42P01": _corrupt,  # undefined_table
+    "42703": _corrupt,  # undefined_column
+    "08": _unreachable,
+    "28": _unreachable,
+    "53": _unreachable,
+    "57": _unreachable,
+    "58": _unreachable,
+}
+
+_RETRYABLE_STATES = frozenset({"40001", "40P01", "23505"})
+_UNIQUE_SQLITE = frozenset({1555, 2067})  # SQLITE_CONSTRAINT_PRIMARYKEY, _UNIQUE
+
+
+@contextmanager
+def translating(where: CatalogLocation) -> Iterator[None]:
+    """Turn the database's errors into the tree's. What the codes do not tell stays what it is."""
+    try:
+        yield
+    except exc.DBAPIError as error:
+        translated = translate(where, error)
+        if translated is None:
+            raise
+        raise translated from error
+
+
+def translate(where: CatalogLocation, error: exc.DBAPIError) -> LakeError | None:
+    """The tree's error for one of the database's, if there is one."""
+    detail = _first_line(error)
+    code = getattr(error.orig, "sqlite_errorcode", None)
+    if code is not None:
+        fault = _SQLITE.get(code & 0xFF)
+        return None if fault is None else fault(where, detail)
+    state = sql_state(error)
+    if state is None:
+        lost = error.connection_invalidated or isinstance(error, exc.OperationalError)
+        return _unreachable(where, detail) if lost else None
+    fault = _POSTGRES.get(state) or _POSTGRES.get(state[:2])
+    return None if fault is None else fault(where, detail)
+
+
+def sql_state(error: exc.DBAPIError) -> str | None:
+    state = getattr(error.orig, "sqlstate", None)
+    return state if isinstance(state, str) else None
+
+
+def lost_race(error: exc.DBAPIError) -> bool:
+    """Whether the transaction failed only because another one was quicker."""
+    if sql_state(error) in _RETRYABLE_STATES:
+        return True
+    return getattr(error.orig, "sqlite_errorcode", None) in _UNIQUE_SQLITE
+
+
+def connection_lost(error: exc.DBAPIError) -> bool:
+    """Whether the server may have gone on without us, so that the outcome of COMMIT is open."""
+    code: int | None = getattr(error.orig, "sqlite_errorcode", None)
+    if code is not None:
+        return code & 0xFF == 10  # IOERR: the file may or may not hold the commit
+    state = sql_state(error)
+    return state is None or state[:2] in {"08", "57", "58"}
+
+
+def corrupt(where: CatalogLocation, what: str) -> CatalogError:
+    """The error for a row that the format does not allow."""
+    error = _corrupt(where, what)
+    assert isinstance(error, CatalogError)
+    return error
+
+
+def _first_line(error: exc.DBAPIError) -> str:
+    lines = str(error.orig).strip().splitlines()
+    return lines[0] if lines else type(error.orig).__name__

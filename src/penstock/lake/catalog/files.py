@@ -1,0 +1,225 @@
+"""The files of a table at a snapshot: a fixed number of queries, however many files."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, and_, select
+
+from penstock.errors import CatalogCorrupt, UnsupportedFeature
+from penstock.lake.catalog import inlined
+from penstock.lake.catalog import tables as t
+from penstock.lake.catalog.paths import resolve
+from penstock.lake.catalog.reads import Record, visible
+from penstock.lake.files import DataFile, DeleteFile, FileSet, NameMapping, Table
+
+
+def load_files(connection: Connection, table: Table, snapshot_id: int) -> FileSet:
+    """The files in force, each with its delete file, and the name mappings they use.
+
+    Raises UnsupportedFeature, naming the feature, where the files alone would give wrong rows.
+    """
+    _refuse_inlined(connection, table, snapshot_id)
+    rows = connection.execute(_query(table.id, snapshot_id)).all()
+    _refuse(rows, table, snapshot_id)
+    _check_one_delete_each(rows, table)
+    partitioned = any(row.partition_id is not None for row in rows)
+    values = _partition_values(connection, table.id, snapshot_id) if partitioned else {}
+    mapping_ids = {row.mapping_id for row in rows if row.mapping_id is not None}
+    mappings = load_mappings(connection, table.id) if mapping_ids else {}
+    _check_mappings(mapping_ids, mappings, table)
+    return FileSet(
+        files=tuple(_data_file(row, table.path, values) for row in rows),
+        mappings={key: mappings[key] for key in sorted(mapping_ids)},
+    )
+
+
+def _query(table_id: int, snapshot_id: int) -> Any:
+    f, d = t.data_file.c, t.delete_file.c
+    in_force = and_(
+        d.data_file_id == f.data_file_id,
+        d.table_id == table_id,
+        visible(t.delete_file, snapshot_id),
+    )
+    return (
+        select(
+            f.data_file_id,
+            f.begin_snapshot,
+            f.path,
+            f.path_is_relative,
+            f.file_format,
+            f.record_count,
+            f.file_size_bytes,
+            f.footer_size,
+            f.row_id_start,
+            f.partition_id,
+            f.encryption_key,
+            f.mapping_id,
+            f.partial_max,
+            d.delete_file_id,
+            d.begin_snapshot.label("delete_begin"),
+            d.path.label("delete_path"),
+            d.path_is_relative.label("delete_relative"),
+            d.format.label("delete_format"),
+            d.delete_count,
+            d.file_size_bytes.label("delete_size"),
+            d.footer_size.label("delete_footer"),
+            d.encryption_key.label("delete_key"),
+            d.partial_max.label("delete_partial_max"),
+        )
+        .join_from(t.data_file, t.delete_file, in_force, isouter=True)
+        .where(f.table_id == table_id, visible(t.data_file, snapshot_id))
+        .order_by(f.data_file_id, d.delete_file_id)
+    )
+
+
+def _data_file(row: Record, base: str, values: Mapping[int, Mapping[int, str | None]]) -> DataFile:
+    keys = values.get(row.data_file_id)
+    return DataFile(
+        path=resolve(base, row.path, row.path_is_relative),
+        record_count=row.record_count,
+        size_bytes=row.file_size_bytes,
+        footer_size=row.footer_size,
+        id=row.data_file_id,
+        begin_snapshot=row.begin_snapshot,
+        row_id_start=row.row_id_start,
+        mapping_id=row.mapping_id,
+        partition_id=row.partition_id,
+        partition_values=None if keys is None else tuple(keys[key] for key in sorted(keys)),
+        delete=None if row.delete_file_id is None else _delete_file(row, base),
+    )
+
+
+def _delete_file(row: Record, base: str) -> DeleteFile:
+    return DeleteFile(
+        path=resolve(base, row.delete_path, row.delete_relative),
+        delete_count=row.delete_count,
+        size_bytes=row.delete_size,
+        footer_size=row.delete_footer,
+        id=row.delete_file_id,
+        begin_snapshot=row.delete_begin,
+        partial_max=row.delete_partial_max,
+        format=row.delete_format,
+    )
+
+
+def _refuse_inlined(connection: Connection, table: Table, snapshot_id: int) -> None:
+    rows, deletes = inlined.in_force(connection, table.id, snapshot_id)
+    if rows:
+        raise _unsupported(table, "inlined rows")
+    if deletes:
+        raise _unsupported(table, "inlined deletes")
+
+
+_Test = Callable[[Record, int], bool]
+
+_REFUSED: Mapping[str, _Test] = {
+    "encrypted files": lambda row, _: bool(row.encryption_key or row.delete_key),
+    "data files that are not Parquet": lambda row, _: (row.file_format or "parquet") != "parquet",
+    "puffin delete files": lambda row, _: row.delete_format == "puffin",
+    "delete files that are not Parquet": lambda row, _: row.delete_format not in {None, "parquet"},
+    # A merged file holds rows of several snapshots; only from its last one on are all of them in.
+    "merged files read at a snapshot inside them": lambda row, at: (
+        row.partial_max is not None and at < row.partial_max
+    ),
+}
+
+
+def _refuse(rows: Iterable[Record], table: Table, snapshot_id: int) -> None:
+    for row in rows:
+        for feature, test in _REFUSED.items():
+            if test(row, snapshot_id):
+                raise _unsupported(table, feature)
+
+
+def _unsupported(table: Table, feature: str) -> UnsupportedFeature:
+    hints = {
+        "inlined rows": "flush them with DuckDB: CALL ducklake_flush_inlined_data('lake')",
+        "inlined deletes": "flush them with DuckDB: CALL ducklake_flush_inlined_data('lake')",
+    }
+    return UnsupportedFeature(
+        f"table {table.qualified_name} has {feature}, which this version does not read",
+        hint=hints.get(feature, "read the table with DuckDB, or rewrite it there"),
+        data={"feature": feature, "table": table.qualified_name},
+    )
+
+
+def _check_one_delete_each(rows: Sequence[Record], table: Table) -> None:
+    ids = [row.data_file_id for row in rows]
+    if len(set(ids)) != len(ids):
+        doubled = sorted({i for i in ids if ids.count(i) > 1})[:5]
+        raise CatalogCorrupt(
+            f"data files {doubled} of table {table.qualified_name} have two delete files at once",
+            hint="find out which writer registered them; one of the two must end",
+        )
+
+
+def _check_mappings(wanted: set[int], found: Mapping[int, NameMapping], table: Table) -> None:
+    missing = wanted - found.keys()
+    if missing:
+        raise CatalogCorrupt(
+            f"table {table.qualified_name} has files under name mapping {min(missing)}, "
+            "which the catalog does not hold",
+            hint="restore the catalog from a backup",
+        )
+
+
+def _partition_values(
+    connection: Connection, table_id: int, snapshot_id: int
+) -> dict[int, dict[int, str | None]]:
+    v, f = t.file_partition_value.c, t.data_file.c
+    query = (
+        select(v.data_file_id, v.partition_key_index, v.partition_value)
+        .join_from(t.file_partition_value, t.data_file, v.data_file_id == f.data_file_id)
+        .where(f.table_id == table_id, visible(t.data_file, snapshot_id))
+    )
+    found: dict[int, dict[int, str | None]] = defaultdict(dict)
+    for data_file_id, key, value in connection.execute(query):
+        found[data_file_id][key] = value
+    return found
+
+
+def load_mappings(connection: Connection, table_id: int) -> dict[int, NameMapping]:
+    """All name mappings of a table, by id.
+
+    Rows are numbered within their mapping and name their parent by that number; a list's child is
+    called ``list``, a map's ``key`` and ``value``.
+    """
+    m, n = t.column_mapping.c, t.name_mapping.c
+    query = (
+        select(
+            m.mapping_id,
+            m.type,
+            n.column_id,
+            n.source_name,
+            n.target_field_id,
+            n.parent_column,
+            n.is_partition,
+        )
+        .join_from(t.column_mapping, t.name_mapping, m.mapping_id == n.mapping_id)
+        .where(m.table_id == table_id)
+        .order_by(m.mapping_id, n.column_id)
+    )
+    grouped: dict[int, list[Record]] = defaultdict(list)
+    for row in connection.execute(query):
+        grouped[row.mapping_id].append(row)
+    return {key: _mapping(key, rows) for key, rows in grouped.items()}
+
+
+def _mapping(mapping_id: int, rows: Sequence[Record]) -> NameMapping:
+    for row in rows:
+        if row.type != "map_by_name" or row.is_partition:
+            raise UnsupportedFeature(
+                f"name mapping {mapping_id} takes columns from "
+                + ("the directories" if row.is_partition else repr(row.type)),
+                hint="read the table with DuckDB, or rewrite it there",
+            )
+    by_number = {row.column_id: row for row in rows}
+
+    def path(row: Record) -> tuple[str, ...]:
+        parent = by_number.get(row.parent_column)
+        return (*(path(parent) if parent is not None else ()), row.source_name)
+
+    return NameMapping(mapping_id, {path(row): row.target_field_id for row in rows})

@@ -1,0 +1,40 @@
+"""Paths of a lake: absolute inside Penstock, relative in the catalog wherever that is possible."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import unquote
+
+_REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+def absolute_directory(text: str) -> str:
+    """``text`` as an absolute directory that ends in ``/``; remote URIs stay what they are.
+
+    ``file:`` URIs become plain paths. What is relative is relative to the working directory, as
+    for DuckDB.
+    """
+    if text.startswith("file:"):
+        text = unquote("/" + text.removeprefix("file:").lstrip("/"))
+    path = text if _REMOTE.match(text) else str(Path(text).expanduser().absolute())
+    return path if path.endswith("/") else f"{path}/"
+
+
+def resolve(base: str, path: str, is_relative: bool | None) -> str:
+    """The absolute path of what the catalog stores; a NULL flag counts as relative."""
+    if is_relative is False or (is_relative is not None and not is_relative):
+        return path if _REMOTE.match(path) else str(Path(path).absolute())
+    return f"{base}{path}"
+
+
+def resolve_directory(base: str, path: str | None, is_relative: bool | None) -> str:
+    resolved = resolve(base, path or "", is_relative)
+    return resolved if resolved.endswith("/") else f"{resolved}/"
+
+
+def store(base: str, path: str) -> tuple[str, bool]:
+    """What the catalog stores for an absolute path: the text, and whether it is relative."""
+    if path.startswith(base) and len(path) > len(base):
+        return path[len(base) :], True
+    return path, False

@@ -1,0 +1,255 @@
+"""Reading snapshots, schemas and tables: each function is a fixed number of queries."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, FromClause, Row, and_, func, or_, select
+
+from penstock.errors import SnapshotNotFound
+from penstock.lake.catalog import tables as t
+from penstock.lake.catalog.paths import resolve_directory
+from penstock.lake.files import PartitionField, Table
+from penstock.lake.schema import Column, TableSchema
+from penstock.lake.snapshot import At, Snapshot
+
+_NO_DEFAULT = "NULL"
+
+Record = Row[*tuple[Any, ...]]
+
+
+def visible(table: FromClause, snapshot_id: int) -> ColumnElement[bool]:
+    """The rows of a versioned table that are in force at a snapshot."""
+    return and_(
+        table.c.begin_snapshot <= snapshot_id,
+        or_(table.c.end_snapshot.is_(None), table.c.end_snapshot > snapshot_id),
+    )
+
+
+def _snapshots_query() -> Any:
+    s, c = t.snapshot.c, t.snapshot_changes.c
+    return select(
+        s.snapshot_id,
+        s.snapshot_time,
+        s.schema_version,
+        s.next_catalog_id,
+        s.next_file_id,
+        func.coalesce(c.changes_made, ""),
+        c.author,
+        c.commit_message,
+        c.commit_extra_info,
+    ).join_from(t.snapshot, t.snapshot_changes, s.snapshot_id == c.snapshot_id, isouter=True)
+
+
+def latest(connection: Connection) -> Snapshot | None:
+    """The newest snapshot; ``None`` in a catalog without any, which is corrupt."""
+    top = select(func.max(t.snapshot.c.snapshot_id)).scalar_subquery()
+    query = _snapshots_query().where(t.snapshot.c.snapshot_id == top)
+    row = connection.execute(query).first()
+    return None if row is None else Snapshot(*row)
+
+
+def snapshots(connection: Connection, after: int = -1) -> list[Snapshot]:
+    """All snapshots with an id above ``after``, oldest first."""
+    query = _snapshots_query().where(t.snapshot.c.snapshot_id > after)
+    rows = connection.execute(query.order_by(t.snapshot.c.snapshot_id))
+    return [Snapshot(*row) for row in rows]
+
+
+def snapshot(connection: Connection, at: At) -> Snapshot | None:
+    """The snapshot that ``at`` points to, or ``None`` when there is none (any more)."""
+    if at.version is not None:
+        query = _snapshots_query().where(t.snapshot.c.snapshot_id == at.version)
+        row = connection.execute(query).first()
+        return None if row is None else Snapshot(*row)
+    if at.timestamp is not None:
+        found = _id_at(connection, at.timestamp)
+        return None if found is None else snapshot(connection, At(version=found))
+    return latest(connection)
+
+
+def _id_at(connection: Connection, moment: dt.datetime) -> int | None:
+    """The snapshot in force at a moment: the highest id whose time is not after it.
+
+    On SQLite times are text. ``2026-11-20 21:47:05.5+00`` sorts as the time does (``+`` before
+    ``.`` before digits) as long as all are in UTC, which is how they are written; where one is
+    not, all are compared in Python.
+    """
+    c = t.snapshot.c
+    if connection.dialect.name == "sqlite" and _has_foreign_times(connection):
+        pairs = connection.execute(select(c.snapshot_id, c.snapshot_time))
+        return max((i for i, time in pairs if time <= moment), default=None)
+    query = select(func.max(c.snapshot_id)).where(c.snapshot_time <= moment)
+    return connection.execute(query).scalar()
+
+
+def _has_foreign_times(connection: Connection) -> bool:
+    query = "SELECT EXISTS (SELECT 1 FROM ducklake_snapshot WHERE snapshot_time NOT LIKE '%+00')"
+    return bool(connection.exec_driver_sql(query).scalar())
+
+
+def snapshot_missing(connection: Connection, at: At) -> SnapshotNotFound:
+    """The error that says what was asked for and what there is."""
+    s = t.snapshot.c
+    first, last = connection.execute(select(func.min(s.snapshot_id), func.max(s.snapshot_id))).one()
+    start = connection.execute(select(s.snapshot_time).where(s.snapshot_id == first)).scalar()
+    asked = f"snapshot {at.version}" if at.version is not None else f"snapshot at {at.timestamp}"
+    return SnapshotNotFound(
+        f"there is no {asked}",
+        hint=f"snapshots {first} to {last} remain, the first of {start}",
+        data={"version": at.version, "timestamp": at.timestamp, "first": first, "last": last},
+    )
+
+
+def schema_rows(connection: Connection, snapshot_id: int) -> Sequence[Record]:
+    """``(schema_id, schema_name, path, path_is_relative)`` at a snapshot, by name."""
+    c = t.schema.c
+    query = select(c.schema_id, c.schema_name, c.path, c.path_is_relative)
+    query = query.where(visible(t.schema, snapshot_id)).order_by(c.schema_name)
+    return connection.execute(query).all()
+
+
+def table_names(connection: Connection, snapshot_id: int) -> Sequence[Record]:
+    """``(table_id, schema_name, table_name)`` at a snapshot."""
+    query = (
+        select(t.table.c.table_id, t.schema.c.schema_name, t.table.c.table_name)
+        .join_from(t.table, t.schema, t.table.c.schema_id == t.schema.c.schema_id)
+        .where(visible(t.table, snapshot_id), visible(t.schema, snapshot_id))
+    )
+    return connection.execute(query).all()
+
+
+def load_tables(
+    connection: Connection, data_path: str, snapshot_id: int, table_id: int | None = None
+) -> list[Table]:
+    """Every table at a snapshot (or one), with columns and partitioning: four queries."""
+    columns = _columns(connection, snapshot_id, table_id)
+    partitions = _partitions(connection, snapshot_id, table_id, columns)
+    versions = _schema_versions(connection, snapshot_id, table_id)
+    tables: list[Table] = []
+    for row in _table_rows(connection, snapshot_id, table_id):
+        schema_path = resolve_directory(data_path, row.schema_path, row.schema_relative)
+        partition_id, fields = partitions.get(row.table_id, (None, ()))
+        tables.append(
+            Table(
+                id=row.table_id,
+                uuid=row.table_uuid,
+                schema_name=row.schema_name,
+                name=row.table_name,
+                path=resolve_directory(schema_path, row.path, row.path_is_relative),
+                schema=build_schema(columns.get(row.table_id, ())),
+                begin_snapshot=row.begin_snapshot,
+                partition_id=partition_id,
+                partition_by=fields,
+                schema_version=versions.get(row.table_id),
+            )
+        )
+    return tables
+
+
+def _only(column: ColumnElement[int], table_id: int | None) -> list[ColumnElement[bool]]:
+    return [] if table_id is None else [column == table_id]
+
+
+def _table_rows(connection: Connection, snapshot_id: int, table_id: int | None) -> Sequence[Record]:
+    c, s = t.table.c, t.schema.c
+    query = (
+        select(
+            c.table_id,
+            c.table_uuid,
+            c.table_name,
+            c.path,
+            c.path_is_relative,
+            c.begin_snapshot,
+            s.schema_name,
+            s.path.label("schema_path"),
+            s.path_is_relative.label("schema_relative"),
+        )
+        .join_from(t.table, t.schema, c.schema_id == s.schema_id)
+        .where(visible(t.table, snapshot_id), visible(t.schema, snapshot_id))
+        .where(*_only(c.table_id, table_id))
+        .order_by(s.schema_name, c.table_name)
+    )
+    return connection.execute(query).all()
+
+
+def _columns(
+    connection: Connection, snapshot_id: int, table_id: int | None
+) -> dict[int, list[Record]]:
+    query = (
+        select(t.column)
+        .where(visible(t.column, snapshot_id), *_only(t.column.c.table_id, table_id))
+        .order_by(t.column.c.table_id, t.column.c.column_order)
+    )
+    grouped: dict[int, list[Record]] = defaultdict(list)
+    for row in connection.execute(query):
+        grouped[row.table_id].append(row)
+    return grouped
+
+
+def build_schema(rows: Iterable[Record]) -> TableSchema:
+    """The tree of columns from the rows of one table, which come in column order."""
+    children: dict[int | None, list[Record]] = defaultdict(list)
+    for row in rows:
+        children[row.parent_column].append(row)
+
+    def build(row: Record) -> Column:
+        return Column(
+            name=row.column_name,
+            type=row.column_type,
+            id=row.column_id,
+            nullable=row.nulls_allowed is not False,
+            children=tuple(build(child) for child in children.get(row.column_id, ())),
+            initial_default=row.initial_default,
+            default=None if row.default_value == _NO_DEFAULT else row.default_value,
+            default_kind=row.default_value_type or "literal",
+        )
+
+    return TableSchema(tuple(build(row) for row in children.get(None, ())))
+
+
+def _partitions(
+    connection: Connection,
+    snapshot_id: int,
+    table_id: int | None,
+    columns: dict[int, list[Record]],
+) -> dict[int, tuple[int, tuple[PartitionField, ...]]]:
+    i, c = t.partition_info.c, t.partition_column.c
+    query = (
+        select(i.table_id, i.partition_id, c.column_id, c.transform)
+        .join_from(t.partition_info, t.partition_column, i.partition_id == c.partition_id)
+        .where(visible(t.partition_info, snapshot_id), *_only(i.table_id, table_id))
+        .order_by(i.table_id, c.partition_key_index)
+    )
+    found: dict[int, tuple[int, tuple[PartitionField, ...]]] = {}
+    for table, partition_id, column_id, transform in connection.execute(query):
+        names = {row.column_id: row.column_name for row in columns.get(table, ())}
+        field = PartitionField(names.get(column_id, f"#{column_id}"), transform)
+        found[table] = (partition_id, (*found.get(table, (0, ()))[1], field))
+    return found
+
+
+def _schema_versions(
+    connection: Connection, snapshot_id: int, table_id: int | None
+) -> dict[int, int]:
+    c = t.schema_versions.c
+    query = (
+        select(c.table_id, func.max(c.schema_version))
+        .where(c.begin_snapshot <= snapshot_id, *_only(c.table_id, table_id))
+        .group_by(c.table_id)
+    )
+    return {row[0]: row[1] for row in connection.execute(query)}
+
+
+def metadata_rows(connection: Connection) -> Sequence[Record]:
+    """``(key, value, scope, scope_id)`` of every option."""
+    c = t.metadata.c
+    return connection.execute(select(c.key, c.value, c.scope, c.scope_id)).all()
+
+
+def schema_id_of(connection: Connection, table_id: int) -> int | None:
+    query = select(t.table.c.schema_id).where(t.table.c.table_id == table_id)
+    return connection.execute(query.order_by(t.table.c.begin_snapshot.desc())).scalar()

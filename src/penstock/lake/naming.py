@@ -1,0 +1,92 @@
+"""Names: identifiers quoted and compared as DuckDB does, table references, directories, UUIDs."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import string
+import time
+import uuid
+from dataclasses import dataclass
+
+from penstock.errors import ArgumentError
+
+DEFAULT_SCHEMA = "main"
+
+_UPPER_TO_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+_PLAIN_DIRECTORY = re.compile(r"[A-Za-z0-9_-]+")
+_PART = re.compile(r'\s*(?:"((?:[^"]|"")+)"|`((?:[^`]|``)+)`|([^\s."`]+))\s*')
+
+
+def quote_identifier(name: str, *, mark: str = '"') -> str:
+    """``name`` as one SQL identifier. Spark wants a backtick as ``mark``.
+
+    Raises ArgumentError for what no engine accepts: an empty name or a NUL character.
+    """
+    if not name or "\x00" in name:
+        raise ArgumentError(f"{name!r} is not a name", hint="use a name without NUL characters")
+    return f"{mark}{name.replace(mark, mark * 2)}{mark}"
+
+
+def fold(name: str) -> str:
+    """The form in which names are compared. DuckDB folds ASCII letters and no others."""
+    return name.translate(_UPPER_TO_LOWER)
+
+
+@dataclass(frozen=True, slots=True)
+class TableRef:
+    """A table's name within one lake."""
+
+    schema: str
+    name: str
+
+    @classmethod
+    def parse(cls, text: str, *, default_schema: str = DEFAULT_SCHEMA) -> TableRef:
+        """Read ``table`` or ``schema.table``; parts may be quoted with ``"`` or a backtick."""
+        parts = _split(text)
+        if len(parts) == 1:
+            return cls(default_schema, parts[0])
+        if len(parts) == 2:
+            return cls(parts[0], parts[1])
+        raise ArgumentError(
+            f"{text!r} is not the name of a table",
+            hint="write table or schema.table, with quotes around parts that hold dots",
+        )
+
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+
+def _split(text: str) -> list[str]:
+    """Return the parts of a dotted name, or nothing when it is malformed."""
+    parts: list[str] = []
+    position = 0
+    while True:
+        match = _PART.match(text, position)
+        if match is None:
+            return []
+        double, back, plain = match.groups()
+        parts.append(
+            double.replace('""', '"') if double else back.replace("``", "`") if back else plain
+        )
+        position = match.end()
+        if position == len(text):
+            return parts
+        if text[position] != ".":
+            return []
+        position += 1
+
+
+def new_uuid7() -> str:
+    """A version 7 UUID (RFC 9562, 5.7): 48 bits of milliseconds, then 74 random bits."""
+    milliseconds = time.time_ns() // 1_000_000
+    value = (milliseconds & (1 << 48) - 1) << 80 | 0x7 << 76 | secrets.randbits(12) << 64
+    return str(uuid.UUID(int=value | 0b10 << 62 | secrets.randbits(62)))
+
+
+def directory_name(name: str, uuid_text: str) -> str:
+    """The directory of a schema or table: its name when that is plain, else its UUID.
+
+    Measured on the real extension, which also takes ``_`` and ``-`` for plain.
+    """
+    return f"{name if _PLAIN_DIRECTORY.fullmatch(name) else uuid_text}/"

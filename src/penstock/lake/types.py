@@ -1,0 +1,236 @@
+"""DuckLake types and Spark types, as values: Spark's side is its DataType JSON.
+
+Widths follow Spark's own Parquet reader: an unsigned integer needs the next wider signed type, and
+``uint64`` a decimal. What Spark cannot hold without loss (``int128`` is stored as a double, the
+TIME type is off) is refused by name rather than approximated.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.errors import SchemaMismatch, UnsupportedFeature
+from penstock.lake.bounds import (
+    base_type,
+    bound_from_text,
+    bound_to_text,
+    compare_bounds,
+)
+from penstock.lake.schema import Column, TableSchema
+
+__all__ = [
+    "FIELD_ID",
+    "ParsedType",
+    "bound_from_text",
+    "bound_to_text",
+    "compare_bounds",
+    "from_spark_json",
+    "from_spark_schema",
+    "needs_mapping",
+    "parse",
+    "to_spark_field",
+    "to_spark_json",
+    "to_spark_schema",
+]
+
+FIELD_ID = "parquet.field.id"
+
+SparkType = str | dict[str, Any]
+
+_DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
+_SPARK_TEXT = re.compile(r"(string|varchar|char)\b.*")
+
+_PRIMITIVES = {
+    "boolean": "boolean",
+    "int8": "byte",
+    "int16": "short",
+    "int32": "integer",
+    "int64": "long",
+    "uint8": "short",
+    "uint16": "integer",
+    "uint32": "long",
+    "uint64": "decimal(20,0)",
+    "float32": "float",
+    "float64": "double",
+    "date": "date",
+    "timestamp": "timestamp_ntz",
+    "timestamp_s": "timestamp_ntz",
+    "timestamp_ms": "timestamp_ntz",
+    "timestamp_ns": "timestamp_ntz",
+    "timestamptz": "timestamp",
+    "varchar": "string",
+    "json": "string",
+    "uuid": "string",
+    "blob": "binary",
+}
+
+_FROM_SPARK = {
+    "boolean": "boolean",
+    "byte": "int8",
+    "short": "int16",
+    "integer": "int32",
+    "long": "int64",
+    "float": "float32",
+    "double": "float64",
+    "date": "date",
+    "timestamp": "timestamptz",
+    "timestamp_ntz": "timestamp",
+    "binary": "blob",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedType:
+    """``decimal(10,2)`` is ``("decimal", 10, 2)``; every other type is its name alone."""
+
+    name: str
+    precision: int | None = None
+    scale: int | None = None
+
+
+def parse(text: str) -> ParsedType:
+    """Parse the format's type text."""
+    match = _DECIMAL.fullmatch(text.lower())
+    if match is not None:
+        return ParsedType("decimal", int(match[1]), int(match[2]))
+    return ParsedType(base_type(text))
+
+
+def to_spark_json(column: Column, *, physical: bool = False, path: str = "") -> SparkType:
+    """Spark's DataType JSON for a column, field ids on the struct fields inside.
+
+    ``physical`` gives the type to read the Parquet files with, which differs for ``uuid``: 16 raw
+    bytes in DuckDB's files, text in Spark's, both readable as binary.
+    Raises UnsupportedFeature naming the type and the column.
+    """
+    here = path or column.name
+    nested = _TO_NESTED.get(column.type)
+    if nested is not None:
+        return nested(column, physical, here)
+    parsed = parse(column.type)
+    if parsed.name == "decimal" and parsed.precision is not None:
+        return f"decimal({parsed.precision},{parsed.scale})"
+    spark = _PRIMITIVES.get(parsed.name)
+    if spark is None:
+        raise UnsupportedFeature(
+            f"column {here!r} has type {column.type}, which this version does not read on Spark",
+            hint="leave the column out of the table, or store it as varchar",
+            data={"column": here, "type": column.type},
+        )
+    return "binary" if physical and parsed.name == "uuid" else spark
+
+
+def to_spark_field(column: Column, *, physical: bool = False, path: str = "") -> dict[str, Any]:
+    """Spark's JSON of one struct field. Always nullable: the files are, whatever the table says."""
+    return {
+        "name": column.name,
+        "type": to_spark_json(column, physical=physical, path=path),
+        "nullable": True,
+        "metadata": {} if column.id is None else {FIELD_ID: column.id},
+    }
+
+
+def to_spark_schema(schema: TableSchema, *, physical: bool = False) -> dict[str, Any]:
+    """Spark's JSON of the StructType of a whole table."""
+    fields = [to_spark_field(column, physical=physical) for column in schema.columns]
+    return {"type": "struct", "fields": fields}
+
+
+def _list_to_spark(column: Column, physical: bool, path: str) -> SparkType:
+    (element,) = column.children
+    spark = to_spark_json(element, physical=physical, path=f"{path}.{element.name}")
+    return {"type": "array", "elementType": spark, "containsNull": True}
+
+
+def _map_to_spark(column: Column, physical: bool, path: str) -> SparkType:
+    key, value = column.children
+    return {
+        "type": "map",
+        "keyType": to_spark_json(key, physical=physical, path=f"{path}.{key.name}"),
+        "valueType": to_spark_json(value, physical=physical, path=f"{path}.{value.name}"),
+        "valueContainsNull": True,
+    }
+
+
+def _struct_to_spark(column: Column, physical: bool, path: str) -> SparkType:
+    fields = [
+        to_spark_field(child, physical=physical, path=f"{path}.{child.name}")
+        for child in column.children
+    ]
+    return {"type": "struct", "fields": fields}
+
+
+_TO_NESTED: Mapping[str, Callable[[Column, bool, str], SparkType]] = {
+    "list": _list_to_spark,
+    "map": _map_to_spark,
+    "struct": _struct_to_spark,
+}
+
+
+def from_spark_json(json: SparkType, name: str, *, path: str = "") -> Column:
+    """The column that a DataFrame's column of this DataType JSON creates; ids unset.
+
+    Raises SchemaMismatch for types that a table cannot hold.
+    """
+    here = path or name
+    if isinstance(json, dict):
+        nested = _FROM_NESTED.get(str(json.get("type")))
+        if nested is None:
+            raise _no_such_type(json.get("type"), here)
+        return nested(json, name, here)
+    if _SPARK_TEXT.fullmatch(json):
+        return Column(name, "varchar")
+    parsed = parse(json)
+    if parsed.name == "decimal" and parsed.precision is not None:
+        return Column(name, f"decimal({parsed.precision},{parsed.scale})")
+    duck = _FROM_SPARK.get(json)
+    if duck is None:
+        raise _no_such_type(json, here)
+    return Column(name, duck)
+
+
+def from_spark_schema(json: Mapping[str, Any]) -> TableSchema:
+    """The table schema that a DataFrame's StructType JSON creates; ids unset."""
+    fields = json["fields"]
+    return TableSchema(tuple(from_spark_json(f["type"], f["name"]) for f in fields))
+
+
+def _no_such_type(spark: object, path: str) -> SchemaMismatch:
+    return SchemaMismatch(
+        f"column {path!r} is of Spark type {spark}, which a table cannot hold",
+        hint="cast it in the SELECT, for example to string or timestamp",
+        data={"column": path, "type": spark},
+    )
+
+
+def _list_from_spark(json: dict[str, Any], name: str, path: str) -> Column:
+    element = from_spark_json(json["elementType"], "element", path=f"{path}.element")
+    return Column(name, "list", children=(element,))
+
+
+def _map_from_spark(json: dict[str, Any], name: str, path: str) -> Column:
+    key = from_spark_json(json["keyType"], "key", path=f"{path}.key")
+    value = from_spark_json(json["valueType"], "value", path=f"{path}.value")
+    return Column(name, "map", children=(key, value))
+
+
+def _struct_from_spark(json: dict[str, Any], name: str, path: str) -> Column:
+    children = tuple(
+        from_spark_json(f["type"], f["name"], path=f"{path}.{f['name']}") for f in json["fields"]
+    )
+    return Column(name, "struct", children=children)
+
+
+_FROM_NESTED: Mapping[str, Callable[[dict[str, Any], str, str], Column]] = {
+    "array": _list_from_spark,
+    "map": _map_from_spark,
+    "struct": _struct_from_spark,
+}
+
+
+def needs_mapping(schema: TableSchema) -> bool:
+    """Whether Spark cannot write every field id: list elements and map entries carry none."""
+    return any(column.type in {"list", "map"} for column in schema.walk())
