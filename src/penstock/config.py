@@ -77,18 +77,6 @@ class _Value:
     origin: Location
 
 
-def find_root(start: Path) -> Path:
-    """The nearest directory, from ``start`` upwards, that holds penstock.toml."""
-    start = start.resolve()
-    for directory in (start, *start.parents):
-        if (directory / FILE_NAME).is_file():
-            return directory
-    raise ConfigError(
-        f"there is no {FILE_NAME} in {start} or above it",
-        hint="run `penstock init` to start a project, or name its directory with --project",
-    )
-
-
 def load_settings(
     root: Path,
     *,

@@ -1,0 +1,14 @@
+"""``data_test <path/of/script>``: a SELECT of the project; every row it returns is a failure.
+
+It reads the candidate state of the step's own table, whole: ``'{partition}'`` narrows it down.
+"""
+
+from __future__ import annotations
+
+from penstock.engine.checks.check import Check, quoted
+from penstock.engine.checks.scope import Scope
+from penstock.model.data_test import CustomTest
+
+
+def build(test: CustomTest, scope: Scope) -> Check:
+    return Check(test.name, f"SELECT * FROM {quoted(scope.script(test.path))}")

@@ -1,0 +1,61 @@
+"""What a test may refer to: the slice's columns, other tables, scripts. Names are resolved here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from penstock.errors import ColumnNotFound, Location
+from penstock.lake.naming import fold
+from penstock.model.asset import Asset
+from penstock.model.nearest import nearest
+
+
+@dataclass(frozen=True, slots=True)
+class ReferencedColumn:
+    """A column of another table, which is registered as ``view``."""
+
+    view: str
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The surroundings of one test.
+
+    ``view`` is the candidate slice; ``types`` are its columns with their types in Spark's SQL;
+    ``prefix`` makes the names of bound values unique; ``tables`` gives a table's view and columns,
+    ``scripts`` the view of a test script's result.
+    """
+
+    view: str
+    types: Mapping[str, str]
+    prefix: str
+    location: Location | None
+    tables: Callable[[Asset], tuple[str, tuple[str, ...]]]
+    scripts: Callable[[str], str]
+
+    def column(self, name: str) -> str:
+        """The slice's column of that name, whatever its case."""
+        return self._find(name, tuple(self.types), "the result")
+
+    def type_name(self, column: str) -> str:
+        return self.types[column]
+
+    def referenced(self, asset: Asset, column: str) -> ReferencedColumn:
+        view, columns = self.tables(asset)
+        return ReferencedColumn(view, self._find(column, columns, asset.path))
+
+    def script(self, path: str) -> str:
+        return self.scripts(path)
+
+    def _find(self, name: str, columns: tuple[str, ...], where: str) -> str:
+        for column in columns:
+            if fold(column) == fold(name):
+                return column
+        near = nearest(name, columns)
+        raise ColumnNotFound(
+            f"the data test names column {name!r}, which {where} does not have",
+            hint=f"did you mean {near!r}?" if near else f"columns are {', '.join(columns)}",
+            location=self.location,
+        )

@@ -1,0 +1,161 @@
+"""What a project answers: frozen values for the Python API and for the CLI to render."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from penstock.errors import PenstockError
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """One data test of one slice. ``samples``: up to 20 failing rows."""
+
+    name: str
+    passed: bool
+    failures: int
+    samples: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """One step of a run.
+
+    ``slice`` is the partition value, None for a whole table. ``state`` is ``done``,
+    ``unchanged``, ``failed``, ``skipped`` or ``cancelled``. ``rows`` are the rows of the slice
+    afterwards; ``snapshot_id`` is the snapshot that holds it.
+    """
+
+    name: str
+    target: str
+    strategy: str
+    slice: str | None
+    state: str
+    seconds: float = 0.0
+    rows: int | None = None
+    snapshot_id: int | None = None
+    checks: tuple[CheckResult, ...] = ()
+    reason: str | None = None
+    error: PenstockError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """``state`` is ``done``, ``failed`` or ``cancelled``. Steps are in the order of the graph."""
+
+    run_id: str
+    state: str
+    partition: str | None
+    steps: tuple[StepResult, ...]
+    seconds: float
+
+    @property
+    def exit_code(self) -> int:
+        return {"done": 0, "cancelled": 130}.get(self.state, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class SliceStatus:
+    """``state`` is ``missing``, ``running``, ``materialized``, ``failed`` or ``stale``.
+
+    ``tests`` and ``tests_failed`` count the latest results recorded for the slice. ``time`` is
+    when its current content was last published or confirmed, or when the attempt in ``state`` was.
+    """
+
+    slice: str | None
+    state: str
+    rows: int | None = None
+    snapshot_id: int | None = None
+    time: datetime | None = None
+    tests: int = 0
+    tests_failed: int = 0
+    run_id: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelStatus:
+    """``partitioned`` is the partition kind, None for a whole-table model."""
+
+    model: str
+    target: str
+    strategy: str
+    partitioned: str | None
+    slices: tuple[SliceStatus, ...]
+
+    @property
+    def state(self) -> str:
+        """The most pressing state of its slices."""
+        pressing = ("failed", "running", "stale", "materialized")
+        states = {one.state for one in self.slices}
+        return next((state for state in pressing if state in states), "missing")
+
+    @property
+    def rows(self) -> int | None:
+        known = [one.rows for one in self.slices if one.rows is not None]
+        return sum(known) if known else None
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnInfo:
+    """``type`` is the format's text: ``int32``, ``decimal(10,2)``, ``list(varchar)``."""
+
+    name: str
+    type: str
+    nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaVersion:
+    """The columns of a table from ``snapshot_id`` on. Versions count from 1."""
+
+    version: int
+    snapshot_id: int | None
+    time: datetime
+    columns: tuple[ColumnInfo, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StepRun:
+    """A past attempt of a step."""
+
+    run_id: str
+    step: str
+    slice: str | None
+    state: str
+    started_at: datetime
+    seconds: float | None
+    rows: int | None
+    snapshot_id: int | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelDetail:
+    """Everything about one model. ``columns`` is empty while there is no table yet."""
+
+    status: ModelStatus
+    path: str
+    keys: tuple[str, ...]
+    inputs: tuple[str, ...]
+    tests: tuple[str, ...]
+    columns: tuple[ColumnInfo, ...]
+    schema_versions: tuple[SchemaVersion, ...]
+    query: str
+    runs: tuple[StepRun, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotInfo:
+    """A snapshot of one lake."""
+
+    lake: str
+    id: int
+    time: datetime
+    changes: str
+    author: str | None
+    message: str | None
+    extra: str | None

@@ -1,0 +1,254 @@
+"""``read_csv``, ``read_json`` and ``read_parquet`` of a query: DuckDB's options as Spark's.
+
+Everything is explicit: nothing depends on a default of Spark's, and a malformed row fails the step
+instead of becoming NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import ArgumentError, Location, QueryFailed
+from penstock.lake.naming import quote_identifier
+from penstock.model.nearest import nearest
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from sqlglot import exp
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Files to read: Spark's format and options, and a schema (DDL) or None to infer it."""
+
+    format: str
+    paths: tuple[str, ...]
+    options: Mapping[str, str] = field(default_factory=dict)
+    schema: str | None = None
+
+    def read(self, session: SparkSession) -> DataFrame:
+        reader = session.read.format(self.format).options(**self.options)
+        if self.schema is not None:
+            reader = reader.schema(self.schema)
+        return reader.load(list(self.paths))
+
+
+Option = Callable[[Any], Mapping[str, str]]
+
+
+def _text(*names: str) -> Option:
+    return lambda value: dict.fromkeys(names, str(value))
+
+
+def _flag(*names: str) -> Option:
+    return lambda value: dict.fromkeys(names, str(_boolean(value)).lower())
+
+
+def _boolean(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("must be true or false")
+    return value
+
+
+def _columns(value: Any) -> Mapping[str, str]:
+    if not isinstance(value, Mapping) or not value:
+        raise ValueError("must be {'name': 'TYPE', ...}")
+    return {
+        _SCHEMA: ", ".join(
+            f"{quote_identifier(name, mark='`')} {spark_type(str(kind))}"
+            for name, kind in value.items()
+        )
+    }
+
+
+def _date_format(name: str) -> Option:
+    """strftime patterns as Spark's; the letters that the documents' formats use."""
+
+    def convert(value: Any) -> Mapping[str, str]:
+        return {name: "".join(_pattern(str(value)))}
+
+    return convert
+
+
+def _pattern(text: str) -> list[str]:
+    parts = []
+    letters = iter(text)
+    for letter in letters:
+        code = letter + next(letters, "") if letter == "%" else letter
+        if letter == "%" and code not in _STRFTIME:
+            raise ValueError(f"{code} is not supported; known are {', '.join(_STRFTIME)}")
+        quoted = f"'{letter}'" if letter.isalpha() else "''" if letter == "'" else letter
+        parts.append(_STRFTIME.get(code, quoted))
+    return parts
+
+
+_STRFTIME = {
+    "%Y": "yyyy",
+    "%m": "MM",
+    "%d": "dd",
+    "%H": "HH",
+    "%M": "mm",
+    "%S": "ss",
+    "%f": "SSSSSS",
+    "%j": "DDD",
+    "%z": "xx",
+}
+_SCHEMA = "schema"  # not an option of Spark: taken out before reading
+
+_CSV: Mapping[str, Option] = {
+    "header": _flag("header"),
+    "delim": _text("sep"),
+    "sep": _text("sep"),
+    "quote": _text("quote"),
+    "escape": _text("escape"),
+    "comment": _text("comment"),
+    "nullstr": _text("nullValue"),
+    "encoding": _text("encoding"),
+    "dateformat": _date_format("dateFormat"),
+    "timestampformat": _date_format("timestampFormat"),
+    "auto_detect": _flag("inferSchema"),
+    "all_varchar": lambda value: {"inferSchema": str(not _boolean(value)).lower()},
+    "multiline": _flag("multiLine"),
+    "columns": _columns,
+}
+_JSON: Mapping[str, Option] = {
+    # DuckDB tells an array from lines by itself; Spark must be told.
+    "format": lambda value: {"multiLine": str(value == "array").lower()},
+    "dateformat": _date_format("dateFormat"),
+    "timestampformat": _date_format("timestampFormat"),
+    "columns": _columns,
+}
+_PARQUET: Mapping[str, Option] = {"union_by_name": _flag("mergeSchema")}
+
+_STRICT = {"mode": "FAILFAST", "encoding": "UTF-8"}
+# Spark's format, the options that may be given, and what holds when they are not.
+_READERS: Mapping[str, tuple[str, Mapping[str, Option], Mapping[str, str]]] = {
+    "read_csv": (
+        "csv",
+        _CSV,
+        _STRICT
+        | {"header": "true", "sep": ",", "quote": '"', "escape": '"', "inferSchema": "true"},
+    ),
+    "read_json": ("json", _JSON, _STRICT | {"multiLine": "false"}),
+    "read_parquet": ("parquet", _PARQUET, {"mergeSchema": "false"}),
+}
+_ALIASES = {"read_csv_auto": "read_csv", "read_json_auto": "read_json"}
+
+
+def source(
+    function: str,
+    paths: Any,
+    options: Mapping[str, Any],
+    *,
+    root: Path,
+    location: Location | None,
+) -> Source:
+    """What a call reads. ``paths``: a text or a list of texts, relative to ``root``.
+
+    Raises ArgumentError for an option that is not known or has no such value, and QueryFailed for
+    a file that is not there, at ``location``.
+    """
+    kind, known, defaults = _READERS[_ALIASES.get(function.lower(), function.lower())]
+    converted = dict(defaults)
+    for name, value in options.items():
+        converted |= _convert(function, name, value, known, location)
+    schema = converted.pop(_SCHEMA, None)
+    if schema is not None:
+        converted.pop("inferSchema", None)
+    found = tuple(
+        path for text in _texts(function, paths, location) for path in _find(text, root, location)
+    )
+    return Source(kind, found, converted, schema)
+
+
+def _convert(
+    function: str,
+    name: str,
+    value: Any,
+    known: Mapping[str, Option],
+    location: Location | None,
+) -> Mapping[str, str]:
+    if name.lower() not in known:
+        near = nearest(name, known)
+        raise ArgumentError(
+            f"{function} has no option {name!r} here",
+            hint=f"did you mean {near!r}?" if near else f"options are {', '.join(known)}",
+            location=location,
+        )
+    try:
+        return known[name.lower()](value)
+    except ValueError as error:
+        raise ArgumentError(f"{function}: {name} {error}", location=location) from None
+
+
+def _texts(function: str, paths: Any, location: Location | None) -> Sequence[str]:
+    texts = paths if isinstance(paths, list) else [paths]
+    if not texts or not all(isinstance(text, str) and text for text in texts):
+        raise ArgumentError(
+            f"{function} reads a path or a list of paths, not {paths!r}", location=location
+        )
+    return texts
+
+
+def _find(text: str, root: Path, location: Location | None) -> list[str]:
+    """Files of a path or pattern; what has a scheme is Spark's to find."""
+    if "://" in text:
+        return [text]
+    path = root / text
+    if path.exists():
+        return [str(path)]
+    top = Path(path.anchor)
+    matches = sorted(str(match) for match in top.glob(str(path.relative_to(top))))
+    if not matches:
+        raise QueryFailed(
+            f"there is no file {text}",
+            hint=f"paths are relative to the project: looked for {path}",
+            location=location,
+        )
+    return matches
+
+
+def spark_type(text: str) -> str:
+    """A DuckDB type as Spark's SQL writes it. Raises ValueError for one that Spark cannot hold."""
+    from sqlglot import exp
+    from sqlglot.errors import ParseError
+
+    try:
+        kind = exp.DataType.build(text, dialect="duckdb")
+    except ParseError:
+        raise ValueError(f"has the unknown type {text!r}") from None
+    return _substituted(kind).sql("spark")
+
+
+def _substituted(kind: exp.DataType) -> exp.DataType:
+    """Types that Spark lacks, as the lake reads them (``lake.types``)."""
+    from sqlglot import exp
+
+    def substitute(node: exp.Expression) -> exp.Expression:
+        name = node.this.value if isinstance(node, exp.DataType) and node.this else None
+        if name in ("TIME", "TIMETZ", "INTERVAL", "USERDEFINED"):
+            raise ValueError(f"has the type {node.sql('duckdb')}, which Spark cannot hold")
+        wider = _WIDER.get(str(name))
+        return exp.DataType.build(wider, dialect="spark") if wider else node
+
+    changed = kind.transform(substitute)
+    assert isinstance(changed, exp.DataType)
+    return changed
+
+
+_WIDER = {
+    "UTINYINT": "SMALLINT",
+    "USMALLINT": "INT",
+    "UINT": "BIGINT",
+    "UBIGINT": "DECIMAL(20, 0)",
+    "INT128": "DECIMAL(38, 0)",
+    "UINT128": "DECIMAL(38, 0)",
+    "JSON": "STRING",
+    "UUID": "STRING",
+    "TIMESTAMP_S": "TIMESTAMP_NTZ",
+    "TIMESTAMP_MS": "TIMESTAMP_NTZ",
+    "TIMESTAMP_NS": "TIMESTAMP_NTZ",
+}

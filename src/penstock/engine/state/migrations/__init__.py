@@ -1,0 +1,1 @@
+"""How the state tables came to be: numbered, frozen once released."""

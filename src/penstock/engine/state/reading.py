@@ -1,0 +1,187 @@
+"""Read the state: functions over one connection. All answer with nothing before the first run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import Connection, Row, and_, func, select
+
+from penstock.engine.results import CheckResult, ColumnInfo, SchemaVersion, StepRun
+from penstock.engine.state.records import (
+    WHOLE,
+    CheckRecord,
+    ProcessId,
+    RunRecord,
+    SliceRecord,
+    StepRecord,
+)
+from penstock.engine.state.tables import CHECK, RUN, SCHEMA_VERSION, SLICE, STEP, to_moment
+
+
+def run(connection: Connection, run_id: str) -> RunRecord | None:
+    row = connection.execute(select(RUN).where(RUN.c.run_id == run_id)).one_or_none()
+    return _run(row) if row else None
+
+
+def running(connection: Connection) -> list[RunRecord]:
+    return [_run(row) for row in connection.execute(select(RUN).where(RUN.c.state == "running"))]
+
+
+def slice_(connection: Connection, target: str, value: str) -> SliceRecord | None:
+    row = connection.execute(
+        select(SLICE).where(SLICE.c.target == target, SLICE.c.slice == value)
+    ).one_or_none()
+    return _slice(row) if row else None
+
+
+def slices(connection: Connection, target: str | None = None) -> list[SliceRecord]:
+    """All slices, or those of one target, in the order of their values."""
+    query = select(SLICE).order_by(SLICE.c.target, SLICE.c.slice)
+    if target is not None:
+        query = query.where(SLICE.c.target == target)
+    return [_slice(row) for row in connection.execute(query)]
+
+
+def last_attempts(connection: Connection, target: str | None = None) -> list[StepRecord]:
+    """The latest attempt at each slice that tells something of it (a skipped one does not)."""
+    telling = STEP.c.state.not_in(("skipped", "cancelled", "abandoned"))
+    latest = (
+        select(STEP.c.target, STEP.c.slice, func.max(STEP.c.started_at).label("started_at"))
+        .where(telling)
+        .group_by(STEP.c.target, STEP.c.slice)
+    )
+    if target is not None:
+        latest = latest.where(STEP.c.target == target)
+    newest = latest.subquery()
+    query = select(STEP).join(
+        newest,
+        and_(
+            STEP.c.target == newest.c.target,
+            STEP.c.slice == newest.c.slice,
+            STEP.c.started_at == newest.c.started_at,
+        ),
+    )
+    return [_step(row) for row in connection.execute(query.where(telling))]
+
+
+def last_checks(connection: Connection, target: str | None = None) -> list[CheckRecord]:
+    """The results of the latest run that tested each slice, in the order of the script."""
+    latest = select(
+        CHECK.c.target, CHECK.c.slice, func.max(CHECK.c.checked_at).label("checked_at")
+    ).group_by(CHECK.c.target, CHECK.c.slice)
+    if target is not None:
+        latest = latest.where(CHECK.c.target == target)
+    newest = latest.subquery()
+    query = (
+        select(CHECK)
+        .join(
+            newest,
+            and_(
+                CHECK.c.target == newest.c.target,
+                CHECK.c.slice == newest.c.slice,
+                CHECK.c.checked_at == newest.c.checked_at,
+            ),
+        )
+        .order_by(CHECK.c.target, CHECK.c.slice, CHECK.c.position)
+    )
+    return [_check(row) for row in connection.execute(query)]
+
+
+def schema_versions(connection: Connection, target: str) -> tuple[SchemaVersion, ...]:
+    """Oldest first."""
+    query = (
+        select(SCHEMA_VERSION)
+        .where(SCHEMA_VERSION.c.target == target)
+        .order_by(SCHEMA_VERSION.c.version)
+    )
+    return tuple(
+        SchemaVersion(
+            version=row.version,
+            snapshot_id=row.snapshot_id,
+            time=to_moment(row.created_at),
+            columns=tuple(ColumnInfo(name, kind) for name, kind in json.loads(row.columns)),
+        )
+        for row in connection.execute(query)
+    )
+
+
+def step_runs(connection: Connection, target: str, limit: int) -> tuple[StepRun, ...]:
+    """The latest attempts at a target, newest first."""
+    query = (
+        select(STEP).where(STEP.c.target == target).order_by(STEP.c.started_at.desc()).limit(limit)
+    )
+    return tuple(_step_run(_step(row)) for row in connection.execute(query))
+
+
+def _step_run(step: StepRecord) -> StepRun:
+    ended = step.finished_at
+    return StepRun(
+        run_id=step.run_id,
+        step=step.step,
+        slice=None if step.slice == WHOLE else step.slice,
+        state=step.state,
+        started_at=step.started_at,
+        seconds=(ended - step.started_at).total_seconds() if ended else None,
+        rows=step.rows,
+        snapshot_id=step.snapshot_id,
+        reason=step.reason,
+    )
+
+
+def _run(row: Row[Any]) -> RunRecord:
+    return RunRecord(
+        run_id=row.run_id,
+        state=row.state,
+        partition=row.partition_value,
+        args=json.loads(row.args),
+        started_at=to_moment(row.started_at),
+        process=ProcessId(row.host, row.pid, row.process_started),
+        trigger=row.trigger_kind,
+        finished_at=to_moment(row.finished_at) if row.finished_at else None,
+    )
+
+
+def _step(row: Row[Any]) -> StepRecord:
+    return StepRecord(
+        run_id=row.run_id,
+        step=row.step,
+        target=row.target,
+        slice=row.slice,
+        state=row.state,
+        started_at=to_moment(row.started_at),
+        finished_at=to_moment(row.finished_at) if row.finished_at else None,
+        rows=row.row_count,
+        snapshot_id=row.snapshot_id,
+        reason=row.reason,
+    )
+
+
+def _slice(row: Row[Any]) -> SliceRecord:
+    return SliceRecord(
+        target=row.target,
+        slice=row.slice,
+        run_id=row.run_id,
+        step=row.step,
+        strategy=row.strategy,
+        snapshot_id=row.snapshot_id,
+        rows=row.row_count,
+        fingerprint=row.fingerprint,
+        definition_hash=row.definition_hash,
+        published_at=to_moment(row.published_at),
+    )
+
+
+def _check(row: Row[Any]) -> CheckRecord:
+    result = CheckResult(
+        name=row.name,
+        passed=bool(row.passed),
+        failures=row.failures,
+        samples=tuple(json.loads(row.samples)),
+    )
+    return CheckRecord(row.run_id, row.target, row.slice, result, to_moment(row.checked_at))
+
+
+def failed_checks(checks: Iterable[CheckRecord]) -> int:
+    return sum(not check.result.passed for check in checks)

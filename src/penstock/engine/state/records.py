@@ -1,0 +1,105 @@
+"""The rows of the state tables as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from penstock.engine.results import CheckResult, ColumnInfo
+
+WHOLE = ""  # the slice value of a table that is not partitioned
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessId:
+    """A process that can be told from a later one with the same number."""
+
+    host: str
+    pid: int
+    started: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """``state``: ``running``, ``done``, ``failed``, ``cancelled`` or ``abandoned``."""
+
+    run_id: str
+    state: str
+    partition: str | None
+    args: Mapping[str, str]
+    started_at: datetime
+    process: ProcessId
+    trigger: str = "manual"
+    finished_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecord:
+    """An attempt of a step in a run; ``slice`` is WHOLE for a whole table."""
+
+    run_id: str
+    step: str
+    target: str
+    slice: str
+    state: str
+    started_at: datetime
+    finished_at: datetime | None = None
+    rows: int | None = None
+    snapshot_id: int | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SliceRecord:
+    """What a slice holds. Written only in the transaction of its data, or to confirm it."""
+
+    target: str
+    slice: str
+    run_id: str
+    step: str
+    strategy: str
+    snapshot_id: int
+    rows: int
+    fingerprint: str | None
+    definition_hash: str
+    published_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRecord:
+    """The result of a data test, with its run."""
+
+    run_id: str
+    target: str
+    slice: str
+    result: CheckResult
+    checked_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """Everything recorded with a slice: in its data's own transaction."""
+
+    run_id: str
+    step: str
+    state: str  # done or unchanged
+    target: str
+    slice: str
+    strategy: str
+    rows: int
+    fingerprint: str | None
+    definition_hash: str
+    columns: tuple[ColumnInfo, ...]
+    checks: tuple[CheckResult, ...]
+    at: datetime
+    reason: str | None = None
+
+
+def plain_sample(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A sample row as JSON takes it: what JSON has no type for becomes text."""
+    return {
+        key: value if value is None or isinstance(value, bool | int | str) else str(value)
+        for key, value in row.items()
+    }

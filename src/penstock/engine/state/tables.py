@@ -1,0 +1,102 @@
+"""The state tables as the code of today sees them. Their making is in ``migrations``.
+
+Portable between SQLite and PostgreSQL: text, 64-bit integers, and times as ISO 8601 texts in UTC
+with microseconds, which sort as they are. DuckDB ignores tables it does not know.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from sqlalchemy import BigInteger, Column, MetaData, Table, Text
+
+METADATA = MetaData()
+
+
+def _text(name: str, *, key: bool = False, null: bool = True) -> Column[str]:
+    return Column(name, Text, primary_key=key, nullable=null and not key)
+
+
+def _number(name: str, *, key: bool = False, null: bool = True) -> Column[int]:
+    return Column(name, BigInteger, primary_key=key, nullable=null and not key, autoincrement=False)
+
+
+META = Table("penstock_meta", METADATA, _text("key", key=True), _text("value", null=False))
+
+RUN = Table(
+    "penstock_run",
+    METADATA,
+    _text("run_id", key=True),
+    _text("state", null=False),
+    _text("partition_value"),
+    _text("args", null=False),  # JSON
+    _text("trigger_kind", null=False),
+    _text("started_at", null=False),
+    _text("finished_at"),
+    _text("host", null=False),
+    _number("pid", null=False),
+    _text("process_started", null=False),
+)
+
+STEP = Table(
+    "penstock_step",
+    METADATA,
+    _text("run_id", key=True),
+    _text("step", key=True),
+    _text("slice", key=True),
+    _text("target", null=False),
+    _text("state", null=False),
+    _text("started_at", null=False),
+    _text("finished_at"),
+    _number("row_count"),
+    _number("snapshot_id"),
+    _text("reason"),
+)
+
+SLICE = Table(
+    "penstock_slice",
+    METADATA,
+    _text("target", key=True),
+    _text("slice", key=True),
+    _text("run_id", null=False),
+    _text("step", null=False),
+    _text("strategy", null=False),
+    _number("snapshot_id", null=False),
+    _number("row_count", null=False),
+    _text("fingerprint"),
+    _text("definition_hash", null=False),
+    _text("published_at", null=False),
+)
+
+CHECK = Table(
+    "penstock_check",
+    METADATA,
+    _text("run_id", key=True),
+    _text("target", key=True),
+    _text("slice", key=True),
+    _number("position", key=True),  # of the test in its script
+    _text("name", null=False),
+    _number("passed", null=False),  # 0 or 1
+    _number("failures", null=False),
+    _text("samples", null=False),  # JSON
+    _text("checked_at", null=False),
+)
+
+SCHEMA_VERSION = Table(
+    "penstock_schema_version",
+    METADATA,
+    _text("target", key=True),
+    _number("version", key=True),
+    _text("run_id", null=False),
+    _number("snapshot_id", null=False),
+    _text("columns", null=False),  # JSON
+    _text("created_at", null=False),
+)
+
+
+def to_text(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def to_moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)

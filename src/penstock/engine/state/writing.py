@@ -1,0 +1,190 @@
+"""Write the state: functions over one connection, inside whatever transaction it has begun."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import datetime
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from penstock.engine.state.records import (
+    ProcessId,
+    Publication,
+    RunRecord,
+    StepRecord,
+    plain_sample,
+)
+from penstock.engine.state.tables import CHECK, RUN, SCHEMA_VERSION, SLICE, STEP, to_text
+
+
+def insert_run(connection: Connection, run: RunRecord) -> None:
+    connection.execute(
+        insert(RUN).values(
+            run_id=run.run_id,
+            state=run.state,
+            partition_value=run.partition,
+            args=json.dumps(dict(run.args), sort_keys=True),
+            trigger_kind=run.trigger,
+            started_at=to_text(run.started_at),
+            host=run.process.host,
+            pid=run.process.pid,
+            process_started=run.process.started,
+        )
+    )
+
+
+def finish_run(connection: Connection, run_id: str, state: str, at: datetime) -> None:
+    connection.execute(
+        update(RUN).where(RUN.c.run_id == run_id).values(state=state, finished_at=to_text(at))
+    )
+
+
+def abandon_dead_runs(
+    connection: Connection, is_gone: Callable[[ProcessId], bool], at: datetime
+) -> list[str]:
+    """Mark runs whose process ended without saying so; returns their ids."""
+    rows = connection.execute(select(RUN).where(RUN.c.state == "running")).all()
+    dead = [
+        row.run_id for row in rows if is_gone(ProcessId(row.host, row.pid, row.process_started))
+    ]
+    for run_id in dead:
+        finish_run(connection, run_id, "abandoned", at)
+        connection.execute(
+            update(STEP)
+            .where(STEP.c.run_id == run_id, STEP.c.state == "running")
+            .values(state="abandoned", finished_at=to_text(at))
+        )
+    return dead
+
+
+def start_step(connection: Connection, step: StepRecord) -> None:
+    """A step begins; a retry within the same run begins it anew."""
+    connection.execute(
+        delete(STEP).where(
+            STEP.c.run_id == step.run_id, STEP.c.step == step.step, STEP.c.slice == step.slice
+        )
+    )
+    connection.execute(
+        insert(STEP).values(
+            run_id=step.run_id,
+            step=step.step,
+            slice=step.slice,
+            target=step.target,
+            state=step.state,
+            started_at=to_text(step.started_at),
+            finished_at=to_text(step.finished_at) if step.finished_at else None,
+            reason=step.reason,
+        )
+    )
+
+
+def end_step(
+    connection: Connection,
+    key: tuple[str, str, str],
+    state: str,
+    at: datetime,
+    *,
+    rows: int | None = None,
+    snapshot_id: int | None = None,
+    reason: str | None = None,
+) -> None:
+    """``key``: run id, step, slice."""
+    run_id, step, slice_ = key
+    connection.execute(
+        update(STEP)
+        .where(STEP.c.run_id == run_id, STEP.c.step == step, STEP.c.slice == slice_)
+        .values(
+            state=state,
+            finished_at=to_text(at),
+            row_count=rows,
+            snapshot_id=snapshot_id,
+            reason=reason,
+        )
+    )
+
+
+def publish(connection: Connection, snapshot_id: int, what: Publication) -> None:
+    """The slice, its checks, its columns and the end of its step.
+
+    Called with the data's own connection and the id of its new snapshot, or, when nothing
+    changed, with the id of the snapshot that holds the slice already.
+    """
+    connection.execute(
+        delete(SLICE).where(SLICE.c.target == what.target, SLICE.c.slice == what.slice)
+    )
+    connection.execute(
+        insert(SLICE).values(
+            target=what.target,
+            slice=what.slice,
+            run_id=what.run_id,
+            step=what.step,
+            strategy=what.strategy,
+            snapshot_id=snapshot_id,
+            row_count=what.rows,
+            fingerprint=what.fingerprint,
+            definition_hash=what.definition_hash,
+            published_at=to_text(what.at),
+        )
+    )
+    insert_checks(connection, what)
+    _capture_schema(connection, snapshot_id, what)
+    end_step(
+        connection,
+        (what.run_id, what.step, what.slice),
+        what.state,
+        what.at,
+        rows=what.rows,
+        snapshot_id=snapshot_id,
+        reason=what.reason,
+    )
+
+
+def insert_checks(connection: Connection, what: Publication) -> None:
+    """The results of a step's tests, whether or not its slice was published."""
+    connection.execute(
+        delete(CHECK).where(
+            CHECK.c.run_id == what.run_id,
+            CHECK.c.target == what.target,
+            CHECK.c.slice == what.slice,
+        )
+    )
+    rows = [
+        {
+            "run_id": what.run_id,
+            "target": what.target,
+            "slice": what.slice,
+            "position": position,
+            "name": check.name,
+            "passed": int(check.passed),
+            "failures": check.failures,
+            "samples": json.dumps([plain_sample(row) for row in check.samples]),
+            "checked_at": to_text(what.at),
+        }
+        for position, check in enumerate(what.checks)
+    ]
+    if rows:
+        connection.execute(insert(CHECK), rows)
+
+
+def _capture_schema(connection: Connection, snapshot_id: int, what: Publication) -> None:
+    """A new version only when columns were added, dropped, retyped or reordered."""
+    columns = json.dumps([[column.name, column.type] for column in what.columns])
+    ofs = SCHEMA_VERSION.c.target == what.target
+    latest = connection.execute(select(func.max(SCHEMA_VERSION.c.version)).where(ofs)).scalar()
+    if latest is not None:
+        known = connection.execute(
+            select(SCHEMA_VERSION.c.columns).where(ofs, SCHEMA_VERSION.c.version == latest)
+        ).scalar_one()
+        if known == columns:
+            return
+    connection.execute(
+        insert(SCHEMA_VERSION).values(
+            target=what.target,
+            version=(latest or 0) + 1,
+            run_id=what.run_id,
+            snapshot_id=snapshot_id,
+            columns=columns,
+            created_at=to_text(what.at),
+        )
+    )

@@ -1,0 +1,21 @@
+"""append: rows are added and never looked at again, for immutable logs.
+
+By the documents a re-run adds its rows again (seeds/materialization.md, "Strategy and unit"). What
+an interrupted run had already published is not added again by the run that takes it up: the runner
+sees to that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.engine.strategies.slice import Slice
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from penstock.lake.transaction import Staged, TransactionTable
+
+
+def stage(table: TransactionTable, df: DataFrame, into: Slice) -> Staged:
+    return table.append(df, partition_by=into.partition_by)

@@ -1,0 +1,14 @@
+"""Every strategy by its name. ``manual`` scripts own their writes, so they have none here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from penstock.engine.strategies import append, merge, replace
+from penstock.engine.strategies.slice import Strategy
+
+STRATEGIES: Mapping[str, Strategy] = {
+    "replace": replace.stage,
+    "append": append.stage,
+    "merge": merge.stage,
+}

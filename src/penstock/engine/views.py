@@ -1,0 +1,33 @@
+"""Temporary views of one step: named so that steps side by side never meet, and dropped after."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Views:
+    """A context: what was added is dropped at its end."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+        self._prefix = f"penstock_{uuid4().hex[:12]}"
+        self._names: list[str] = []
+
+    def add(self, df: DataFrame) -> str:
+        """The name of a new view of ``df``."""
+        name = f"{self._prefix}_{len(self._names)}"
+        df.createOrReplaceTempView(name)
+        self._names.append(name)
+        return name
+
+    def __enter__(self) -> Views:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name in self._names:
+            self._session.catalog.dropTempView(name)
+        self._names.clear()

@@ -1,0 +1,88 @@
+"""Finding Java, and the settings of a session. No session is started here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.config import SparkSettings
+from penstock.engine.spark import parse_java_version, require_java, session_conf
+from penstock.errors import EnvironmentMissing
+
+
+def fake_java(root: Path, version: str) -> Path:
+    """A Java home of that version."""
+    (root / "bin").mkdir(parents=True)
+    java = root / "bin" / "java"
+    java.write_text("#!/bin/sh\nexit 1\n")
+    java.chmod(0o755)
+    (root / "release").write_text(f'IMPLEMENTOR="x"\nJAVA_VERSION="{version}"\n')
+    return root
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ('JAVA_VERSION="17.0.15"', 17),
+        ('JAVA_VERSION="21"', 21),
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('java version "1.8.0_392"', 8),
+        ("no such thing", None),
+    ],
+)
+def test_versions(text: str, version: int | None) -> None:
+    assert parse_java_version(text) == version
+
+
+def test_a_good_java_is_accepted(tmp_path: Path) -> None:
+    require_java(SparkSettings(java_home=str(fake_java(tmp_path, "17.0.1"))))
+
+
+def test_java_on_the_path(tmp_path: Path) -> None:
+    home = fake_java(tmp_path, "21.0.1")
+    require_java(SparkSettings(path=str(home / "bin")))
+
+
+@pytest.mark.parametrize("version", ["11.0.2", "1.8.0_1"])
+def test_an_old_java_is_one_message(tmp_path: Path, version: str) -> None:
+    settings = SparkSettings(java_home=str(fake_java(tmp_path, version)))
+    with pytest.raises(EnvironmentMissing, match="needs Java 17 or newer") as caught:
+        require_java(settings)
+    assert "install Java 17" in str(caught.value)
+    assert caught.value.exit_code == 2
+
+
+def test_no_java_at_all(tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentMissing, match="none was found"):
+        require_java(SparkSettings(path=str(tmp_path)))
+
+
+def test_a_wrong_java_home_is_named(tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentMissing, match="JAVA_HOME is"):
+        require_java(SparkSettings(java_home=str(tmp_path), path="/usr/bin"))
+
+
+def test_a_java_that_says_nothing(tmp_path: Path) -> None:
+    home = fake_java(tmp_path, "17")
+    (home / "release").unlink()
+    with pytest.raises(EnvironmentMissing, match="does not answer"):
+        require_java(SparkSettings(java_home=str(home)))
+
+
+def test_local_sessions_are_quiet_and_sized_to_the_cores() -> None:
+    conf = session_conf(SparkSettings(master="local[3]"))
+    assert conf["spark.sql.shuffle.partitions"] == "3"
+    assert conf["spark.ui.enabled"] == "false"
+    assert conf["spark.sql.session.timeZone"] == "UTC"
+    assert "log4j2.properties" in conf["spark.driver.extraJavaOptions"]
+
+
+def test_the_project_settings_win() -> None:
+    conf = session_conf(SparkSettings(conf={"spark.ui.enabled": "true"}))
+    assert conf["spark.ui.enabled"] == "true"
+
+
+def test_a_cluster_keeps_its_own_defaults() -> None:
+    assert "spark.sql.shuffle.partitions" not in session_conf(SparkSettings(master="yarn"))
+    assert session_conf(SparkSettings(master="sc://host")) == {}

@@ -1,0 +1,156 @@
+"""Settings: file, environment, flags, and messages that say where and what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.config import Settings, load_settings
+from penstock.errors import ConfigError
+
+MINIMAL = '[lakes.main]\ncatalog = "sqlite:lake/meta.sqlite"\ndata_path = "lake/data"\n'
+
+
+def load(root: Path, text: str = MINIMAL, environ: dict[str, str] | None = None, **flags: str):
+    (root / "penstock.toml").write_text(text)
+    overrides = {key.replace("__", "."): value for key, value in flags.items()}
+    return load_settings(root, environ=environ or {}, overrides=overrides)
+
+
+def failure(root: Path, text: str, environ: dict[str, str] | None = None) -> ConfigError:
+    with pytest.raises(ConfigError) as caught:
+        load(root, text, environ)
+    return caught.value
+
+
+def test_minimal_file_has_sensible_defaults(tmp_path: Path) -> None:
+    settings = load(tmp_path)
+    assert settings.name == tmp_path.name
+    assert settings.models == tmp_path / "models"
+    assert settings.jobs is None
+    assert settings.spark.master is None
+    assert settings.lakes["main"].partition_column == "_wm_partition"
+
+
+def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
+    lake = load(tmp_path).lakes["main"]
+    assert lake.catalog == f"ducklake:sqlite:{tmp_path}/lake/meta.sqlite"
+    assert lake.data_path == f"{tmp_path}/lake/data"
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("postgres:dbname=lake host=db", "ducklake:postgres:dbname=lake host=db"),
+        ("ducklake:postgres:dbname=lake", "ducklake:postgres:dbname=lake"),
+        ("ducklake:sqlite:/abs/meta.sqlite", "ducklake:sqlite:/abs/meta.sqlite"),
+        ("postgresql://u@h/db", "ducklake:postgresql://u@h/db"),
+    ],
+)
+def test_catalog_uris(tmp_path: Path, written: str, read: str) -> None:
+    settings = load(tmp_path, f'[lakes.main]\ncatalog = "{written}"\n')
+    assert settings.lakes["main"].catalog == read
+
+
+def test_data_path_with_a_scheme_stays(tmp_path: Path) -> None:
+    text = '[lakes.main]\ncatalog = "sqlite:m"\ndata_path = "s3://bucket/data"\n'
+    assert load(tmp_path, text).lakes["main"].data_path == "s3://bucket/data"
+
+
+def test_everything_that_can_be_set(tmp_path: Path) -> None:
+    text = (
+        MINIMAL + 'partition_column = "slice"\nmetadata_schema = "meta"\n'
+        '[project]\nname = "shop"\nmodels = "steps"\n'
+        '[spark]\nmaster = "local[3]"\n[spark.conf]\n"spark.sql.shuffle.partitions" = 4\n'
+        '"spark.x" = true\n[run]\njobs = 2\n'
+    )
+    settings = load(tmp_path, text)
+    assert (settings.name, settings.models, settings.jobs) == ("shop", tmp_path / "steps", 2)
+    assert settings.spark.conf == {"spark.sql.shuffle.partitions": "4", "spark.x": "true"}
+    assert settings.lakes["main"].partition_column == "slice"
+    assert settings.lakes["main"].metadata_schema == "meta"
+
+
+def test_environment_goes_over_the_file(tmp_path: Path) -> None:
+    environ = {
+        "PENSTOCK_LAKES_MAIN_CATALOG": "postgres:dbname=x",
+        "PENSTOCK_LAKES_MAIN_DATA_PATH": "elsewhere",
+        "PENSTOCK_RUN_JOBS": "7",
+    }
+    settings = load(tmp_path, environ=environ)
+    assert settings.lakes["main"].catalog == "ducklake:postgres:dbname=x"
+    assert settings.lakes["main"].data_path == f"{tmp_path}/elsewhere"
+    assert settings.jobs == 7
+
+
+def test_environment_keeps_the_case_of_a_lake(tmp_path: Path) -> None:
+    text = MINIMAL.replace("main", "Main_Two")
+    settings = load(tmp_path, text, {"PENSTOCK_LAKES_MAIN_TWO_CATALOG": "sqlite:/x"})
+    assert list(settings.lakes) == ["Main_Two"]
+    assert settings.lakes["Main_Two"].catalog == "ducklake:sqlite:/x"
+
+
+def test_flags_go_over_the_environment(tmp_path: Path) -> None:
+    settings = load(tmp_path, environ={"PENSTOCK_RUN_JOBS": "7"}, run__jobs="2")
+    assert settings.jobs == 2
+
+
+def test_flags_reach_a_spark_setting(tmp_path: Path) -> None:
+    (tmp_path / "penstock.toml").write_text(MINIMAL)
+    overrides = {"spark.conf.spark.sql.ansi.enabled": "false"}
+    settings = load_settings(tmp_path, environ={}, overrides=overrides)
+    assert settings.spark.conf == {"spark.sql.ansi.enabled": "false"}
+
+
+def test_other_names_of_the_environment_are_not_ours(tmp_path: Path) -> None:
+    assert isinstance(load(tmp_path, environ={"PENSTOCK_TEST_POSTGRES": "x"}), Settings)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        (MINIMAL + "[spak]\nmaster = 1\n", 4, "'spark'"),
+        (MINIMAL + "[spark]\nmastr = 'x'\n", 5, "'master'"),
+        (MINIMAL + "datapath = 'x'\n", 4, "'data_path'"),
+        (MINIMAL + "[run]\n\n# so many\njobs = 'two'\n", 7, "whole number"),
+        (MINIMAL + "[run]\njobs = true\n", 5, "whole number"),
+        (MINIMAL + "[run]\njobs = 0\n", 5, "1 or more"),
+        ("project = 3\n" + MINIMAL, 1, "a table"),
+        ("[lakes]\nmain = 'x'\n", 2, "a table"),
+        ("[lakes.main]\ndata_path = 'x'\n", 2, "no catalog"),
+        (MINIMAL + "[spark.conf]\nspark.sql.x = 1\n", 4, "quote the whole name"),
+        ("[lakes.main\n", 1, "not TOML"),
+    ],
+)
+def test_mistakes_name_their_line(tmp_path: Path, text: str, line: int, said: str) -> None:
+    error = failure(tmp_path, text)
+    assert error.location is not None
+    assert error.location.line == line
+    assert said in str(error)
+    assert error.exit_code == 2
+
+
+def test_no_lake_says_what_to_add(tmp_path: Path) -> None:
+    assert "[lakes.main]" in str(failure(tmp_path, "[project]\nname = 'x'\n"))
+
+
+def test_no_file_says_how_to_start(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="penstock init"):
+        load_settings(tmp_path, environ={})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("PENSTOCK_RUN_JOB", "2", "'jobs'"),
+        ("PENSTOCK_RUN_JOBS", "two", "whole number"),
+        ("PENSTOCK_LAKES_MAIN_CATALOGUE", "x", "setting of a lake"),
+    ],
+)
+def test_mistakes_in_the_environment_name_the_variable(
+    tmp_path: Path, name: str, value: str, said: str
+) -> None:
+    error = failure(tmp_path, MINIMAL, {name: value})
+    assert name in str(error)
+    assert said in str(error)
