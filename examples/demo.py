@@ -1,0 +1,220 @@
+"""Run the flights project for a few days, then read its tables with DuckDB to compare.
+
+    python examples/demo.py [DIRECTORY] [--days N]
+
+Makes the project anew in DIRECTORY (default: ./demo), loads day after day, loads the last one again
+to show that nothing changes, and asks DuckDB's own ducklake extension for every table at every
+snapshot. Ends with 1 when anything differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import duckdb
+from rich.console import Console
+
+from penstock import Lake, Project
+from penstock.cli.output import print_table, seconds
+from penstock.engine.results import RunResult, StepResult
+from penstock.errors import PenstockError
+from penstock.events import Event, SparkStarting, StepFinished, StepProgress, StepStarted
+
+EXAMPLE = Path(__file__).resolve().parent / "flights"
+FIRST_DAY = date(2013, 1, 1)
+MADE_BY_RUNNING = shutil.ignore_patterns("lake", "spark-warehouse", "__pycache__")
+
+console = Console()
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Rows of one table at one snapshot, counted by both."""
+
+    snapshot: int
+    table: str
+    penstock: int
+    duckdb: int
+
+    @property
+    def agrees(self) -> bool:
+        return self.penstock == self.duckdb
+
+
+def new_project(directory: Path) -> Path:
+    """Copy the example. A project that the demo made before is replaced, anything else is kept.
+
+    Raises SystemExit when the directory holds something else.
+    """
+    marker = directory / "penstock.toml"
+    if marker.is_file() and marker.read_bytes() == (EXAMPLE / "penstock.toml").read_bytes():
+        shutil.rmtree(directory)
+    if directory.exists() and any(directory.iterdir()):
+        raise SystemExit(f"{directory} is not empty and not this demo's: name another directory")
+    shutil.copytree(EXAMPLE, directory, ignore=MADE_BY_RUNNING, dirs_exist_ok=True)
+    return directory
+
+
+def run_day(project: Project, day: date) -> RunResult:
+    """Run all steps for a day, saying on a terminal what is going on."""
+    running: Counter[str] = Counter()
+
+    with console.status(f"{day}") as status:
+
+        def show(event: Event) -> None:
+            if isinstance(event, SparkStarting):
+                status.update("starting Spark")
+            if isinstance(event, StepStarted | StepProgress):
+                running[event.step] = 1
+                status.update(f"{day}: {', '.join(running)}")
+            if isinstance(event, StepFinished):
+                running.pop(event.step, None)
+
+        return project.run(partition=day.isoformat(), on_event=show)
+
+
+def print_run(title: str, result: RunResult) -> None:
+    """A line a step; of a step that failed also why."""
+    print(f"\n{title}: {result.state} in {seconds(result.seconds)}")
+    columns = ("step", "strategy", "slice", "state", "rows", "snapshot", "tests", "time")
+    print_table(columns, [line(step) for step in result.steps])
+    for step in result.steps:
+        if step.error is not None:
+            print(f"{step.name}: {step.error}", file=sys.stderr)
+
+
+def line(step: StepResult) -> tuple[Any, ...]:
+    passed = sum(check.passed for check in step.checks)
+    tests = f"{passed} of {len(step.checks)} passed" if step.checks else ""
+    slice_ = step.slice or "whole table"
+    counts = (step.rows, step.snapshot_id, tests, seconds(step.seconds))
+    return (step.target, step.strategy, slice_, step.state, *counts)
+
+
+def load_days(project: Project, days: int) -> date:
+    """Load the first days one by one; returns the last of them.
+
+    Raises SystemExit when a run is not done.
+    """
+    for number in range(days):
+        day = FIRST_DAY + timedelta(days=number)
+        result = run_day(project, day)
+        print_run(f"Day {day}", result)
+        if result.state != "done":
+            raise SystemExit(1)
+    return day
+
+
+def load_again(project: Project, lake: Lake, day: date) -> list[str]:
+    """Load a day that is loaded; returns what changed and should not have.
+
+    An append has no memory by design, so each of the two logs gets one more line.
+    """
+    before = len(lake.snapshots())
+    result = run_day(project, day)
+    print_run(f"Day {day} again", result)
+    logs = [step for step in result.steps if step.strategy == "append"]
+    kept = [step for step in result.steps if step.strategy != "append"]
+    made = len(lake.snapshots()) - before
+    print(
+        f"\n{sum(step.state == 'unchanged' for step in kept)} of {len(kept)} replaced or merged "
+        f"tables are unchanged and have no new snapshot; {made} new snapshots "
+        f"for {len(logs)} logs, which note every run."
+    )
+    wrong = [f"{step.target} is {step.state}" for step in kept if step.state != "unchanged"]
+    return wrong if made == len(logs) else [*wrong, f"{made} new snapshots for {len(logs)} logs"]
+
+
+def attach_duckdb(lake: Lake) -> duckdb.DuckDBPyConnection:
+    """The lake in DuckDB, as ``lake``: with the extensions as PyPI has them, nothing is fetched."""
+    connection = duckdb.connect()
+    for name in ("sqlite_scanner", "ducklake"):
+        package = importlib.import_module(f"duckdb_extension_{name}")
+        file = f"extensions/v{duckdb.__version__}/{name}.duckdb_extension"
+        connection.execute(f"LOAD '{Path(package.__path__[0]) / file}'")
+    connection.execute(f"ATTACH '{lake.catalog.uri}' AS lake (READ_ONLY)")
+    return connection
+
+
+def compare(lake: Lake, connection: duckdb.DuckDBPyConnection) -> Iterator[Count]:
+    """Every table at every snapshot.
+
+    Penstock reads a table where its files are others than at the snapshot before: between, it would
+    read the same again.
+    """
+    known: dict[tuple[Any, ...], int] = {}
+    for snapshot in lake.catalog.snapshots():
+        for table in lake.catalog.tables(snapshot.id):
+            files = lake.catalog.files(table, snapshot.id).files
+            key = (table.id, *((file.id, file.delete and file.delete.id) for file in files))
+            if key not in known:
+                frame = lake.table(table.qualified_name).to_df(version=snapshot.id)
+                known[key] = frame.count()
+            query = f"FROM lake.{table.qualified_name} AT (VERSION => {snapshot.id})"
+            counted = connection.execute(f"SELECT count(*) {query}").fetchone()
+            found = counted[0] if counted else -1
+            yield Count(snapshot.id, table.qualified_name, known[key], found)
+
+
+def print_counts(counts: list[Count], made: Mapping[int, str]) -> None:
+    """A line a snapshot, a column a table; a count that differs shows both numbers."""
+    tables = sorted({count.table for count in counts})
+    cells: dict[int, dict[str, str]] = {}
+    for count in counts:
+        both = f"{count.penstock:,}" if count.agrees else f"{count.penstock:,} <> {count.duckdb:,}"
+        cells.setdefault(count.snapshot, {})[count.table] = both
+    rows = [
+        (snapshot, made.get(snapshot, ""), *(found.get(table, "") for table in tables))
+        for snapshot, found in cells.items()
+    ]
+    names = [table.removeprefix("main.") for table in tables]
+    print_table(("snapshot", "changes", *names), rows)
+
+
+def read_with_duckdb(lake: Lake) -> list[str]:
+    """Compare the row counts of both engines; returns what differs."""
+    print(f"\nThe same tables with DuckDB {duckdb.__version__} and its ducklake extension:")
+    with attach_duckdb(lake) as connection, console.status("counting"):
+        counts = list(compare(lake, connection))
+    print_counts(counts, {snapshot.id: snapshot.changes for snapshot in lake.snapshots()})
+    different = [count for count in counts if not count.agrees]
+    print(f"{len(counts) - len(different)} of {len(counts)} counts agree.")
+    return [f"{count.table} differs at snapshot {count.snapshot}" for count in different]
+
+
+def demo(directory: Path, days: int) -> list[str]:
+    """Returns what was not as it should be."""
+    project = Project.load(new_project(directory))
+    print(f"The flights project is in {directory}: {len(project.models)} steps, one lake.")
+    last = load_days(project, days)
+    lake = project.lake("main")
+    return [*load_again(project, lake, last), *read_with_duckdb(lake)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("directory", type=Path, nargs="?", default=Path("demo"))
+    parser.add_argument("--days", type=int, default=4, choices=range(1, 15), metavar="N")
+    options = parser.parse_args()
+    try:
+        wrong = demo(options.directory, options.days)
+    except PenstockError as error:
+        raise SystemExit(str(error)) from None
+    for difference in wrong:
+        print(f"NOT AS IT SHOULD BE: {difference}", file=sys.stderr)
+    raise SystemExit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
