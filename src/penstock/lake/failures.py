@@ -1,0 +1,108 @@
+"""Errors of Spark as this project's: the cause in one line, its place, never a Java stack."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import unquote
+
+from penstock.errors import DataFileMissing, DataPathError, PenstockError, QueryFailed
+
+_CONDITION = re.compile(
+    r"\[([A-Z][A-Z0-9_.]+)\]\s*(.*?)(?=\s*SQLSTATE:|\n\s*at |\n\n|$)", re.DOTALL
+)
+_LINE = re.compile(r"\(line (\d+), pos(?:ition)? (\d+)\)|line (\d+),? pos (\d+)")
+_READ_FILE = re.compile(r"reading file (\S.*?)\. (?=File does not exist)", re.DOTALL)
+_NO_PATH = re.compile(r"Path does not exist: (.*?)\. SQLSTATE", re.DOTALL)
+_JAVA_CAUSE = re.compile(r"(?:java|org)\.[\w.$]+(?:Exception|Error): ([^\n]+)")
+_SCHEME = re.compile(r"^file:/+")
+_CANNOT_WRITE = ("Mkdirs failed", "Permission denied", "Read-only file system", "No space left")
+_MISSING = {"FAILED_READ_FILE.FILE_NOT_EXIST", "PATH_NOT_FOUND"}
+
+
+def local_path(uri: str) -> str:
+    """``file:///a%20b`` or ``file:/a b`` as a plain path; other URIs stay as they are."""
+    if not uri.startswith("file:"):
+        return uri
+    return _SCHEME.sub("/", unquote(uri) if uri.startswith("file://") else uri)
+
+
+def explain(error: BaseException, *, table: str | None = None) -> PenstockError:
+    """What ``error``, raised by Spark, means to the user.
+
+    DataFileMissing for a file that the catalog names and that is gone, DataPathError when the
+    data path cannot be written, else QueryFailed. ``data`` has ``condition`` (Spark's name of the
+    error), ``line`` and ``column`` (in the SQL text, from 1) and ``fragment`` where known.
+    """
+    text = str(error)
+    condition, cause = _condition(error, text)
+    if condition in _MISSING:
+        return _file_missing(text, table)
+    if any(mark in text for mark in _CANNOT_WRITE) and condition is None:
+        return DataPathError(
+            f"the data path cannot be written: {_java_cause(text)}",
+            hint="check that the directory exists, is writable and has space",
+        )
+    data: dict[str, Any] = {"condition": condition, **_place(error, text)}
+    name = f" ({condition})" if condition else ""
+    return QueryFailed(f"Spark: {cause}{name}", data=data)
+
+
+@contextmanager
+def explained(*, table: str | None = None) -> Iterator[None]:
+    """Run Spark inside; its errors leave as this project's, with Spark's as the cause."""
+    try:
+        yield
+    except PenstockError:
+        raise
+    except Exception as error:
+        if not _from_spark(error):
+            raise
+        raise explain(error, table=table) from error
+
+
+def _from_spark(error: BaseException) -> bool:
+    return type(error).__module__.split(".")[0] in {"pyspark", "py4j", "grpc"}
+
+
+def _condition(error: BaseException, text: str) -> tuple[str | None, str]:
+    get = getattr(error, "getCondition", None)
+    condition = get() if get is not None else None
+    found = _CONDITION.search(text)
+    if found is None:
+        return condition, _java_cause(text)
+    return condition or found[1], " ".join(found[2].split())
+
+
+def _java_cause(text: str) -> str:
+    """The innermost message of a Java stack, or the first line of the text."""
+    causes = _JAVA_CAUSE.findall(text)
+    if causes:
+        return str(causes[-1]).split(" (exists=")[0].strip()
+    return next((line.strip() for line in text.splitlines() if line.strip()), "no message")
+
+
+def _place(error: BaseException, text: str) -> dict[str, Any]:
+    contexts: list[Any] = getattr(error, "getQueryContext", list)() or []
+    found = _LINE.search(text)
+    place: dict[str, Any] = {}
+    if found is not None:
+        line, column = (found[1], found[2]) if found[1] else (found[3], found[4])
+        place = {"line": int(line), "column": int(column) + 1}
+    for context in contexts[:1]:
+        if str(context.contextType()).endswith("SQL"):
+            place |= {"start": context.startIndex(), "fragment": context.fragment()}
+    return place
+
+
+def _file_missing(text: str, table: str | None) -> DataFileMissing:
+    found = _READ_FILE.search(text) or _NO_PATH.search(text)
+    path = local_path(found[1]) if found else "a data file"
+    whose = f" of {table}" if table else ""
+    return DataFileMissing(
+        f"the catalog names {path}{whose}, which is not there",
+        hint="restore the file, or read a snapshot that does not need it",
+        data={"path": path, "table": table},
+    )

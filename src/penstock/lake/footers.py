@@ -1,0 +1,122 @@
+"""Parquet footers: exact counts and bounds of staged files, columns that a file lacks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from penstock.errors import DataFileMissing
+from penstock.lake.bounds import base_type
+from penstock.lake.files import DataFile, FileSet
+from penstock.lake.schema import Column, TableSchema
+from penstock.lake.stats import from_footer, leaves
+
+_T = TypeVar("_T")
+_THREADS = 16
+_FIELD_ID = b"PARQUET:field_id"
+_FLOATS = {"float32", "float64"}
+
+
+def list_files(directory: str) -> list[str]:
+    """Paths of the Parquet files below ``directory``, sorted; hidden and ``_`` names left out."""
+    system, root = _open(directory)
+    found = system.get_file_info(fs.FileSelector(root, recursive=True, allow_not_found=True))
+    names = [info.path for info in found if info.is_file and info.path.endswith(".parquet")]
+    prefix = directory.rstrip("/")
+    below = [name[len(root.rstrip("/")) :] for name in names]
+    return sorted(prefix + path for path in below if not _hidden(path))
+
+
+def describe(paths: Sequence[str], schema: TableSchema) -> list[DataFile]:
+    """The files as values, with counts, sizes and statistics from their footers.
+
+    The files are Spark's own: parquet-mr orders a NaN above every number, so a chunk whose bounds
+    are present and no NaN holds none. That makes ``contains_nan`` exact without a look at the data.
+    """
+    return _each(lambda path: _describe(path, schema), paths)
+
+
+def missing_columns(
+    files: FileSet, columns: Sequence[Column], *, table: str
+) -> Mapping[str, frozenset[int]]:
+    """For each file with field ids, by path, the ids of ``columns`` that it does not have."""
+    wanted = frozenset(column.id for column in columns if column.id is not None)
+    paths = [f.path for f in files.files if f.mapping_id is None and not f.uses_mapping]
+    found = _each(lambda path: wanted - _field_ids(path, table), paths)
+    return dict(zip(paths, found, strict=True))
+
+
+def remove_directory(directory: str) -> None:
+    """Remove a directory of staged files; what is not there is no error."""
+    system, root = _open(directory)
+    if system.get_file_info(root).type != fs.FileType.NotFound:
+        system.delete_dir(root)
+
+
+def _each(read: Callable[[str], _T], paths: Sequence[str]) -> list[_T]:
+    if len(paths) < 2:
+        return [read(path) for path in paths]
+    with ThreadPoolExecutor(min(_THREADS, len(paths)), "penstock-footers") as pool:
+        return list(pool.map(read, paths))
+
+
+def _open(path: str) -> tuple[fs.FileSystem, str]:
+    if "://" in path:
+        system, root = fs.FileSystem.from_uri(path)
+        return system, root
+    return fs.LocalFileSystem(), path
+
+
+def _hidden(path: str) -> bool:
+    return any(part.startswith((".", "_")) and "=" not in part for part in path.split("/"))
+
+
+def _describe(path: str, schema: TableSchema) -> DataFile:
+    system, name = _open(path)
+    size = system.get_file_info(name).size
+    metadata = pq.read_metadata(name, filesystem=system)
+    return DataFile(
+        path=path,
+        record_count=metadata.num_rows,
+        size_bytes=size,
+        footer_size=metadata.serialized_size,
+        stats=from_footer(metadata, schema, _nan_columns(metadata, schema)),
+    )
+
+
+def _nan_columns(metadata: pq.FileMetaData, schema: TableSchema) -> frozenset[int] | None:
+    """Ids of the float columns that hold a NaN; ``None`` when a chunk's bounds do not say."""
+    found: set[int] = set()
+    for index, column in leaves(metadata.schema.to_arrow_schema(), schema):
+        if base_type(column.type) not in _FLOATS or column.id is None:
+            continue
+        for group in range(metadata.num_row_groups):
+            chunk = metadata.row_group(group).column(index)
+            statistics = chunk.statistics
+            if statistics is not None and statistics.null_count == chunk.num_values:
+                continue
+            if statistics is None or not statistics.has_min_max:
+                return None
+            if math.isnan(statistics.max) or math.isnan(statistics.min):
+                found.add(column.id)
+    return frozenset(found)
+
+
+def _field_ids(path: str, table: str) -> frozenset[int]:
+    system, name = _open(path)
+    try:
+        schema: pa.Schema = pq.read_schema(name, filesystem=system)
+    except FileNotFoundError:
+        raise DataFileMissing(
+            f"the catalog names {path} of {table}, which is not there",
+            hint="restore the file, or read a snapshot that does not need it",
+            data={"path": path, "table": table},
+        ) from None
+    ids = (field.metadata or {} for field in schema)
+    return frozenset(int(found[_FIELD_ID]) for found in ids if _FIELD_ID in found)

@@ -1,0 +1,47 @@
+"""Reading a given list of Parquet files with Spark, whatever their paths look like."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from penstock.lake.failures import explained
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql.types import StructType
+
+_GLOB = re.compile(r"[\[\]{}*?\\]")
+
+
+def read_files(
+    spark: SparkSession, schema: StructType, paths: Sequence[str], *, table: str | None = None
+) -> DataFrame:
+    """The rows of these files, at least one, as ``schema``: fields with an id match by it.
+
+    Each file is named, so Spark infers no partition columns from directories. Raises
+    DataFileMissing when one is gone (Spark looks for each while it lists them).
+    """
+    # Never fewer rows than the catalog says, whatever the session is set to.
+    reader = spark.read.schema(schema).options(ignoreMissingFiles="false", mergeSchema="false")
+    with explained(table=table):
+        return _read(reader, paths)
+
+
+def _read(reader: DataFrameReader, paths: Sequence[str]) -> DataFrame:
+    """Spark takes paths for glob patterns: characters that mean something there are escaped.
+
+    Hadoop cannot glob a path with a colon, escaped or not. Such files are read one by one with
+    globbing off (``__globPaths__``, internal to Spark): with several paths that option reads each
+    file several times over.
+    """
+    odd = [path for path in paths if _GLOB.search(path)]
+    if not odd or not any(":" in path for path in odd):
+        return reader.parquet(*(_GLOB.sub(r"\\\g<0>", path) for path in paths))
+    plain = [path for path in paths if not _GLOB.search(path)]
+    parts = [reader.parquet(*plain)] if plain else []
+    alone = reader.option("__globPaths__", "false")
+    parts += [alone.parquet(path) for path in odd]
+    return reduce(lambda a, b: a.union(b), parts)

@@ -1,0 +1,59 @@
+"""The settings of a Spark session that the lake relies on, in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from penstock.errors import EnvironmentMissing
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SparkSource = Callable[[], "SparkSession"]
+
+# Runtime settings, of plain sessions and of Spark Connect alike.
+_SETTINGS: Mapping[str, str] = {
+    # The format names columns by field id, so that a renamed column is still the same column.
+    "spark.sql.parquet.fieldId.read.enabled": "true",
+    "spark.sql.parquet.fieldId.write.enabled": "true",
+    # A file without ids that is not registered under a name mapping must fail, not read as NULL.
+    "spark.sql.parquet.fieldId.read.ignoreMissing": "false",
+    # The default, INT96, is unreadable for others and has no statistics.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.writeLegacyFormat": "false",
+    # Dates before 1582 mean the same in DuckDB, which knows the Gregorian calendar only.
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    # Above this many paths Spark starts a job to list them: 25 s instead of 1.7 s for 10,000.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
+    # The catalog knows the files; one that is gone is an error, never fewer rows.
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+}
+
+
+def prepare(spark: SparkSession) -> SparkSession:
+    """Set what the lake needs on ``spark`` and return it. Done once when a lake first uses it."""
+    for key, value in _SETTINGS.items():
+        spark.conf.set(key, value)
+    return spark
+
+
+def source(spark: SparkSession | SparkSource | None) -> SparkSource:
+    """A function that gives the prepared session, from what `Lake.attach` was given."""
+    given: SparkSession | None = None
+
+    def get() -> SparkSession:
+        nonlocal given
+        if given is None:
+            if spark is None:
+                raise EnvironmentMissing(
+                    "this lake was attached without a Spark session, which data needs",
+                    hint="attach it with spark=, a session or a function that returns one",
+                )
+            # A session has no __call__; a function that starts one is called at first need only.
+            given = prepare(spark() if callable(spark) else spark)
+        return given
+
+    return get

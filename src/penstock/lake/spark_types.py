@@ -1,0 +1,222 @@
+"""Table schemas as Spark's types, and the values of types that Spark stores in another form.
+
+A ``uuid`` is read as bytes (16 raw ones in DuckDB's files, text in Spark's) and a ``timestamp_ns``
+as its count of nanoseconds. Types that Spark stores in a wider one are checked before a write, so
+that no file holds a value that its column cannot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import UnsupportedFeature
+from penstock.lake.bounds import base_type
+from penstock.lake.schema import Column, TableSchema
+from penstock.lake.types import from_spark_schema, to_spark_json, to_spark_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType, StructType
+
+    Convert = Callable[[SparkColumn, str], SparkColumn]
+
+_UUID = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
+
+
+def quoted(name: str) -> str:
+    """``name`` as one part of a Spark column reference."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def spark_type(column: Column) -> DataType:
+    """The type users see, with field ids on the struct fields inside."""
+    return _parse(to_spark_json(column))
+
+
+def spark_schema(schema: TableSchema) -> StructType:
+    """The type of a table's rows, with field ids."""
+    from pyspark.sql.types import StructType
+
+    return StructType.fromJson(to_spark_schema(schema))
+
+
+def file_schema(schema: TableSchema, *, ids: bool) -> StructType:
+    """What to read Parquet files with: by field id, or by name when they have none."""
+    from pyspark.sql.types import StructType
+
+    columns = tuple(_stored(column, ids) for column in schema.columns)
+    return StructType.fromJson(to_spark_schema(TableSchema(columns), physical=True))
+
+
+def schema_of(df: DataFrame) -> TableSchema:
+    """The table that a DataFrame would create; ids unset."""
+    return from_spark_schema(df.schema.jsonValue())
+
+
+def from_files(value: SparkColumn, column: Column) -> SparkColumn:
+    """A value as `file_schema` reads it, as the type users see."""
+    return _convert(value, column, column.name, _readers())
+
+
+def to_files(value: SparkColumn, column: Column) -> SparkColumn:
+    """A value of the type users see, checked to be one that the column can hold.
+
+    Raises UnsupportedFeature for types that Spark cannot write.
+    """
+    for part in column.walk():
+        if base_type(part.type) == "timestamp_ns":
+            raise UnsupportedFeature(
+                f"column {column.name!r} is timestamp_ns, which Spark cannot write",
+                hint="write this table with DuckDB, or give it a timestamp column",
+                data={"column": column.name, "type": part.type},
+            )
+    return _convert(value, column, column.name, _checks())
+
+
+def _parse(json: Any) -> DataType:
+    from pyspark.sql.types import StructField
+
+    return StructField.fromJson(
+        {"name": "c", "type": json, "nullable": True, "metadata": {}}
+    ).dataType
+
+
+def _stored(column: Column, ids: bool) -> Column:
+    kind = "int64" if base_type(column.type) == "timestamp_ns" else column.type
+    children = tuple(_stored(child, ids) for child in column.children)
+    return replace(column, id=column.id if ids else None, type=kind, children=children)
+
+
+def _convert(
+    value: SparkColumn, column: Column, path: str, table: Mapping[str, Convert]
+) -> SparkColumn:
+    """Apply the functions of ``table`` to the leaves of their type; others stay untouched."""
+    if not any(base_type(part.type) in table for part in column.walk()):
+        return value
+    nested = _NESTED.get(column.type)
+    if nested is not None:
+        converted: SparkColumn = nested(value, column, path, table)
+        return converted
+    return table[base_type(column.type)](value, path)
+
+
+def _in_struct(
+    value: SparkColumn, column: Column, path: str, table: Mapping[str, Convert]
+) -> SparkColumn:
+    from pyspark.sql import functions as fn
+
+    fields = [
+        _convert(value.getField(c.name), c, f"{path}.{c.name}", table).alias(c.name)
+        for c in column.children
+    ]
+    return fn.when(value.isNotNull(), fn.struct(*fields))
+
+
+def _in_list(
+    value: SparkColumn, column: Column, path: str, table: Mapping[str, Convert]
+) -> SparkColumn:
+    from pyspark.sql import functions as fn
+
+    return fn.transform(value, lambda item: _convert(item, column.children[0], path, table))
+
+
+def _in_map(
+    value: SparkColumn, column: Column, path: str, table: Mapping[str, Convert]
+) -> SparkColumn:
+    from pyspark.sql import functions as fn
+
+    key, item = column.children
+    return fn.map_from_entries(
+        fn.transform(
+            fn.map_entries(value),
+            lambda entry: fn.struct(
+                _convert(entry["key"], key, f"{path}.key", table).alias("key"),
+                _convert(entry["value"], item, f"{path}.value", table).alias("value"),
+            ),
+        )
+    )
+
+
+_NESTED: Mapping[str, Callable[[Any, Column, str, Any], Any]] = {
+    "struct": _in_struct,
+    "list": _in_list,
+    "map": _in_map,
+}
+
+
+def _readers() -> Mapping[str, Convert]:
+    return {"uuid": _read_uuid, "timestamp_ns": _read_nanoseconds}
+
+
+def _read_uuid(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - of the table's shape
+    from pyspark.sql import functions as fn
+
+    digits = fn.lower(fn.hex(value))
+    parts = [fn.substring(digits, at, n) for at, n in ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))]
+    raw = fn.concat_ws("-", *parts)
+    return fn.when(fn.length(value) == 16, raw).otherwise(fn.lower(value.cast("string")))
+
+
+def _read_nanoseconds(value: SparkColumn, path: str) -> SparkColumn:
+    from pyspark.sql import functions as fn
+
+    epoch = fn.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
+    rest = fn.pmod(value, fn.lit(1000))
+    micros = fn.call_function("div", value - rest, fn.lit(1000))
+    moment = fn.timestamp_add("MICROSECOND", micros, epoch)
+    message = (
+        f"column {path} holds nanoseconds, which Spark's timestamps cannot: leave it out, "
+        "or store it as timestamp"
+    )
+    return fn.when(rest == 0, moment).when(value.isNotNull(), _refuse(message, "timestamp_ntz"))
+
+
+def _checks() -> Mapping[str, Convert]:
+    return {
+        "uint8": _within("255"),
+        "uint16": _within("65535"),
+        "uint32": _within("4294967295"),
+        "uint64": _within("18446744073709551615"),
+        "timestamp_s": _fraction(1_000_000, "seconds"),
+        "timestamp_ms": _fraction(1_000, "milliseconds"),
+        "uuid": _check_uuid,
+    }
+
+
+def _within(highest: str) -> Convert:
+    def check(value: SparkColumn, path: str) -> SparkColumn:
+        from pyspark.sql import functions as fn
+
+        fits = (value >= 0) & (value <= fn.expr(highest))
+        message = f"column {path} holds 0 to {highest} only"
+        return fn.when(fits | value.isNull(), value).otherwise(fn.raise_error(message))
+
+    return check
+
+
+def _fraction(micros: int, unit: str) -> Convert:
+    def check(value: SparkColumn, path: str) -> SparkColumn:
+        from pyspark.sql import functions as fn
+
+        fraction = fn.extract(fn.lit("SECOND"), value) * 1_000_000
+        message = f"column {path} holds whole {unit} only: truncate the value in the SELECT"
+        fits = value.isNull() | (fn.pmod(fraction.cast("long"), fn.lit(micros)) == 0)
+        return fn.when(fits, value).otherwise(fn.raise_error(message))
+
+    return check
+
+
+def _check_uuid(value: SparkColumn, path: str) -> SparkColumn:
+    from pyspark.sql import functions as fn
+
+    fits = value.isNull() | value.rlike(_UUID)
+    return fn.when(fits, value).otherwise(fn.raise_error(f"column {path} holds UUIDs only"))
+
+
+def _refuse(message: str, kind: str) -> SparkColumn:
+    from pyspark.sql import functions as fn
+
+    return fn.raise_error(message).cast(kind)
