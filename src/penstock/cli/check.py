@@ -1,0 +1,38 @@
+"""``penstock check``: read every script and say what is wrong, without Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from penstock.cli.options import debug_option, json_option, load_project, project_option
+from penstock.cli.output import count, print_json
+
+
+@click.command(
+    "check",
+    short_help="Read all models and report what is wrong.",
+    epilog="""\b
+Examples:
+  penstock check
+  penstock check --project examples/flights --json""",
+)
+@project_option
+@json_option
+@debug_option
+def command(project_dir: Path | None, as_json: bool) -> None:
+    """Read penstock.toml and every model: headers, queries, references, cycles.
+
+    Findings are `file:line:column: severity: message`. Exit code 2 when one is an error. Starts
+    no Spark, so it answers at once.
+    """
+    project = load_project(project_dir)
+    findings = project.check()
+    if as_json:
+        print_json({"models": [model.name for model in project.models], "diagnostics": findings})
+        return
+    for finding in findings:
+        click.echo(str(finding), err=True)
+    warnings = f", {count(len(findings), 'warning')}" if findings else ""
+    click.echo(f"{count(len(project.models), 'model')}, no errors{warnings}")

@@ -1,0 +1,48 @@
+"""How errors end: one message on stderr (place, cause, next step) and an exit code."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from penstock.errors import ModelError, PenstockError
+
+EXIT_FAILED = 1
+EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+
+
+def fail(error: Exception, *, debug: bool = False) -> int:
+    """Say on stderr what went wrong; return the exit code. ``debug`` adds the traceback."""
+    if debug:
+        click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
+    click.echo(message_of(error), err=True)
+    return error.exit_code if isinstance(error, PenstockError) else EXIT_FAILED
+
+
+def message_of(error: BaseException) -> str:
+    """The text for a person: never a Java stack or a Python traceback."""
+    if isinstance(error, ModelError):
+        return str(error)
+    if isinstance(error, PenstockError):
+        return f"error: {error}"
+    # The text of an error out of Spark goes on with the Java stack: its first line is the cause.
+    first = next(iter(str(error).splitlines()), "")
+    return (
+        f"internal error: {type(error).__name__}: {first}\n"
+        "  → This should have been a clear message. Run again with --debug for the traceback, "
+        "and please report it."
+    )
+
+
+def plain_error(error: PenstockError) -> Mapping[str, Any]:
+    """An error as ``--json`` prints it."""
+    return {
+        "type": type(error).__name__,
+        "message": error.message,
+        "hint": error.hint,
+        "location": str(error.location) if error.location else None,
+        "data": error.data,
+    }

@@ -1,0 +1,112 @@
+"""The live table of a run on a terminal: a line per step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from penstock.cli.output import count, seconds
+from penstock.cli.progress import Progress, Row, View
+from penstock.events import Event, EventSink
+
+# State of a finished step: mark and style. Any other state is a phase of a running step.
+MARKS = {
+    "waiting": ("·", "dim"),
+    "done": ("✓", "green"),
+    "unchanged": ("=", "green"),
+    "failed": ("✗", "bold red"),
+    "skipped": ("-", "yellow"),
+    "cancelled": ("-", "yellow"),
+}
+SETTLED = frozenset({"waiting", "done", "unchanged"})
+MARGIN = 6  # lines kept for heading, notices and the prompt
+
+
+@contextmanager
+def live_table(console: Console | None = None) -> Iterator[EventSink]:
+    """Draw while the context is open; the last state stays on the screen."""
+    console = console or Console()
+    progress = Progress()
+    lock = Lock()
+
+    def sink(event: Event) -> None:
+        with lock:
+            progress.apply(event)
+
+    picture = Picture(progress)
+    with Live(picture, console=console, refresh_per_second=8):
+        yield sink
+        picture.final = True
+
+
+class Picture:
+    """Drawn anew at each refresh, so that running seconds count up."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+        self.final = False
+        self.spinner = Spinner("dots")
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        view, now = self.progress.view, self.progress.clock()
+        # Live cuts what is higher than the screen: then only what moves or failed is shown.
+        room = len(view.rows) if self.final else max(1, console.size.height - MARGIN)
+        yield steps_table(view, now, room, self.spinner)
+        hidden = len(view.rows) - min(room, len(view.rows))
+        if hidden:
+            yield Text(f"  and {hidden} more steps, waiting or done", style="dim")
+        if view.starting_spark and not self.final:
+            yield Text("  starting Spark ...", style="dim")
+        for notice in view.notices:
+            yield Text(f"  notice: {notice}", style="yellow")
+        if view.state is not None:
+            yield Text(f"Run {view.state} in {seconds(view.seconds)}", style="bold")
+
+
+HEADINGS = ("", "step", "slice", "state", "rows", "snapshot", "time")
+FIRST_NUMBER = HEADINGS.index("rows")
+
+
+def steps_table(view: View, now: float, room: int, spinner: Spinner) -> Table:
+    """At most ``room`` steps, those that matter most first to stay, in the order of the run."""
+    table = Table.grid(padding=(0, 2))
+    for number in range(len(HEADINGS)):
+        table.add_column(justify="right" if number >= FIRST_NUMBER else "left")
+    table.add_row(*(Text(name, style="bold") for name in HEADINGS))
+    shown = sorted(view.rows, key=lambda row: row.state in SETTLED)[:room]
+    for row in (row for row in view.rows if row in shown):
+        table.add_row(*cells(row, now, spinner))
+    return table
+
+
+def cells(row: Row, now: float, spinner: Spinner) -> tuple[Text | Spinner, ...]:
+    mark, style = MARKS.get(row.state, (None, "cyan"))
+    elapsed = row.seconds
+    if elapsed is None and row.started is not None:
+        elapsed = now - row.started
+    return (
+        spinner if mark is None else Text(mark, style=style),
+        Text(row.step),
+        Text(row.slice or ""),
+        Text(state_text(row), style=style),
+        Text("" if row.rows is None else f"{row.rows:,}"),
+        Text("" if row.snapshot_id is None else str(row.snapshot_id)),
+        Text(seconds(elapsed)),
+    )
+
+
+def state_text(row: Row) -> str:
+    tests = (
+        f", {count(row.checks, 'test')}"
+        if row.checks and row.state in {"done", "unchanged"}
+        else ""
+    )
+    reason = f": {row.reason.splitlines()[0]}" if row.reason else ""
+    return f"{row.state}{tests}{reason}"

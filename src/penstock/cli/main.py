@@ -1,0 +1,63 @@
+"""The ``penstock`` command: which commands there are, and how any of them ends."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import click
+
+from penstock.cli.failure import EXIT_INTERRUPTED, fail
+
+# Name to module, in the order of the help. A module is imported when its command is called.
+COMMANDS = {
+    "init": "penstock.cli.init",
+    "check": "penstock.cli.check",
+    "run": "penstock.cli.run",
+    "status": "penstock.cli.status",
+    "show": "penstock.cli.show",
+    "preview": "penstock.cli.preview",
+    "snapshots": "penstock.cli.snapshots",
+    "sql": "penstock.cli.sql",
+}
+
+
+class LazyGroup(click.Group):
+    """Loads the module of a command when that command is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(COMMANDS)
+
+    def get_command(
+        self,
+        ctx: click.Context,  # noqa: ARG002 - click's signature
+        cmd_name: str,
+    ) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(COMMANDS[cmd_name]).command
+        return command
+
+    def invoke(self, ctx: click.Context) -> None:
+        """Run the command; any error that is not click's own ends as one message."""
+        try:
+            super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("Interrupted.", err=True)
+            ctx.exit(EXIT_INTERRUPTED)
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise
+        except Exception as error:
+            ctx.exit(fail(error, debug=ctx.meta.get("penstock.debug", False)))
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    no_args_is_help=True,
+)
+@click.version_option(package_name="penstock", message="penstock %(version)s")
+def main() -> None:
+    """Managed data pipelines on Spark: you write the SELECT, Penstock owns the write.
+
+    Exit codes: 0 done, 1 a step or a data test failed, 2 the input is wrong, 130 interrupted.
+    """

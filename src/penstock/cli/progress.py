@@ -1,0 +1,124 @@
+"""A run as seen from its events: one row per step. Knows no terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import Any
+
+from penstock.events import (
+    CheckFinished,
+    Event,
+    Notice,
+    RunFinished,
+    RunStarted,
+    SparkStarting,
+    StepFinished,
+    StepProgress,
+    StepStarted,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """``state``: ``waiting``, a phase of ``StepProgress``, or a state of ``StepFinished``."""
+
+    step: str
+    slice: str | None = None
+    state: str = "waiting"
+    started: float | None = None  # on the clock of Progress
+    seconds: float | None = None  # once finished
+    rows: int | None = None
+    snapshot_id: int | None = None
+    checks: int = 0
+    failed_checks: int = 0
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What there is to draw. ``rows`` in the order of the run."""
+
+    rows: tuple[Row, ...] = ()
+    starting_spark: bool = False
+    notices: tuple[str, ...] = ()
+    state: str | None = None
+    seconds: float | None = None
+
+
+class Progress:
+    """Takes events from several threads; ``view`` is replaced as a whole, so reading needs no lock
+    of the reader. The caller serialises ``apply``.
+    """
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self.clock = clock
+        self.view = View()
+
+    def apply(self, event: Event) -> None:
+        self.view = APPLY[type(event)](self.view, event, self.clock())
+
+
+def _run_started(view: View, event: RunStarted, _now: float) -> View:
+    return replace(view, rows=tuple(Row(step) for step in event.steps))
+
+
+def _spark_starting(view: View, _event: SparkStarting, _now: float) -> View:
+    return replace(view, starting_spark=True)
+
+
+def _step_started(view: View, event: StepStarted, now: float) -> View:
+    view = replace(view, starting_spark=False)
+    return _change(view, event.step, slice=event.slice, state="starting", started=now)
+
+
+def _step_progress(view: View, event: StepProgress, _now: float) -> View:
+    return _change(view, event.step, state=event.phase)
+
+
+def _check_finished(view: View, event: CheckFinished, _now: float) -> View:
+    row = next((row for row in view.rows if row.step == event.step), Row(event.step))
+    failed = row.failed_checks + (not event.passed)
+    return _change(view, event.step, checks=row.checks + 1, failed_checks=failed)
+
+
+def _step_finished(view: View, event: StepFinished, _now: float) -> View:
+    return _change(
+        view,
+        event.step,
+        state=event.state,
+        seconds=event.seconds,
+        rows=event.rows,
+        snapshot_id=event.snapshot_id,
+        reason=event.reason,
+    )
+
+
+def _notice(view: View, event: Notice, _now: float) -> View:
+    text = f"{event.step}: {event.message}" if event.step else event.message
+    return replace(view, notices=(*view.notices, text))
+
+
+def _run_finished(view: View, event: RunFinished, _now: float) -> View:
+    return replace(view, starting_spark=False, state=event.state, seconds=event.seconds)
+
+
+def _change(view: View, step: str, **values: Any) -> View:
+    """The view with one row changed; a step nobody announced gets a row of its own."""
+    rows = view.rows if any(row.step == step for row in view.rows) else (*view.rows, Row(step))
+    return replace(
+        view, rows=tuple(replace(row, **values) if row.step == step else row for row in rows)
+    )
+
+
+APPLY: dict[type, Callable[[View, Any, float], View]] = {
+    RunStarted: _run_started,
+    SparkStarting: _spark_starting,
+    StepStarted: _step_started,
+    StepProgress: _step_progress,
+    CheckFinished: _check_finished,
+    StepFinished: _step_finished,
+    Notice: _notice,
+    RunFinished: _run_finished,
+}

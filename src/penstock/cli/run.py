@@ -1,0 +1,146 @@
+"""``penstock run``: make the tables true."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from penstock.cli.failure import message_of, plain_error
+from penstock.cli.options import (
+    debug_option,
+    json_option,
+    load_project,
+    parse_pairs,
+    project_option,
+)
+from penstock.cli.output import count, print_table
+from penstock.cli.plain import plain, to_json
+from penstock.cli.render import watch
+from penstock.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from penstock.engine.results import CheckResult, RunResult, StepResult
+
+
+@click.command(
+    "run",
+    short_help="Run the models: stage, test, publish.",
+    epilog="""\b
+Examples:
+  penstock run
+  penstock run --partition 2013-01-02
+  penstock run --select marts/airline_ranking --arg min_flights=500
+  penstock run --payload '{"region": "eu"}' --json""",
+)
+@click.option("--partition", metavar="VALUE", help="The partition to make, such as 2013-01-02.")
+@click.option(
+    "--select",
+    "-s",
+    "selected",
+    multiple=True,
+    metavar="MODEL",
+    help="Only these models, by name; may be given several times.",
+)
+@click.option(
+    "--arg",
+    "-a",
+    "pairs",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A value for a declared argument; may be given several times.",
+)
+@click.option(
+    "--jobs", "-j", type=click.IntRange(min=1), metavar="N", help="Steps side by side [by cores]."
+)
+@click.option("--payload", metavar="JSON", help="What a dynamic partition takes its value from.")
+@project_option
+@json_option
+@debug_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    *,
+    partition: str | None,
+    selected: tuple[str, ...],
+    pairs: tuple[str, ...],
+    jobs: int | None,
+    payload: str | None,
+    project_dir: Path | None,
+    as_json: bool,
+) -> None:
+    """Run the models in the order of their graph.
+
+    Each step stages what it writes, tests it, and publishes it in one commit. A step that fails
+    leaves its table as it was; what depends on it is skipped. With --json each line is an event;
+    the last holds the result.
+    """
+    args = parse_pairs(pairs)
+    data = parse_payload(payload)
+    project = load_project(project_dir)
+    with watch(as_json=as_json) as sink:
+        result = project.run(
+            partition=partition,
+            select=selected or None,
+            args=args,
+            jobs=jobs,
+            payload=data,
+            on_event=sink,
+        )
+    if as_json:
+        click.echo(to_json({"result": plain_result(result)}))
+    else:
+        print_failures(result)
+    ctx.exit(result.exit_code)
+
+
+def parse_payload(text: str | None) -> Mapping[str, Any] | None:
+    """:raises ArgumentError: not a JSON object; says where"""
+    if text is None:
+        return None
+    try:
+        payload = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ArgumentError(
+            f"--payload is not JSON: {error.msg} at character {error.pos + 1}",
+            hint="""for example: --payload '{"region": "eu"}'""",
+        ) from None
+    if not isinstance(payload, dict):
+        raise ArgumentError(
+            "--payload must be a JSON object", hint="""for example: --payload '{"region": "eu"}'"""
+        )
+    return payload
+
+
+def plain_result(result: RunResult) -> Any:
+    """The result as JSON, its errors as objects with type, message and hint."""
+    return {**plain(result), "steps": [_plain_step(step) for step in result.steps]}
+
+
+def _plain_step(step: StepResult) -> Any:
+    error = plain_error(step.error) if step.error else None
+    values = {name: getattr(step, name) for name in step.__slots__ if name != "error"}
+    return plain({**values, "error": error})
+
+
+def print_failures(result: RunResult) -> None:
+    """Why each failed step failed, with the rows its data tests found."""
+    for step in result.steps:
+        if step.state != "failed":
+            continue
+        click.echo(f"\n{step.name} failed; {step.target} is as it was")
+        failed = [check for check in step.checks if not check.passed]
+        for check in failed:
+            _print_check(check)
+        if step.error is not None and not failed:
+            click.echo(message_of(step.error))
+
+
+def _print_check(check: CheckResult) -> None:
+    click.echo(f"test {check.name} failed on {count(check.failures, 'row')}")
+    if check.samples:
+        columns = list(check.samples[0])
+        print_table(columns, [[row.get(name) for name in columns] for row in check.samples])

@@ -1,0 +1,93 @@
+"""``penstock show``: everything about one model, without Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from penstock.cli.options import debug_option, json_option, load_project, project_option
+from penstock.cli.output import print_json, print_table, seconds
+from penstock.cli.status import clock
+
+if TYPE_CHECKING:
+    from penstock.engine.results import ColumnInfo, ModelDetail, SchemaVersion
+
+
+@click.command(
+    "show",
+    short_help="Show a model: its table, inputs, tests, runs.",
+    epilog="""\b
+Examples:
+  penstock show clean/flights
+  penstock show clean/flights --json""",
+)
+@click.argument("model")
+@project_option
+@json_option
+@debug_option
+def command(model: str, project_dir: Path | None, as_json: bool) -> None:
+    """Show MODEL: what it makes and reads, its columns, tests, query and last runs."""
+    detail = load_project(project_dir).show(model)
+    if as_json:
+        print_json(detail)
+    else:
+        print_detail(detail)
+
+
+def print_detail(detail: ModelDetail) -> None:
+    status = detail.status
+    facts = {
+        "model": status.model,
+        "file": detail.path,
+        "makes": status.target,
+        "strategy": status.strategy + (f" on {', '.join(detail.keys)}" if detail.keys else ""),
+        "slice": status.partitioned or "whole table",
+        "state": status.state,
+        "reads": ", ".join(detail.inputs) or "no managed table",
+    }
+    for name, value in facts.items():
+        click.echo(f"{name:<9} {value}")
+    _section("tests", list(detail.tests))
+    _print_columns(detail.columns)
+    _section("schema versions", [_version(one) for one in detail.schema_versions])
+    _section("query", detail.query.strip().splitlines())
+    _print_runs(detail)
+
+
+def _section(title: str, lines: list[str]) -> None:
+    if lines:
+        click.echo(f"\n{title}")
+    for line in lines:
+        click.echo(f"  {line}".rstrip())
+
+
+def _print_columns(columns: tuple[ColumnInfo, ...]) -> None:
+    if columns:
+        click.echo("\ncolumns")
+        print_table(("name", "type"), [(column.name, column.type) for column in columns])
+
+
+def _version(version: SchemaVersion) -> str:
+    columns = ", ".join(f"{column.name} {column.type}" for column in version.columns)
+    since = "" if version.snapshot_id is None else f" from snapshot {version.snapshot_id}"
+    return f"{version.version}{since}, {clock(version.time)}: {columns}"
+
+
+def _print_runs(detail: ModelDetail) -> None:
+    if detail.runs:
+        click.echo("\nlast runs")
+        rows = [
+            (
+                clock(run.started_at),
+                run.slice or "whole table",
+                run.state,
+                run.rows,
+                run.snapshot_id,
+                seconds(run.seconds),
+                run.reason,
+            )
+            for run in detail.runs
+        ]
+        print_table(("started", "slice", "state", "rows", "snapshot", "time", "reason"), rows)

@@ -1,0 +1,34 @@
+"""``penstock sql``: a query over the project's tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from penstock.cli.frames import print_frame
+from penstock.cli.options import (
+    debug_option,
+    json_option,
+    limit_option,
+    load_project,
+    project_option,
+)
+
+
+@click.command(
+    "sql",
+    short_help="Query the tables of the project.",
+    epilog="""\b
+Examples:
+  penstock sql "SELECT * FROM airline_ranking ORDER BY place"
+  penstock sql "SELECT count(*) FROM main.flights AT (VERSION => 3)" --json""",
+)
+@click.argument("text", metavar="QUERY")
+@limit_option(100, "rows")
+@project_option
+@json_option
+@debug_option
+def command(text: str, limit: int, project_dir: Path | None, as_json: bool) -> None:
+    """Run one SELECT in Spark's SQL; AT (VERSION => n) reads an earlier snapshot."""
+    print_frame(load_project(project_dir).sql(text), limit, as_json=as_json)

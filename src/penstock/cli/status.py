@@ -1,0 +1,94 @@
+"""``penstock status``: what is made, slice by slice, without Spark."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from penstock.cli.options import debug_option, json_option, load_project, project_option
+from penstock.cli.output import print_json, print_table
+
+if TYPE_CHECKING:
+    from penstock.engine.results import ModelStatus
+
+
+@click.command(
+    "status",
+    short_help="Show which slices are made, stale or failed.",
+    epilog="""\b
+Examples:
+  penstock status
+  penstock status clean/flights
+  penstock status --json""",
+)
+@click.argument("model", required=False)
+@project_option
+@json_option
+@debug_option
+def command(model: str | None, project_dir: Path | None, as_json: bool) -> None:
+    """Show the state of every model, or of each slice of MODEL. Starts no Spark.
+
+    A slice is missing, running, materialized, failed, or stale: its definition has changed since.
+    """
+    project = load_project(project_dir)
+    statuses = project.status(model)
+    if as_json:
+        print_json(statuses)
+    elif model is None:
+        print_models(statuses)
+    else:
+        print_slices(statuses[0])
+
+
+def print_models(statuses: tuple[ModelStatus, ...]) -> None:
+    rows = [
+        (one.model, one.target, one.strategy, _slices(one), one.rows, _snapshot(one), _latest(one))
+        for one in statuses
+    ]
+    columns = ("model", "table", "strategy", "slices", "rows", "snapshot", "last made")
+    print_table(columns, rows, empty="The project has no models yet.")
+
+
+def print_slices(status: ModelStatus) -> None:
+    click.echo(f"{status.model} makes {status.target} ({status.strategy})")
+    rows = [
+        (
+            one.slice or "whole table",
+            one.state,
+            one.rows,
+            one.snapshot_id,
+            f"{one.tests - one.tests_failed}/{one.tests}" if one.tests else None,
+            clock(one.time),
+            one.reason,
+        )
+        for one in status.slices
+    ]
+    columns = ("slice", "state", "rows", "snapshot", "tests", "time", "reason")
+    print_table(columns, rows, empty="Never run.")
+
+
+def clock(time: datetime | None) -> str:
+    """Local time, to the second."""
+    return "" if time is None else f"{time.astimezone():%Y-%m-%d %H:%M:%S}"
+
+
+def _slices(status: ModelStatus) -> str:
+    """``materialized`` of a whole table; ``12 materialized, 1 failed`` of partitions."""
+    if status.partitioned is None:
+        return status.state
+    counts = Counter(one.state for one in status.slices)
+    return ", ".join(f"{number} {state}" for state, number in counts.items()) or "missing"
+
+
+def _snapshot(status: ModelStatus) -> int | None:
+    return max(
+        (one.snapshot_id for one in status.slices if one.snapshot_id is not None), default=None
+    )
+
+
+def _latest(status: ModelStatus) -> str:
+    return clock(max((one.time for one in status.slices if one.time is not None), default=None))

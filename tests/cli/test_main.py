@@ -1,0 +1,83 @@
+"""The command as a whole: help, usage errors, and how errors end."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from penstock.cli.failure import fail, message_of
+from penstock.cli.main import COMMANDS, main
+from penstock.errors import (
+    CatalogLocked,
+    ConfigError,
+    Diagnostic,
+    Location,
+    ModelError,
+    TableNotFound,
+)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_examples(name: str) -> None:
+    result = CliRunner().invoke(main, [name, "--help"])
+    assert result.exit_code == 0
+    assert "Examples:\n" in result.output
+    assert f"  penstock {name}" in result.output
+
+
+def test_help_lists_every_command_with_a_line() -> None:
+    lines = CliRunner().invoke(main, ["--help"]).output.splitlines()
+    listed = {line.split()[0]: line.split()[1:] for line in lines if line.startswith("  ")}
+    assert all(listed[name] for name in COMMANDS)
+
+
+def test_unknown_command_is_wrong_input_and_names_the_nearest() -> None:
+    result = CliRunner().invoke(main, ["statsu"])
+    assert result.exit_code == 2
+    assert "No such command 'statsu'" in result.output
+
+
+def test_no_project_anywhere_is_wrong_input(
+    tmp_path: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(str(tmp_path))
+    result = CliRunner().invoke(main, ["status"])
+    assert result.exit_code == 2
+    assert "there is no penstock.toml" in result.stderr
+    assert "penstock init" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (ConfigError("x"), 2),
+        (TableNotFound("x"), 2),
+        (CatalogLocked("x"), 1),
+        (RuntimeError("x"), 1),
+    ],
+)
+def test_exit_code_is_the_error_s_own(error: Exception, code: int) -> None:
+    assert fail(error) == code
+
+
+def test_message_names_place_cause_and_next_step() -> None:
+    error = ConfigError("no catalog", hint="add one", location=Location("penstock.toml", 4, 1))
+    assert message_of(error) == "error: penstock.toml:4:1: no catalog\n  → add one"
+
+
+def test_model_error_prints_every_finding() -> None:
+    findings = [Diagnostic("error", f"finding {n}", Location("a.sql", n)) for n in (1, 2)]
+    text = message_of(ModelError(findings))
+    assert text.splitlines() == ["a.sql:1: error: finding 1", "a.sql:2: error: finding 2"]
+
+
+def test_unexpected_error_shows_its_first_line_and_no_stack() -> None:
+    text = message_of(RuntimeError("it broke\n\tat org.apache.spark.Foo.bar(Foo.scala:1)"))
+    assert "internal error: RuntimeError: it broke" in text
+    assert "Foo.scala" not in text
+    assert "--debug" in text
+
+
+def test_debug_adds_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    fail(ConfigError("no catalog"), debug=True)
+    assert "ConfigError: no catalog" in capsys.readouterr().err

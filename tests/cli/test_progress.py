@@ -1,0 +1,42 @@
+"""Events folded into what there is to draw."""
+
+from __future__ import annotations
+
+from penstock.cli.progress import Progress, Row, View
+from penstock.events import Event, StepStarted
+from tests.cli.events import DAY, RUN
+
+
+def fold(events: tuple[Event, ...]) -> View:
+    progress = Progress(clock=lambda: 100.0)
+    for event in events:
+        progress.apply(event)
+    return progress.view
+
+
+def test_announced_steps_wait() -> None:
+    assert fold(RUN[:1]).rows == (Row("raw"), Row("clean"), Row("mart"))
+
+
+def test_a_running_step_has_phase_slice_and_start() -> None:
+    view = fold(RUN[:4])
+    assert view.rows[0] == Row("raw", DAY, "writing", started=100.0)
+
+
+def test_spark_starts_until_a_step_does() -> None:
+    assert fold(RUN[:2]).starting_spark
+    assert not fold(RUN[:3]).starting_spark
+
+
+def test_finished_run() -> None:
+    view = fold(RUN)
+    raw, clean, mart = view.rows
+    assert (raw.state, raw.rows, raw.snapshot_id, raw.checks) == ("done", 1842, 3, 1)
+    assert (clean.state, clean.failed_checks) == ("failed", 1)
+    assert (mart.state, mart.reason) == ("skipped", "clean failed")
+    assert (view.state, view.seconds) == ("failed", 2.0)
+    assert view.notices == ("clean: no key in 2 rows",)
+
+
+def test_a_step_nobody_announced_gets_a_row() -> None:
+    assert [row.step for row in fold((StepStarted("late", None),)).rows] == ["late"]

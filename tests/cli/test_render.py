@@ -1,0 +1,66 @@
+"""Events as lines, in a pipe and as JSON."""
+
+from __future__ import annotations
+
+import json
+from threading import Thread
+
+import pytest
+
+from penstock.cli.render import json_line, lines, text_line, watch
+from penstock.events import StepProgress
+from tests.cli.events import RUN
+
+
+def test_plain_lines_tell_the_run() -> None:
+    assert [text_line(event) for event in RUN] == [
+        "run r1: 3 steps, partition 2013-01-02",
+        "starting Spark",
+        "raw: started, slice 2013-01-02",
+        "raw: writing",
+        "raw: test not_null id passed",
+        "raw: done, 1,842 rows, snapshot 3, 1.2 s",
+        "clean: started",
+        "clean: notice: no key in 2 rows",
+        "clean: test unique id FAILED on 2 rows",
+        "clean: failed: test unique id failed on 2 rows, 0.5 s",
+        "mart: skipped: clean failed",
+        "run failed in 2.0 s",
+    ]
+
+
+def test_json_lines_name_the_event_and_hold_its_fields() -> None:
+    parsed = [json.loads(json_line(event)) for event in RUN]
+    assert parsed[0] == {
+        "event": "RunStarted",
+        "run_id": "r1",
+        "steps": ["raw", "clean", "mart"],
+        "partition": "2013-01-02",
+    }
+    assert [one["event"] for one in parsed] == [type(event).__name__ for event in RUN]
+
+
+def test_lines_of_several_threads_stay_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    with lines(text_line) as sink:
+
+        def talk(name: str) -> None:
+            for _ in range(50):
+                sink(StepProgress(name, "writing"))
+
+        threads = [Thread(target=talk, args=(name,)) for name in ("a", "b", "c")]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) == 150
+    assert set(said) == {"a: writing", "b: writing", "c: writing"}
+
+
+@pytest.mark.parametrize(("as_json", "start"), [(False, "run r1"), (True, '{"event"')])
+def test_not_a_terminal_gets_lines(
+    as_json: bool, start: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with watch(as_json=as_json) as sink:
+        sink(RUN[0])
+    assert capsys.readouterr().out.startswith(start)
