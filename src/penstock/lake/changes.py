@@ -37,6 +37,9 @@ class TableChange:
     add: tuple[DataFile, ...] = ()
     end: tuple[int, ...] = ()  # data_file_ids that end whole
     deletes: Mapping[int, DeleteFile] | None = None  # data_file_id -> new, cumulative delete file
+    # What is written follows from the rows that were seen (a merge, for instance): then rows that
+    # others insert meanwhile are a conflict too, which the format by itself lets pass.
+    depends_on_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import json
 import math
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -274,3 +274,64 @@ def _pick(type_text: str, a: str, b: str, sign: int) -> str | None:
     if order is None:
         return None
     return a if order in {sign, 0} else b
+
+
+def merge(
+    column: Column, before: TableColumnStats | None, files: Sequence[ColumnStats | None]
+) -> TableColumnStats | None:
+    """A table's statistics of a column after files were added; ``None``: nothing is known.
+
+    ``before`` is ``None`` for a table that had no rows; a file without statistics is ``None``.
+    Unknown must be told by having no row at all: the real extension takes a row without bounds
+    for a column of NULLs only, and a later insert of its own would give it bounds that leave out
+    ours (measured).
+    """
+    parts = [_as_table(column, one) for one in files]
+    if before is not None:
+        parts.append(_trusted(before))
+    merged = _nothing(column)
+    for part in parts:
+        if part is None:
+            return None
+        both = _combine(column, merged, part)
+        if both is None:
+            return None
+        merged = both
+    return merged if merged.contains_null or merged.min_value is not None else None
+
+
+def _nothing(column: Column) -> TableColumnStats:
+    nan = False if base_type(column.type) in _FLOATS else None
+    return TableColumnStats(column.id or 0, False, nan, None, None)
+
+
+def _as_table(column: Column, one: ColumnStats | None) -> TableColumnStats | None:
+    if one is None:
+        return None
+    if one.value_count > 0 and (one.min_value is None or one.max_value is None):
+        return None
+    nan = one.contains_nan if one.value_count else _nothing(column).contains_nan
+    nulls = one.null_count is None or one.null_count > 0
+    return TableColumnStats(one.column_id, nulls, nan, one.min_value, one.max_value)
+
+
+def _trusted(before: TableColumnStats) -> TableColumnStats | None:
+    """A row without bounds means "only NULLs so far", if it says that there are NULLs."""
+    if before.min_value is None or before.max_value is None:
+        return replace(before, min_value=None, max_value=None) if before.contains_null else None
+    return replace(before, contains_null=before.contains_null is not False)
+
+
+def _combine(column: Column, a: TableColumnStats, b: TableColumnStats) -> TableColumnStats | None:
+    if a.min_value is None or a.max_value is None:
+        low, high = b.min_value, b.max_value
+    elif b.min_value is None or b.max_value is None:
+        low, high = a.min_value, a.max_value
+    else:
+        low = _pick(column.type, a.min_value, b.min_value, -1)
+        high = _pick(column.type, a.max_value, b.max_value, 1)
+        if low is None or high is None:
+            return None
+    unsure = a.contains_nan is None or b.contains_nan is None
+    nan = True if a.contains_nan or b.contains_nan else None if unsure else False
+    return TableColumnStats(a.column_id, bool(a.contains_null or b.contains_null), nan, low, high)

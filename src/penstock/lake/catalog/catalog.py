@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from types import TracebackType
@@ -21,11 +21,14 @@ from penstock.errors import (
 )
 from penstock.lake.catalog import create as creation
 from penstock.lake.catalog import engine as engines
-from penstock.lake.catalog import files, reads
+from penstock.lake.catalog import files, history, reads
+from penstock.lake.catalog.commit import Also, Commit, RetryPolicy
 from penstock.lake.catalog.faults import corrupt
 from penstock.lake.catalog.location import CatalogLocation, parse_location
 from penstock.lake.catalog.paths import absolute_directory
 from penstock.lake.catalog.versions import check_version
+from penstock.lake.catalog.writes import CommitInfo
+from penstock.lake.changes import ChangeSet
 from penstock.lake.files import FileSet, Table
 from penstock.lake.naming import fold
 from penstock.lake.snapshot import LATEST, At, Snapshot
@@ -45,9 +48,11 @@ class Catalog:
         data_path: str,
         version: str,
         read_only: bool,
+        retry: RetryPolicy,
     ) -> None:
         """For `open`."""
         self._engine = engine
+        self._retry = retry
         self._location = location
         self.uri = uri
         self.data_path = data_path
@@ -65,6 +70,7 @@ class Catalog:
         metadata_schema: str | None = None,
         override_data_path: bool = False,
         lock_timeout: float = LOCK_TIMEOUT,
+        retry: RetryPolicy | None = None,
     ) -> Catalog:
         """Open the catalog at ``uri``, creating it when there is none and ``create`` is set.
 
@@ -90,7 +96,15 @@ class Catalog:
         except BaseException:
             engine.dispose()
             raise
-        return cls(engine, location, uri=uri, data_path=path, version=version, read_only=read_only)
+        return cls(
+            engine,
+            location,
+            uri=uri,
+            data_path=path,
+            version=version,
+            read_only=read_only,
+            retry=retry or RetryPolicy(),
+        )
 
     def close(self) -> None:
         self._engine.dispose()
@@ -201,6 +215,54 @@ class Catalog:
         """
         with self.reading() as connection:
             return files.load_files(connection, table, snapshot_id)
+
+    def next_column_id(self, table: Table) -> int:
+        """The first field id that no column of the table ever had."""
+        with self.reading() as connection:
+            return reads.next_column_id(connection, table.id)
+
+    def changed_since(
+        self,
+        table: Table,
+        snapshot_id: int,
+        partition: tuple[str, str | None] | None = None,
+    ) -> bool:
+        """Whether rows or columns of ``table`` changed after a snapshot.
+
+        ``partition`` is a column and its value as the catalog's text: then files known to hold
+        other values only do not count. When in doubt (a compaction, a file that is not
+        partitioned by the column) the answer is yes.
+        """
+        with self.reading() as connection:
+            return history.changed_since(connection, table, snapshot_id, partition)
+
+    def commit(
+        self,
+        base: Snapshot,
+        changes: ChangeSet,
+        *,
+        author: str | None = None,
+        message: str | None = None,
+        extra: str | None = None,
+        also: Sequence[Also] = (),
+    ) -> Snapshot:
+        """Commit what a transaction that began at ``base`` staged; the snapshot made.
+
+        ``also`` are called with the connection and the new snapshot's id in the same transaction,
+        again on each retry. Raises CommitConflict, RetriesExhausted (neither landed) and
+        CommitUnknown (touch nothing).
+        """
+        self._check_writable()
+        return Commit(
+            engine=self._engine,
+            location=self._location,
+            data_path=self.data_path,
+            base=base,
+            changes=changes,
+            info=CommitInfo(author, message, extra),
+            also=also,
+            retry=self._retry,
+        ).run()
 
     def option(self, key: str, table: Table | None = None) -> str | None:
         """An option of the lake: the table's own, else its schema's, else the global one."""

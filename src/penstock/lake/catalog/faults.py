@@ -87,8 +87,7 @@ _POSTGRES: Mapping[str, Fault] = {
     "58": _unreachable,
 }
 
-_RETRYABLE_STATES = frozenset({"40001", "40P01", "23505"})
-_UNIQUE_SQLITE = frozenset({1555, 2067})  # SQLITE_CONSTRAINT_PRIMARYKEY, _UNIQUE
+_LOST_RACES = frozenset({"40001", "40P01"})  # serialization_failure, deadlock_detected
 
 
 @contextmanager
@@ -125,9 +124,7 @@ def sql_state(error: exc.DBAPIError) -> str | None:
 
 def lost_race(error: exc.DBAPIError) -> bool:
     """Whether the transaction failed only because another one was quicker."""
-    if sql_state(error) in _RETRYABLE_STATES:
-        return True
-    return getattr(error.orig, "sqlite_errorcode", None) in _UNIQUE_SQLITE
+    return sql_state(error) in _LOST_RACES
 
 
 def connection_lost(error: exc.DBAPIError) -> bool:

@@ -253,3 +253,8 @@ def metadata_rows(connection: Connection) -> Sequence[Record]:
 def schema_id_of(connection: Connection, table_id: int) -> int | None:
     query = select(t.table.c.schema_id).where(t.table.c.table_id == table_id)
     return connection.execute(query.order_by(t.table.c.begin_snapshot.desc())).scalar()
+
+
+def next_column_id(connection: Connection, table_id: int) -> int:
+    query = select(func.max(t.column.c.column_id)).where(t.column.c.table_id == table_id)
+    return (connection.execute(query).scalar() or 0) + 1

@@ -1,0 +1,178 @@
+"""Committing: conflict check, retry, and finding out what became of a COMMIT without an answer."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from sqlalchemy import Connection, Engine, exc, select
+
+from penstock.errors import (
+    CatalogError,
+    CommitConflict,
+    CommitError,
+    CommitUnknown,
+    RetriesExhausted,
+)
+from penstock.lake.catalog import engine as engines
+from penstock.lake.catalog import reads
+from penstock.lake.catalog import tables as t
+from penstock.lake.catalog.faults import connection_lost, corrupt, lost_race, translating
+from penstock.lake.catalog.location import CatalogLocation
+from penstock.lake.catalog.state import schemas_at
+from penstock.lake.catalog.writes import CommitInfo, SnapshotTaken, write
+from penstock.lake.changes import ChangeSet
+from penstock.lake.conflicts import check, parse_changes
+from penstock.lake.snapshot import At, Snapshot
+
+Also = Callable[[Connection, int], None]
+
+_LOOKS = 4  # times to ask what became of a commit before it counts as unknown
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """Waits are in seconds; each is drawn between half of it and the whole, so writers disperse."""
+
+    retries: int = 10
+    wait: float = 0.1
+    backoff: float = 1.5
+    longest: float = 5.0
+
+    def pause(self, attempt: int) -> None:
+        wait = min(self.wait * self.backoff**attempt, self.longest)
+        time.sleep(wait * (0.5 + random.random() / 2))
+
+
+class _ConnectionLost(Exception):
+    """``sent`` is the snapshot that COMMIT had been sent for, or ``None`` before that."""
+
+    def __init__(self, sent: Snapshot | None) -> None:
+        self.sent = sent
+        super().__init__()
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One commit and what its attempts share."""
+
+    engine: Engine
+    location: CatalogLocation
+    data_path: str
+    base: Snapshot
+    changes: ChangeSet
+    info: CommitInfo
+    also: Sequence[Also]
+    retry: RetryPolicy
+
+    def run(self) -> Snapshot:
+        """Commit, and return the snapshot made.
+
+        Raises CommitConflict and RetriesExhausted when it did not land, CommitUnknown when
+        nobody can tell, CatalogLocked and CatalogUnreachable when it was not tried.
+        """
+        if not self.changes:
+            raise CommitError("there is nothing to commit", hint="stage a change first")
+        last: BaseException | None = None
+        for attempt in range(self.retry.retries + 1):
+            if attempt:
+                self.retry.pause(attempt - 1)
+            try:
+                return self._attempt()
+            except SnapshotTaken as taken:
+                last = taken
+            except _ConnectionLost as lost:
+                last = lost.__cause__
+                if lost.sent is not None and self._landed(lost.sent):
+                    return lost.sent
+        raise RetriesExhausted(
+            f"the commit did not land in {self.retry.retries + 1} attempts",
+            hint="nothing was changed; try again when fewer writers are busy",
+            data={"attempts": self.retry.retries + 1},
+        ) from last
+
+    def _attempt(self) -> Snapshot:
+        sent: Snapshot | None = None
+        with translating(self.location), self.engine.connect() as connection:
+            try:
+                with engines.begin_writing(connection):
+                    snapshot = self._write(connection)
+                    sent = snapshot  # leaving the block sends COMMIT
+            except exc.DBAPIError as error:
+                if lost_race(error):
+                    raise SnapshotTaken from error
+                if error.connection_invalidated or (sent is not None and connection_lost(error)):
+                    raise _ConnectionLost(sent) from error
+                raise
+        return snapshot
+
+    def _write(self, connection: Connection) -> Snapshot:
+        latest = reads.latest(connection)
+        if latest is None:
+            raise corrupt(self.location, "it holds no snapshot")
+        if latest.id != self.base.id:
+            self._check(connection, latest)
+        snapshot = write(connection, self.data_path, latest, self.changes, self.info)
+        for write_more in self.also:
+            write_more(connection, snapshot.id)
+        return snapshot
+
+    def _check(self, connection: Connection, latest: Snapshot) -> None:
+        """Raise CommitConflict unless what others did since the base lets this commit follow."""
+        others = reads.snapshots(connection, after=self.base.id)
+        if len(others) != latest.id - self.base.id:
+            raise CommitConflict(
+                f"what was changed since snapshot {self.base.id} is no longer on record",
+                hint="run it again on the table as it is now",
+                data={"base": self.base.id, "latest": latest.id},
+            )
+        ids = {
+            name: entry.id
+            for name, entry in schemas_at(connection, self.data_path, self.base).items()
+        }
+        for other in others:
+            conflict = check(self.changes, parse_changes(other.id, other.changes), ids)
+            if conflict is not None:
+                raise CommitConflict(
+                    f"snapshot {other.id}, made since snapshot {self.base.id}, {conflict.what}",
+                    hint="nothing was changed; run it again on the tables as they are now",
+                    data={"base": self.base.id, "snapshot": other.id, "what": conflict.what},
+                )
+
+    def _landed(self, sent: Snapshot) -> bool:
+        """Whether a commit without an answer is in the catalog.
+
+        Asked under the writers' lock: the lost transaction holds it until it has ended one way or
+        the other, so a "no" is final. Raises CommitUnknown when nobody can be asked.
+        """
+        last: CatalogError | None = None
+        for look in range(_LOOKS):
+            try:
+                with engines.writing(self.engine, self.location) as connection:
+                    return self._is_ours(connection, sent)
+            except CatalogError as error:
+                last = error
+                self.retry.pause(look)
+        raise CommitUnknown(
+            f"the connection was lost while snapshot {sent.id} was being committed, and "
+            f"{self.location} cannot be asked whether it is there",
+            hint="look for it with `penstock snapshots` before running again; no file was removed",
+            data={"snapshot": sent.id, "time": sent.time},
+        ) from last
+
+    def _is_ours(self, connection: Connection, sent: Snapshot) -> bool:
+        found = reads.snapshot(connection, At(version=sent.id))
+        if found is None or (found.time, found.changes) != (sent.time, sent.changes):
+            return False
+        ours = self._file_names()
+        paths = connection.execute(
+            select(t.data_file.c.path).where(t.data_file.c.begin_snapshot == sent.id)
+        ).scalars()
+        return not ours or not ours.isdisjoint(PurePosixPath(path).name for path in paths)
+
+    def _file_names(self) -> set[str]:
+        files = (file for change in self.changes.tables for file in change.add)
+        return {PurePosixPath(file.path).name for file in files}
