@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import Connection, Row, and_, func, select
@@ -181,7 +180,3 @@ def _check(row: Row[Any]) -> CheckRecord:
         samples=tuple(json.loads(row.samples)),
     )
     return CheckRecord(row.run_id, row.target, row.slice, result, to_moment(row.checked_at))
-
-
-def failed_checks(checks: Iterable[CheckRecord]) -> int:
-    return sum(not check.result.passed for check in checks)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class Files:
     """Files to read: Spark's format and options, and a schema (DDL) or None to infer it."""
 
     format: str
@@ -135,23 +135,22 @@ _READERS: Mapping[str, tuple[str, Mapping[str, Option], Mapping[str, str]]] = {
     "read_json": ("json", _JSON, _STRICT | {"multiLine": "false"}),
     "read_parquet": ("parquet", _PARQUET, {"mergeSchema": "false"}),
 }
-_ALIASES = {"read_csv_auto": "read_csv", "read_json_auto": "read_json"}
 
 
-def source(
+def files(
     function: str,
     paths: Any,
     options: Mapping[str, Any],
     *,
     root: Path,
     location: Location | None,
-) -> Source:
+) -> Files:
     """What a call reads. ``paths``: a text or a list of texts, relative to ``root``.
 
     Raises ArgumentError for an option that is not known or has no such value, and QueryFailed for
     a file that is not there, at ``location``.
     """
-    kind, known, defaults = _READERS[_ALIASES.get(function.lower(), function.lower())]
+    kind, known, defaults = _READERS[function]
     converted = dict(defaults)
     for name, value in options.items():
         converted |= _convert(function, name, value, known, location)
@@ -161,7 +160,7 @@ def source(
     found = tuple(
         path for text in _texts(function, paths, location) for path in _find(text, root, location)
     )
-    return Source(kind, found, converted, schema)
+    return Files(kind, found, converted, schema)
 
 
 def _convert(

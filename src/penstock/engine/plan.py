@@ -1,0 +1,120 @@
+"""A run as a value: which steps, for which slice, after which others. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from penstock.engine.request import RunRequest
+from penstock.engine.selection import select_steps
+from penstock.errors import Location, PartitionError
+from penstock.model import arguments
+from penstock.model.constants import Bindings
+from penstock.model.graph import Graph
+from penstock.model.model import Model
+from penstock.model.partition import resolve, validate
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStep:
+    """One step. ``slice`` is None for a whole table.
+
+    ``after`` are the planned steps that must have succeeded before it. ``bindings`` are what its
+    script may refer to. ``blocked`` says why it cannot run; its failure is then that.
+    """
+
+    model: Model
+    slice: str | None
+    after: tuple[str, ...]
+    bindings: Bindings = field(default_factory=Bindings)
+    blocked: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Steps in the order of the graph. ``notices`` are worth saying before it runs."""
+
+    steps: tuple[PlannedStep, ...]
+    partition: str | None
+    request: RunRequest
+    notices: tuple[str, ...] = ()
+
+
+def make_plan(models: Mapping[str, Model], graph: Graph, request: RunRequest) -> Plan:
+    """Raises ArgumentError and PartitionError: what is wrong is said before anything runs."""
+    order = graph.order()
+    chosen = select_steps(request.select, order, graph.upstream, graph.downstream)
+    steps = [models[name] for name in order if name in chosen]
+    declared = [one for model in models.values() for one in model.query.arguments]
+    arguments.unknown(request.args, declared)
+    partition, notices = _partition(steps, request)
+    return Plan(
+        steps=tuple(_step(model, graph, chosen, partition, request) for model in steps),
+        partition=partition,
+        request=request,
+        notices=notices,
+    )
+
+
+def _partition(steps: list[Model], request: RunRequest) -> tuple[str | None, tuple[str, ...]]:
+    """Resolved once, by the topmost partitioned step; all others must accept the value.
+
+    (seeds/partitioned-pipelines.md, "How the value is resolved".)
+    """
+    partitioned = [model for model in steps if model.partition is not None]
+    if not partitioned:
+        if request.partition is not None:
+            return request.partition, (
+                "no selected step is partitioned: --partition has no effect",
+            )
+        return None, ()
+    top = partitioned[0]
+    assert top.partition is not None
+    try:
+        resolved = resolve(
+            top.partition,
+            explicit=request.partition,
+            fire_time=request.fire_time,
+            payload=request.payload,
+        )
+        if resolved.value is not None:
+            for model in partitioned[1:]:
+                top = model
+                assert model.partition is not None
+                validate(model.partition, resolved.value)
+    except PartitionError as error:
+        raise _placed(error, top) from None
+    notices = (f"{top.name}: {resolved.warning}",) if resolved.warning else ()
+    return resolved.value, notices
+
+
+def _placed(error: PartitionError, model: Model) -> PartitionError:
+    place = model.annotations.places.get("partitioned") or Location(model.path)
+    return PartitionError(
+        error.message, hint=error.hint, location=error.location or place, data=error.data
+    )
+
+
+def _step(
+    model: Model,
+    graph: Graph,
+    chosen: frozenset[str],
+    partition: str | None,
+    request: RunRequest,
+) -> PlannedStep:
+    value = partition if model.partition is not None else None
+    blocked = None
+    if model.partition is not None and value is None:
+        blocked = "the run has no partition: give one with --partition"
+    bound = {} if blocked else arguments.bind(model.query.arguments, request.args, partition=value)
+    return PlannedStep(
+        model=model,
+        slice=value,
+        after=tuple(name for name in graph.upstream(model.name) if name in chosen),
+        bindings=Bindings(partition=value, arguments=bound),
+        blocked=blocked,
+    )

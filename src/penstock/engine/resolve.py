@@ -1,0 +1,150 @@
+"""A script's query as a DataFrame: its sources as views, its values bound, its errors placed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.engine.file_reader import files
+from penstock.engine.views import Views
+from penstock.errors import ArgumentError, NotFound, PenstockError, QueryFailed
+from penstock.lake.failures import explained
+from penstock.lake.naming import quote_identifier
+from penstock.model.asset import TableName
+from penstock.model.constants import Bindings
+from penstock.model.query import Query
+from penstock.model.render import RenderedQuery
+from penstock.model.sources import FileSource, QuerySource, TableSource, TimeTravel
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from penstock.lake.lake import Lake
+
+
+@dataclass(frozen=True, slots=True)
+class Pins:
+    """The tables of all lakes at one moment: each lake at the snapshot in ``versions``.
+
+    ``candidates`` are tables that are read in another state than the pinned one: a step's own
+    table, for its tests.
+    """
+
+    lakes: Mapping[str, Lake]
+    versions: Mapping[str, int]
+    candidates: Mapping[TableName, Callable[[], DataFrame]]
+
+    def read(self, table: TableName) -> DataFrame:
+        candidate = self.candidates.get(table)
+        if candidate is not None:
+            return candidate()
+        version = self.versions[table.lake]
+        return self.lakes[table.lake].table(table.qualified).to_df(version=version)
+
+    def read_at(self, table: TableName, at: dict[str, Any]) -> DataFrame:
+        return self.lakes[table.lake].table(table.qualified).to_df(**at)
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A query's DataFrame, and what is needed to place its later errors."""
+
+    df: DataFrame
+    rendered: RenderedQuery
+    names: Mapping[str, str]  # view -> what the user calls it
+
+    def placed(self, error: QueryFailed) -> QueryFailed:
+        return place(error, self.rendered, self.names)
+
+
+def resolve(
+    query: Query,
+    bindings: Bindings,
+    pins: Pins,
+    *,
+    session: SparkSession,
+    views: Views,
+    root: Path,
+) -> Resolved:
+    """Analyse the query; nothing runs yet (but the inference of a file's types).
+
+    Raises QueryFailed, NotFound, ArgumentError at a place of the script.
+    """
+    quoted: dict[QuerySource, str] = {}
+    names: dict[str, str] = {}
+    for source in query.sources:
+        view = views.add(_read(source, bindings, pins, session, root))
+        quoted[source] = quote_identifier(view, mark="`")
+        names[view] = _called(source, bindings)
+    rendered = query.render(quoted)
+    try:
+        with explained():
+            df = session.sql(rendered.sql, args=rendered.args(bindings))
+    except QueryFailed as error:
+        raise place(error, rendered, names) from error.__cause__
+    return Resolved(df, rendered, names)
+
+
+def _read(
+    source: QuerySource, bindings: Bindings, pins: Pins, session: SparkSession, root: Path
+) -> DataFrame:
+    try:
+        with explained():
+            if isinstance(source, FileSource):
+                return _read_file(source, bindings, root).read(session)
+            if source.at is None:
+                return pins.read(source.table)
+            return pins.read_at(source.table, _moment(source.at, bindings))
+    except (NotFound, QueryFailed) as error:
+        error.location = error.location or source.location
+        raise
+
+
+def _read_file(source: FileSource, bindings: Bindings, root: Path) -> Any:
+    options = {name: value.evaluate(bindings) for name, value in source.options}
+    path = source.path.evaluate(bindings)
+    return files(source.function, path, options, root=root, location=source.location)
+
+
+def _moment(at: TimeTravel, bindings: Bindings) -> dict[str, Any]:
+    """A version, or a time; one without a zone is in UTC, as the session is."""
+    value = at.value.evaluate(bindings)
+    try:
+        if at.kind == "version":
+            return {"version": int(str(value))}
+        moment = datetime.fromisoformat(str(value))
+    except ValueError:
+        raise ArgumentError(f"{value!r} is no {at.kind} to read a table at") from None
+    return {"timestamp": moment if moment.tzinfo else moment.replace(tzinfo=UTC)}
+
+
+def _called(source: QuerySource, bindings: Bindings) -> str:
+    if isinstance(source, TableSource):
+        return str(source.table)
+    return f"{source.function}({source.path.evaluate(bindings)!r})"
+
+
+def place(
+    error: PenstockError, rendered: RenderedQuery, names: Mapping[str, str]
+) -> QueryFailed:
+    """The error at its place in the user's file, in the user's names."""
+    message = error.message
+    for view, name in names.items():
+        message = message.replace(f"`{view}`", name).replace(view, name)
+    line, position = _position(error.data, rendered.sql)
+    location = error.location or rendered.locate(line, position)
+    return QueryFailed(message, hint=error.hint, location=location, data=error.data)
+
+
+def _position(data: Mapping[str, Any], sql: str) -> tuple[int, int]:
+    """Line (from 1) and position (from 0) in ``sql``; its start when Spark does not say."""
+    start, fragment = data.get("start"), data.get("fragment") or ""
+    if start is not None and sql.startswith(fragment, start):
+        before = sql[:start]
+        return before.count("\n") + 1, start - (before.rfind("\n") + 1)
+    if "line" in data and "start" not in data:
+        return data["line"], data["column"] - 1
+    return 1, 0

@@ -1,0 +1,106 @@
+"""Execute a plan: steps side by side where the graph allows, each in a thread of its own.
+
+Spark does the work; the threads only wait for it. Small tables are bound by the driver's latency,
+which side by side hides.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
+
+from penstock.engine.plan import Plan, PlannedStep
+from penstock.engine.results import RunResult, StepResult
+from penstock.engine.world import World
+from penstock.events import StepFinished
+
+StepFunction = Callable[[World, PlannedStep], StepResult]
+_POLL = 0.2  # seconds; only how soon a signal is noticed on systems that do not wake the wait
+GOOD = frozenset({"done", "unchanged"})
+
+
+class Runner:
+    """Runs the steps of one plan once."""
+
+    def __init__(self, plan: Plan, world: World, run_step: StepFunction, jobs: int | None) -> None:
+        self._plan = plan
+        self._world = world
+        self._run_step = run_step
+        self._jobs = jobs or os.cpu_count() or 1
+        self._results: dict[str, StepResult] = {}
+        self._waiting = {step.name: step for step in plan.steps}
+
+    def execute(self) -> RunResult:
+        """Every step ends in a result. KeyboardInterrupt cancels what runs and what waits."""
+        began = time.monotonic()
+        with ThreadPoolExecutor(self._jobs, thread_name_prefix="penstock-step") as pool:
+            running: dict[Future[StepResult], PlannedStep] = {}
+            while self._waiting or running:
+                try:
+                    self._launch(pool, running)
+                    self._collect(running)
+                except KeyboardInterrupt:
+                    self._cancel()
+        return RunResult(
+            run_id=self._world.run_id,
+            state=self._state(),
+            partition=self._plan.partition,
+            steps=tuple(self._results[step.name] for step in self._plan.steps),
+            seconds=time.monotonic() - began,
+        )
+
+    def _launch(
+        self, pool: ThreadPoolExecutor, running: dict[Future[StepResult], PlannedStep]
+    ) -> None:
+        for step in list(self._waiting.values()):
+            if self._world.cancelled.is_set():
+                self._end(step, "cancelled", "the run was interrupted")
+                continue
+            if failed := self._failed_upstream(step):
+                self._end(step, "skipped", failed)
+            elif all(name in self._results for name in step.after) and len(running) < self._jobs:
+                del self._waiting[step.name]
+                running[pool.submit(self._run_step, self._world, step)] = step
+
+    def _collect(self, running: dict[Future[StepResult], PlannedStep]) -> None:
+        finished, _ = wait(running, timeout=_POLL, return_when=FIRST_COMPLETED)
+        for future in finished:
+            step = running.pop(future)
+            self._results[step.name] = future.result()
+
+    def _failed_upstream(self, step: PlannedStep) -> str | None:
+        """Why a step cannot run: the first failure above it, however far up."""
+        for name in step.after:
+            result = self._results.get(name)
+            if result is not None and result.state == "failed":
+                cause = (result.reason or "failed").splitlines()[0]
+                return f"upstream {name} failed: {cause}"
+        return None
+
+    def _end(self, step: PlannedStep, state: str, reason: str) -> None:
+        """A step that never began."""
+        del self._waiting[step.name]
+        result = not_run(step, state, reason)
+        self._results[step.name] = result
+        self._world.sink(StepFinished(step.name, state, 0.0, reason=reason))
+
+    def _cancel(self) -> None:
+        """Ask what runs to stop; a second Ctrl-C while waiting asks again."""
+        self._world.cancelled.set()
+        self._world.session.interruptTag(self._world.tag)
+
+    def _state(self) -> str:
+        if self._world.cancelled.is_set():
+            return "cancelled"
+        good = all(result.state in GOOD for result in self._results.values())
+        return "done" if good else "failed"
+
+
+def not_run(step: PlannedStep, state: str, reason: str) -> StepResult:
+    """The result of a step that never began."""
+    model = step.model
+    result = StepResult(model.name, str(model.target), model.strategy, step.slice, state)
+    return replace(result, reason=reason)

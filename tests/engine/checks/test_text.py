@@ -1,0 +1,100 @@
+"""Data tests as SQL text. No Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.engine.checks import accepted_values, custom, not_null, relationships, unique
+from penstock.engine.checks.check import Check, assign_counts, counting_query, sample_query
+from penstock.engine.checks.scope import Scope
+from penstock.errors import ColumnNotFound, Location
+from penstock.model.asset import Asset
+from penstock.model.data_test import (
+    AcceptedValuesTest,
+    CustomTest,
+    NotNullTest,
+    RelationshipsTest,
+    UniqueTest,
+)
+
+SCOPE = Scope(
+    view="v",
+    types={"Id": "int", "name": "string", "a`b": "string", "price": "decimal(9,2)"},
+    prefix="t0",
+    location=Location(Path("m.sql"), 4, 1),
+    tables=lambda asset: ("ref", ("Code", "label")),
+    scripts=lambda path: "script",
+)
+
+
+def test_not_null() -> None:
+    check = not_null.build(NotNullTest("id"), SCOPE)
+    assert check.predicate == "`Id` IS NULL"
+    assert check.failing == "SELECT * FROM `v` WHERE `Id` IS NULL"
+
+
+def test_names_are_quoted() -> None:
+    assert not_null.build(NotNullTest("a`b"), SCOPE).predicate == "`a``b` IS NULL"
+
+
+def test_unique_counts_values_that_repeat() -> None:
+    check = unique.build(UniqueTest("name"), SCOPE)
+    assert check.predicate is None
+    assert "GROUP BY `name` HAVING count(*) > 1" in check.failing
+
+
+def test_accepted_texts_are_bound() -> None:
+    check = accepted_values.build(AcceptedValuesTest("name", ("a", "x' OR '1'='1")), SCOPE)
+    assert check.args == {"t0_0": "a", "t0_1": "x' OR '1'='1"}
+    assert check.predicate == (
+        "`name` IS NOT NULL AND NOT CAST(`name` AS STRING) IN (:t0_0, :t0_1)"
+    )
+
+
+@pytest.mark.parametrize(("column", "kind"), [("id", "int"), ("price", "decimal(9,2)")])
+def test_accepted_numbers_are_compared_as_numbers(column: str, kind: str) -> None:
+    check = accepted_values.build(AcceptedValuesTest(column, ("1",)), SCOPE)
+    assert f"try_cast(:t0_0 AS {kind})" in str(check.predicate)
+
+
+def test_relationships_is_an_anti_join() -> None:
+    test = RelationshipsTest("id", Asset("ducklake", "main/x"), "CODE")
+    check = relationships.build(test, SCOPE)
+    assert "LEFT ANTI JOIN `ref` AS there ON here.`Id` = there.`Code`" in check.failing
+
+
+def test_custom_reads_the_script() -> None:
+    assert custom.build(CustomTest("tests/x"), SCOPE).failing == "SELECT * FROM `script`"
+
+
+def test_a_wrong_column_is_placed_and_told_the_nearest() -> None:
+    with pytest.raises(ColumnNotFound, match="did you mean 'name'") as caught:
+        not_null.build(NotNullTest("nme"), SCOPE)
+    assert str(caught.value).startswith("m.sql:4:1: the data test names column 'nme'")
+
+
+def test_a_wrong_column_of_the_other_table() -> None:
+    test = RelationshipsTest("id", Asset("ducklake", "main/x"), "cod")
+    with pytest.raises(ColumnNotFound, match="main/x does not have"):
+        relationships.build(test, SCOPE)
+
+
+def test_row_tests_are_counted_in_one_pass() -> None:
+    checks = [Check("a", "fa", "pa"), Check("u", "fu"), Check("b", "fb", "pb")]
+    assert counting_query(checks, "v") == (
+        "SELECT 0 AS leg, array(count_if(pa), count_if(pb)) AS counts FROM `v`"
+        " UNION ALL SELECT 1 AS leg, array(count(*)) AS counts FROM (fu)"
+    )
+    assert assign_counts(checks, {1: [7], 0: [5, 6]}) == [5, 7, 6]
+
+
+def test_only_other_tests() -> None:
+    checks = [Check("u", "fu"), Check("w", "fw")]
+    assert counting_query(checks, "v").startswith("SELECT 1 AS leg")
+    assert assign_counts(checks, {2: [3], 1: [0]}) == [0, 3]
+
+
+def test_samples_are_limited() -> None:
+    assert sample_query(Check("a", "SELECT 1")) == "SELECT * FROM (SELECT 1) LIMIT 20"

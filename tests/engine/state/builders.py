@@ -1,0 +1,45 @@
+"""Records for tests, with what a test does not care about filled in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from penstock.engine.results import CheckResult, ColumnInfo
+from penstock.engine.state.process import this_process
+from penstock.engine.state.records import Publication, RunRecord, StepRecord
+
+START = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+
+
+def at(minutes: int) -> datetime:
+    return START + timedelta(minutes=minutes)
+
+
+def run_record(run_id: str = "r1", **changes: Any) -> RunRecord:
+    run = RunRecord(run_id, "running", "2026-01-01", {"n": "1"}, START, this_process())
+    return replace(run, **changes)
+
+
+def step_record(run_id: str = "r1", **changes: Any) -> StepRecord:
+    step = StepRecord(run_id, "clean/a", "main.a", "2026-01-01", "running", START)
+    return replace(step, **changes)
+
+
+def publication(run_id: str = "r1", **changes: Any) -> Publication:
+    made = Publication(
+        run_id=run_id,
+        step="clean/a",
+        state="done",
+        target="main.a",
+        slice="2026-01-01",
+        strategy="replace",
+        rows=3,
+        fingerprint="3:abc",
+        definition_hash="d1",
+        columns=(ColumnInfo("id", "int32"), ColumnInfo("name", "varchar")),
+        checks=(CheckResult("unique id", True, 0),),
+        at=START,
+    )
+    return replace(made, **changes)

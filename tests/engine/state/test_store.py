@@ -1,0 +1,128 @@
+"""Runs, slices, checks and schema versions in the catalog."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from penstock.engine.results import CheckResult, ColumnInfo
+from penstock.engine.state import reading
+from penstock.engine.state.process import this_process
+from penstock.engine.state.records import ProcessId
+from penstock.engine.state.store import State
+from tests.engine.state.builders import at, publication, run_record, step_record
+
+
+def test_nothing_is_known_before_the_first_run(state: State) -> None:
+    assert state.slice("main.a", "") is None
+    with state.reading() as connection:
+        assert connection is None
+
+
+def test_a_run_is_recorded_at_its_start(state: State) -> None:
+    assert state.begin_run(run_record()) == []
+    assert state.run("r1") == run_record()
+
+
+def test_a_run_that_ended_keeps_its_state(state: State) -> None:
+    state.begin_run(run_record())
+    state.end_run("r1", "failed")
+    found = state.run("r1")
+    assert found is not None
+    assert found.state == "failed"
+    assert found.finished_at is not None
+
+
+def test_a_killed_run_is_abandoned_by_the_next(state: State) -> None:
+    dead = replace(this_process(), started="another process had this number")
+    state.begin_run(run_record("r1", process=dead))
+    state.begin_step(step_record("r1"))
+    assert state.begin_run(run_record("r2")) == ["r1"]
+    found = state.run("r1")
+    assert found is not None
+    assert found.state == "abandoned"
+    with state.reading() as connection:
+        assert connection is not None
+        assert [step.state for step in reading.step_runs(connection, "main.a", 9)] == ["abandoned"]
+
+
+def test_a_living_run_and_one_of_another_host_are_left_alone(state: State) -> None:
+    state.begin_run(run_record("r1"))
+    state.begin_run(run_record("r2", process=ProcessId("elsewhere", 1, "x")))
+    assert state.begin_run(run_record("r3")) == []
+
+
+def test_publication_writes_slice_step_checks_and_columns(state: State) -> None:
+    state.begin_run(run_record())
+    state.begin_step(step_record())
+    state.confirm(publication(), 7)
+    found = state.slice("main.a", "2026-01-01")
+    assert found is not None
+    assert (found.snapshot_id, found.rows, found.fingerprint) == (7, 3, "3:abc")
+    with state.reading() as connection:
+        assert connection is not None
+        (step,) = reading.step_runs(connection, "main.a", 9)
+        (check,) = reading.last_checks(connection)
+        (version,) = reading.schema_versions(connection, "main.a")
+    assert (step.state, step.rows, step.snapshot_id) == ("done", 3, 7)
+    assert check.result == CheckResult("unique id", True, 0)
+    assert version.columns == (ColumnInfo("id", "int32"), ColumnInfo("name", "varchar"))
+
+
+def test_a_second_publication_replaces_the_slice(state: State) -> None:
+    state.begin_run(run_record())
+    state.confirm(publication(), 7)
+    state.confirm(publication(rows=5), 8)
+    found = state.slice("main.a", "2026-01-01")
+    assert found is not None
+    assert (found.snapshot_id, found.rows) == (8, 5)
+
+
+def test_a_schema_version_only_when_columns_change(state: State) -> None:
+    state.begin_run(run_record())
+    first = publication()
+    reordered = publication(columns=first.columns[::-1])
+    retyped = publication(columns=(ColumnInfo("id", "int64"), first.columns[1]))
+    for snapshot, made in enumerate((first, first, reordered, retyped, retyped, first), start=1):
+        state.confirm(made, snapshot)
+    with state.reading() as connection:
+        assert connection is not None
+        versions = reading.schema_versions(connection, "main.a")
+    assert [(one.version, one.snapshot_id) for one in versions] == [(1, 1), (2, 3), (3, 4), (4, 6)]
+
+
+def test_failed_tests_are_kept_and_the_slice_is_not(state: State) -> None:
+    state.begin_run(run_record())
+    state.begin_step(step_record())
+    samples = ({"id": 1, "when": at(0)},)
+    failed = CheckResult("unique id", False, 2, samples)
+    state.fail_tests(publication(checks=(failed,), reason="1 test failed"))
+    assert state.slice("main.a", "2026-01-01") is None
+    with state.reading() as connection:
+        assert connection is not None
+        (check,) = reading.last_checks(connection)
+        (step,) = reading.step_runs(connection, "main.a", 9)
+    assert check.result.samples == ({"id": 1, "when": str(at(0))},)
+    assert (step.state, step.reason) == ("failed", "1 test failed")
+
+
+def test_the_last_attempt_passes_over_what_says_nothing(state: State) -> None:
+    for minutes, outcome in enumerate(("done", "failed", "skipped", "cancelled")):
+        run_id = f"r{minutes}"
+        state.begin_run(run_record(run_id))
+        state.begin_step(step_record(run_id, started_at=at(minutes)))
+        state.end_step((run_id, "clean/a", "2026-01-01"), outcome, None)
+    with state.reading() as connection:
+        assert connection is not None
+        (attempt,) = reading.last_attempts(connection, "main.a")
+        history = reading.step_runs(connection, "main.a", 3)
+    assert attempt.state == "failed"
+    assert [one.state for one in history] == ["cancelled", "skipped", "failed"]
+
+
+def test_the_last_checks_are_those_of_the_latest_run(state: State) -> None:
+    state.begin_run(run_record())
+    state.confirm(publication("r1"), 1)
+    state.confirm(publication("r2", at=at(5), checks=(CheckResult("not_null id", True, 0),)), 2)
+    with state.reading() as connection:
+        assert connection is not None
+        assert [one.result.name for one in reading.last_checks(connection)] == ["not_null id"]

@@ -1,0 +1,118 @@
+"""read_csv and its like: DuckDB's options as Spark's, files found, mistakes said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.engine.file_reader import Files, files, spark_type
+from penstock.errors import ArgumentError, Location, QueryFailed
+
+PLACE = Location("models/raw.sql", 7, 6)
+
+
+def read(root: Path, function: str = "read_csv", path: Any = "a.csv", **options: Any) -> Files:
+    (root / "a.csv").touch()
+    (root / "b.csv").touch()
+    return files(function, path, options, root=root, location=PLACE)
+
+
+def test_csv_leaves_nothing_to_spark_defaults(tmp_path: Path) -> None:
+    found = read(tmp_path)
+    assert found.format == "csv"
+    assert found.paths == (str(tmp_path / "a.csv"),)
+    assert found.options == {
+        "mode": "FAILFAST",
+        "encoding": "UTF-8",
+        "header": "true",
+        "sep": ",",
+        "quote": '"',
+        "escape": '"',
+        "inferSchema": "true",
+    }
+
+
+def test_columns_are_a_schema_and_nothing_is_inferred(tmp_path: Path) -> None:
+    found = read(tmp_path, columns={"a b": "INTEGER", "t": "TIMESTAMPTZ"})
+    assert found.schema == "`a b` INT, `t` TIMESTAMP"
+    assert "inferSchema" not in found.options
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "spark"),
+    [
+        ("header", False, {"header": "false"}),
+        ("delim", ";", {"sep": ";"}),
+        ("sep", "\t", {"sep": "\t"}),
+        ("nullstr", "NA", {"nullValue": "NA"}),
+        ("all_varchar", True, {"inferSchema": "false"}),
+        ("dateformat", "%d/%m/%Y", {"dateFormat": "dd/MM/yyyy"}),
+        ("timestampformat", "%Y-%m-%dT%H:%M:%S", {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss"}),
+        ("multiline", True, {"multiLine": "true"}),
+    ],
+)
+def test_options(tmp_path: Path, option: str, value: Any, spark: dict[str, str]) -> None:
+    assert spark.items() <= read(tmp_path, **{option: value}).options.items()
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("headr", True, "did you mean 'header'"),
+        ("zzz", True, "options are header"),
+        ("header", "yes", "must be true or false"),
+        ("columns", "x", "must be {'name'"),
+        ("columns", {"a": "WAT"}, "unknown type 'WAT'"),
+        ("columns", {"a": "TIME"}, "Spark cannot hold"),
+        ("dateformat", "%Q", "%Q is not supported"),
+    ],
+)
+def test_mistakes_are_placed(tmp_path: Path, option: str, value: Any, said: str) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        read(tmp_path, **{option: value})
+    assert said in str(caught.value)
+    assert str(caught.value).startswith("models/raw.sql:7:6: read_csv")
+
+
+def test_a_missing_file_is_placed(tmp_path: Path) -> None:
+    with pytest.raises(QueryFailed, match=r"raw.sql:7:6: there is no file gone.csv") as caught:
+        read(tmp_path, path="gone.csv")
+    assert str(tmp_path / "gone.csv") in str(caught.value)
+
+
+def test_lists_patterns_and_uris(tmp_path: Path) -> None:
+    both = (str(tmp_path / "a.csv"), str(tmp_path / "b.csv"))
+    assert read(tmp_path, path=["a.csv", "b.csv"]).paths == both
+    assert read(tmp_path, path="?.csv").paths == both
+    assert read(tmp_path, path="s3://bucket/x.csv").paths == ("s3://bucket/x.csv",)
+
+
+@pytest.mark.parametrize("path", [3, [], ["a.csv", None], None, ""])
+def test_a_path_is_a_text(tmp_path: Path, path: Any) -> None:
+    with pytest.raises(ArgumentError, match="path or a list of paths"):
+        read(tmp_path, path=path)
+
+
+@pytest.mark.parametrize(
+    ("written", "spark"),
+    [
+        ("VARCHAR", "STRING"),
+        ("TIMESTAMP", "TIMESTAMP_NTZ"),
+        ("TIMESTAMP WITH TIME ZONE", "TIMESTAMP"),
+        ("UTINYINT", "SMALLINT"),
+        ("USMALLINT", "INT"),
+        ("UINTEGER", "BIGINT"),
+        ("UBIGINT", "DECIMAL(20, 0)"),
+        ("HUGEINT", "DECIMAL(38, 0)"),
+        ("DECIMAL(10,2)", "DECIMAL(10, 2)"),
+        ("JSON", "STRING"),
+        ("UUID", "STRING"),
+        ("BLOB", "BINARY"),
+        ("STRUCT(a UINTEGER, b VARCHAR[])", "STRUCT<a: BIGINT, b: ARRAY<STRING>>"),
+        ("MAP(VARCHAR, INT)", "MAP<STRING, INT>"),
+    ],
+)
+def test_types(written: str, spark: str) -> None:
+    assert spark_type(written) == spark
