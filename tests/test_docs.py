@@ -1,0 +1,108 @@
+"""README and the guide tell the truth: their commands run, their files are read, their code works.
+
+A block is run as it stands: ``sh`` line by line, ``python`` with what earlier blocks made. The line
+before a block may say otherwise: ``<!-- not run here: why -->``, ``<!-- exit 1 -->``, or
+``<!-- file: path -->`` for a block that is the content of a file of the project.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from penstock.cli.main import main
+
+ROOT = Path(__file__).parents[1]
+# These begin with nothing; all other pages speak of the flights example with its first day loaded.
+FROM_NOTHING = ("docs/getting-started.md", "README.md")
+PAGES = ("README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))))
+FENCE = re.compile(r"(?:<!-- (?P<note>[^\n]*) -->\n)?```(?P<kind>\w*)\n(?P<text>.*?)```\n", re.S)
+
+
+@dataclass(frozen=True)
+class Block:
+    kind: str
+    text: str
+    note: str
+
+    @property
+    def is_run(self) -> bool:
+        return not self.note.startswith("not run here:")
+
+    @property
+    def file(self) -> str | None:
+        return self.note.removeprefix("file: ") if self.note.startswith("file: ") else None
+
+    @property
+    def exit_code(self) -> int:
+        return int(self.note.removeprefix("exit ")) if self.note.startswith("exit ") else 0
+
+
+def blocks(page: str) -> Iterator[Block]:
+    for found in FENCE.finditer((ROOT / page).read_text()):
+        yield Block(found["kind"], found["text"], found["note"] or "")
+
+
+def pages_with(*kinds: str) -> list[str]:
+    return [p for p in PAGES if any(b.is_run and b.kind in kinds for b in blocks(p))]
+
+
+@pytest.fixture(scope="module")
+def flights(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The example with its first day loaded."""
+    project = tmp_path_factory.mktemp("docs") / "flights"
+    penstock(f"penstock init {project} --example flights")
+    penstock(f"penstock run --project {project} --partition 2013-01-01")
+    return project
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("page", pages_with("sh", "python"))
+def test_page(page: str, flights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path if page in FROM_NOTHING else flights)
+    written: list[Path] = []
+    names: dict[str, Any] = {}
+    for block in blocks(page):
+        if block.file:
+            written.append(Path(block.file).absolute())
+            written[-1].write_text(block.text)
+        elif block.is_run and block.kind == "python":
+            exec(block.text, names)
+        elif block.is_run and block.kind == "sh":
+            for line in block.text.splitlines():
+                command(line, block.exit_code)
+    for path in written:
+        path.unlink()
+
+
+def command(line: str, exit_code: int = 0) -> None:
+    """One line of a ``sh`` block."""
+    program, *arguments = shlex.split(line)
+    if program == "cd":
+        os.chdir(arguments[0])
+    elif program == "make":
+        assert f"\n{arguments[0]}:" in (ROOT / "Makefile").read_text()
+    else:
+        penstock(line, exit_code)
+
+
+def penstock(line: str, exit_code: int = 0) -> None:
+    program, *arguments = shlex.split(line, comments=True)
+    assert program == "penstock", f"{line}: say why it is not run"
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == exit_code, f"{line}\n{result.output}\n{result.exception!r}"
+
+
+@pytest.mark.parametrize("page", [*PAGES, "CONTRIBUTING.md", "docs/adr/README.md"])
+def test_links_lead_somewhere(page: str) -> None:
+    directory = (ROOT / page).parent
+    links = re.findall(r"\]\((?!https?:)([^)#\s]+)", (ROOT / page).read_text())
+    assert [link for link in links if not (directory / link).exists()] == []
