@@ -13,13 +13,27 @@ from penstock.model.query import Query
 
 
 @dataclass(frozen=True, slots=True)
+class TestScript:
+    """The query of ``data_test <path>``: the rows it returns are failures.
+
+    ``name`` is the path as the annotation has it.
+    """
+
+    __test__ = False  # not a test class, whatever pytest thinks of the name
+
+    name: str
+    query: Query
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
     """One script of a project.
 
-    ``name`` is the script's path below the project without its suffix, ``/`` kept
+    ``name`` is the script's path below the models directory without its suffix, ``/`` kept
     (``clean/flights``). ``strategy`` is ``replace``, ``append``, ``merge``, ``history`` or
     ``manual``. ``keys`` is empty but for merge and history. ``reads`` are the managed tables its
-    query refers to, in the order of first mention; ``on`` the tables its ``on`` lines name.
+    query refers to, in the order of first mention; ``on`` the tables its ``on`` lines name;
+    ``test_reads`` those that only its data tests look at, its own not among them.
     ``definition_hash`` changes when the meaning of the script may have changed.
     """
 
@@ -35,6 +49,8 @@ class Model:
     on: tuple[TableName, ...]
     definition_hash: str
     warnings: tuple[Diagnostic, ...] = ()
+    test_scripts: tuple[TestScript, ...] = ()
+    test_reads: tuple[TableName, ...] = ()
 
     @property
     def inputs(self) -> tuple[TableName, ...]:

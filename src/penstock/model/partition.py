@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from typing import Any
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 from penstock.errors import PartitionError
 from penstock.model import buckets
@@ -90,9 +90,7 @@ def resolve(
     value = buckets.render(bucket, spec.format or kind.format)
     start = _start(spec)
     if start is not None and kind.step(bucket) <= datetime.combine(start, time()):
-        return Resolved(
-            None, f"partition {value} is before start={start}: the run has none"
-        )
+        return Resolved(None, f"partition {value} is before start={start}: the run has none")
     return Resolved(value)
 
 
@@ -190,8 +188,6 @@ def _zone(spec: PartitionSpec) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):  # OSError: a directory of the database, as "Europe"
-        from zoneinfo import available_timezones  # noqa: PLC0415 - reads a whole directory tree
-
         guess = nearest(name, available_timezones())
         raise PartitionError(
             f"tz={name!r} is no time zone",

@@ -1,0 +1,278 @@
+"""One statement read: what it reads, and the edits that make it ready for Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from penstock.errors import Diagnostic, Location
+from penstock.model.arguments import Argument, base_type
+from penstock.model.constants import (
+    TOKEN,
+    ArgumentValue,
+    Constant,
+    NotConstant,
+    PartitionValue,
+)
+from penstock.model.files import Call, find_calls, read_call
+from penstock.model.lexer import Token, match_paren
+from penstock.model.mapping import Edit
+from penstock.model.names import UnknownName
+from penstock.model.nearest import nearest
+from penstock.model.part import Part, Scope, SourceEdit
+from penstock.model.references import (
+    ColumnPrefix,
+    TableReference,
+    UnreadableQuery,
+    find_references,
+)
+from penstock.model.rewrites import AsofError, asof_joins, from_first
+from penstock.model.script import Statement
+from penstock.model.sources import FileSource, TableSource, TimeTravel
+from penstock.model.timetravel import AtClause, find_clauses
+
+PARTITION_MARKER = "penstock_partition"
+_TYPED = ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "TIMESTAMPTZ")
+#: argument types that are bound as something wider and cast back in the text
+_CASTS = {"bigint": "BIGINT", "timestamp": "TIMESTAMP_NTZ", "timestamptz": "TIMESTAMP_LTZ"}
+
+
+@dataclass(slots=True)
+class _Reading:
+    scope: Scope
+    tokens: Sequence[Token]
+    taken: set[int] = field(default_factory=set)
+    masked: list[tuple[int, int, str]] = field(default_factory=list)
+    sources: list[SourceEdit] = field(default_factory=list)
+    edits: list[Edit] = field(default_factory=list)
+    placeholders: dict[str, Constant] = field(default_factory=dict)
+    findings: list[Diagnostic] = field(default_factory=list)
+
+    def where(self, offset: int) -> Location:
+        return self.scope.source.location(offset)
+
+    def error(self, offset: int, message: str, hint: str, rule: str) -> None:
+        self.findings.append(Diagnostic("error", message, self.where(offset), hint, rule))
+
+    def take(self, first: int, last: int) -> None:
+        self.taken.update(range(first, last + 1))
+
+
+def read_part(
+    statement: Statement, scope: Scope, name: str | None = None
+) -> tuple[Part, tuple[Diagnostic, ...]]:
+    """Read one statement; everything wrong with it is found at once."""
+    tokens = statement.tokens
+    reading = _Reading(scope, tokens)
+    calls = _take_calls(reading)
+    clauses = _take_clauses(reading)
+    _bind_tokens(reading)
+    _place_tables(reading, calls, clauses)
+    reading.edits += from_first(tokens)
+    try:
+        asof_joins(scope.source.text, tokens)
+    except AsofError as error:
+        hint = "write ASOF JOIN t ON a.key = t.key AND a.time >= t.time"
+        reading.error(error.token.start, str(error), hint, "asof-join")
+    part = Part(statement, name, tuple(reading.sources), tuple(reading.edits), reading.placeholders)
+    return part, tuple(reading.findings)
+
+
+def _take_calls(reading: _Reading) -> dict[int, Call]:
+    """File calls by the offset of their name; the parser sees the name alone."""
+    calls = {reading.tokens[call.first].start: call for call in find_calls(reading.tokens)}
+    for call in calls.values():
+        opening, closing = reading.tokens[call.first + 1], reading.tokens[call.last]
+        reading.masked.append((opening.start, closing.end, ""))
+        reading.take(call.first, call.last)
+    return calls
+
+
+def _take_clauses(reading: _Reading) -> dict[int, AtClause]:
+    """Time travel by the index of the token before it."""
+    clauses = {clause.first - 1: clause for clause in find_clauses(reading.tokens)}
+    for clause in clauses.values():
+        first, last = reading.tokens[clause.first], reading.tokens[clause.last]
+        reading.masked.append((first.start, last.end, ""))
+        reading.take(clause.first, clause.last)
+    return clauses
+
+
+def _bind_tokens(reading: _Reading) -> None:
+    """``'{partition}'`` and ``$name`` become markers; values never enter the text."""
+    for index, token in enumerate(reading.tokens):
+        if index in reading.taken:
+            continue
+        if token.kind in {"STRING", "RAW_STRING", "IDENTIFIER"} and TOKEN in token.text:
+            _bind_partition(reading, index, token)
+        elif token.kind == "ARGUMENT":
+            _bind_argument(reading, index, token)
+        elif token.kind == "PARAMETER":
+            hint = "write $name, and declare it: -- $name (type)"
+            reading.error(token.start, "an argument has a name", hint, "argument")
+        elif token.kind == "L_BRACE" and _is_bare_token(reading.tokens, index):
+            hint = f"write '{TOKEN}'"
+            reading.error(token.start, f"{TOKEN} stands without quotes", hint, "partition-token")
+
+
+def _is_bare_token(tokens: Sequence[Token], index: int) -> bool:
+    following = [token.text for token in tokens[index + 1 : index + 3]]
+    return following == ["partition", "}"]
+
+
+def _bind_partition(reading: _Reading, index: int, token: Token) -> None:
+    if token.kind == "IDENTIFIER" or token.text != TOKEN:
+        message = f"{TOKEN} stands inside a longer text, where it is not replaced"
+        hint = f"concatenate: 'before' || '{TOKEN}' || 'after'"
+        reading.error(token.start, message, hint, "partition-token")
+    elif not reading.scope.partitioned:
+        hint = "add `-- partitioned daily` to the header"
+        reading.error(token.start, "the script is not partitioned", hint, "partition-token")
+    else:
+        _replace(reading, index, token, f":{PARTITION_MARKER}")
+        reading.placeholders[PARTITION_MARKER] = PartitionValue()
+
+
+def _bind_argument(reading: _Reading, index: int, token: Token) -> None:
+    argument = reading.scope.arguments.get(token.text)
+    if argument is None:
+        guess = nearest(token.text, reading.scope.arguments)
+        hint = f"did you mean ${guess}?" if guess else f"declare it: -- ${token.text} (text)"
+        reading.error(token.start, f"${token.text} is not declared", hint, "argument")
+        return
+    marker = f"penstock_arg_{argument.name}"
+    _replace(reading, index, token, _cast(argument, marker))
+    reading.placeholders[marker] = ArgumentValue(argument.name)
+
+
+def _cast(argument: Argument, marker: str) -> str:
+    kind = argument.type.upper() if "(" in argument.type else _CASTS.get(argument.type)
+    return f"CAST(:{marker} AS {kind})" if kind and base_type(argument.type) else f":{marker}"
+
+
+def _replace(reading: _Reading, index: int, token: Token, marker: str) -> None:
+    """``DATE '{partition}'`` takes only a literal, so it becomes a cast."""
+    before = reading.tokens[index - 1] if index else None
+    if before is not None and before.word in _TYPED:
+        written = reading.scope.source.text[before.start : before.end]
+        reading.edits.append(Edit(before.start, token.end, f"CAST({marker} AS {written})"))
+    else:
+        reading.edits.append(Edit(token.start, token.end, marker))
+
+
+def _place_tables(reading: _Reading, calls: dict[int, Call], clauses: dict[int, AtClause]) -> None:
+    scope, tokens = reading.scope, reading.tokens
+    try:
+        found = find_references(scope.source, tokens, scope.dialect, reading.masked, scope.hidden)
+    except UnreadableQuery as error:
+        hint = (
+            "correct the SQL"
+            if scope.dialect == "duckdb"
+            else "for DuckDB's SQL: -- dialect duckdb"
+        )
+        reading.error(error.offset, str(error), hint, "unreadable-query")
+        return
+    for table in found.tables:
+        call = calls.pop(table.start, None)
+        if call is not None:
+            _place_file(reading, call)
+        elif tokens[table.last].kind == "STRING":
+            hint = f"write read_csv('{table.parts[0]}'), read_json(...) or read_parquet(...)"
+            reading.error(table.start, "a file is read by a function", hint, "file")
+        else:
+            _place_table(reading, table, clauses.pop(table.last, None))
+    for start, call in calls.items():
+        hint = f"write FROM {call.function}(...)"
+        reading.error(start, f"{call.function} stands where no table can", hint, "file")
+    for clause in clauses.values():
+        hint = "write it right after the name of a managed table"
+        at = tokens[clause.first].start
+        reading.error(at, "the snapshot clause follows no table", hint, "time-travel")
+    _shorten_columns(reading, found.tables, found.columns)
+
+
+def _place_file(reading: _Reading, call: Call) -> None:
+    first, last = reading.tokens[call.first], reading.tokens[call.last]
+    try:
+        path, options = read_call(call, reading.tokens)
+    except NotConstant as error:
+        _not_constant(
+            reading, error, first, f"{call.function} takes constants, '{TOKEN}' and $name"
+        )
+        return
+    _check_bindings(reading, call.first, call.last)
+    source = FileSource(call.function, path, options, reading.where(first.start))
+    reading.sources.append(SourceEdit(first.start, last.end, source))
+
+
+def _place_table(reading: _Reading, table: TableReference, clause: AtClause | None) -> None:
+    try:
+        name = reading.scope.names.resolve(table.parts)
+    except UnknownName as error:
+        reading.error(table.start, str(error), error.hint, "unknown-lake")
+        return
+    at: TimeTravel | None = None
+    last = table.last
+    if clause is not None:
+        last = clause.last
+        try:
+            at = clause.read()
+        except NotConstant as error:
+            _not_constant(reading, error, reading.tokens[clause.first], "write AT (VERSION => 3)")
+            return
+        _check_bindings(reading, clause.first, clause.last)
+    end = reading.tokens[last].end
+    source = TableSource(name, at, reading.where(table.start))
+    reading.sources.append(SourceEdit(table.start, end, source))
+    if table.bare:
+        at_offset = _after_sample(reading.tokens, last)
+        written = reading.tokens[table.last]
+        alias = reading.scope.source.text[written.start : written.end]
+        reading.edits.append(Edit(at_offset, at_offset, f" AS {alias}"))
+
+
+def _not_constant(reading: _Reading, error: NotConstant, near: Token, hint: str) -> None:
+    token = error.token or near
+    reading.error(token.start, str(error), hint, "not-constant")
+
+
+def _check_bindings(reading: _Reading, first: int, last: int) -> None:
+    """Constants may use the partition and declared arguments only."""
+    for token in reading.tokens[first : last + 1]:
+        if token.kind == "STRING" and token.text == TOKEN and not reading.scope.partitioned:
+            hint = "add `-- partitioned daily` to the header"
+            reading.error(token.start, "the script is not partitioned", hint, "partition-token")
+        if token.kind == "ARGUMENT" and token.text not in reading.scope.arguments:
+            guess = nearest(token.text, reading.scope.arguments)
+            hint = f"did you mean ${guess}?" if guess else f"declare it: -- ${token.text} (text)"
+            reading.error(token.start, f"${token.text} is not declared", hint, "argument")
+
+
+def _after_sample(tokens: Sequence[Token], last: int) -> int:
+    """Spark wants an alias after TABLESAMPLE (...), else right after the name."""
+    position = last + 1
+    while position + 1 < len(tokens) and tokens[position].word in {"TABLESAMPLE", "REPEATABLE"}:
+        closing = match_paren(tokens, position + 1)
+        if closing is None:
+            break
+        last, position = closing, closing + 1
+    return tokens[last].end
+
+
+def _shorten_columns(
+    reading: _Reading, tables: Sequence[TableReference], columns: Sequence[ColumnPrefix]
+) -> None:
+    """``dl.orders.id`` becomes ``orders.id``: the table has only its last name in Spark."""
+    written = {
+        tuple(part.casefold() for part in table.parts[start:])
+        for table in tables
+        if table.bare
+        for start in range(len(table.parts) - 1)
+    }
+    for column in columns:
+        names = tuple(part.casefold() for part, _ in column.parts)
+        for length in range(len(names), 1, -1):
+            if names[:length] in written:
+                first, last = column.parts[0][1], column.parts[length - 1][1]
+                reading.edits.append(Edit(first, last, ""))
+                break

@@ -1,0 +1,184 @@
+"""Which model comes after which: from what queries read and from ``on`` lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from heapq import heapify, heappop, heappush
+
+from penstock.errors import Diagnostic, Location, ModelError
+from penstock.model.asset import TableName
+from penstock.model.model import Model
+
+Edges = Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """``parents`` maps each model's name to those directly before it, in order of mention."""
+
+    parents: Edges
+
+    @classmethod
+    def of(cls, models: Iterable[Model]) -> Graph:
+        """Raises :class:`ModelError` for a cycle, or for two models that make one table."""
+        known = sorted(models, key=lambda model: model.name)
+        findings = check_graph(known)
+        if findings:
+            raise ModelError(findings)
+        return cls(_with_tests(known, _edges(known)))
+
+    def order(self) -> tuple[str, ...]:
+        """Every name after its parents; by name where the graph leaves it open."""
+        waiting = {name: len(parents) for name, parents in self.parents.items()}
+        children = self._children()
+        ready = [name for name, count in waiting.items() if count == 0]
+        heapify(ready)
+        ordered: list[str] = []
+        while ready:
+            name = heappop(ready)
+            ordered.append(name)
+            for child in children[name]:
+                waiting[child] -= 1
+                if waiting[child] == 0:
+                    heappush(ready, child)
+        return tuple(ordered)
+
+    def levels(self) -> tuple[tuple[str, ...], ...]:
+        """Names that may run side by side, level by level."""
+        depth: dict[str, int] = {}
+        for name in self.order():
+            depth[name] = max((depth[parent] + 1 for parent in self.parents[name]), default=0)
+        count = max(depth.values(), default=-1) + 1
+        return tuple(tuple(sorted(n for n in depth if depth[n] == level)) for level in range(count))
+
+    def upstream(self, name: str) -> tuple[str, ...]:
+        """Everything before ``name``, however far, in order. ``KeyError`` for an unknown name."""
+        return self._reach(name, self.parents)
+
+    def downstream(self, name: str) -> tuple[str, ...]:
+        """Everything after ``name``, however far, in order. ``KeyError`` for an unknown name."""
+        return self._reach(name, self._children())
+
+    def _children(self) -> dict[str, tuple[str, ...]]:
+        found: dict[str, list[str]] = {name: [] for name in self.parents}
+        for name, parents in self.parents.items():
+            for parent in parents:
+                found[parent].append(name)
+        return {name: tuple(children) for name, children in found.items()}
+
+    def _reach(self, name: str, edges: Edges) -> tuple[str, ...]:
+        reached = _reachable(name, edges)
+        return tuple(other for other in self.order() if other in reached)
+
+
+def check_graph(models: Sequence[Model]) -> tuple[Diagnostic, ...]:
+    """Tables that two models make, else cycles; ``models`` in order of name."""
+    return _twice(models) or _cycles(models)
+
+
+def _key(table: TableName) -> str:
+    return str(table).casefold()
+
+
+def _edges(models: Sequence[Model]) -> dict[str, tuple[str, ...]]:
+    makers = {_key(model.target): model.name for model in models}
+    return {
+        model.name: tuple(
+            dict.fromkeys(
+                makers[_key(table)]
+                for table in model.inputs
+                if makers.get(_key(table), model.name) != model.name
+            )
+        )
+        for model in models
+    }
+
+
+def _with_tests(models: Sequence[Model], edges: dict[str, tuple[str, ...]]) -> Edges:
+    """Let a model wait for what its tests look at, where that closes no circle."""
+    makers = {_key(model.target): model.name for model in models}
+    for model in models:
+        for table in model.test_reads:
+            parent = makers.get(_key(table), model.name)
+            known = (*edges[model.name], model.name)
+            if parent not in known and model.name not in _reachable(parent, edges):
+                edges[model.name] = (*edges[model.name], parent)
+    return edges
+
+
+def _reachable(name: str, edges: Edges) -> frozenset[str]:
+    reached: set[str] = set()
+    waiting = list(edges[name])
+    while waiting:
+        other = waiting.pop()
+        if other not in reached:
+            reached.add(other)
+            waiting.extend(edges[other])
+    return frozenset(reached)
+
+
+def _twice(models: Sequence[Model]) -> tuple[Diagnostic, ...]:
+    first: dict[str, Model] = {}
+    findings: list[Diagnostic] = []
+    for model in models:
+        other = first.setdefault(_key(model.target), model)
+        if other is not model:
+            findings.append(
+                Diagnostic(
+                    "error",
+                    f"{model.target} is made by two models: {other.path} and {model.path}",
+                    model.annotations.places.get("materialize", Location(model.path)),
+                    "let one of them make another table",
+                    "two-makers",
+                )
+            )
+    return tuple(findings)
+
+
+def _cycles(models: Sequence[Model]) -> tuple[Diagnostic, ...]:
+    """One finding for each circle that can be told apart; the files are its path."""
+    by_name = {model.name: model for model in models}
+    edges = _edges(models)
+    findings: list[Diagnostic] = []
+    while (circle := _circle(edges)) is not None:
+        path = " -> ".join(str(by_name[name].path) for name in (*circle, circle[0]))
+        model = by_name[circle[0]]
+        findings.append(
+            Diagnostic(
+                "error",
+                f"the models depend on each other: {path}",
+                _place(model, by_name[circle[1 % len(circle)]].target),
+                "let one of them read something else",
+                "cycle",
+                {"cycle": list(circle)},
+            )
+        )
+        edges = {
+            name: tuple(set(edges[name]) - set(circle)) for name in edges if name not in circle
+        }
+        edges = {name: tuple(p for p in parents if p in edges) for name, parents in edges.items()}
+    return tuple(findings)
+
+
+def _circle(edges: Edges) -> tuple[str, ...] | None:
+    """The names of one circle, each reading the next, from its first name on."""
+    try:
+        TopologicalSorter(edges).prepare()
+    except CycleError as error:
+        names = error.args[1][:-1][::-1]
+        start = names.index(min(names))
+        return tuple(names[start:] + names[:start])
+    return None
+
+
+def _place(model: Model, table: TableName) -> Location:
+    """Where ``model`` says that it reads ``table``."""
+    for source in model.query.tables:
+        if _key(source.table) == _key(table) and source.location is not None:
+            return source.location
+    for name, place in model.annotations.places.items():
+        if name.startswith("on:"):
+            return place
+    return Location(model.path)

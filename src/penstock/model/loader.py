@@ -1,0 +1,150 @@
+"""Scripts of a project into models. The only place of the model room that reads files."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.errors import Diagnostic, Location, ModelError
+from penstock.model.annotation import Annotations, parse
+from penstock.model.building import ScriptFile, build_model
+from penstock.model.data_test import CustomTest
+from penstock.model.graph import check_graph
+from penstock.model.header.lines import read_header
+from penstock.model.model import Model, TestScript
+from penstock.model.names import Names
+from penstock.model.query import read_query
+
+#: findings that matter in a file that declares no step: it may have been meant to
+_MEANT = ("misspelt-keyword", "late-annotation", "block-comment", "dropped-materialize")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Models in order of name, and every finding in order of file and line."""
+
+    models: tuple[Model, ...]
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def errors(self) -> tuple[Diagnostic, ...]:
+        return tuple(found for found in self.diagnostics if found.severity == "error")
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    root: Path
+    models: Path
+    names: Names
+
+
+def load_models(
+    root: Path,
+    *,
+    lakes: Collection[str],
+    models_dir: str | Path = "models",
+    default_lake: str | None = None,
+) -> tuple[Model, ...]:
+    """The models of the project at ``root``. Raises :class:`ModelError` with every finding.
+
+    Warnings of a good project are on its models.
+    """
+    loaded = scan_models(root, lakes=lakes, models_dir=models_dir, default_lake=default_lake)
+    if loaded.errors:
+        raise ModelError(loaded.diagnostics)
+    return loaded.models
+
+
+def scan_models(
+    root: Path,
+    *,
+    lakes: Collection[str],
+    models_dir: str | Path = "models",
+    default_lake: str | None = None,
+) -> Loaded:
+    """The models that can be read, and what is wrong with the others."""
+    place = _Place(root, root / models_dir, Names(tuple(lakes), default_lake))
+    if not place.models.is_dir():
+        message = "there is no directory of models"
+        hint = "make it, or name another one in penstock.toml: [project] models = ..."
+        missing = Diagnostic("error", message, Location(place.models), hint, "models-missing")
+        return Loaded((), (missing,))
+    models: list[Model] = []
+    findings: list[Diagnostic] = []
+    for path in sorted(place.models.rglob("*.sql")):
+        model, found = _load(path, place)
+        findings += found
+        if model is not None:
+            models.append(model)
+    models.sort(key=lambda model: model.name)
+    findings += check_graph(models)
+    return Loaded(tuple(models), tuple(findings))
+
+
+def _load(path: Path, place: _Place) -> tuple[Model | None, tuple[Diagnostic, ...]]:
+    text, findings = _read(path)
+    if text is None:
+        return None, findings
+    annotations, findings = parse(text, path)
+    if not annotations.in_pipeline and annotations.materialize is None:
+        return None, tuple(found for found in findings if found.rule in _MEANT)
+    scripts, test_findings = _test_scripts(annotations, place)
+    name = path.relative_to(place.models).with_suffix("").as_posix()
+    found = (*findings, *test_findings)
+    script = ScriptFile(name, path, text, annotations, scripts)
+    return build_model(script, place.names, found)
+
+
+def _read(path: Path) -> tuple[str | None, tuple[Diagnostic, ...]]:
+    try:
+        return path.read_text(encoding="utf-8-sig"), ()
+    except UnicodeDecodeError as error:
+        message = f"the file is not UTF-8 (byte {error.start})"
+        return None, (Diagnostic("error", message, Location(path), "save it as UTF-8", "encoding"),)
+    except OSError as error:
+        message = f"the file cannot be read: {error.strerror}"
+        return None, (Diagnostic("error", message, Location(path), "check its rights", "file"),)
+
+
+def _test_scripts(
+    annotations: Annotations, place: _Place
+) -> tuple[tuple[TestScript, ...], tuple[Diagnostic, ...]]:
+    scripts: list[TestScript] = []
+    findings: list[Diagnostic] = []
+    for number, test in enumerate(annotations.data_tests):
+        if isinstance(test, CustomTest):
+            where = annotations.places[f"data_test:{number}"]
+            script, found = _test_script(test.path, where, annotations, place)
+            findings += found
+            scripts += [script] if script else []
+    return tuple(scripts), tuple(findings)
+
+
+def _test_script(
+    name: str, where: Location, annotations: Annotations, place: _Place
+) -> tuple[TestScript | None, tuple[Diagnostic, ...]]:
+    path = next((path for path in _candidates(name, place) if path.is_file()), None)
+    if path is None:
+        message = f"there is no test script {name}"
+        hint = f"write {place.root / name}.sql, one SELECT of the rows that fail"
+        return None, (Diagnostic("error", message, where, hint, "test-missing"),)
+    text, findings = _read(path)
+    if text is None:
+        return None, findings
+    own, findings = parse(text, path)
+    query, found = read_query(
+        text,
+        path,
+        names=place.names,
+        start=read_header(text, path).end,
+        dialect=own.dialect,
+        partitioned=annotations.partition is not None,
+    )
+    return (TestScript(name, query) if query else None), (*findings, *found)
+
+
+def _candidates(name: str, place: _Place) -> Iterable[Path]:
+    for directory in (place.root, place.models):
+        yield directory / name
+        yield directory / f"{name}.sql"

@@ -1,0 +1,122 @@
+"""A script's query: what it reads and needs, and its text made ready for Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from penstock.errors import Diagnostic
+from penstock.model.analysis import read_part
+from penstock.model.arguments import Argument, declared
+from penstock.model.asset import TableName
+from penstock.model.lexer import Source
+from penstock.model.names import Names
+from penstock.model.part import Part, Scope
+from penstock.model.render import RenderedQuery, UnsupportedSql, render_parts, trial_names
+from penstock.model.script import Setting, Statement, read_script
+from penstock.model.sources import FileSource, QuerySource, TableSource
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """``parts`` are the temporary tables of the setup, then the query (manual: all statements).
+
+    ``sources`` are what it reads, each once, in order of first mention. ``settings`` are
+    ``SET spark...`` lines.
+    """
+
+    source: Source = field(repr=False)
+    dialect: str
+    names: Names = field(repr=False)
+    parts: tuple[Part, ...]
+    arguments: tuple[Argument, ...] = ()
+    settings: tuple[Setting, ...] = ()
+    manual: bool = False
+
+    @property
+    def path(self) -> Path:
+        return self.source.path
+
+    @property
+    def sources(self) -> tuple[QuerySource, ...]:
+        return tuple(dict.fromkeys(edit.source for part in self.parts for edit in part.sources))
+
+    @property
+    def tables(self) -> tuple[TableSource, ...]:
+        return tuple(source for source in self.sources if isinstance(source, TableSource))
+
+    @property
+    def files(self) -> tuple[FileSource, ...]:
+        return tuple(source for source in self.sources if isinstance(source, FileSource))
+
+    @property
+    def reads(self) -> tuple[TableName, ...]:
+        """The managed tables, each once."""
+        return tuple(dict.fromkeys(source.table for source in self.tables))
+
+    def render(self, names: Mapping[QuerySource, str]) -> RenderedQuery:
+        """The query as text for Spark; ``names`` gives each of ``sources`` a quoted view name.
+
+        Raises ``KeyError`` for a source without a name.
+        """
+        return render_parts(self.source, self.dialect, self.parts, names, self.settings)
+
+    def render_statements(self, names: Mapping[QuerySource, str]) -> tuple[RenderedQuery, ...]:
+        """Each statement of a manual script by itself, in order."""
+        return tuple(
+            render_parts(self.source, self.dialect, (part,), names, self.settings)
+            for part in self.parts
+        )
+
+
+def read_query(
+    text: str,
+    path: Path,
+    *,
+    names: Names,
+    start: int = 0,
+    dialect: str = "spark",
+    partitioned: bool = False,
+    manual: bool = False,
+) -> tuple[Query | None, tuple[Diagnostic, ...]]:
+    """The query of the script ``text`` whose code begins at ``start``, with all findings.
+
+    ``None`` when a finding is an error.
+    """
+    source = Source(path, text)
+    arguments, findings = declared(text, path, partitioned=partitioned)
+    script = read_script(source, names, start=start, dialect=dialect, manual=manual)
+    found = [*findings, *script.findings]
+    by_name = {argument.name: argument for argument in arguments}
+    scope = Scope(source, script.names, dialect, by_name, partitioned)
+    parts: list[Part] = []
+    statements: list[tuple[str | None, Statement]] = [(t.name, t.query) for t in script.temporaries]
+    statements += [(None, statement) for statement in script.statements]
+    for name, statement in statements:
+        part, part_findings = read_part(statement, scope, name)
+        parts.append(part)
+        found += part_findings
+        if name is not None:
+            scope = replace(scope, hidden=scope.hidden | {name.casefold()})
+    query = Query(source, dialect, script.names, tuple(parts), arguments, script.settings, manual)
+    if not _has_error(found):
+        found += _try(query)
+    return (None if _has_error(found) else query), tuple(found)
+
+
+def _has_error(findings: list[Diagnostic]) -> bool:
+    return any(finding.severity == "error" for finding in findings)
+
+
+def _try(query: Query) -> list[Diagnostic]:
+    """Find out now what another dialect has that Spark cannot say."""
+    if query.dialect == "spark" or query.manual or not query.parts:
+        return []
+    try:
+        query.render(trial_names(query.sources))
+    except UnsupportedSql as error:
+        where = query.source.location(query.parts[-1].statement.start)
+        hint = "say it in another way, or in Spark's SQL"
+        return [Diagnostic("error", str(error), where, hint, "unsupported-sql")]
+    return []

@@ -1,0 +1,176 @@
+"""Table references of a query: found by sqlglot, placed by their tokens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError, TokenError
+
+from penstock.model.lexer import Source, Token, mask, match_paren
+from penstock.model.rewrites import query_starts
+
+#: sqlglot's own objects in its messages
+_INTERNAL = re.compile(r" (but got <Token|missing for <class).*", re.DOTALL)
+#: dialects tried in turn: Databricks reads more of Spark 4 (``v:path``) than Spark's does
+READERS = {"spark": ("spark", "databricks"), "duckdb": ("duckdb",)}
+
+
+class UnreadableQuery(Exception):
+    """sqlglot cannot parse the text; ``offset`` is the place in the file."""
+
+    def __init__(self, reason: str, offset: int) -> None:
+        self.offset = offset
+        super().__init__(reason)
+
+
+@dataclass(frozen=True, slots=True)
+class TableReference:
+    """A name after FROM or JOIN that is no CTE. Offsets are of the file.
+
+    ``last`` indexes its last token; ``bare`` says that the query gives it no alias.
+    """
+
+    parts: tuple[str, ...]
+    start: int
+    end: int
+    last: int
+    bare: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnPrefix:
+    """A column written with names before it: each part with its offset."""
+
+    parts: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class References:
+    tables: tuple[TableReference, ...]
+    columns: tuple[ColumnPrefix, ...]
+
+
+def find_references(
+    source: Source,
+    tokens: Sequence[Token],
+    dialect: str,
+    masked: Sequence[tuple[int, int, str]],
+    hidden: frozenset[str],
+) -> References:
+    """References in the statement that ``tokens`` make.
+
+    ``masked`` are spans that sqlglot must not see, with what it sees instead; ``hidden`` are
+    folded names of temporary tables. Raises :class:`UnreadableQuery`.
+    """
+    start, end = tokens[0].start, tokens[-1].end
+    spans = [*masked, *_own_masks(tokens)]
+    text = mask(source.text, spans)[start:end]
+    tree = _parse(text, dialect, start)
+    return References(tuple(_tables(tree, tokens, start, hidden)), tuple(_columns(tree, start)))
+
+
+def _own_masks(tokens: Sequence[Token]) -> Iterator[tuple[int, int, str]]:
+    """What the parser does not know: arguments, TABLE queries, MATCH_CONDITION."""
+    for index, token in enumerate(tokens):
+        if token.kind == "ARGUMENT":
+            yield token.start, token.end, f"'{'x' * (token.end - token.start - 2)}'"
+        if token.word == "MATCH_CONDITION" and tokens[index + 1 : index + 2]:
+            yield from _match_condition(tokens, index)
+    for _, token in query_starts(tokens):
+        if token.word == "TABLE":
+            yield token.start, token.end, "FROM"
+
+
+def _match_condition(tokens: Sequence[Token], index: int) -> Iterator[tuple[int, int, str]]:
+    """``MATCH_CONDITION (a) ON b`` reads as ``ON (a) OR b``: the columns are what counts."""
+    closing = match_paren(tokens, index + 1)
+    following = tokens[closing + 1 : closing + 2] if closing is not None else ()
+    if closing is not None and following and following[0].word == "USING":
+        yield tokens[index].start, tokens[closing].end, ""
+        return
+    yield tokens[index].start, tokens[index].end, "ON"
+    if following and following[0].word == "ON":
+        yield following[0].start, following[0].end, "OR"
+
+
+def _parse(text: str, dialect: str, start: int) -> exp.Expr:
+    first_error: ParseError | TokenError | None = None
+    for reader in READERS[dialect]:
+        try:
+            return sqlglot.parse_one(text, read=reader)
+        except (ParseError, TokenError) as error:
+            first_error = first_error or error
+    detail = getattr(first_error, "errors", None) or [{}]
+    raise _unreadable(text, start, detail[0])
+
+
+def _unreadable(text: str, start: int, detail: dict[str, object]) -> UnreadableQuery:
+    """sqlglot gives the line and the last column of the word that it stumbled over."""
+    word = str(detail.get("highlight") or "")
+    line, column = detail.get("line"), detail.get("col")
+    place = len(text)
+    if isinstance(line, int) and isinstance(column, int):
+        lines = text.split("\n")[: line - 1]
+        place = sum(len(before) + 1 for before in lines) + max(column - len(word), 0)
+    near = f" near `{word}`" if word else ""
+    reason = str(detail.get("description") or "it ends too early")
+    reason = _INTERNAL.sub("", reason)
+    return UnreadableQuery(
+        f"the query cannot be read{near}: {reason}", start + min(place, len(text))
+    )
+
+
+def _tables(
+    tree: exp.Expr, tokens: Sequence[Token], start: int, hidden: frozenset[str]
+) -> Iterator[TableReference]:
+    by_end = {token.end: index for index, token in enumerate(tokens)}
+    found = [table for table in tree.find_all(exp.Table) if _is_name(table)]
+    for table in sorted(found, key=lambda table: _span(table.parts[0])[0]):
+        parts = tuple(part.name for part in table.parts)
+        if len(parts) == 1 and (parts[0].casefold() in hidden or _is_cte(table)):
+            continue
+        first, last = start + _span(table.parts[0])[0], start + _span(table.parts[-1])[1]
+        bare = not table.alias and isinstance(
+            table.parent, exp.From | exp.Join | exp.Subquery | exp.Paren
+        )
+        yield TableReference(parts, first, last, by_end[last], bare)
+
+
+def _is_name(table: exp.Table) -> bool:
+    return all(isinstance(part, exp.Identifier) and "start" in part.meta for part in table.parts)
+
+
+def _span(part: exp.Expr) -> tuple[int, int]:
+    """Start and exclusive end in the parsed text."""
+    return int(part.meta["start"]), int(part.meta["end"]) + 1
+
+
+def _is_cte(table: exp.Table) -> bool:
+    """Whether a WITH around the reference defines its name (the same rules as Spark's)."""
+    name = table.name.casefold()
+    child: exp.Expr = table
+    node = table.parent
+    while node is not None:
+        visible: Sequence[exp.Expr] = ()
+        if isinstance(node, exp.With):
+            position = next(n for n, cte in enumerate(node.expressions) if cte is child)
+            visible = node.expressions[: position + bool(node.args.get("recursive"))]
+        else:
+            with_clause = node.args.get("with_")
+            if with_clause is not None and with_clause is not child:
+                visible = with_clause.expressions
+        if any(cte.alias.casefold() == name for cte in visible):
+            return True
+        child, node = node, node.parent
+    return False
+
+
+def _columns(tree: exp.Expr, start: int) -> Iterator[ColumnPrefix]:
+    for column in tree.find_all(exp.Column):
+        parts = [part for part in column.parts if "start" in part.meta]
+        if len(column.parts) > 2:
+            yield ColumnPrefix(tuple((part.name, start + _span(part)[0]) for part in parts))

@@ -1,0 +1,141 @@
+"""Rendering: edits made, other dialects turned into Spark's, places kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from difflib import SequenceMatcher
+
+import sqlglot
+from sqlglot.errors import ErrorLevel, UnsupportedError
+
+from penstock.errors import Location
+from penstock.model.constants import Bindings, Constant
+from penstock.model.lexer import Source, Token, tokenize
+from penstock.model.mapping import Anchor, Edit, Mapped, Piece, assemble, edited
+from penstock.model.part import Part
+from penstock.model.rewrites import ASOF_SETTING, asof_joins
+from penstock.model.script import Setting
+from penstock.model.sources import QuerySource
+
+_STAND_IN = "penstock_source_{}_"
+
+
+class UnsupportedSql(Exception):
+    """The other dialect has something that Spark's SQL cannot say."""
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedQuery:
+    """``sql`` goes to Spark with :meth:`args`; ``settings`` must be in force when it does."""
+
+    sql: str
+    placeholders: Mapping[str, Constant]
+    settings: Mapping[str, str]
+    source: Source = field(repr=False)
+    steps: tuple[Mapped, ...] = field(repr=False)
+
+    def args(self, bindings: Bindings) -> dict[str, object]:
+        """Values for the ``:name`` markers. Times go as text, which the query casts."""
+        values = {name: value.evaluate(bindings) for name, value in self.placeholders.items()}
+        return {
+            name: value.isoformat(sep=" ") if isinstance(value, datetime) else value
+            for name, value in values.items()
+        }
+
+    def locate(self, line: int, position: int) -> Location:
+        """The place in the user's file of Spark's ``line`` (from 1) and ``pos`` (from 0)."""
+        lines = self.sql.split("\n")
+        offset = sum(len(before) + 1 for before in lines[: line - 1]) + position
+        for step in reversed(self.steps):
+            offset = step.back(min(offset, len(step.text)))
+        return self.source.location(offset)
+
+
+def render_parts(
+    source: Source,
+    dialect: str,
+    parts: Sequence[Part],
+    names: Mapping[QuerySource, str],
+    settings: Iterable[Setting] = (),
+) -> RenderedQuery:
+    """Temporary tables become a WITH around the query, which is the last of ``parts``."""
+    foreign = dialect != "spark"
+    stand_ins = trial_names(names) if foreign else names
+    steps = [assemble(_pieces(source.text, parts, stand_ins))]
+    if foreign:
+        steps.append(_transpile(steps[-1].text, dialect))
+    joins = asof_joins(steps[-1].text, tokenize(steps[-1].text, "spark"))
+    if joins:
+        steps.append(assemble(edited(steps[-1].text, joins)))
+    if foreign:
+        steps.append(_put_names(steps[-1].text, {stand_ins[key]: names[key] for key in names}))
+    wanted = {setting.name: setting.value for setting in settings}
+    asof = any(token.word == "ASOF" for part in parts for token in part.statement.tokens)
+    return RenderedQuery(
+        steps[-1].text,
+        {name: value for part in parts for name, value in part.placeholders.items()},
+        wanted | ({ASOF_SETTING: "true"} if asof else {}),
+        source,
+        tuple(steps),
+    )
+
+
+def trial_names(sources: Iterable[QuerySource]) -> dict[QuerySource, str]:
+    """Names that every dialect takes, for queries that are turned into Spark's."""
+    return {source: _STAND_IN.format(number) for number, source in enumerate(sources)}
+
+
+def _pieces(text: str, parts: Sequence[Part], names: Mapping[QuerySource, str]) -> Iterable[Piece]:
+    *temporaries, body = parts
+    opening = "WITH "
+    for part in temporaries:
+        at = part.statement.start
+        yield Piece(f"{opening}{part.name} AS (\n", at, exact=False)
+        yield from _part(text, part, names)
+        yield Piece("\n)", part.statement.end, exact=False)
+        opening = ", "
+    if temporaries:
+        yield Piece("\n(", body.statement.start, exact=False)
+    yield from _part(text, body, names)
+    if temporaries:
+        yield Piece("\n)", body.statement.end, exact=False)
+
+
+def _part(text: str, part: Part, names: Mapping[QuerySource, str]) -> list[Piece]:
+    named = [Edit(edit.start, edit.end, names[edit.source]) for edit in part.sources]
+    return edited(text, [*named, *part.edits], part.statement.start, part.statement.end)
+
+
+def _put_names(text: str, names: Mapping[str, str]) -> Mapped:
+    tokens = tokenize(text, "spark")
+    edits = [Edit(t.start, t.end, names[t.text]) for t in tokens if t.text in names]
+    return assemble(edited(text, edits))
+
+
+def _transpile(text: str, dialect: str) -> Mapped:
+    """The text in Spark's SQL, with a place for every token that both texts have."""
+    try:
+        (result,) = sqlglot.transpile(
+            text, read=dialect, write="spark", pretty=True, unsupported_level=ErrorLevel.RAISE
+        )
+    except UnsupportedError as error:
+        raise UnsupportedSql(f"Spark has no form of this: {error}") from None
+    return Mapped(result, _align(tokenize(text, dialect), tokenize(result, "spark")))
+
+
+def _align(before: Sequence[Token], after: Sequence[Token]) -> tuple[Anchor, ...]:
+    matcher = SequenceMatcher(
+        None, [_key(token) for token in before], [_key(token) for token in after], autojunk=False
+    )
+    found: list[Anchor] = []
+    for old, new, size in matcher.get_matching_blocks():
+        for step in range(size):
+            found.append(Anchor(after[new + step].start, before[old + step].start, exact=False))
+    first = before[0].start if before else 0
+    return (Anchor(0, first, exact=False), *found)
+
+
+def _key(token: Token) -> str:
+    return token.text.upper()

@@ -1,0 +1,175 @@
+"""Spellings of other engines that Spark does not parse, as edits of the text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from penstock.model.lexer import Token
+from penstock.model.mapping import Edit
+
+_SET_WORDS = ("UNION", "EXCEPT", "INTERSECT", "MINUS", "ALL", "DISTINCT")
+ASOF_SETTING = "spark.sql.join.asofJoin.enabled"
+
+
+@dataclass(slots=True)
+class _Level:
+    """A bracket level: whether a query begins here, and whether a WITH waits for its query."""
+
+    fresh: bool = True
+    after_with: bool = False
+
+
+def from_first(tokens: Sequence[Token]) -> list[Edit]:
+    """``FROM x ...`` without SELECT, and ``TABLE x``, as ``SELECT * FROM x``.
+
+    ``FROM x SELECT y`` is Spark's own and stays.
+    """
+    return [
+        Edit(token.start, token.end, "SELECT * FROM")
+        for index, token in query_starts(tokens)
+        if token.word == "TABLE" or not _selects(tokens, index)
+    ]
+
+
+def query_starts(tokens: Sequence[Token]) -> Iterator[tuple[int, Token]]:
+    """FROM and TABLE where a query begins with them."""
+    levels = [_Level()]
+    for index, token in enumerate(tokens):
+        level = levels[-1]
+        begins = level.fresh or (level.after_with and tokens[index - 1].kind == "R_PAREN")
+        if begins and _begins_query(tokens, index):
+            yield index, token
+        if token.kind == "L_PAREN":
+            level.fresh = False
+            levels.append(_Level())
+            continue
+        if token.kind == "R_PAREN" and len(levels) > 1:
+            levels.pop()
+            continue
+        level.after_with = token.word == "WITH" or (level.after_with and token.word != "SELECT")
+        level.fresh = token.word in _SET_WORDS and (token.word in _SET_WORDS[:4] or level.fresh)
+
+
+def _begins_query(tokens: Sequence[Token], index: int) -> bool:
+    if tokens[index].word == "FROM":
+        return True
+    following = tokens[index + 1 : index + 2]
+    return tokens[index].word == "TABLE" and bool(following) and following[0].kind != "L_PAREN"
+
+
+def _selects(tokens: Sequence[Token], index: int) -> bool:
+    depth = 0
+    for token in tokens[index + 1 :]:
+        depth += (token.kind == "L_PAREN") - (token.kind == "R_PAREN")
+        if depth < 0 or (depth == 0 and token.word in _SET_WORDS[:4]):
+            return False
+        if depth == 0 and token.word == "SELECT":
+            return True
+    return False
+
+
+class AsofError(Exception):
+    """An ASOF JOIN that has no form in Spark; ``token`` is where it stands."""
+
+    def __init__(self, message: str, token: Token) -> None:
+        self.token = token
+        super().__init__(message)
+
+
+_COMPARISONS = ("GTE", "GT", "LTE", "LT")
+_CLAUSES = (
+    *("JOIN", "LEFT", "RIGHT", "INNER", "CROSS", "FULL", "NATURAL", "ASOF", "LATERAL", "WHERE"),
+    *("GROUP", "GROUP BY", "HAVING", "QUALIFY", "ORDER", "ORDER BY", "LIMIT", "OFFSET", "WINDOW"),
+    *("UNION", "EXCEPT", "INTERSECT", "MINUS", "SORT", "SORT BY", "CLUSTER BY", "DISTRIBUTE BY"),
+    *("PIVOT", "UNPIVOT", "TABLESAMPLE", "SEMI", "ANTI", ","),
+)
+
+
+def asof_joins(text: str, tokens: Sequence[Token]) -> list[Edit]:
+    """``ASOF [LEFT] JOIN t ON k = k AND a >= b`` as Spark writes it:
+    ``[LEFT] ASOF JOIN t MATCH_CONDITION (a >= b) ON k = k``. Raises :class:`AsofError`.
+    """
+    edits: list[Edit] = []
+    for index, token in enumerate(tokens):
+        if token.word == "ASOF" and {"JOIN", "LEFT"} & set(_words(tokens, index + 1, 2)):
+            edits += _order(tokens, index)
+            edits += _condition(text, tokens, index)
+    return edits
+
+
+def _words(tokens: Sequence[Token], start: int, count: int) -> list[str]:
+    return [token.word for token in tokens[start : start + count]]
+
+
+def _order(tokens: Sequence[Token], index: int) -> list[Edit]:
+    """LEFT comes before ASOF in Spark."""
+    if _words(tokens, index + 1, 1) != ["LEFT"]:
+        return []
+    return [Edit(tokens[index].start, tokens[index + 1].end, "LEFT ASOF")]
+
+
+def _condition(text: str, tokens: Sequence[Token], index: int) -> list[Edit]:
+    on = _find_on(tokens, index)
+    if on is None:
+        return []
+    conjuncts = _conjuncts(tokens, on + 1)
+    matching = [group for group in conjuncts if _compares(group)]
+    if len(matching) != 1:
+        raise AsofError(
+            f"an ASOF JOIN has one comparison such as a.time >= b.time, here {len(matching)}",
+            tokens[on],
+        )
+    match = matching[0]
+    others = [group for group in conjuncts if group is not match]
+    start, end = tokens[on].start, conjuncts[-1][-1].end
+    keys = " AND ".join(text[group[0].start : group[-1].end] for group in others)
+    condition = text[match[0].start : match[-1].end]
+    line_ends = "\n" * text.count("\n", start, end)
+    lost = line_ends[: len(line_ends) - (condition + keys).count("\n")]
+    rewritten = f"MATCH_CONDITION ({condition})" + (f" ON {keys}" if keys else "") + lost
+    return [Edit(start, end, rewritten)]
+
+
+def _find_on(tokens: Sequence[Token], index: int) -> int | None:
+    """The ON of the join; ``None`` when Spark's own MATCH_CONDITION stands there."""
+    depth = 0
+    for position in range(index + 1, len(tokens)):
+        token = tokens[position]
+        depth += (token.kind == "L_PAREN") - (token.kind == "R_PAREN")
+        if depth == 0 and token.word == "MATCH_CONDITION":
+            return None
+        if depth == 0 and token.word == "USING":
+            raise AsofError("an ASOF JOIN needs its condition after ON, not USING", token)
+        if depth == 0 and token.word == "ON":
+            return position
+        if depth < 0:
+            break
+    raise AsofError("an ASOF JOIN needs ON with one comparison", tokens[index])
+
+
+def _conjuncts(tokens: Sequence[Token], start: int) -> list[list[Token]]:
+    """The condition cut at AND; brackets, CASE and BETWEEN keep theirs."""
+    groups: list[list[Token]] = [[]]
+    depth = pending = 0
+    for token in tokens[start:]:
+        depth += token.kind in {"L_PAREN", "CASE"}
+        if depth == 0 and (token.kind == "R_PAREN" or token.word in _CLAUSES):
+            break
+        depth -= token.kind in {"R_PAREN", "END"}
+        pending += depth == 0 and token.word == "BETWEEN"
+        if depth == 0 and token.word == "AND" and not pending:
+            groups.append([])
+            continue
+        pending -= depth == 0 and token.word == "AND" and pending > 0
+        groups[-1].append(token)
+    return [group for group in groups if group]
+
+
+def _compares(group: Sequence[Token]) -> bool:
+    depth = 0
+    for token in group:
+        depth += (token.kind == "L_PAREN") - (token.kind == "R_PAREN")
+        if depth == 0 and token.kind in _COMPARISONS:
+            return True
+    return False
