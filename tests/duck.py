@@ -1,0 +1,70 @@
+"""The real DuckDB with its ducklake extension, to check everything against.
+
+The extensions come as Python packages: nothing is downloaded, and none of them is unsigned.
+"""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+_PACKAGES = ("ducklake", "sqlite_scanner", "postgres_scanner")
+
+
+def connect() -> duckdb.DuckDBPyConnection:
+    """An in-memory DuckDB that can attach lakes on SQLite and PostgreSQL."""
+    connection = duckdb.connect(config={"threads": 2})
+    for name in _PACKAGES:
+        package = importlib.import_module(f"duckdb_extension_{name}")
+        folder = Path(package.__path__[0]) / "extensions" / f"v{duckdb.__version__}"
+        connection.execute(f"LOAD '{folder / name}.duckdb_extension'")
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
+def attach(
+    uri: str, data_path: str | Path | None = None, *, inline: int = 0, **options: Any
+) -> duckdb.DuckDBPyConnection:
+    """A DuckDB with the lake at ``uri`` attached as ``lk`` and in use.
+
+    ``inline`` is the number of rows from which on an insert makes a file (0: always a file).
+    """
+    settings = {"data_inlining_row_limit": inline, **options}
+    if data_path is not None:
+        settings["data_path"] = f"{data_path}/"
+    listed = ", ".join(f"{key} {_literal(value)}" for key, value in settings.items())
+    connection = connect()
+    connection.execute(f"ATTACH {_literal(uri)} AS lk ({listed})")
+    connection.execute("USE lk")
+    return connection
+
+
+def _literal(value: object) -> str:
+    if isinstance(value, bool | int):
+        return str(value)
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+def rows(uri: str, query: str, *, order: bool = True, **options: Any) -> list[tuple[Any, ...]]:
+    """The rows of one query, asked by a DuckDB of its own; sorted, as sets of rows compare."""
+    with attach(uri, **options) as connection:
+        found = connection.execute(query).fetchall()
+    return sorted(found, key=repr) if order else found
+
+
+def available() -> bool:
+    try:
+        connect().close()
+    except (ImportError, duckdb.Error):
+        return False
+    return True
+
+
+def required() -> None:
+    """Skip, saying why, where the extensions cannot be loaded."""
+    if not available():
+        pytest.skip("the duckdb extra is not installed: pip install 'penstock[duckdb]'")
