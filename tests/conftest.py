@@ -1,0 +1,23 @@
+"""Fixtures that rooms share. One Spark session serves the whole run: it takes seconds to start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A local session of two threads, with the settings that the engine would give it."""
+    from penstock.config import SparkSettings
+    from penstock.engine.spark import start_session
+
+    conf = {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2"}
+    session = start_session(SparkSettings(master="local[2]", conf=conf), "penstock-tests")
+    yield session
+    session.stop()

@@ -1,61 +1,141 @@
-"""Delete files: positions as a DataFrame, and positions written as delete files."""
+"""Positions of rows to delete, written as delete files; the data files are never rewritten.
+
+A delete file is cumulative: it holds what the one in force deletes as well, and takes its place.
+A data file that loses its last row ends whole and needs none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from penstock.lake.file_keys import FileKeys
-from penstock.lake.files import DataFile
-from penstock.lake.parquet import read_files
+from penstock.errors import UnsupportedFeature
+from penstock.lake.delete_files import deleted_positions
+from penstock.lake.failures import explained
+from penstock.lake.files import DataFile, DeleteFile
+from penstock.lake.footers import describe, list_files, remove_directory
+from penstock.lake.naming import new_uuid7
+from penstock.lake.scan import FILE, POSITION, Scan
+from penstock.lake.schema import TableSchema
+from penstock.lake.types import FIELD_ID
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-SNAPSHOT_ID = "_ducklake_internal_snapshot_id"
-# Above this many positions Spark decides itself how to join; each takes some 100 bytes broadcast.
-_BROADCAST_ROWS = 5_000_000
+PATH_FIELD, POSITION_FIELD = 2147483646, 2147483645
+_NUMBER = "_penstock_number"
 
 
-def deleted_positions(
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """``files`` end whole; ``deletes`` are new delete files by data file id; ``rows`` go in all."""
+
+    files: tuple[DataFile, ...] = ()
+    deletes: Mapping[int, DeleteFile] = field(default_factory=dict)
+    rows: int = 0
+    directory: str | None = None
+
+    def and_files(self, files: Sequence[DataFile]) -> Removed:
+        """These whole files removed too."""
+        rows = sum(f.record_count - (f.delete.delete_count if f.delete else 0) for f in files)
+        return replace(self, files=(*self.files, *files), rows=self.rows + rows)
+
+
+def remove(
     spark: SparkSession,
-    files: Sequence[DataFile],
-    keys: FileKeys,
-    columns: tuple[str, str],
-    *,
-    snapshot_id: int | None = None,
-) -> DataFrame:
-    """Key and position, named ``columns``, of the rows that the files' delete files delete.
+    source: Scan,
+    found: DataFrame,
+    counts: Mapping[str, int],
+    table_path: str,
+) -> Removed:
+    """Delete the rows ``found`` (FILE and POSITION, each once) from the files of ``source``.
 
-    ``snapshot_id`` leaves out what a delete file of several snapshots deletes later.
-
-    Which data file a delete file belongs to is what the catalog says, never the path text inside,
-    which may be relative, moved or missing.
+    ``counts`` is the number of rows found by FILE. Raises UnsupportedFeature for rows of files
+    that the same transaction staged: they are in no catalog yet.
     """
+    keys = source.keys()
+    files = {keys.key(f.path): f for f in source.files.files}
+    hit = {key: files[key] for key in counts}
+    if any(file.id is None for file in hit.values()):
+        raise UnsupportedFeature(
+            f"rows of {source.table} that this transaction itself wrote cannot be changed again",
+            hint="commit in between, or stage each table's change in one call",
+            data={"table": source.table},
+        )
+    whole = tuple(f for key, f in hit.items() if counts[key] == _live(f))
+    partial = [f for key, f in hit.items() if counts[key] < _live(f)]
+    rows = sum(counts.values())
+    if not partial:
+        return Removed(whole, {}, rows)
+    directory = f"{table_path}{new_uuid7()}"
+    try:
+        with explained(table=source.table):
+            _write(spark, source, found, partial, directory)
+        return Removed(whole, _described(directory, partial), rows, directory)
+    except BaseException:
+        remove_directory(directory)
+        raise
+
+
+def _live(file: DataFile) -> int:
+    return file.record_count - (file.delete.delete_count if file.delete else 0)
+
+
+def _write(
+    spark: SparkSession,
+    source: Scan,
+    found: DataFrame,
+    partial: Sequence[DataFile],
+    directory: str,
+) -> None:
+    """One file of sorted positions per data file, in a directory named by its number."""
     import pyarrow as pa
     from pyspark.sql import functions as fn
-    from pyspark.sql.types import StructType
 
-    pairs = {f.delete.path: keys.key(f.path) for f in files if f.delete is not None}
-    delete_keys = FileKeys.of(pairs)
-    partial = snapshot_id is not None and any(
-        f.delete is not None and (f.delete.partial_max or -1) > snapshot_id for f in files
-    )
-    schema = StructType().add("pos", "long")
-    if partial:
-        schema = schema.add(SNAPSHOT_ID, "long")
-    rows = read_files(spark, schema, list(pairs))
-    if partial:
-        since = fn.col(SNAPSHOT_ID)
-        rows = rows.where(since.isNull() | (since <= fn.lit(snapshot_id)))
-    rows = rows.select(delete_keys.column().alias("_penstock_delete"), fn.col("pos"))
+    keys = source.keys()
+    before = [file for file in partial if file.delete is not None]
+    if before:
+        old = deleted_positions(
+            spark, before, keys, (FILE, POSITION), snapshot_id=source.snapshot_id
+        )
+        found = found.unionByName(old)
     owners = pa.table(
         {
-            "_penstock_delete": pa.array([delete_keys.key(path) for path in pairs], pa.string()),
-            columns[0]: pa.array(list(pairs.values()), pa.string()),
+            FILE: pa.array([keys.key(file.path) for file in partial], pa.string()),
+            _NUMBER: pa.array(range(len(partial)), pa.int32()),
+            "_penstock_path": pa.array([file.path for file in partial], pa.string()),
         }
     )
-    owned = rows.join(fn.broadcast(spark.createDataFrame(owners)), "_penstock_delete")
-    found = owned.select(columns[0], fn.col("pos").alias(columns[1]))
-    total = sum(f.delete.delete_count for f in files if f.delete is not None)
-    return fn.broadcast(found) if total <= _BROADCAST_ROWS else found
+    joined = found.join(fn.broadcast(spark.createDataFrame(owners)), FILE)
+    # Spark must not know the columns as never NULL: the format has them optional.
+    shown = fn.spark_partition_id() >= 0
+    path = fn.when(shown, fn.col("_penstock_path"))
+    rows = (
+        joined.repartition(_NUMBER)
+        .sortWithinPartitions(_NUMBER, POSITION)
+        .select(
+            _NUMBER,
+            path.alias("file_path", metadata={FIELD_ID: PATH_FIELD}),
+            fn.when(shown, fn.col(POSITION)).alias("pos", metadata={FIELD_ID: POSITION_FIELD}),
+        )
+    )
+    options = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
+    rows.write.mode("append").options(**options).partitionBy(_NUMBER).parquet(directory)
+
+
+def _described(directory: str, partial: Sequence[DataFile]) -> dict[int, DeleteFile]:
+    """The delete files by data file id. AQE never splits one data file's positions."""
+    found: dict[int, DeleteFile] = {}
+    for file in describe(list_files(directory), TableSchema(())):
+        number = int(file.path.rsplit("/", 2)[1].removeprefix(f"{_NUMBER}="))
+        data_file_id = partial[number].id
+        assert data_file_id is not None, "checked by the caller"
+        assert data_file_id not in found, "two delete files for one data file"
+        found[data_file_id] = DeleteFile(
+            path=file.path,
+            delete_count=file.record_count,
+            size_bytes=file.size_bytes,
+            footer_size=file.footer_size,
+        )
+    return found

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from penstock.lake.deletes import deleted_positions
+from penstock.lake.delete_files import deleted_positions
 from penstock.lake.failures import explained
 from penstock.lake.file_keys import FileKeys
 from penstock.lake.files import DataFile, FileSet

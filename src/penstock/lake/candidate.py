@@ -1,0 +1,148 @@
+"""What a table will be if its transaction commits: a value, so that staging is plain arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from penstock.lake.changes import NewTable, TableChange
+from penstock.lake.files import DataFile, DeleteFile, FileSet, PartitionField, Table
+from penstock.lake.naming import fold
+from penstock.lake.schema import TableSchema
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A table inside a transaction. ``schema`` None: there is no such table (yet).
+
+    ``base`` is the table at the transaction's snapshot; ``create`` one made here, in place of
+    ``base`` when that is set too. ``ended`` and ``deletes`` go by the ids of base files.
+    """
+
+    schema_name: str
+    name: str
+    base: Table | None = None
+    create: NewTable | None = None
+    added: tuple[DataFile, ...] = ()
+    ended: frozenset[int] = frozenset()
+    deletes: Mapping[int, DeleteFile] = field(default_factory=dict)
+    depends_on_rows: bool = False
+
+    @property
+    def exists(self) -> bool:
+        return self.base is not None or self.create is not None
+
+    @property
+    def qualified_name(self) -> str:
+        return f"{self.schema_name}.{self.name}"
+
+    @property
+    def schema(self) -> TableSchema | None:
+        if self.create is not None:
+            return self.create.schema
+        return None if self.base is None else self.base.schema
+
+    @property
+    def path(self) -> str | None:
+        if self.create is not None:
+            return self.create.path
+        return None if self.base is None else self.base.path
+
+    @property
+    def partition_by(self) -> tuple[PartitionField, ...]:
+        if self.create is not None:
+            return self.create.partition_by
+        return () if self.base is None else self.base.partition_by
+
+    @property
+    def partition_id(self) -> int | None:
+        """Of the partitioning in force; files staged for a table made here have none yet."""
+        return None if self.create is not None or self.base is None else self.base.partition_id
+
+    @property
+    def reads_base(self) -> bool:
+        """Whether rows of base files are still to be seen."""
+        return self.base is not None and self.create is None
+
+    def files(self, base_files: FileSet) -> FileSet:
+        """The files of the candidate state; ``base_files`` are those of ``base``."""
+        kept = [
+            replace(file, delete=self.deletes.get(file.id, file.delete))
+            for file in (base_files.files if self.reads_base else ())
+            if file.id is not None and file.id not in self.ended
+        ]
+        return FileSet((*kept, *self.added), base_files.mappings)
+
+    def with_files(self, added: Iterable[DataFile]) -> Candidate:
+        return replace(self, added=(*self.added, *added))
+
+    def with_only(self, added: Iterable[DataFile], base_files: FileSet) -> Candidate:
+        """All rows replaced, the table kept."""
+        ended = frozenset(f.id for f in base_files.files if f.id is not None)
+        return replace(
+            self, added=tuple(added), ended=ended if self.reads_base else frozenset(), deletes={}
+        )
+
+    def without(
+        self, files: Sequence[DataFile], deletes: Mapping[int, DeleteFile] | None = None
+    ) -> Candidate:
+        """Without these files, staged or not, and with these cumulative delete files."""
+        ended = self.ended | {f.id for f in files if f.id is not None}
+        staged = {f.path for f in files if f.id is None}
+        merged = {**self.deletes, **(deletes or {})}
+        return replace(
+            self,
+            added=tuple(f for f in self.added if f.path not in staged),
+            ended=ended,
+            deletes={key: value for key, value in merged.items() if key not in ended},
+        )
+
+    def partition_index(self, column: str) -> int | None:
+        """Which key of the partitioning is the plain value of ``column``."""
+        for at, one in enumerate(self.partition_by):
+            if one.transform == "identity" and fold(one.column) == fold(column):
+                return at
+        return None
+
+    def split(
+        self, files: Iterable[DataFile], column: str, text: str | None
+    ) -> tuple[list[DataFile], list[DataFile]]:
+        """Files that hold only rows of a slice, and files that may hold some of its rows."""
+        at = self.partition_index(column)
+        whole: list[DataFile] = []
+        maybe: list[DataFile] = []
+        for file in files:
+            known = at is not None and file.partition_values is not None
+            if not known or (file.id is not None and file.partition_id != self.partition_id):
+                maybe.append(file)
+            elif at is not None and file.partition_values and file.partition_values[at] == text:
+                whole.append(file)
+        return whole, maybe
+
+    def change(self) -> TableChange | None:
+        """What the commit is asked for; ``None`` when nothing was staged."""
+        if self.create is not None:
+            return TableChange(
+                schema_name=self.schema_name,
+                name=self.name,
+                create=self.create,
+                drops=None if self.base is None else self.base.id,
+                add=self.added,
+                depends_on_rows=self.depends_on_rows,
+            )
+        if self.base is None or not (self.added or self.ended or self.deletes):
+            return None
+        return TableChange(
+            schema_name=self.base.schema_name,
+            name=self.base.name,
+            table_id=self.base.id,
+            add=self.added,
+            end=tuple(sorted(self.ended)),
+            deletes=dict(self.deletes) or None,
+            depends_on_rows=self.depends_on_rows,
+        )
+
+
+def live_rows(files: Iterable[DataFile]) -> int:
+    """Rows of the files that their delete files leave."""
+    return sum(f.record_count - (f.delete.delete_count if f.delete else 0) for f in files)

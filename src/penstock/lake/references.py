@@ -1,0 +1,193 @@
+"""Which tables a SELECT names, and where in its text; read with sqlglot, which runs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from penstock.errors import QueryFailed, UnsupportedFeature
+from penstock.lake.naming import fold
+
+_DIALECTS = ("spark", "databricks")
+# `parquet.`/path`` and its like are files to Spark, not tables.
+_FORMATS = {"parquet", "csv", "json", "orc", "text", "avro", "xml", "binaryfile"}
+_NEAREST = {
+    "insert": "lake.table(name).append(df)",
+    "merge": "lake.table(name).merge(df, keys)",
+    "create": "lake.table(name).replace(df)",
+    "delete": "lake.table(name).replace_slice(df, column, value)",
+    "update": "lake.table(name).merge(df, keys)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Travel:
+    """``AT (VERSION => 3)`` or ``TIMESTAMP AS OF '...'``. ``parameter`` is the name of a marker."""
+
+    kind: str  # "version" or "timestamp"
+    value: str | None = None
+    parameter: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A table named at ``text[start:end]``, which includes its time travel but not its alias."""
+
+    start: int
+    end: int
+    schema: str | None
+    name: str
+    travel: Travel | None
+    aliased: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Qualifier:
+    """``main.`` of a column written ``main.orders.id``, at ``text[start:end]``."""
+
+    start: int
+    end: int
+    schema: str
+    name: str
+
+
+class Unreadable(Exception):
+    """sqlglot does not understand the text; Spark may, or may say better why it does not."""
+
+
+def references(text: str) -> tuple[list[Reference], list[Qualifier]]:
+    """What one SELECT refers to, in the order of the text.
+
+    Raises Unreadable; UnsupportedFeature for other statements, naming what does it instead.
+    """
+    tree, tokens = _parse(text)
+    found = [_reference(table, tokens) for table in tree.find_all(exp.Table) if _is_table(table)]
+    columns = [_qualifier(c) for c in tree.find_all(exp.Column) if c.args.get("db") is not None]
+    return sorted(found, key=lambda r: r.start), sorted(columns, key=lambda q: q.start)
+
+
+def _parse(text: str) -> tuple[exp.Expression, list[Any]]:
+    problem: SqlglotError | None = None
+    for dialect in _DIALECTS:
+        try:
+            trees = [tree for tree in sqlglot.parse(text, read=dialect) if tree is not None]
+            return _only_select(trees), sqlglot.tokenize(text, read=dialect)
+        except SqlglotError as error:
+            problem = problem or error
+    raise Unreadable(str(problem).splitlines()[0]) from problem
+
+
+def _only_select(trees: Sequence[Any]) -> exp.Expression:
+    if len(trees) != 1:
+        raise QueryFailed(
+            f"one SELECT is expected, the text holds {len(trees)} statements",
+            hint="run them one by one",
+        )
+    tree: exp.Expression = trees[0]
+    if not isinstance(tree, exp.Query | exp.Values):
+        kind = tree.key if tree.key != "command" else str(tree.this).lower()
+        raise UnsupportedFeature(
+            f"{kind.upper()} is not a statement that sql() runs",
+            hint=f"use {_NEAREST[kind]}" if kind in _NEAREST else "write a SELECT",
+            data={"statement": kind},
+        )
+    return tree
+
+
+def _is_table(table: exp.Table) -> bool:
+    if not isinstance(table.this, exp.Identifier) or table.find_ancestor(exp.Hint):
+        return False
+    if fold(table.db) in _FORMATS:
+        return False
+    return bool(table.db) or not _is_cte(table)
+
+
+def _is_cte(table: exp.Table) -> bool:
+    """Whether a common table expression of this name is in scope."""
+    child: Any = table
+    parent: Any = table.parent
+    while parent is not None:
+        if isinstance(parent, exp.With):
+            index = next((i for i, c in enumerate(parent.expressions) if c is child), 0)
+            visible = parent.expressions[: index + (1 if parent.recursive else 0)]
+        else:
+            with_ = parent.args.get("with_") or parent.args.get("with")
+            visible = with_.expressions if with_ is not None and with_ is not child else []
+        if any(fold(cte.alias) == fold(table.name) for cte in visible):
+            return True
+        child, parent = parent, parent.parent
+    return False
+
+
+def _reference(table: exp.Table, tokens: Sequence[Any]) -> Reference:
+    parts = table.parts
+    if len(parts) > 2:
+        raise QueryFailed(
+            f"{table.sql('spark').split(' ')[0]} names a catalog, which a lake does not have",
+            hint="write schema.table",
+        )
+    end = parts[-1].meta["end"] + 1
+    travel: Travel | None = None
+    clause = table.args.get("when") or table.args.get("version")
+    if clause is not None:
+        travel, end = _travel(clause), _clause_end(end, tokens)
+    return Reference(
+        start=parts[0].meta["start"],
+        end=end,
+        schema=table.db or None,
+        name=table.name,
+        travel=travel,
+        aliased=bool(table.alias),
+    )
+
+
+def _travel(clause: exp.Expression) -> Travel:
+    """From ``HistoricalData`` (``AT (VERSION => 3)``) or ``Version`` (``VERSION AS OF 3``)."""
+    kind = clause.args.get("kind") if isinstance(clause, exp.HistoricalData) else clause.this
+    value = clause.args.get("expression")
+    name = str(kind).lower()
+    if name not in {"version", "timestamp"}:
+        raise UnsupportedFeature(
+            f"{clause.sql('spark')} is not understood", hint="write AT (VERSION => 3)"
+        )
+    if isinstance(value, exp.Placeholder):
+        return Travel(name, parameter=value.name)
+    inner = value.this if isinstance(value, exp.Cast) else value
+    if not isinstance(inner, exp.Literal):
+        raise UnsupportedFeature(
+            f"{clause.sql('spark')} needs a number, a text or a :parameter",
+            hint="compute the value first and pass it in args",
+        )
+    return Travel(name, value=inner.name)
+
+
+def _clause_end(start: int, tokens: Sequence[Any]) -> int:
+    """Where a time travel clause that follows ``start`` ends: at its ``)`` or after its value."""
+    rest = [token for token in tokens if token.start >= start]
+    depth = 0
+    after_of = False
+    for at, token in enumerate(rest):
+        depth += {"(": 1, ")": -1}.get(token.text, 0)
+        if token.text == ")" and depth == 0:
+            return token.end + 1
+        if after_of and depth == 0 and not (token.text == ":" or _is_type_word(rest, at)):
+            return token.end + 1
+        after_of = after_of or token.text.upper() in {"OF", "AS OF"}
+    return rest[-1].end + 1 if rest else start
+
+
+def _is_type_word(tokens: Sequence[Any], at: int) -> bool:
+    """``TIMESTAMP`` or ``DATE`` in front of a literal."""
+    return tokens[at].text.upper() in {"TIMESTAMP", "DATE"} and at + 1 < len(tokens)
+
+
+def _qualifier(column: exp.Column) -> Qualifier:
+    db, table = column.args["db"], column.args["table"]
+    return Qualifier(
+        start=db.meta["start"], end=table.meta["start"], schema=db.name, name=table.name
+    )

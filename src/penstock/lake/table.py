@@ -1,0 +1,101 @@
+"""A table of a lake as users have it: its rows at any snapshot, and changes of one table each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from penstock.lake import scan
+from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.files import Table as TableInfo
+from penstock.lake.naming import TableRef
+from penstock.lake.schema import TableSchema
+from penstock.lake.session import SparkSource
+from penstock.lake.snapshot import At, Snapshot
+from penstock.lake.transaction import Staged, Transaction, TransactionTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class WriteResult:
+    """What a change staged, and the snapshot it made; none when it changed nothing."""
+
+    staged: Staged
+    snapshot: Snapshot | None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A name in a lake; whether there is such a table shows when it is used.
+
+    ``at`` is where the lake was attached, used when a read names no snapshot itself.
+    """
+
+    ref: TableRef
+    catalog: Catalog
+    spark: SparkSource
+    at: At
+    begin: Callable[[], Transaction]
+
+    def to_df(
+        self,
+        version: int | None = None,
+        timestamp: datetime | None = None,
+        where: str | SparkColumn | None = None,
+    ) -> DataFrame:
+        """The rows at a snapshot: by id, by time (in force then), or the latest.
+
+        Raises SnapshotNotFound, SchemaNotFound, TableNotFound, UnsupportedFeature.
+        """
+        given = version is not None or timestamp is not None
+        at = self.catalog.snapshot(At(version, timestamp) if given else self.at)
+        info = self._info(at.id)
+        files = self.catalog.files(info, at.id)
+        df = scan.read(self.spark(), scan.Scan(str(self.ref), info.schema, files, at.id))
+        return df if where is None else df.where(where)
+
+    @property
+    def schema(self) -> TableSchema:
+        """The columns now. Raises TableNotFound."""
+        return self.info().schema
+
+    def info(self, at: At | None = None) -> TableInfo:
+        """What the catalog says of the table at a snapshot."""
+        return self._info(self.catalog.snapshot(at or self.at).id)
+
+    def exists(self, at: At | None = None) -> bool:
+        snapshot = self.catalog.snapshot(at or self.at)
+        return self.catalog.find_table(self.ref.schema, self.ref.name, snapshot.id) is not None
+
+    def append(self, df: DataFrame, *, partition_by: Sequence[str] = ()) -> WriteResult:
+        """Add rows in a transaction of their own; the table is made when it is missing."""
+        return self._alone(lambda table: table.append(df, partition_by=partition_by))
+
+    def replace(self, df: DataFrame, *, partition_by: Sequence[str] = ()) -> WriteResult:
+        """Replace all rows, and the columns when they differ."""
+        return self._alone(lambda table: table.replace(df, partition_by=partition_by))
+
+    def replace_slice(self, df: DataFrame, column: str, value: object) -> WriteResult:
+        """Replace the rows whose ``column`` is ``value``."""
+        return self._alone(lambda table: table.replace_slice(df, column, value))
+
+    def merge(self, df: DataFrame, keys: Sequence[str]) -> WriteResult:
+        """Update the rows whose keys ``df`` has, and insert its others."""
+        return self._alone(lambda table: table.merge(df, keys))
+
+    def _info(self, snapshot_id: int) -> TableInfo:
+        return self.catalog.table(self.ref.schema, self.ref.name, snapshot_id)
+
+    def _alone(self, stage: Callable[[TransactionTable], Staged]) -> WriteResult:
+        transaction = self.begin()
+        try:
+            staged = stage(transaction.table(str(self.ref)))
+        except BaseException:
+            transaction.rollback()
+            raise
+        return WriteResult(staged, transaction.commit())
