@@ -78,7 +78,9 @@ def finish(value: SparkColumn, column: Column) -> SparkColumn:
         value = fn.coalesce(value, refusal)
     if column.children:
         value = value.cast(spark_type(column))  # alone carries the ids of struct fields
-    return fn.when(fn.spark_partition_id() >= 0, value).alias(column.name, metadata={FIELD_ID: column.id})
+    return fn.when(fn.spark_partition_id() >= 0, value).alias(
+        column.name, metadata={FIELD_ID: column.id}
+    )
 
 
 def _column(name: str) -> SparkColumn:
