@@ -20,9 +20,13 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import SparkSession
+from penstock.config import SparkSettings
+from penstock.engine.spark import start_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 RESULTS = Path(__file__).resolve().parent / "results"
 CORES = 2
@@ -177,22 +181,20 @@ def scratch(parent: Path | None) -> Iterator[Path]:
 
 
 @contextmanager
-def session(work: Path, **settings: str) -> Iterator[SparkSession]:
-    """A local session on two cores; a setting's dots are written as double underscores."""
-    builder = SparkSession.builder.master(f"local[{CORES}]").appName("penstock-bench")
+def session(work: Path, conf: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """A session as Penstock starts it, on two cores; ``conf`` goes over the settings here."""
     fixed = {
-        "spark.ui.enabled": "false",
         "spark.driver.memory": "4g",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.sql.warehouse.dir": str(work / "warehouse"),
         "spark.local.dir": str(work / "spark"),
     }
-    given = {name.replace("__", "."): value for name, value in settings.items()}
-    for name, value in {**fixed, **given}.items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
+    settings = SparkSettings(
+        master=f"local[{CORES}]",
+        conf={**fixed, **(conf or {})},
+        java_home=os.environ.get("JAVA_HOME"),
+        path=os.environ.get("PATH"),
+    )
+    spark = start_session(settings, "penstock-bench")
     try:
         yield spark
     finally:

@@ -73,8 +73,8 @@ def main() -> None:
     options = harness.options("step_overhead", __doc__, rows=0)
     days = min(options.rounds, DAYS - WARMUP)
     before, port = harness.load(), free_port()
-    settings = {"spark__ui__enabled": "true", "spark__ui__port": str(port)}
-    with harness.scratch(options.work) as work, harness.session(work, **settings) as spark:
+    page = {"spark.ui.enabled": "true", "spark.ui.port": str(port)}
+    with harness.scratch(options.work) as work, harness.session(work, page) as spark:
         shutil.copytree(EXAMPLE, work / "flights")
         outside, whole = measure(spark, Jobs(port), work / "flights", days)
     show(outside, whole)
