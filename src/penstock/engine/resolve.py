@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.engine.file_reader import files
+from penstock.engine.file_reader import Files, files
 from penstock.engine.views import Views
-from penstock.errors import ArgumentError, NotFound, PenstockError, QueryFailed
+from penstock.errors import ArgumentError, Location, NotFound, PenstockError, QueryFailed
 from penstock.lake.failures import explained
-from penstock.lake.naming import quote_identifier
+from penstock.lake.naming import fold, quote_identifier
 from penstock.model.asset import TableName
 from penstock.model.constants import Bindings
+from penstock.model.model import Model
 from penstock.model.query import Query
 from penstock.model.render import RenderedQuery
 from penstock.model.sources import FileSource, QuerySource, TableSource, TimeTravel
@@ -23,6 +24,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from penstock.lake.lake import Lake
+    from penstock.lake.snapshot import Snapshot
+
+
+def table_name(table: TableName) -> str:
+    """The table's name within its lake, quoted."""
+    return f"{quote_identifier(table.schema)}.{quote_identifier(table.table)}"
+
+
+def _key(table: TableName) -> str:
+    return fold(str(table))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +46,33 @@ class Pins:
 
     lakes: Mapping[str, Lake]
     versions: Mapping[str, int]
-    candidates: Mapping[TableName, Callable[[], DataFrame]]
+    candidates: Mapping[str, Callable[[], DataFrame]] = field(default_factory=dict)
+
+    def showing(self, table: TableName, read: Callable[[], DataFrame]) -> Pins:
+        """These pins, with ``table`` as ``read`` has it."""
+        return replace(self, candidates={**self.candidates, _key(table): read})
 
     def read(self, table: TableName) -> DataFrame:
-        candidate = self.candidates.get(table)
+        candidate = self.candidates.get(_key(table))
         if candidate is not None:
             return candidate()
         version = self.versions[table.lake]
-        return self.lakes[table.lake].table(table.qualified).to_df(version=version)
+        return self.lakes[table.lake].table(table_name(table)).to_df(version=version)
 
     def read_at(self, table: TableName, at: dict[str, Any]) -> DataFrame:
-        return self.lakes[table.lake].table(table.qualified).to_df(**at)
+        return self.lakes[table.lake].table(table_name(table)).to_df(**at)
+
+
+def pin(lakes: Mapping[str, Lake], model: Model, base: Snapshot) -> Pins:
+    """What a step reads, as it is when the step starts: its own lake at its transaction's base."""
+    own = model.target.lake
+    others = {table.lake for table in (*model.reads, *model.test_reads)} - {own}
+    return Pins(lakes, {own: base.id} | {name: lakes[name].catalog.latest().id for name in others})
+
+
+def query_start(query: Query) -> Location:
+    """Where the SELECT begins: for what no nearer place is known."""
+    return query.source.location(query.parts[-1].statement.start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +82,7 @@ class Resolved:
     df: DataFrame
     rendered: RenderedQuery
     names: Mapping[str, str]  # view -> what the user calls it
+    start: Location
 
     def placed(self, error: QueryFailed) -> QueryFailed:
         return place(error, self.rendered, self.names)
@@ -68,8 +96,11 @@ def resolve(
     session: SparkSession,
     views: Views,
     root: Path,
+    args: Mapping[str, Any] | None = None,
 ) -> Resolved:
     """Analyse the query; nothing runs yet (but the inference of a file's types).
+
+    ``args`` are values of ``:name`` markers that the text has besides those of ``bindings``.
 
     Raises QueryFailed, NotFound, ArgumentError at a place of the script.
     """
@@ -82,10 +113,10 @@ def resolve(
     rendered = query.render(quoted)
     try:
         with explained():
-            df = session.sql(rendered.sql, args=rendered.args(bindings))
+            df = session.sql(rendered.sql, args={**(args or {}), **rendered.args(bindings)})
     except QueryFailed as error:
         raise place(error, rendered, names) from error.__cause__
-    return Resolved(df, rendered, names)
+    return Resolved(df, rendered, names, query_start(query))
 
 
 def _read(
@@ -103,7 +134,7 @@ def _read(
         raise
 
 
-def _read_file(source: FileSource, bindings: Bindings, root: Path) -> Any:
+def _read_file(source: FileSource, bindings: Bindings, root: Path) -> Files:
     options = {name: value.evaluate(bindings) for name, value in source.options}
     path = source.path.evaluate(bindings)
     return files(source.function, path, options, root=root, location=source.location)
@@ -127,9 +158,7 @@ def _called(source: QuerySource, bindings: Bindings) -> str:
     return f"{source.function}({source.path.evaluate(bindings)!r})"
 
 
-def place(
-    error: PenstockError, rendered: RenderedQuery, names: Mapping[str, str]
-) -> QueryFailed:
+def place(error: PenstockError, rendered: RenderedQuery, names: Mapping[str, str]) -> QueryFailed:
     """The error at its place in the user's file, in the user's names."""
     message = error.message
     for view, name in names.items():

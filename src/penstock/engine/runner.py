@@ -10,10 +10,10 @@ import os
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import replace
 
 from penstock.engine.plan import Plan, PlannedStep
 from penstock.engine.results import RunResult, StepResult
+from penstock.engine.step import ended
 from penstock.engine.world import World
 from penstock.events import StepFinished
 
@@ -83,8 +83,7 @@ class Runner:
     def _end(self, step: PlannedStep, state: str, reason: str) -> None:
         """A step that never began."""
         del self._waiting[step.name]
-        result = not_run(step, state, reason)
-        self._results[step.name] = result
+        self._results[step.name] = ended(step, state, reason)
         self._world.sink(StepFinished(step.name, state, 0.0, reason=reason))
 
     def _cancel(self) -> None:
@@ -97,10 +96,3 @@ class Runner:
             return "cancelled"
         good = all(result.state in GOOD for result in self._results.values())
         return "done" if good else "failed"
-
-
-def not_run(step: PlannedStep, state: str, reason: str) -> StepResult:
-    """The result of a step that never began."""
-    model = step.model
-    result = StepResult(model.name, str(model.target), model.strategy, step.slice, state)
-    return replace(result, reason=reason)

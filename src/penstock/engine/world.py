@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from penstock.config import Settings
+from penstock.engine.plan import Plan
 from penstock.engine.state.store import State
 from penstock.events import EventSink
+from penstock.model.model import Model
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,10 +25,10 @@ class Cancelled(Exception):
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """``lakes`` and ``states`` are by the names of penstock.toml; ``resumes`` are interrupted runs
-    of the same request, whose appends are not done twice."""
+    """``lakes`` and ``states`` are by the names of penstock.toml."""
 
     run_id: str
+    plan: Plan
     settings: Settings
     session: SparkSession
     lakes: Mapping[str, Lake]
@@ -38,6 +40,9 @@ class World:
     def tag(self) -> str:
         """What Spark knows the run's jobs by, to interrupt them."""
         return f"penstock-{self.run_id}"
+
+    def lake_of(self, model: Model) -> Lake:
+        return self.lakes[model.target.lake]
 
     def check_cancelled(self) -> None:
         if self.cancelled.is_set():

@@ -1,4 +1,4 @@
-"""Run the tests of a step: one Spark query counts all failures, one more per failed test shows some."""
+"""Run the tests of a step: one Spark query counts failures, one more per failed test shows some."""
 
 from __future__ import annotations
 

@@ -128,7 +128,8 @@ def publish(connection: Connection, snapshot_id: int, what: Publication) -> None
         )
     )
     insert_checks(connection, what)
-    _capture_schema(connection, snapshot_id, what)
+    if what.columns:  # none are given for a slice that was only confirmed
+        _capture_schema(connection, snapshot_id, what)
     end_step(
         connection,
         (what.run_id, what.step, what.slice),

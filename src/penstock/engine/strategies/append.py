@@ -14,8 +14,8 @@ from penstock.engine.strategies.slice import Slice
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from penstock.lake.transaction import Staged, TransactionTable
+    from penstock.lake.staging import Staged, TransactionTable
 
 
 def stage(table: TransactionTable, df: DataFrame, into: Slice) -> Staged:
-    return table.append(df, partition_by=into.partition_by)
+    return table.append(df, partition_by=into.partition_by, slice=into.place)

@@ -9,11 +9,9 @@ from penstock.engine.strategies.slice import Slice
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from penstock.lake.transaction import Staged, TransactionTable
+    from penstock.lake.staging import Staged, TransactionTable
 
 
 def stage(table: TransactionTable, df: DataFrame, into: Slice) -> Staged:
     """Merge on read. NULL or duplicate keys in ``df`` raise MergeKeyError; nothing is written."""
-    if into.column is None or into.value is None:
-        return table.merge(df, into.keys)
-    return table.merge(df, into.keys, slice=(into.column, into.value))
+    return table.merge(df, into.keys, slice=into.place)

@@ -9,17 +9,18 @@ from penstock.engine.strategies.slice import Slice
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from penstock.lake.transaction import Staged, TransactionTable
+    from penstock.lake.staging import Staged, TransactionTable
 
 
 def stage(table: TransactionTable, df: DataFrame, into: Slice) -> Staged:
     """A whole table may change its columns; a slice must fit the table (see ``evolution``)."""
-    if into.column is None or into.value is None:
+    if into.place is None:
         return table.replace(df, known_fingerprint=into.known_fingerprint)
+    column, value = into.place
     return table.replace_slice(
         df,
-        into.column,
-        into.value,
+        column,
+        value,
         partition_by=into.partition_by,
         known_fingerprint=into.known_fingerprint,
     )

@@ -8,31 +8,31 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from penstock.lake.transaction import Staged, TransactionTable
+    from penstock.lake.staging import Staged, TransactionTable
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """The slice to write. ``column`` and ``value`` are None for a whole table.
+    """The slice to write.
 
-    ``keys`` are those of merge. ``known_fingerprint`` is that of the slice's present content, when
-    nothing has touched it since it was recorded.
+    ``place`` is the partition column and its value; None for a whole table. ``keys`` are those of
+    merge. ``known_fingerprint`` is that of the slice's present content, when nothing has touched
+    it since it was recorded.
     """
 
-    column: str | None = None
-    value: str | None = None
+    place: tuple[str, str] | None = None
     keys: tuple[str, ...] = ()
     known_fingerprint: str | None = None
 
     @property
     def partition_by(self) -> tuple[str, ...]:
-        return () if self.column is None else (self.column,)
+        return () if self.place is None else (self.place[0],)
 
 
 class Strategy(Protocol):
     """Reconcile a slice with what the SELECT returned: staged, not yet published.
 
-    For a partitioned target ``df`` carries the partition column, with the slice's value.
+    ``df`` has the columns of the SELECT; the lake adds the partition column of a slice.
     """
 
     def __call__(self, table: TransactionTable, df: DataFrame, into: Slice) -> Staged: ...

@@ -1,0 +1,201 @@
+"""One attempt at a step: query, stage, test, publish. What fails leaves the table as it was."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from penstock.engine import evolution
+from penstock.engine.columns import column_infos, refuse_managed
+from penstock.engine.plan import PlannedStep
+from penstock.engine.resolve import Pins, Resolved, pin, resolve, table_name
+from penstock.engine.results import CheckResult
+from penstock.engine.state.records import WHOLE, Publication, SliceRecord
+from penstock.engine.state.store import State, now
+from penstock.engine.state.writing import publish
+from penstock.engine.strategies.registry import STRATEGIES
+from penstock.engine.strategies.slice import Slice
+from penstock.engine.testing import Tester
+from penstock.engine.views import Views
+from penstock.engine.world import World
+from penstock.errors import DataTestFailed, QueryFailed, SchemaMismatch
+from penstock.events import CheckFinished, Notice, StepProgress
+from penstock.model.model import Model
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from penstock.lake.staging import Staged, TransactionTable
+    from penstock.lake.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt at one planned step of a run."""
+
+    world: World
+    planned: PlannedStep
+
+    @property
+    def model(self) -> Model:
+        return self.planned.model
+
+    @property
+    def state(self) -> State:
+        return self.world.states[self.model.target.lake]
+
+    def say(self, phase: str) -> None:
+        """A phase begins: also the moment to stop when the run was cancelled."""
+        self.world.check_cancelled()
+        self.world.sink(StepProgress(self.model.name, phase))
+
+    def execute(self) -> tuple[Publication, int]:
+        """What was published, and the snapshot that holds it.
+
+        Raises Cancelled, or what the tree of errors has; then nothing was published.
+        """
+        known = self.state.slice(self.model.target.qualified, slice_value(self.planned))
+        lake = self.world.lake_of(self.model)
+        note = {"run": self.world.run_id, "step": self.model.name, "slice": self.planned.slice}
+        message = " ".join(part for part in (self.model.name, self.planned.slice) if part)
+        with (
+            Views(self.world.session) as views,
+            lake.transaction(author="penstock", message=message, extra=json.dumps(note)) as tx,
+        ):
+            return self._execute_in(tx, views, known)
+
+    def _execute_in(
+        self, tx: Transaction, views: Views, known: SliceRecord | None
+    ) -> tuple[Publication, int]:
+        self.say("querying")
+        pins = pin(self.world.lakes, self.model, tx.base)
+        resolved = resolve(
+            self.model.query,
+            self.planned.bindings,
+            pins,
+            session=self.world.session,
+            views=views,
+            root=self.world.settings.root,
+        )
+        tx.create_schema(self.model.target.schema)
+        table = tx.table(table_name(self.model.target))
+        into = self._slice(tx, known)
+        self.say("writing")
+        staged = self._stage(table, resolved, into)
+        self.say("testing")
+        checks = self._test(table, into, pins, views)
+        self.say("publishing")
+        made = publication(self.world.run_id, self.planned, staged, checks, table)
+        tx.also(lambda connection, snapshot_id: publish(connection, snapshot_id, made))
+        snapshot = tx.commit()
+        if snapshot is not None:
+            return made, snapshot.id
+        made = replace(made, state="unchanged")
+        holds = known.snapshot_id if known else tx.base.id
+        self.state.confirm(made, holds)
+        return made, holds
+
+    def _slice(self, tx: Transaction, known: SliceRecord | None) -> Slice:
+        settings = self.world.settings.lakes[self.model.target.lake]
+        value = self.planned.slice
+        place = None if value is None else (settings.partition_column, value)
+        return Slice(
+            place=place,
+            keys=self.model.keys,
+            known_fingerprint=self._known_fingerprint(tx, known, place),
+        )
+
+    def _known_fingerprint(
+        self, tx: Transaction, known: SliceRecord | None, place: tuple[str, str] | None
+    ) -> str | None:
+        """Of the slice's present content; None when that is not certain."""
+        if known is None or known.fingerprint is None:
+            return None
+        target = self.model.target
+        catalog = self.world.lakes[target.lake].catalog
+        table = catalog.find_table(target.schema, target.table, tx.base.id)
+        if table is None or catalog.changed_since(table, known.snapshot_id, place):
+            return None
+        return known.fingerprint
+
+    def _stage(self, table: TransactionTable, resolved: Resolved, into: Slice) -> Staged:
+        managed = self.world.settings.lakes[self.model.target.lake].partition_column
+        refuse_managed(resolved.df.columns, managed, self.model)
+        df = self._fit(table, resolved.df, into)
+        try:
+            return STRATEGIES[self.model.strategy](table, df, into)
+        except QueryFailed as error:
+            raise resolved.placed(error) from error.__cause__
+        except SchemaMismatch as error:
+            error.location = error.location or resolved.start
+            raise
+
+    def _fit(self, table: TransactionTable, df: DataFrame, into: Slice) -> DataFrame:
+        """The columns that the table takes, by ``on_schema_change``."""
+        made_anew = self.model.strategy == "replace" and into.place is None
+        if made_anew or not table.exists:
+            return df
+        managed = into.place[0] if into.place else None
+        found = evolution.difference(df.columns, table.schema.names, managed)
+        materialize = self.model.annotations.materialize
+        policy = (materialize.on_schema_change if materialize else None) or "warn"
+        fit = evolution.fit(found, policy, self.model.target.qualified)
+        for notice in fit.notices:
+            self.world.sink(Notice(notice, self.model.name))
+        return evolution.without(df, fit.drop)
+
+    def _test(
+        self, table: TransactionTable, into: Slice, pins: Pins, views: Views
+    ) -> tuple[CheckResult, ...]:
+        if not self.model.annotations.data_tests:
+            return ()
+        tester = Tester(
+            model=self.model,
+            bindings=self.planned.bindings,
+            session=self.world.session,
+            pins=pins.showing(self.model.target, table.to_df),
+            views=views,
+            root=self.world.settings.root,
+        )
+        results = tester.run(table.slice_df(*into.place) if into.place else table.to_df())
+        for one in results:
+            self.world.sink(CheckFinished(self.model.name, one.name, one.passed, one.failures))
+        failed = [one for one in results if not one.passed]
+        if failed:
+            counts = ", ".join(f"{one.name} ({one.failures:,})" for one in failed)
+            raise DataTestFailed(
+                f"{len(failed)} of {len(results)} data tests failed: {counts}",
+                hint=f"{self.model.target} is as it was; mend the SELECT or its inputs",
+                data={"results": results, "columns": column_infos(table.schema)},
+            )
+        return results
+
+
+def slice_value(planned: PlannedStep) -> str:
+    """The slice as the state tables have it."""
+    return WHOLE if planned.slice is None else planned.slice
+
+
+def publication(
+    run_id: str,
+    planned: PlannedStep,
+    staged: Staged,
+    checks: tuple[CheckResult, ...],
+    table: TransactionTable,
+) -> Publication:
+    model = planned.model
+    return Publication(
+        run_id=run_id,
+        step=model.name,
+        state="done",
+        target=model.target.qualified,
+        slice=slice_value(planned),
+        strategy=model.strategy,
+        rows=staged.slice_rows,
+        fingerprint=staged.fingerprint,
+        definition_hash=model.definition_hash,
+        columns=column_infos(table.schema),
+        checks=checks,
+        at=now(),
+    )

@@ -1,0 +1,67 @@
+"""Questions about a project that its catalogs answer, without Spark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.engine.columns import column_infos
+from penstock.engine.results import ModelDetail, ModelStatus, SchemaVersion, SnapshotInfo, StepRun
+from penstock.engine.state import reading
+from penstock.engine.state.process import is_gone
+from penstock.engine.state.store import State
+from penstock.engine.status import LakeState, model_status
+from penstock.model.header.lines import read_header
+from penstock.model.model import Model
+
+if TYPE_CHECKING:
+    from penstock.lake.catalog.catalog import Catalog
+
+LAST_RUNS = 10
+
+
+def read_state(catalog: Catalog | None, target: str | None = None) -> LakeState:
+    """What a lake's state says; nothing when there is no catalog yet."""
+    if catalog is None:
+        return LakeState()
+    return State(catalog).read(lambda one: LakeState.read(one, target), LakeState())
+
+
+def status_of(model: Model, state: LakeState) -> ModelStatus:
+    return model_status(model, state, is_gone)
+
+
+def detail_of(model: Model, catalog: Catalog | None) -> ModelDetail:
+    target = model.target.qualified
+    versions: tuple[SchemaVersion, ...] = ()
+    runs: tuple[StepRun, ...] = ()
+    table = None
+    if catalog is not None:
+        state = State(catalog)
+        versions = state.read(lambda one: reading.schema_versions(one, target), ())
+        runs = state.read(lambda one: reading.step_runs(one, target, LAST_RUNS), ())
+        table = catalog.find_table(model.target.schema, model.target.table, catalog.latest().id)
+    return ModelDetail(
+        status=status_of(model, read_state(catalog, target)),
+        path=str(model.path),
+        keys=model.keys,
+        inputs=tuple(str(one) for one in model.inputs),
+        tests=tuple(test.name for test in model.annotations.data_tests),
+        columns=column_infos(table.schema) if table else (),
+        schema_versions=versions,
+        query=query_text(model),
+        runs=runs,
+    )
+
+
+def query_text(model: Model) -> str:
+    """The script's code as written: setup statements and query, without the header."""
+    text = model.query.source.text
+    return text[read_header(text, model.path).end :].strip()
+
+
+def snapshot_infos(lake: str, catalog: Catalog) -> list[SnapshotInfo]:
+    """Newest first."""
+    return [
+        SnapshotInfo(lake, one.id, one.time, one.changes, one.author, one.message, one.extra)
+        for one in reversed(catalog.snapshots())
+    ]

@@ -1,0 +1,54 @@
+"""Taking up an interrupted run: what its appends had published is not appended again.
+
+By the documents a re-run of an append adds its rows again, and it does. But when the run that
+published them was killed or interrupted later on, the next run of the same request is its retry,
+and a retry gives the same tables as an undisturbed run.
+"""
+
+from __future__ import annotations
+
+from penstock.engine.attempt import slice_value
+from penstock.engine.plan import PlannedStep
+from penstock.engine.state.records import Publication
+from penstock.engine.state.store import now
+from penstock.engine.world import World
+from penstock.events import Notice
+
+_INTERRUPTED = frozenset({"abandoned", "cancelled"})
+
+
+def take_up(world: World, planned: PlannedStep) -> tuple[Publication, int] | None:
+    """The publication to stand by; None when the step has to run."""
+    model = planned.model
+    if model.strategy != "append":
+        return None
+    state = world.states[model.target.lake]
+    known = state.slice(model.target.qualified, slice_value(planned))
+    if known is None or known.definition_hash != model.definition_hash:
+        return None
+    run = state.run(known.run_id)
+    request = world.plan.request
+    if (
+        run is None
+        or run.state not in _INTERRUPTED
+        or run.partition != world.plan.partition
+        or dict(run.args) != dict(request.args)
+    ):
+        return None
+    world.sink(Notice(f"appended already by the interrupted run {run.run_id}", model.name))
+    made = Publication(
+        run_id=world.run_id,
+        step=model.name,
+        state="unchanged",
+        target=known.target,
+        slice=known.slice,
+        strategy=known.strategy,
+        rows=known.rows,
+        fingerprint=known.fingerprint,
+        definition_hash=known.definition_hash,
+        columns=(),
+        checks=(),
+        at=now(),
+    )
+    state.confirm(made, known.snapshot_id)
+    return made, known.snapshot_id

@@ -1,0 +1,182 @@
+"""A step of a run from its start to its result: retries, interrupted appends, every way to end."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import dataclass, replace
+
+from penstock.engine.attempt import Attempt, slice_value
+from penstock.engine.plan import PlannedStep
+from penstock.engine.results import StepResult
+from penstock.engine.resume import take_up
+from penstock.engine.state.records import Publication, StepRecord
+from penstock.engine.state.store import State, now
+from penstock.engine.world import Cancelled, World
+from penstock.errors import DataTestFailed, Location, PenstockError, QueryFailed, StepError
+from penstock.events import Notice, StepFinished, StepStarted
+
+# Conditions of Spark that another try cannot mend: the text, or what it names, is wrong.
+_HOPELESS = ("PARSE_", "UNRESOLVED_", "TABLE_OR_VIEW_NOT_FOUND", "DATATYPE_MISMATCH", "AMBIGUOUS_")
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A planned step in its run."""
+
+    world: World
+    planned: PlannedStep
+
+    @property
+    def state(self) -> State:
+        return self.world.states[self.planned.model.target.lake]
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.world.run_id, self.planned.name, slice_value(self.planned)
+
+    def begin(self) -> None:
+        run_id, step, value = self.key
+        target = self.planned.model.target.qualified
+        self.state.begin_step(StepRecord(run_id, step, target, value, "running", now()))
+
+
+def run_step(world: World, planned: PlannedStep) -> StepResult:
+    """Never raises: whatever happens is in the result, the state and the events."""
+    began = time.monotonic()
+    world.sink(StepStarted(planned.name, planned.slice))
+    world.session.addTag(world.tag)
+    try:
+        result = _run(_Run(world, planned))
+    except Exception as error:  # a fault here must not take other steps with it
+        result = _broken(_Run(world, planned), error)
+    finally:
+        world.session.removeTag(world.tag)
+    result = replace(result, seconds=time.monotonic() - began)
+    world.sink(
+        StepFinished(
+            step=result.name,
+            state=result.state,
+            seconds=result.seconds,
+            rows=result.rows,
+            snapshot_id=result.snapshot_id,
+            reason=result.reason,
+        )
+    )
+    return result
+
+
+def ended(planned: PlannedStep, state: str, reason: str | None = None) -> StepResult:
+    """A step's result, with what every one has."""
+    model = planned.model
+    return StepResult(
+        model.name, str(model.target), model.strategy, planned.slice, state, reason=reason
+    )
+
+
+def _run(run: _Run) -> StepResult:
+    try:
+        run.begin()
+        if run.planned.blocked is not None:
+            place = run.planned.model.annotations.places.get("partitioned")
+            raise StepError(run.planned.blocked, location=place or Location(run.planned.model.path))
+        made, snapshot_id = take_up(run.world, run.planned) or _attempts(run)
+    except Cancelled:
+        return _cancelled(run)
+    except DataTestFailed as error:
+        return _tests_failed(run, error)
+    except PenstockError as error:
+        if run.world.cancelled.is_set() and isinstance(error, QueryFailed):
+            return _cancelled(run)
+        return _failed(run, error)
+    return replace(
+        ended(run.planned, made.state),
+        rows=made.rows,
+        snapshot_id=snapshot_id,
+        checks=made.checks,
+    )
+
+
+def _attempts(run: _Run) -> tuple[Publication, int]:
+    """The first attempt that succeeds; only a query that failed while running is tried again."""
+    retry = run.planned.model.annotations.retry
+    left = retry.count if retry else 0
+    delay = delay_seconds(retry.delay if retry else None)
+    while True:
+        try:
+            return Attempt(run.world, run.planned).execute()
+        except QueryFailed as error:
+            if left == 0 or not worth_retrying(error) or run.world.cancelled.is_set():
+                raise
+            left -= 1
+            message = f"failed, tries again in {delay:g} s ({left} left): {error.message}"
+            run.world.sink(Notice(message, run.planned.name))
+            run.world.cancelled.wait(delay)
+
+
+def worth_retrying(error: QueryFailed) -> bool:
+    condition = error.data.get("condition")
+    return bool(error.data) and not str(condition).startswith(_HOPELESS)
+
+
+def delay_seconds(text: str | None) -> float:
+    """Of ``30``, ``30s``, ``5m``, ``1h``, ``1d`` (annotations.md, "Assets")."""
+    if not text:
+        return 0.0
+    unit = _UNITS.get(text[-1])
+    return float(text) if unit is None else float(text[:-1]) * unit
+
+
+def _cancelled(run: _Run) -> StepResult:
+    reason = "the run was interrupted"
+    run.state.end_step(run.key, "cancelled", reason)
+    return ended(run.planned, "cancelled", reason)
+
+
+def _failed(run: _Run, error: PenstockError) -> StepResult:
+    run.state.end_step(run.key, "failed", str(error))
+    return replace(ended(run.planned, "failed", str(error)), error=error)
+
+
+def _tests_failed(run: _Run, error: DataTestFailed) -> StepResult:
+    """The results of the tests are kept, with their samples; the slice is as it was."""
+    results, columns = error.data["results"], error.data["columns"]
+    model = run.planned.model
+    what = Publication(
+        run_id=run.world.run_id,
+        step=model.name,
+        state="failed",
+        target=model.target.qualified,
+        slice=slice_value(run.planned),
+        strategy=model.strategy,
+        rows=0,
+        fingerprint=None,
+        definition_hash=model.definition_hash,
+        columns=columns,
+        checks=results,
+        at=now(),
+        reason=error.message,
+    )
+    run.state.fail_tests(what)
+    return replace(ended(run.planned, "failed", error.message), checks=results, error=error)
+
+
+def _broken(run: _Run, error: Exception) -> StepResult:
+    """A failure that has no message of its own: Spark's connection, or a fault of ours."""
+    if run.world.cancelled.is_set():
+        with contextlib.suppress(PenstockError):
+            return _cancelled(run)
+        return ended(run.planned, "cancelled", "the run was interrupted")
+    first = next(iter(str(error).splitlines()), "")
+    wrapped = (
+        error
+        if isinstance(error, PenstockError)
+        else StepError(
+            f"{type(error).__name__}: {first}", hint="run with --debug for the traceback"
+        )
+    )
+    wrapped.__cause__ = wrapped.__cause__ or (error if wrapped is not error else None)
+    with contextlib.suppress(PenstockError):  # the catalog itself may be what is gone
+        return _failed(run, wrapped)
+    return replace(ended(run.planned, "failed", str(wrapped)), error=wrapped)

@@ -1,0 +1,284 @@
+"""A project: its models, and what can be done with them. The Python API.
+
+What needs no Spark does not start it, and what needs no catalog does not open it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from penstock.config import Settings, load_settings
+from penstock.errors import ArgumentError, CatalogMissing, Diagnostic
+from penstock.events import EventSink, SparkStarting, ignore
+from penstock.model.graph import Graph
+from penstock.model.loader import load_models
+from penstock.model.model import Model
+from penstock.model.nearest import nearest
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from penstock.engine.plan import Plan
+    from penstock.engine.results import ModelDetail, ModelStatus, RunResult, SnapshotInfo
+    from penstock.lake.catalog.catalog import Catalog
+    from penstock.lake.lake import Lake
+
+
+class Project:
+    """The models of one directory and the lakes they write to.
+
+    Catalogs are opened when they are first needed: close the project, or use it in a ``with``.
+    """
+
+    def __init__(
+        self, settings: Settings, models: Sequence[Model], spark: SparkSession | None = None
+    ) -> None:
+        """For `load`."""
+        self.settings = settings
+        self.models = tuple(models)
+        self._spark = spark
+        self._lakes: dict[str, Lake] = {}
+        self._catalogs: dict[str, Catalog] = {}
+
+    @classmethod
+    def load(
+        cls,
+        directory: str | Path = ".",
+        *,
+        spark: SparkSession | None = None,
+        overrides: Mapping[str, str] | None = None,
+    ) -> Self:
+        """The project in ``directory``, which holds penstock.toml.
+
+        ``spark`` is the session to use; without it one is started when data is first needed.
+        ``overrides`` are settings by dotted key. Raises ConfigError, ModelError.
+        """
+        settings = load_settings(Path(directory), overrides=overrides)
+        models = load_models(settings.root, lakes=settings.lakes, models_dir=settings.models)
+        return cls(settings, models, spark)
+
+    @cached_property
+    def graph(self) -> Graph:
+        return Graph.of(self.models)
+
+    def check(self) -> tuple[Diagnostic, ...]:
+        """The warnings of all scripts, in file order. Errors are raised by `load`."""
+        return tuple(found for model in self.models for found in model.warnings)
+
+    def plan(
+        self,
+        partition: str | None = None,
+        select: Sequence[str] | None = None,
+        args: Mapping[str, object] | None = None,
+        *,
+        fire_time: datetime | None = None,
+        payload: Mapping[str, Any] | None = None,
+        trigger: str = "manual",
+    ) -> Plan:
+        """What `run` would do, as a value. Raises ArgumentError, PartitionError."""
+        from penstock.engine.plan import make_plan
+        from penstock.engine.request import RunRequest
+
+        request = RunRequest(
+            partition=partition,
+            select=tuple(select or ()),
+            args={name: str(value) for name, value in (args or {}).items()},
+            fire_time=fire_time or datetime.now(UTC),
+            payload=payload,
+            trigger=trigger,
+        )
+        return make_plan({model.name: model for model in self.models}, self.graph, request)
+
+    def run(
+        self,
+        partition: str | None = None,
+        select: Sequence[str] | None = None,
+        args: Mapping[str, object] | None = None,
+        jobs: int | None = None,
+        *,
+        fire_time: datetime | None = None,
+        payload: Mapping[str, Any] | None = None,
+        trigger: str = "manual",
+        on_event: EventSink = ignore,
+    ) -> RunResult:
+        """Run the steps, or those selected, in the order of the graph.
+
+        ``partition`` is used as it is; without it, time kinds take that of ``fire_time`` (aware;
+        now) and ``dynamic`` takes it from ``payload``. ``jobs`` steps run side by side (default:
+        ``[run] jobs``, else the number of cores). A step that fails is in the result, and nothing
+        of it is visible; what is raised concerns the whole run: ArgumentError, PartitionError,
+        EnvironmentMissing, and what opening a lake raises.
+        """
+        from penstock.engine.run import run_plan
+
+        plan = self.plan(
+            partition, select, args, fire_time=fire_time, payload=payload, trigger=trigger
+        )
+        session = self._session(on_event)
+        used = {step.model.target.lake for step in plan.steps}
+        used |= {
+            table.lake
+            for step in plan.steps
+            for table in (*step.model.reads, *step.model.test_reads)
+        }
+        return run_plan(
+            plan,
+            settings=self.settings,
+            session=session,
+            lakes={name: self.lake(name) for name in sorted(used)},
+            sink=on_event,
+            jobs=jobs,
+        )
+
+    def status(self, model: str | None = None) -> tuple[ModelStatus, ...]:
+        """The slices of one model, or of all, with their states. Starts no Spark."""
+        from penstock.engine.inspect import read_state, status_of
+
+        wanted = self.models if model is None else (self.model(model),)
+        states = {name: read_state(self._catalog(name)) for name in _lakes_of(wanted)}
+        return tuple(status_of(one, states[one.target.lake]) for one in wanted)
+
+    def show(self, model: str) -> ModelDetail:
+        """Everything about one model. Starts no Spark."""
+        from penstock.engine.inspect import detail_of
+
+        found = self.model(model)
+        return detail_of(found, self._catalog(found.target.lake))
+
+    def snapshots(
+        self, lake: str | None = None, limit: int | None = None
+    ) -> tuple[SnapshotInfo, ...]:
+        """The snapshots of one lake, or of all, newest first. Starts no Spark."""
+        from penstock.engine.inspect import snapshot_infos
+
+        names = list(self.settings.lakes) if lake is None else [self._lake_name(lake)]
+        catalogs = {name: self._catalog(name) for name in names}
+        found = [
+            info
+            for name, catalog in catalogs.items()
+            if catalog is not None
+            for info in snapshot_infos(name, catalog)
+        ]
+        return tuple(sorted(found, key=lambda one: one.time, reverse=True)[:limit])
+
+    def preview(
+        self,
+        model: str,
+        partition: str | None = None,
+        limit: int | None = None,
+        args: Mapping[str, object] | None = None,
+    ) -> DataFrame:
+        """What a model's SELECT returns now; nothing is written."""
+        from penstock.engine.preview import preview
+
+        (step,) = self.plan(partition, [self.model(model).name], args).steps
+        df = preview(step, self._session(), self.lake, self.settings)
+        return df if limit is None else df.limit(limit)
+
+    def sql(self, text: str, args: Mapping[str, Any] | None = None) -> DataFrame:
+        """One SELECT over the project's tables, named as in a script. ``args``: ``:name`` markers.
+
+        Raises ModelError, with places in ``text``, and what reading raises.
+        """
+        from penstock.engine.preview import query
+
+        return query(text, args or {}, self._session(), self.lake, self.settings)
+
+    def model(self, name: str) -> Model:
+        """Raises ArgumentError with the nearest name."""
+        for model in self.models:
+            if name in (model.name, model.target.qualified, str(model.target)):
+                return model
+        names = [model.name for model in self.models]
+        near = nearest(name, names)
+        raise ArgumentError(
+            f"there is no model {name!r}",
+            hint=f"did you mean {near!r}?" if near else f"models are {', '.join(names) or 'none'}",
+        )
+
+    def lake(self, name: str) -> Lake:
+        """The lake of that name in penstock.toml, attached for writing; made when it is new."""
+        known = self._lake_name(name)
+        if known not in self._lakes:
+            from penstock.lake.lake import Lake
+
+            wanted = self.settings.lakes[known]
+            _make_room(wanted.catalog)
+            self._lakes[known] = Lake.attach(
+                wanted.catalog,
+                data_path=wanted.data_path,
+                metadata_schema=wanted.metadata_schema,
+                spark=self._session,
+            )
+        return self._lakes[known]
+
+    def close(self) -> None:
+        """Close the catalogs. A Spark session goes on: the next project uses it."""
+        for lake in self._lakes.values():
+            lake.close()
+        for catalog in self._catalogs.values():
+            catalog.close()
+        self._lakes.clear()
+        self._catalogs.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _session(self, sink: EventSink = ignore) -> SparkSession:
+        if self._spark is None:
+            from penstock.engine.spark import start_session
+
+            sink(SparkStarting())
+            self._spark = start_session(self.settings.spark, self.settings.name)
+        return self._spark
+
+    def _catalog(self, lake: str) -> Catalog | None:
+        """A lake's catalog to ask, not to write; None while no run has made it."""
+        if lake in self._lakes:
+            return self._lakes[lake].catalog
+        if lake not in self._catalogs:
+            from penstock.lake.catalog.catalog import Catalog
+
+            wanted = self.settings.lakes[lake]
+            try:
+                self._catalogs[lake] = Catalog.open(
+                    wanted.catalog, read_only=True, metadata_schema=wanted.metadata_schema
+                )
+            except CatalogMissing:
+                return None
+        return self._catalogs[lake]
+
+    def _lake_name(self, name: str) -> str:
+        if name in self.settings.lakes:
+            return name
+        near = nearest(name, self.settings.lakes)
+        known = ", ".join(self.settings.lakes)
+        raise ArgumentError(
+            f"there is no lake {name!r}",
+            hint=f"did you mean {near!r}?" if near else f"penstock.toml has {known}",
+        )
+
+
+def _lakes_of(models: Sequence[Model]) -> set[str]:
+    return {model.target.lake for model in models}
+
+
+def _make_room(catalog: str) -> None:
+    """The directory of a SQLite catalog that is to be made."""
+    path = catalog.removeprefix("ducklake:sqlite:")
+    if path != catalog:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
