@@ -6,6 +6,8 @@ The extensions come as Python packages: nothing is downloaded, and none of them 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +38,15 @@ def attach(
     settings = {"data_inlining_row_limit": inline, **options}
     if data_path is not None:
         settings["data_path"] = f"{data_path}/"
-    listed = ", ".join(f"{key} {_literal(value)}" for key, value in settings.items())
     connection = connect()
-    connection.execute(f"ATTACH {_literal(uri)} AS lk ({listed})")
+    connection.execute(_attach(uri, settings))
     connection.execute("USE lk")
     return connection
+
+
+def _attach(uri: str, settings: Mapping[str, Any]) -> str:
+    listed = ", ".join(f"{key} {_literal(value)}" for key, value in settings.items())
+    return f"ATTACH {_literal(uri)} AS lk" + (f" ({listed})" if listed else "")
 
 
 def _literal(value: object) -> str:
@@ -50,10 +56,26 @@ def _literal(value: object) -> str:
 
 
 def rows(uri: str, query: str, *, order: bool = True, **options: Any) -> list[tuple[Any, ...]]:
-    """The rows of one query, asked by a DuckDB of its own; sorted, as sets of rows compare."""
-    with attach(uri, **options) as connection:
-        found = connection.execute(query).fetchall()
+    """The rows of one query on the lake at ``uri``, freshly attached as ``lk``.
+
+    Sorted, as sets of rows compare, unless ``order`` is off.
+    """
+    cursor = _shared().cursor()
+    try:
+        cursor.execute(_attach(uri, options))
+        cursor.execute("USE lk")
+        found = cursor.execute(query).fetchall()
+    finally:
+        cursor.execute("USE memory")
+        cursor.execute("DETACH DATABASE IF EXISTS lk")
+        cursor.close()
     return sorted(found, key=repr) if order else found
+
+
+@cache
+def _shared() -> duckdb.DuckDBPyConnection:
+    """Loading the extensions takes longer than most queries."""
+    return connect()
 
 
 def available() -> bool:

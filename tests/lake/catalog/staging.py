@@ -42,6 +42,7 @@ def stage(
     *,
     row_ids: Sequence[int] | None = None,
     ids: bool = True,
+    nan: frozenset[int] | None = frozenset(),
     **file: Any,
 ) -> DataFile:
     """Write ``data`` under ``directory``, field ids on its top-level columns."""
@@ -62,7 +63,7 @@ def stage(
         record_count=data.num_rows,
         size_bytes=Path(path).stat().st_size,
         footer_size=footer_size(path),
-        stats=from_footer(footer, schema, frozenset()),
+        stats=from_footer(footer, schema, nan),
         has_row_ids=row_ids is not None,
         **file,
     )

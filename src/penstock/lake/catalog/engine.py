@@ -47,6 +47,7 @@ def _check_file(path: Path, where: CatalogLocation, create: bool) -> None:
         mode = path.stat().st_mode
     except FileNotFoundError:
         if create:
+            _make_folder(path.parent, where)
             return
         raise CatalogMissing(
             f"there is no catalog at {where}", hint="check the path, or attach it with creation on"
@@ -57,6 +58,16 @@ def _check_file(path: Path, where: CatalogLocation, create: bool) -> None:
         ) from error
     if not stat.S_ISREG(mode):
         raise CatalogUnreachable(f"the catalog {where} is not a file", hint="check the path")
+
+
+def _make_folder(folder: Path, where: CatalogLocation) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CatalogUnreachable(
+            f"the folder of the catalog {where} cannot be made ({error.strerror})",
+            hint="check the path and its permissions",
+        ) from error
 
 
 def _sqlite_engine(
@@ -100,7 +111,13 @@ def _postgres_engine(where: CatalogLocation, lock_timeout: float) -> Engine:
         connection.commit()
         return connection
 
-    return create_engine("postgresql+psycopg://", creator=connect, poolclass=QueuePool, pool_size=4)
+    return create_engine(
+        "postgresql+psycopg://",
+        creator=connect,
+        poolclass=QueuePool,
+        pool_size=4,
+        pool_pre_ping=True,  # a server that was restarted is no reason to fail
+    )
 
 
 @contextmanager

@@ -58,6 +58,7 @@ def _missing(where: CatalogLocation, detail: str) -> LakeError:
 
 # Primary result codes, https://sqlite.org/rescode.html
 _SQLITE: Mapping[int, Fault] = {
+    1: _corrupt,  # ERROR: no such table or column, as all statements are ours
     3: _read_only,  # PERM
     5: _locked,  # BUSY
     6: _locked,  # LOCKED

@@ -1,0 +1,192 @@
+"""What is wrong with a catalog is one clear message, told by codes."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from pathlib import Path
+
+import duckdb
+import psycopg
+import pytest
+from sqlalchemy import text
+
+from penstock.errors import (
+    CatalogCorrupt,
+    CatalogLocked,
+    CatalogMissing,
+    CatalogUnreachable,
+    CatalogVersionUnsupported,
+    ConfigError,
+    ReadOnlyLake,
+    UnsupportedFeature,
+)
+from penstock.lake.catalog.catalog import Catalog
+from tests import duck
+from tests.lake.catalog import staging
+from tests.lake.catalog.conftest import Place
+
+IV = staging.columns(id="int64")
+
+
+def test_locked_by_another_connection(sqlite_place: Place) -> None:
+    path = sqlite_place.uri.removeprefix("ducklake:sqlite:")
+    with sqlite_place.open(lock_timeout=0.1) as lake:
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        assert lake.latest().id == 0  # reading goes on
+        with pytest.raises(CatalogLocked, match="lock_timeout"):
+            staging.create(lake, "t", IV)
+        other.execute("ROLLBACK")
+        assert staging.create(lake, "t", IV).id == 1
+        other.close()
+
+
+@pytest.mark.postgres
+def test_locked_on_postgres(postgres_uri: str, tmp_path: Path) -> None:
+    options = {"data_path": str(tmp_path), "lock_timeout": 0.1}
+    with Catalog.open(postgres_uri, **options) as lake, Catalog.open(postgres_uri) as other:  # type: ignore[arg-type]
+        with other.writing():
+            assert lake.latest().id == 0
+            with pytest.raises(CatalogLocked):
+                staging.create(lake, "t", IV)
+        assert staging.create(lake, "t", IV).id == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (b"no database at all, just some text" * 40, CatalogCorrupt),
+        (None, CatalogUnreachable),  # a directory
+    ],
+)
+def test_no_catalog(tmp_path: Path, content: bytes | None, error: type[Exception]) -> None:
+    path = tmp_path / "meta.sqlite"
+    if content is None:
+        path.mkdir()
+    else:
+        path.write_bytes(content)
+    with pytest.raises(error, match=r"meta\.sqlite"):
+        Catalog.open(f"ducklake:sqlite:{path}")
+
+
+def test_a_parent_that_is_not_there_is_made(tmp_path: Path) -> None:
+    with Catalog.open(f"ducklake:sqlite:{tmp_path}/a/b/meta.sqlite") as lake:
+        assert lake.latest().id == 0
+
+
+def test_empty_file_is_missing_without_creation(tmp_path: Path) -> None:
+    (tmp_path / "meta.sqlite").touch()
+    with pytest.raises(CatalogMissing):
+        Catalog.open(f"ducklake:sqlite:{tmp_path}/meta.sqlite", create=False)
+
+
+def test_damaged_pages(sqlite_place: Place) -> None:
+    with sqlite_place.open() as lake:
+        for name in "abc":
+            staging.create(lake, name, IV)
+    path = Path(sqlite_place.uri.removeprefix("ducklake:sqlite:"))
+    content = bytearray(path.read_bytes())
+    content[4096:] = b"\xff" * (len(content) - 4096)
+    path.write_bytes(content)
+    with pytest.raises(CatalogCorrupt, match="backup"):
+        sqlite_place.open()
+
+
+@pytest.mark.parametrize(
+    ("statement", "error"),
+    [
+        ("UPDATE ducklake_metadata SET value = '0.3' WHERE key = 'version'", "0.3"),
+        ("UPDATE ducklake_metadata SET value = '7.0' WHERE key = 'version'", "newer|version"),
+        ("DELETE FROM ducklake_metadata WHERE key = 'version'", "no version"),
+    ],
+)
+def test_other_versions(place: Place, statement: str, error: str) -> None:
+    with place.open() as lake, lake.writing() as connection:
+        connection.execute(text(statement))
+    with pytest.raises(CatalogVersionUnsupported, match=error):
+        place.open()
+
+
+def test_lost_rows(place: Place) -> None:
+    with place.open() as lake:
+        with lake.writing() as connection:
+            connection.execute(text("DELETE FROM ducklake_snapshot"))
+        with pytest.raises(CatalogCorrupt, match="no snapshot"):
+            lake.latest()
+        with lake.writing() as connection:
+            connection.execute(text("DROP TABLE ducklake_snapshot"))
+        with pytest.raises(CatalogCorrupt):
+            lake.latest()
+
+
+def test_two_delete_files_at_once_are_corrupt(lake: Catalog) -> None:
+    import pyarrow as pa
+
+    staging.create(lake, "t", IV, pa.table({"id": [1, 2]}))
+    table = lake.table("main", "t", 1)
+    delete = staging.stage_deletes(table.path, "x", [0])
+    staging.change(lake, table, deletes={0: delete})
+    with lake.writing() as connection:
+        connection.execute(
+            text(
+                "INSERT INTO ducklake_delete_file (delete_file_id, table_id, begin_snapshot, "
+                "data_file_id, path, path_is_relative, format) VALUES (99, 1, 2, 0, 'y', :yes, "
+                "'parquet')"
+            ),
+            {"yes": connection.dialect.name == "postgresql" or 1},
+        )
+    with pytest.raises(CatalogCorrupt, match="two delete files"):
+        lake.files(table, 2)
+
+
+def test_no_server(postgres_server: str) -> None:
+    del postgres_server
+    with pytest.raises(CatalogUnreachable) as caught:
+        Catalog.open("ducklake:postgres:dbname=x host=localhost port=1 password=secret")
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.postgres
+def test_privileges_on_postgres(postgres_uri: str, tmp_path: Path) -> None:
+    Catalog.open(postgres_uri, data_path=str(tmp_path)).close()
+    conninfo = postgres_uri.removeprefix("ducklake:postgres:")
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        connection.execute("DROP ROLE IF EXISTS reader")
+        connection.execute("CREATE ROLE reader LOGIN")
+        connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
+    with Catalog.open(postgres_uri.replace("user=penstock", "user=reader")) as lake:
+        assert lake.latest().id == 0
+        with pytest.raises(ReadOnlyLake):
+            staging.create(lake, "t", IV)
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        connection.execute("DROP OWNED BY reader")
+        connection.execute("DROP ROLE reader")
+
+
+@pytest.mark.parametrize(
+    ("uri", "error"),
+    [
+        ("ducklake:", ConfigError),
+        ("ducklake:sqlite:", ConfigError),
+        ("ducklake:meta.ducklake", UnsupportedFeature),
+        ("ducklake:duckdb:meta.db", UnsupportedFeature),
+        ("ducklake:mysql:host=x", UnsupportedFeature),
+    ],
+)
+def test_uris(uri: str, error: type[Exception]) -> None:
+    with pytest.raises(error, match="ducklake:sqlite:PATH"):
+        Catalog.open(uri)
+
+
+def test_lake_that_was_moved(sqlite_place: Place, tmp_path: Path) -> None:
+    """The data path is stored as an absolute one, so it must be told where it went."""
+    with duck.attach(sqlite_place.uri, sqlite_place.data_path) as theirs:
+        theirs.execute("CREATE TABLE t AS SELECT 1 AS i")
+    shutil.move(sqlite_place.data_path, tmp_path / "moved")
+    with Catalog.open(
+        sqlite_place.uri, data_path=f"{tmp_path}/moved", override_data_path=True
+    ) as lake:
+        (file,) = lake.files(lake.table("main", "t", 1), 1).files
+    assert Path(file.path).exists()
+    assert duckdb.read_parquet(file.path).fetchall() == [(1,)]
