@@ -12,6 +12,22 @@ from penstock.lake.schema import TableSchema
 
 
 @dataclass(frozen=True, slots=True)
+class Staged:
+    """What one call staged. ``unchanged``: the content is what it was, and nothing was staged.
+
+    ``rows_written`` are rows in new data files; ``slice_rows`` those of the slice (or table) after.
+    """
+
+    rows_written: int = 0
+    rows_inserted: int = 0
+    rows_updated: int = 0
+    rows_deleted: int = 0
+    fingerprint: str | None = None
+    unchanged: bool = False
+    slice_rows: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """A table inside a transaction. ``schema`` None: there is no such table (yet).
 

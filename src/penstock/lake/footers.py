@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -53,7 +54,11 @@ def missing_columns(
 
 
 def remove_directory(directory: str) -> None:
-    """Remove a directory of staged files; what is not there is no error."""
+    """Remove a directory of staged files; what is not there is no error.
+
+    Such directories are named by a UUID. Any other name is a mistake that would remove a table.
+    """
+    UUID(directory.rsplit("/", 1)[-1])
     system, root = _open(directory)
     if system.get_file_info(root).type != fs.FileType.NotFound:
         system.delete_dir(root)

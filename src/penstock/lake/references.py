@@ -174,11 +174,11 @@ def _clause_end(start: int, tokens: Sequence[Any]) -> int:
     for at, token in enumerate(rest):
         depth += {"(": 1, ")": -1}.get(token.text, 0)
         if token.text == ")" and depth == 0:
-            return token.end + 1
+            return int(token.end) + 1
         if after_of and depth == 0 and not (token.text == ":" or _is_type_word(rest, at)):
-            return token.end + 1
+            return int(token.end) + 1
         after_of = after_of or token.text.upper() in {"OF", "AS OF"}
-    return rest[-1].end + 1 if rest else start
+    return int(rest[-1].end) + 1 if rest else start
 
 
 def _is_type_word(tokens: Sequence[Any], at: int) -> bool:

@@ -21,10 +21,12 @@ from penstock.lake.mapping import by_names
 from penstock.lake.parquet import read_files
 from penstock.lake.schema import Column, TableSchema
 from penstock.lake.spark_types import file_schema, from_files, quoted, spark_type
+from penstock.lake.types import FIELD_ID
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 # Columns of a scan with positions; no user column can have these names on DuckDB's side either.
 FILE = "_penstock_file"
@@ -32,6 +34,8 @@ POSITION = "_penstock_position"
 EMBEDDED_ROW_ID = "_ducklake_internal_row_id"
 ROW_ID = "_penstock_row_id"
 ROW_ID_FIELD = 2147483540
+# Under a name mapping the real extension looks for the field's number as the column's name.
+MAPPED_ROW_ID = str(ROW_ID_FIELD)
 
 _POSITIONS = (FILE, POSITION, EMBEDDED_ROW_ID)
 
@@ -128,8 +132,7 @@ def _read_group(
     schema = _names_in_files(scan, group)
     stored = file_schema(schema, ids=group.mapping is None)
     if positions:
-        meta = {"parquet.field.id": ROW_ID_FIELD} if group.mapping is None else {}
-        stored = stored.add(EMBEDDED_ROW_ID, "long", True, meta)
+        stored = _with_row_ids_of_files(stored, group)
     df = read_files(spark, stored, [file.path for file in files], table=scan.table)
     pairs = zip(schema.columns, scan.schema.columns, strict=True)
     values = [_value(old, new, group) for old, new in pairs]
@@ -137,7 +140,7 @@ def _read_group(
         return df.select(*values)
     keys = scan.keys()
     place = [keys.column().alias(FILE), fn.col("_metadata.row_index").alias(POSITION)]
-    embedded = [fn.col(EMBEDDED_ROW_ID)] if positions else []
+    embedded = [_embedded_row_id(group)] if positions else []
     df = df.select(*values, *place, *embedded)
     if group.deletes:
         deleted = deleted_positions(
@@ -146,6 +149,22 @@ def _read_group(
         df = df.join(deleted, [FILE, POSITION], "left_anti")
     names = (*scan.schema.names, *(_POSITIONS if positions else ()))
     return df.select(*(quoted(name) for name in names))
+
+
+def _with_row_ids_of_files(stored: StructType, group: _Group) -> StructType:
+    """The columns to read with the one of row ids; NULL where a file has none."""
+    if group.mapping is None:
+        return stored.add(EMBEDDED_ROW_ID, "long", True, {FIELD_ID: ROW_ID_FIELD})
+    return stored.add(EMBEDDED_ROW_ID, "long").add(MAPPED_ROW_ID, "long")
+
+
+def _embedded_row_id(group: _Group) -> SparkColumn:
+    from pyspark.sql import functions as fn
+
+    if group.mapping is None:
+        return fn.col(EMBEDDED_ROW_ID)
+    names = (EMBEDDED_ROW_ID, quoted(MAPPED_ROW_ID))
+    return fn.coalesce(*(fn.col(name) for name in names)).alias(EMBEDDED_ROW_ID)
 
 
 def _names_in_files(scan: Scan, group: _Group) -> TableSchema:

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 from penstock.errors import ColumnNotFound, SchemaMismatch, TableNotFound
 from penstock.lake import fingerprint, scan
 from penstock.lake.align import align
-from penstock.lake.candidate import Candidate, live_rows
+from penstock.lake.candidate import Candidate, Staged, live_rows
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.changes import NewTable
 from penstock.lake.deletes import Removed, remove
 from penstock.lake.files import DataFile, FileSet, PartitionField
 from penstock.lake.footers import remove_directory
+from penstock.lake.merge import merge
 from penstock.lake.naming import directory_name, fold, new_uuid7
 from penstock.lake.partitioning import partition_columns, partition_value
 from penstock.lake.schema import Column, TableSchema, assign_ids, same_columns
@@ -31,22 +32,6 @@ from penstock.lake.write import Target, Written, parquet_options, write
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
-
-
-@dataclass(frozen=True, slots=True)
-class Staged:
-    """What one call staged. ``unchanged``: the content is what it was, and nothing was staged.
-
-    ``rows_written`` are rows in new data files; ``slice_rows`` those of the slice (or table) after.
-    """
-
-    rows_written: int = 0
-    rows_inserted: int = 0
-    rows_updated: int = 0
-    rows_deleted: int = 0
-    fingerprint: str | None = None
-    unchanged: bool = False
-    slice_rows: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,8 +170,6 @@ class TransactionTable:
         slice: tuple[str, object] | None = None,  # noqa: A002 - what the engine calls it
     ) -> Staged:
         """Update the rows whose keys ``df`` has, insert its others; see `penstock.lake.merge`."""
-        from penstock.lake.merge import merge
-
         return merge(self, df, tuple(keys), slice)
 
     def discard(self) -> None:
@@ -207,9 +190,10 @@ class TransactionTable:
         base = self._files_of_base() if self._candidate.reads_base else FileSet(())
         return self._candidate.files(base)
 
-    def update(self, candidate: Candidate, *directories: str) -> None:
+    def update(self, candidate: Candidate, *directories: str | None) -> None:
+        """Take on a candidate state; the directories are removed when it is discarded."""
         self._candidate = candidate
-        self._directories += directories
+        self._directories += [one for one in directories if one is not None]
 
     def in_slice(self, df: DataFrame, column: str, value: object) -> DataFrame:
         """``df`` with the slice's column: added when missing, else checked row by row."""
@@ -300,7 +284,7 @@ class TransactionTable:
         target = self.target(slice)
         columns = align(df, self.schema, table=self._candidate.qualified_name)
         written = write(df, columns, target, with_fingerprint=with_fingerprint)
-        self._directories.append(written.directory)
+        self.update(self._candidate, written.directory)
         return written
 
     def _create(self, df: DataFrame, partition_by: Sequence[str]) -> None:
@@ -346,8 +330,9 @@ class TransactionTable:
         return may_be and written.fingerprint == fingerprint.of(current(), self.schema)
 
     def _unchanged(self, written: Written) -> Staged:
-        self._directories.remove(written.directory)
-        remove_directory(written.directory)
+        if written.directory is not None:
+            self._directories.remove(written.directory)
+            remove_directory(written.directory)
         return Staged(fingerprint=written.fingerprint, unchanged=True, slice_rows=written.rows)
 
     def _remove_rows(self, files: Sequence[DataFile], column: str, value: object) -> Removed:
@@ -361,7 +346,7 @@ class TransactionTable:
             removed = remove(spark, source, found, counts, str(self._candidate.path))
         finally:
             found.unpersist()
-        self._directories += [removed.directory] if removed.directory else []
+        self.update(self._candidate, removed.directory)
         return removed
 
 

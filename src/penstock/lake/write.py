@@ -59,11 +59,11 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """``fingerprint`` is None unless it was asked for."""
+    """``directory`` is None when no file was kept, ``fingerprint`` unless it was asked for."""
 
-    files: tuple[DataFile, ...]
-    rows: int
-    directory: str
+    files: tuple[DataFile, ...] = ()
+    rows: int = 0
+    directory: str | None = None
     fingerprint: str | None = None
 
 
@@ -118,6 +118,7 @@ def write(
         raise
     if not files:
         remove_directory(directory)
+        return Written(fingerprint=seen)
     return Written(files, sum(file.record_count for file in files), directory, seen)
 
 

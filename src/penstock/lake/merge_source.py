@@ -1,0 +1,149 @@
+"""The source of a merge: fitted to the table, kept for the passes over it, its keys checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import MergeKeyError, SchemaMismatch
+from penstock.lake.align import align
+from penstock.lake.bounds import base_type
+from penstock.lake.naming import fold
+from penstock.lake.schema import Column, TableSchema
+from penstock.lake.spark_types import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
+_SAMPLES = 20
+_WIDTHS: Mapping[str, int] = {"varchar": 40, "json": 200, "blob": 100, "uuid": 40}
+_ORDERED = {
+    *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"),
+    *("date", "timestamp", "timestamp_s", "timestamp_ms", "timestamptz", "varchar", "decimal"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """``frame`` is persisted and has the columns of ``schema``, a part of the table's.
+
+    ``bounds`` are name, lowest and highest value of keys that order; ``rows`` and ``bounds`` are
+    set by `check_keys`.
+    """
+
+    frame: DataFrame
+    schema: TableSchema
+    keys: tuple[str, ...]
+    rows: int = -1
+    bounds: tuple[tuple[str, Any, Any], ...] = ()
+
+    @property
+    def others(self) -> tuple[Column, ...]:
+        """The columns that are not keys."""
+        return tuple(c for c in self.schema.columns if c.name not in self.keys)
+
+    @property
+    def size(self) -> int:
+        """Bytes, roughly, that all rows take in memory."""
+        return self.rows * sum(_width(column) for column in self.schema.walk())
+
+    @property
+    def key_width(self) -> int:
+        return sum(_width(c) for c in self.schema.columns if c.name in self.keys)
+
+
+def _width(column: Column) -> int:
+    return 16 + _WIDTHS.get(base_type(column.type), 8)
+
+
+def merge_source(df: DataFrame, schema: TableSchema, keys: Sequence[str], *, table: str) -> Source:
+    """``df`` with the columns that it shares with the table, in the table's types."""
+    given = {fold(name) for name in df.columns}
+    part = TableSchema(tuple(c for c in schema.columns if fold(c.name) in given))
+    names: list[str] = []
+    for key in keys:
+        column = part.find(key)
+        if column is None:
+            where = "the rows to merge have" if schema.find(key) else f"{table} has"
+            raise SchemaMismatch(
+                f"{where} no key column {key!r}",
+                hint=f"the columns are {', '.join(df.columns)}",
+                data={"table": table, "column": key},
+            )
+        if any(one.type == "map" for one in column.walk()):
+            raise SchemaMismatch(
+                f"key column {key!r} holds maps, which do not compare",
+                hint="merge by other columns",
+                data={"table": table, "column": key},
+            )
+        names.append(column.name)
+    aligned = align(df, part, table=table)  # refuses columns that the table does not have
+    return Source(df.select(*aligned).persist(), part, tuple(names))
+
+
+def check_keys(source: Source, *, table: str) -> Source:
+    """``source`` with its counts, if no key is NULL and none comes twice.
+
+    Raises MergeKeyError; ``data`` has the counts and up to 20 of the rows' keys.
+    """
+    from pyspark.sql import functions as fn
+
+    names = [quoted(key) for key in source.keys]
+    ordered = [k for k in source.keys if _type_of(source, k) in _ORDERED]
+    groups = source.frame.groupBy(*names).agg(fn.count(fn.lit(1)).alias("_penstock_n"))
+    n = fn.col("_penstock_n")
+    bounds: list[SparkColumn] = []
+    for at, key in enumerate(ordered):
+        column = fn.col(quoted(key))
+        bounds += [fn.min(column).alias(f"low{at}"), fn.max(column).alias(f"high{at}")]
+    (found,) = groups.agg(
+        fn.coalesce(fn.sum(n), fn.lit(0)).alias("rows"),
+        fn.coalesce(fn.sum(fn.when(_any_null(names), n)), fn.lit(0)).alias("nulls"),
+        fn.count_if((n > 1) & ~_any_null(names)).alias("duplicates"),
+        *bounds,
+    ).collect()
+    if found["nulls"] or found["duplicates"]:
+        raise _refused(source, groups, table, found["nulls"], found["duplicates"])
+    limits = ((key, found[f"low{at}"], found[f"high{at}"]) for at, key in enumerate(ordered))
+    return replace(source, rows=found["rows"], bounds=tuple(limits))
+
+
+def _type_of(source: Source, key: str) -> str:
+    column = source.schema.find(key)
+    return "" if column is None else base_type(column.type)
+
+
+def _any_null(names: Sequence[str]) -> SparkColumn:
+    from pyspark.sql import functions as fn
+
+    found = fn.lit(False)
+    for name in names:
+        found = found | fn.col(name).isNull()
+    return found
+
+
+def _refused(
+    source: Source, groups: DataFrame, table: str, nulls: int, duplicates: int
+) -> MergeKeyError:
+    from pyspark.sql import functions as fn
+
+    names = [quoted(key) for key in source.keys]
+    bad = groups.where(_any_null(names) | (fn.col("_penstock_n") > 1))
+    rows = bad.orderBy(*names).limit(_SAMPLES).withColumnRenamed("_penstock_n", "rows").collect()
+    samples = [row.asDict(recursive=True) for row in rows]
+    key = ", ".join(source.keys)
+    parts = [f"{nulls} rows with a NULL in it"] if nulls else []
+    parts += [f"{duplicates} values that come more than once"] if duplicates else []
+    return MergeKeyError(
+        f"the rows to merge into {table} do not have a unique key ({key}): {' and '.join(parts)}",
+        hint=f"for example {_shown(samples)}; select one row per key",
+        data={"null_count": nulls, "duplicate_count": duplicates, "samples": samples},
+    )
+
+
+def _shown(samples: Sequence[Mapping[str, Any]]) -> str:
+    return "; ".join(
+        ", ".join(f"{name} = {value}" for name, value in sample.items()) for sample in samples[:3]
+    )
