@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from penstock.errors import Diagnostic, Location
-from penstock.model.arguments import Argument, base_type
+from penstock.model.arguments import Argument
 from penstock.model.constants import (
     TOKEN,
     ArgumentValue,
@@ -33,8 +33,13 @@ from penstock.model.timetravel import AtClause, find_clauses
 
 PARTITION_MARKER = "penstock_partition"
 _TYPED = ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "TIMESTAMPTZ")
+#: dialect -> what a marker begins with; DuckDB's become Spark's when the query is turned
+_SIGNS = {"spark": ":", "duckdb": "$"}
 #: argument types that are bound as something wider and cast back in the text
-_CASTS = {"bigint": "BIGINT", "timestamp": "TIMESTAMP_NTZ", "timestamptz": "TIMESTAMP_LTZ"}
+_CASTS = {
+    "spark": {"bigint": "BIGINT", "timestamp": "TIMESTAMP_NTZ", "timestamptz": "TIMESTAMP_LTZ"},
+    "duckdb": {"bigint": "BIGINT", "timestamp": "TIMESTAMP", "timestamptz": "TIMESTAMPTZ"},
+}
 
 
 @dataclass(slots=True)
@@ -129,7 +134,7 @@ def _bind_partition(reading: _Reading, index: int, token: Token) -> None:
         hint = "add `-- partitioned daily` to the header"
         reading.error(token.start, "the script is not partitioned", hint, "partition-token")
     else:
-        _replace(reading, index, token, f":{PARTITION_MARKER}")
+        _replace(reading, index, token, f"{_SIGNS[reading.scope.dialect]}{PARTITION_MARKER}")
         reading.placeholders[PARTITION_MARKER] = PartitionValue()
 
 
@@ -141,13 +146,14 @@ def _bind_argument(reading: _Reading, index: int, token: Token) -> None:
         reading.error(token.start, f"${token.text} is not declared", hint, "argument")
         return
     marker = f"penstock_arg_{argument.name}"
-    _replace(reading, index, token, _cast(argument, marker))
+    _replace(reading, index, token, _cast(argument, marker, reading.scope.dialect))
     reading.placeholders[marker] = ArgumentValue(argument.name)
 
 
-def _cast(argument: Argument, marker: str) -> str:
-    kind = argument.type.upper() if "(" in argument.type else _CASTS.get(argument.type)
-    return f"CAST(:{marker} AS {kind})" if kind and base_type(argument.type) else f":{marker}"
+def _cast(argument: Argument, marker: str, dialect: str) -> str:
+    signed = f"{_SIGNS[dialect]}{marker}"
+    kind = argument.type.upper() if "(" in argument.type else _CASTS[dialect].get(argument.type)
+    return f"CAST({signed} AS {kind})" if kind else signed
 
 
 def _replace(reading: _Reading, index: int, token: Token, marker: str) -> None:

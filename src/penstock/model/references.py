@@ -134,6 +134,8 @@ def _tables(
         if len(parts) == 1 and (parts[0].casefold() in hidden or _is_cte(table)):
             continue
         first, last = start + _span(table.parts[0])[0], start + _span(table.parts[-1])[1]
+        if last not in by_end:  # sqlglot made the name of something that is no token
+            raise UnreadableQuery(f"the table `{'.'.join(parts)}` cannot be placed", first)
         bare = not table.alias and isinstance(
             table.parent, exp.From | exp.Join | exp.Subquery | exp.Paren
         )
@@ -141,7 +143,9 @@ def _tables(
 
 
 def _is_name(table: exp.Table) -> bool:
-    return all(isinstance(part, exp.Identifier) and "start" in part.meta for part in table.parts)
+    """Not a function, and not a name in a hint, which speaks of aliases."""
+    named = all(isinstance(part, exp.Identifier) and "start" in part.meta for part in table.parts)
+    return named and table.find_ancestor(exp.Hint) is None
 
 
 def _span(part: exp.Expr) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from datetime import datetime
 from difflib import SequenceMatcher
 
 import sqlglot
-from sqlglot.errors import ErrorLevel, UnsupportedError
+from sqlglot.errors import ErrorLevel, ParseError, UnsupportedError
 
 from penstock.errors import Location
 from penstock.model.constants import Bindings, Constant
@@ -122,6 +122,9 @@ def _transpile(text: str, dialect: str) -> Mapped:
         )
     except UnsupportedError as error:
         raise UnsupportedSql(f"Spark has no form of this: {error}") from None
+    except ParseError as error:
+        reason = error.errors[0].get("description") if error.errors else str(error)
+        raise UnsupportedSql(f"the query cannot be read: {reason}") from None
     return Mapped(result, _align(tokenize(text, dialect), tokenize(result, "spark")))
 
 

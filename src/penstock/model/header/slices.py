@@ -18,8 +18,10 @@ _ITEM = re.compile(rf"{_OPTION.pattern}|(?P<junk>\S+)")
 def partitioned(line: CommentLine, draft: Draft) -> None:
     kind = line.words[0].text if line.words else ""
     if kind not in KINDS:
-        guess = nearest(kind, KINDS) or "daily"
-        draft.refuse(line, f"a kind is one of {', '.join(KINDS)}", f"partitioned {_form(guess)}")
+        guess = nearest(kind, KINDS)
+        tail = line.rest[len(kind) :].strip() if guess else ""
+        form = f"{guess} {tail}" if tail else _form(guess or "daily")
+        draft.refuse(line, f"a kind is one of {', '.join(KINDS)}", f"partitioned {form}")
         return
     if draft.partition is not None:
         draft.drop(line, "the first valid `partitioned` holds", f"partitioned {_form(kind)}")

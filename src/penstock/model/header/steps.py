@@ -62,7 +62,7 @@ def dialect(line: CommentLine, draft: Draft) -> None:
 def retry(line: CommentLine, draft: Draft) -> None:
     count, *delay = line.rest.split(None, 1) or [""]
     if not _COUNT.fullmatch(count) or not 1 <= int(count) <= MAX_RETRIES:
-        draft.drop(line, "the count is a whole number, 1 or more", "retry 3 5s")
+        draft.drop(line, "the count is a whole number, 1 or more", f"retry {_count(count)}")
         return
     if draft.retry is not None:
         draft.drop(line, "the first valid `retry` holds", f"retry {draft.retry.count}")
@@ -76,6 +76,12 @@ def retry(line: CommentLine, draft: Draft) -> None:
             f"write `{line.prefix} retry {count} {guess}`",
             rule="retry-delay",
         )
+
+
+def _count(text: str) -> int:
+    """The nearest count that may be written."""
+    digits = re.match(r"\d+", text)
+    return min(max(int(digits[0]), 1), MAX_RETRIES) if digits else 3
 
 
 def freshness(line: CommentLine, draft: Draft) -> None:

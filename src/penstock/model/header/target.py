@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from penstock.model.asset import Asset, parse_asset
+from penstock.model.asset import DEFAULT_LAKE, Asset, parse_asset
 from penstock.model.header.draft import Draft
 from penstock.model.header.lines import CommentLine, Word
 from penstock.model.materialize import SCHEMA_CHANGES, Materialize
 from penstock.model.nearest import nearest
 
 FORM = "materialize ducklake://main/table"
+_TABLE = re.compile(r"(\w+/)?(\w+\.)?\w+")
 _MODES = {"manual": "manual", "scd2": "history"}
 
 
@@ -20,7 +22,7 @@ def materialize(line: CommentLine, draft: Draft) -> None:
     mode = words.pop(0).text if words and words[0].text in _MODES else None
     asset = parse_asset(words[0].text) if words else None
     if asset is None:
-        draft.refuse(line, "it names no asset", FORM if mode is None else f"{FORM} {mode}")
+        draft.refuse(line, "it names no asset", _nearest_form(line))
         return
     if draft.materialize is not None:
         draft.drop(line, "the first valid `materialize` holds", FORM)
@@ -38,6 +40,17 @@ def materialize(line: CommentLine, draft: Draft) -> None:
             f"take away `append` to merge on {value.unique_key}",
             rule="append-and-key",
         )
+
+
+def _nearest_form(line: CommentLine) -> str:
+    """The line with its first word that could be a table made into an asset."""
+    for word in line.words:
+        if word.text in _MODES or not _TABLE.fullmatch(word.text):
+            continue
+        path = word.text if "/" in word.text else f"{DEFAULT_LAKE}/{word.text}"
+        before, _, after = line.text.partition(word.text)
+        return f"{before}ducklake://{path}{after}"
+    return FORM
 
 
 def _start(asset: Asset, mode: str | None) -> Materialize:

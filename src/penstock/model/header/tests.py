@@ -23,11 +23,12 @@ _ACCEPTED = re.compile(r"(?P<column>[^\s=]+)\s*=\s*(?P<values>.*)")
 _RELATION = re.compile(r"(?P<column>\S+?)\s*->\s*(?P<target>\S+)")
 _VALUE = re.compile(r"\s*(?:'(?P<single>[^']*)'|\"(?P<double>[^\"]*)\"|(?P<bare>[^,]*?))\s*(?:,|$)")
 
+#: kind -> what follows it, after the column
 FORMS = {
-    "unique": "unique column",
-    "not_null": "not_null column",
-    "accepted_values": "accepted_values column = a,b",
-    "relationships": "relationships column -> ducklake://main/table.column",
+    "unique": "",
+    "not_null": "",
+    "accepted_values": " = a,b",
+    "relationships": " -> ducklake://main/table.column",
 }
 
 
@@ -39,12 +40,21 @@ def data_test(line: CommentLine, draft: Draft) -> None:
     test = build(rest) if build else _custom(line.rest)
     if test is None:
         guess = kind if kind in FORMS else nearest(kind, FORMS)
-        form = FORMS[guess] if guess else "path/of/test"
+        form = _nearest_form(guess, rest) if guess else "path/of/test"
         draft.refuse(line, "it is no data test", f"data_test {form}")
         return
     if isinstance(test, AcceptedValuesTest):
         _report_lost_values(line, rest, test, draft)
     draft.data_tests.append((test, line.location))
+
+
+def _nearest_form(kind: str, rest: str) -> str:
+    """The test of that kind on the column that the line seems to mean, if it would be valid."""
+    words = rest.replace("=", " = ").replace("->", " -> ").split()
+    column = words[0] if words and _COLUMN.fullmatch(words[0]) else "column"
+    tail = " ".join(word for word in words[1:] if word not in {"=", "->"})
+    guesses = (f"{column} = {tail}", f"{column} -> {tail}", f"{column}{FORMS[kind]}")
+    return next(f"{kind} {guess}" for guess in guesses if _KINDS[kind](guess) is not None)
 
 
 def split_asset_column(text: str) -> tuple[Asset, str] | None:

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import pytest
+
+from penstock.model.annotation import parse
+from penstock.model.asset import Asset
+from penstock.model.lineage import ColumnInput, ColumnLineage
+
+ORDERS = Asset("ducklake", "warehouse/orders")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "total <- ducklake://warehouse/orders.amount, ducklake://warehouse/orders.tax",
+        "total<-ducklake://warehouse/orders.amount,ducklake://warehouse/orders.tax",
+    ],
+)
+def test_lineage(line: str) -> None:
+    expected = ColumnLineage("total", (ColumnInput(ORDERS, "amount"), ColumnInput(ORDERS, "tax")))
+    annotations, findings = parse(f"-- column {line}")
+    assert annotations.column_lineage == (expected,)
+    assert findings == ()
+
+
+@pytest.mark.parametrize("line", ["a", "a <-", "a <- b", "a -> ducklake://m/t.c", "", "<- x.y"])
+def test_what_says_no_lineage_is_dropped(line: str) -> None:
+    annotations, (finding,) = parse(f"-- column {line}")
+    assert annotations.column_lineage == ()
+    assert finding.severity == "warning"
+
+
+def test_one_bad_input_does_not_lose_the_others() -> None:
+    annotations, (finding,) = parse("-- column a <- x, ducklake://m/t.c")
+    assert annotations.column_lineage[0].inputs == (ColumnInput(Asset("ducklake", "m/t"), "c"),)
+    assert "`x` is dropped" in finding.message

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import pytest
+
+from penstock.model.annotation import Annotations, parse
+from penstock.model.header.draft import Retry
+
+
+def annotations(text: str) -> Annotations:
+    return parse(text)[0]
+
+
+def warnings(text: str) -> list[str]:
+    findings = parse(text)[1]
+    assert all(finding.severity == "warning" for finding in findings)
+    return [finding.hint or "" for finding in findings]
+
+
+@pytest.mark.parametrize("word", ["pipeline", "macros"])
+def test_words_that_stand_alone(word: str) -> None:
+    assert annotations(f"-- {word}") != Annotations()
+    assert annotations(f"-- {word} of orders") == Annotations()
+    assert warnings(f"-- {word} of orders") == [f"write `-- {word}`"]
+
+
+def test_libraries() -> None:
+    text = "-- use f/a\n-- use g/b\n-- use f/a"
+    assert annotations(text).use_libs == ("f/a", "g/b")
+    assert warnings(text) == ["write `-- use f/a`"]
+    assert warnings("-- use x") == ["write `-- use path/of/library`"]
+    assert warnings("-- use a/b c") == ["write `-- use path/of/library`"]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("retry 1", Retry(1)),
+        ("retry 3 5s", Retry(3, "5s")),
+        ("retry 3 60", Retry(3, "60")),
+        ("retry 4294967295", Retry(4294967295)),
+    ],
+)
+def test_retry(line: str, expected: Retry) -> None:
+    assert annotations(f"-- {line}").retry == expected
+    assert warnings(f"-- {line}") == []
+
+
+@pytest.mark.parametrize(
+    ("line", "form"),
+    [
+        ("retry", "retry 3"),
+        ("retry 0", "retry 1"),
+        ("retry -1", "retry 3"),
+        ("retry 3.5", "retry 3"),
+        ("retry many", "retry 3"),
+        ("retry 4294967296", "retry 4294967295"),
+    ],
+)
+def test_retry_without_a_count_is_dropped(line: str, form: str) -> None:
+    assert annotations(f"-- {line}").retry is None
+    assert warnings(f"-- {line}") == [f"write `-- {form}`"]
+
+
+def test_a_delay_that_is_no_duration_is_kept_and_reported() -> None:
+    assert annotations("-- retry 3 delay=5s").retry == Retry(3, "delay=5s")
+    assert warnings("-- retry 3 delay=5s") == ["write `-- retry 3 5s`"]
+
+
+def test_the_first_retry_holds() -> None:
+    assert annotations("-- retry 0\n-- retry 2\n-- retry 3").retry == Retry(2)
+
+
+@pytest.mark.parametrize("keyword", ["freshness", "debounce"])
+@pytest.mark.parametrize("duration", ["60", "1s", "5m", "2h", "7d"])
+def test_durations(keyword: str, duration: str) -> None:
+    found = annotations(f"-- {keyword} {duration}")
+    assert duration in (found.freshness, found.debounce_default)
+    assert warnings(f"-- {keyword} {duration}") == []
+
+
+@pytest.mark.parametrize("keyword", ["freshness", "debounce"])
+def test_a_wrong_duration_is_reported(keyword: str) -> None:
+    assert len(warnings(f"-- {keyword} tomorrow")) == 1
+    assert len(warnings(f"-- {keyword}")) == 1
+    assert len(warnings(f"-- {keyword} 1h\n-- {keyword} 2h")) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "tag", "form"),
+    [
+        ("tag heavy", "heavy", None),
+        (f"tag {'x' * 50}", "x" * 50, None),
+        (f"tag {'x' * 51}", None, f"tag {'x' * 50}"),
+        ("tag two words", None, "tag two"),
+        ("tag", None, "tag heavy"),
+    ],
+)
+def test_tags(line: str, tag: str | None, form: str | None) -> None:
+    assert annotations(f"-- {line}").tag == tag
+    assert warnings(f"-- {line}") == ([] if form is None else [f"write `-- {form}`"])
+
+
+def test_the_first_tag_holds() -> None:
+    assert annotations("-- tag a\n-- tag b").tag == "a"
+    assert warnings("-- tag a\n-- tag b") == ["write `-- tag a`"]
+
+
+def test_dialects() -> None:
+    assert annotations("").dialect == "spark"
+    assert annotations("-- dialect duckdb").dialect == "duckdb"
+    assert annotations("-- dialect duckdb").to_dict() == {"dialect": "duckdb"}
+    assert annotations("-- dialect duckdb\n-- dialect spark").dialect == "duckdb"
+
+
+def test_an_unknown_dialect_is_an_error() -> None:
+    (finding,) = parse("-- dialect DuckDB")[1]
+    assert (finding.severity, finding.hint) == ("error", "write `-- dialect duckdb`")

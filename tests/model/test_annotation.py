@@ -1,0 +1,165 @@
+"""The reference parser's 67 cases, and what is said about each line that it drops."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import Diagnostic
+from penstock.model.annotation import KEYWORDS, Annotations, parse
+
+CASES = [
+    json.loads(line)
+    for line in (Path(__file__).parent / "annotation_cases.jsonl").read_text().splitlines()
+]
+#: lines of the cases that are dropped or changed, in part or as a whole -> how grave that is
+REPORTED = {
+    "// pipelines": "warning",
+    "import x\n# pipeline": "warning",
+    "// on kafka topic": "warning",
+    "// on amqp": "warning",
+    "// on s3://a/{partition}/b\n// on s3://a/{partition}/b": "warning",
+    "// partitioned Daily": "error",
+    "// partitioned bogus\n// partitioned weekly": "warning",
+    "// partitioned dynamic key=": "error",
+    "// partitioned": "error",
+    '// partitioned daily tz="unterminated': "warning",
+    "// freshness 1 hour please": "warning",
+    "// retry 0": "warning",
+    "// retry 3.5": "warning",
+    "// retry 4294967296": "warning",
+    "// retry 3 delay=5s": "warning",
+    "// trigger ALL": "warning",
+    "// trigger any\n// trigger all": "warning",
+    "// debounce\n// debounce 1m\n// debounce 5m": "warning",
+    "// materialize ducklake://": "error",
+    "// materialize ducklake://m/t key=id history track=a, b": "error",
+    "// materialize ducklake://m/t key=": "error",
+    "// materialize ducklake://m/t key=a key=b": "error",
+    "// materialize ducklake://m/t append=true": "error",
+    "// materialize ducklake://m/t appendix": "error",
+    "// materialize notauri\n// materialize ducklake://m/ok": "warning",
+    "// materialized ducklake://m/t": "error",
+    '// data_test unique "weird col"': "error",
+    "// data_test accepted_values s = '',x": "warning",
+    "// data_test accepted_values s a": "error",
+    "// data_test uniq id": "error",
+    "// column a <- ducklake://m/t.c, bad, datatable://p/q.d": "warning",
+    "// column a <- bad": "warning",
+    "// use x": "warning",
+    "/* pipeline */": "warning",
+}
+
+
+def test_there_are_67_cases() -> None:
+    assert len(CASES) == 67
+    assert set(REPORTED) <= {case["in"] for case in CASES}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["in"])
+def test_agrees_with_the_reference(case: dict[str, object]) -> None:
+    annotations, _ = parse(str(case["in"]))
+    assert annotations.to_dict() == case["out"]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["in"])
+def test_reports_what_it_drops(case: dict[str, object]) -> None:
+    text = str(case["in"])
+    _, findings = parse(text, "m.sql")
+    worst = max(
+        (finding.severity for finding in findings), default=None, key=("warning", "error").index
+    )
+    assert worst == REPORTED.get(text)
+
+
+@pytest.mark.parametrize("text", REPORTED)
+def test_every_report_has_place_and_remedy(text: str) -> None:
+    lines = text.split("\n")
+    for finding in parse(text, "m.sql")[1]:
+        assert finding.location.path == Path("m.sql")
+        assert finding.location.line is not None
+        assert finding.location.column is not None
+        assert 1 <= finding.location.column <= len(lines[finding.location.line - 1])
+        assert finding.hint
+        assert finding.rule
+
+
+def forms(findings: tuple[Diagnostic, ...]) -> list[str]:
+    """The lines that hints tell the author to write."""
+    hints = (re.fullmatch(r"(?:write|did you mean) `(.*)`\??", f.hint or "") for f in findings)
+    return [hint[1] for hint in hints if hint]
+
+
+@pytest.mark.parametrize("text", REPORTED)
+def test_the_nearest_form_is_valid(text: str) -> None:
+    for form in forms(parse(text)[1]):
+        if form.startswith(("--", "//", "#")):
+            annotations, findings = parse(form)
+            assert annotations != Annotations()
+            assert findings == ()
+
+
+def test_findings_come_in_file_order() -> None:
+    text = "-- retry 0\n-- materialize x\n-- tag a b\nSELECT 1\n-- pipeline\n"
+    assert [f.location.line for f in parse(text)[1]] == [1, 2, 3, 5]
+
+
+def test_places_say_where_each_keyword_stands() -> None:
+    text = (
+        "-- pipeline\n--   materialize ducklake://main/t\n-- on schedule\n-- data_test unique a\n"
+    )
+    places = parse(text, "m.sql")[0].places
+    assert {name: (where.line, where.column) for name, where in places.items()} == {
+        "pipeline": (1, 4),
+        "materialize": (2, 6),
+        "on:0": (3, 4),
+        "data_test:0": (4, 4),
+    }
+
+
+def test_the_header_stops_at_the_first_code_line() -> None:
+    annotations, findings = parse("-- pipeline\n\nSELECT 1;\n-- materialize ducklake://main/t\n")
+    assert annotations.to_dict() == {"in_pipeline": True}
+    assert [(f.severity, f.rule, f.location.line) for f in findings] == [
+        ("error", "late-annotation", 4)
+    ]
+
+
+def test_a_shebang_is_passed_over() -> None:
+    annotations, findings = parse("#!/usr/bin/env python\n# pipeline\n")
+    assert annotations.in_pipeline
+    assert findings == ()
+
+
+def test_prose_is_no_annotation() -> None:
+    prose = (
+        "-- pipeline",
+        "-- materialize ducklake://main/t",
+        "--",
+        "-- Columns follow the file; users and tags are kept as they come.",
+        "-- `'{partition}'` is replaced with the run's partition value.",
+        "-- A column is never dropped.",
+        "-- $cutoff (date)",
+        "-- --------------------",
+    )
+    assert parse("\n".join(prose))[1] == ()
+
+
+def test_a_byte_order_mark_does_no_harm() -> None:
+    assert parse("\ufeff-- pipeline")[0].in_pipeline
+
+
+def test_every_keyword_is_documented_in_the_table() -> None:
+    documented = {
+        *("pipeline", "macros", "use", "on", "trigger", "partitioned", "materialize"),
+        *("data_test", "column", "freshness", "debounce", "retry", "tag"),
+    }
+    assert set(KEYWORDS) == documented | {"dialect"}
+
+
+@pytest.mark.parametrize("noise", ["", "\n\n", "-- ", "#", "//", "\x00", "-- \t", "--\tpipeline"])
+def test_odd_text_is_no_accident(noise: str) -> None:
+    parse(noise)

@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import ModelError
+from penstock.model.loader import Loaded, load_models, scan_models
+
+LAKES = ("main", "analytics")
+STEP = "-- pipeline\n-- materialize ducklake://main/{}\n"
+
+
+def project(root: Path, **files: str) -> Path:
+    """A project whose files are named with ``__`` for a slash."""
+    (root / "models").mkdir(exist_ok=True)
+    for name, text in files.items():
+        path = root / f"{name.replace('__', '/')}.sql"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return root
+
+
+def scan(root: Path, **files: str) -> Loaded:
+    return scan_models(project(root, **files), lakes=LAKES)
+
+
+def rules(loaded: Loaded) -> list[tuple[str, str, int | None]]:
+    return [(f.severity, f.rule, f.location.line) for f in loaded.diagnostics]
+
+
+def test_models_are_named_by_their_path(tmp_path: Path) -> None:
+    root = project(
+        tmp_path,
+        models__raw__orders=STEP.format("orders_raw") + "SELECT 1 AS id",
+        models__clean__orders=STEP.format("clean.orders key=id") + "FROM orders_raw",
+        models__readme="SELECT 'no step'",
+    )
+    clean, raw = load_models(root, lakes=LAKES)
+    assert (clean.name, raw.name) == ("clean/orders", "raw/orders")
+    assert (str(clean.target), clean.strategy, clean.keys) == (
+        "main.clean.orders",
+        "merge",
+        ("id",),
+    )
+    assert clean.reads == (raw.target,)
+    assert clean.path == root / "models" / "clean" / "orders.sql"
+    assert clean.warnings == ()
+
+
+def test_inputs_are_reads_and_on(tmp_path: Path) -> None:
+    text = (
+        STEP.format("t")
+        + "-- on ducklake://analytics/b\n-- on s3://x\n-- on schedule\nFROM a, main.b"
+    )
+    (model,) = load_models(project(tmp_path, models__t=text), lakes=LAKES)
+    assert [str(table) for table in model.inputs] == [
+        "main.main.a",
+        "main.main.b",
+        "analytics.main.b",
+    ]
+    assert [str(table) for table in model.on] == ["analytics.main.b"]
+
+
+def test_the_directory_and_the_default_lake_may_be_named(tmp_path: Path) -> None:
+    root = project(tmp_path, steps__a="-- materialize ducklake://analytics/a\nFROM b")
+    (model,) = load_models(root, lakes=LAKES, models_dir="steps", default_lake="analytics")
+    assert [str(table) for table in model.reads] == ["analytics.main.b"]
+
+
+def test_a_project_without_models(tmp_path: Path) -> None:
+    assert scan(tmp_path).models == ()
+    with pytest.raises(ModelError, match="no directory of models"):
+        load_models(tmp_path, lakes=LAKES, models_dir="elsewhere")
+
+
+@pytest.mark.parametrize(
+    ("header", "rule", "line"),
+    [
+        ("-- pipeline", "no-target", 1),
+        ("-- pipeline\n-- materialize ducklake://main", "target", 2),
+        ("-- materialize ducklake", "target", 1),
+        ("-- materialize datatable://m/t", "target", 1),
+        ("-- materialize ducklake://nope/t", "unknown-lake", 1),
+        ("-- materialize ducklake://main/t history key=id", "history", 1),
+        ("-- materialize ducklake://main/t track=a", "history-option", 1),
+        ("-- materialize ducklake://main/t deletes=close", "history-option", 1),
+        ("-- materialize ducklake://main/t\n-- partitioned daily tz=Nowhere", "partition", 2),
+        ("-- materialize ducklake://main/t\n-- partitioned daily start=soon", "partition", 2),
+        ("-- materialize ducklake://main/t\n-- partitioned dynamic key=a", "partition", 2),
+        ("-- materialize manual ducklake://main/t\n-- data_test unique a", "test-manual", 2),
+        ("-- materialize ducklake://main/t\n-- data_test tests/no", "test-missing", 2),
+        (
+            "-- materialize ducklake://main/t\n-- data_test relationships a -> ducklake.b",
+            "test-table",
+            2,
+        ),
+        (
+            "-- materialize ducklake://main/t\n-- data_test relationships a -> s3://x.b",
+            "test-table",
+            2,
+        ),
+        ("-- materialize ducklake://main/t\n-- on ducklake://nope/x", "unknown-lake", 2),
+        ("-- materialize ducklake://main/t\n-- on ducklake://main", "on-table", 2),
+        ("-- materialize ducklake://main/t appendix", "materialize-option", 1),
+        ("-- materialized ducklake://main/t", "misspelt-keyword", 1),
+        ("-- materialize orders", "dropped-materialize", 1),
+        ("-- pipeline\n-- materialize orders", "dropped-materialize", 2),
+    ],
+)
+def test_errors_of_headers(tmp_path: Path, header: str, rule: str, line: int) -> None:
+    loaded = scan(tmp_path, models__t=f"{header}\nSELECT 1")
+    assert rules(loaded) == [("error", rule, line)]
+    assert loaded.models == ()
+    assert loaded.diagnostics[0].hint
+
+
+def test_history_says_everything_at_once(tmp_path: Path) -> None:
+    text = "-- materialize scd2 ducklake://main/t\n-- partitioned daily\nSELECT 1"
+    assert {found.rule for found in scan(tmp_path, models__t=text).errors} == {
+        "history",
+        "history-key",
+        "history-partitioned",
+    }
+
+
+def test_a_misspelt_lake_has_a_suggestion(tmp_path: Path) -> None:
+    loaded = scan(tmp_path, models__t="-- materialize ducklake://analytic/t\nSELECT 1")
+    assert loaded.errors[0].hint == "did you mean analytics?"
+
+
+def test_all_findings_of_all_files_come_at_once(tmp_path: Path) -> None:
+    loaded = scan(
+        tmp_path,
+        models__a=STEP.format("a") + "-- retry 0\nSELECT $x",
+        models__b=STEP.format("b") + "SELECT 1; SELECT 2",
+        models__c=STEP.format("c") + "-- tag a b\nSELECT 1",
+    )
+    assert [model.name for model in loaded.models] == ["c"]
+    assert [(f.location.path, f.severity) for f in loaded.diagnostics] == [
+        (tmp_path / "models" / "a.sql", "warning"),
+        (tmp_path / "models" / "a.sql", "error"),
+        (tmp_path / "models" / "b.sql", "error"),
+        (tmp_path / "models" / "c.sql", "warning"),
+    ]
+    with pytest.raises(ModelError) as error:
+        load_models(tmp_path, lakes=LAKES)
+    assert error.value.diagnostics == loaded.diagnostics
+
+
+def test_warnings_stay_on_the_model(tmp_path: Path) -> None:
+    text = STEP.format("t append key=id") + "-- use f/macros\nINSTALL x;\nSELECT 1"
+    (model,) = load_models(project(tmp_path, models__t=text), lakes=LAKES)
+    assert model.strategy == "append"
+    assert [w.rule for w in model.warnings] == ["append-and-key", "macros", "ignored-statement"]
+
+
+@pytest.mark.parametrize(
+    "place", ["tests__sane", "models__tests__sane"], ids=["of the project", "of the models"]
+)
+@pytest.mark.parametrize("suffix", ["", ".sql"])
+def test_custom_tests(tmp_path: Path, place: str, suffix: str) -> None:
+    step = STEP.format("t") + f"-- partitioned daily\n-- data_test tests/sane{suffix}\nSELECT 1"
+    test = "SELECT * FROM t JOIN other USING (id) WHERE d = '{partition}'"
+    (model,) = load_models(project(tmp_path, models__t=step, **{place: test}), lakes=LAKES)
+    (script,) = model.test_scripts
+    assert script.name == f"tests/sane{suffix}"
+    assert [str(table) for table in script.query.reads] == ["main.main.t", "main.main.other"]
+    assert [str(table) for table in model.test_reads] == ["main.main.other"]
+
+
+@pytest.mark.parametrize(
+    ("test", "rule"),
+    [
+        ("", "script-no-select"),
+        ("SELECT 1; SELECT 2", "script-selects"),
+        ("DELETE FROM t", "script-writes"),
+        ("SELECT '{partition}'", "partition-token"),
+    ],
+)
+def test_a_custom_test_is_one_select(tmp_path: Path, test: str, rule: str) -> None:
+    step = STEP.format("t") + "-- data_test tests/sane\nSELECT 1"
+    loaded = scan(tmp_path, models__t=step, tests__sane=test)
+    assert [(f.rule, f.location.path.name) for f in loaded.errors] == [(rule, "sane.sql")]  # type: ignore[union-attr] # the loader gives paths
+
+
+def test_files_that_are_no_steps(tmp_path: Path) -> None:
+    loaded = scan(
+        tmp_path,
+        models__note="-- one row per order, on the whole\n-- tag it\nSELECT 1",
+        models__library="-- macros\nCREATE MACRO f(a) AS a",
+        models__empty="",
+    )
+    assert loaded == Loaded((), ())
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfe\x00", b"-- pipeline \xe9"])
+def test_a_file_that_is_no_text(tmp_path: Path, data: bytes) -> None:
+    project(tmp_path)
+    (tmp_path / "models" / "t.sql").write_bytes(data)
+    assert rules(scan(tmp_path)) == [("error", "encoding", None)]
+
+
+def test_windows_line_ends_and_byte_order_mark(tmp_path: Path) -> None:
+    project(tmp_path)
+    text = STEP.format("t") + "SELECT 1,\n $x"
+    (tmp_path / "models" / "t.sql").write_bytes(
+        b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode()
+    )
+    (finding,) = scan(tmp_path).diagnostics
+    assert (finding.location.line, finding.location.column) == (4, 2)
+
+
+def test_cycles_and_double_targets_are_found(tmp_path: Path) -> None:
+    loaded = scan(
+        tmp_path,
+        models__a=STEP.format("a") + "FROM b",
+        models__b=STEP.format("b") + "FROM a",
+    )
+    assert [finding.rule for finding in loaded.diagnostics] == ["cycle"]
+    doubled = scan(tmp_path, models__b=STEP.format("A") + "SELECT 1")
+    assert [finding.rule for finding in doubled.diagnostics] == ["two-makers"]
+
+
+def test_a_manual_step_may_write(tmp_path: Path) -> None:
+    head = "-- materialize manual ducklake://main/t\n"
+    text = f"{head}CREATE TABLE main.t AS SELECT 1; INSERT INTO t SELECT * FROM s"
+    (model,) = load_models(project(tmp_path, models__t=text), lakes=LAKES)
+    assert (model.strategy, len(model.query.parts)) == ("manual", 2)
+    assert [str(table) for table in model.reads] == ["main.main.t", "main.main.s"]
+
+
+def test_the_example_is_clean() -> None:
+    example = Path(__file__).parents[2] / "examples" / "flights"
+    loaded = scan_models(example, lakes=("main",))
+    assert loaded.diagnostics == ()
+    assert len(loaded.models) == 8
