@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.engine import evolution
-from penstock.engine.columns import column_infos, refuse_managed
+from penstock.engine.columns import column_infos
 from penstock.engine.plan import PlannedStep
 from penstock.engine.resolve import Pins, Resolved, pin, resolve, table_name
 from penstock.engine.results import CheckResult
@@ -26,7 +26,8 @@ from penstock.model.model import Model
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from penstock.lake.staging import Staged, TransactionTable
+    from penstock.lake.candidate import Staged
+    from penstock.lake.staging import TransactionTable
     from penstock.lake.transaction import Transaction
 
 
@@ -121,7 +122,7 @@ class Attempt:
 
     def _stage(self, table: TransactionTable, resolved: Resolved, into: Slice) -> Staged:
         managed = self.world.settings.lakes[self.model.target.lake].partition_column
-        refuse_managed(resolved.df.columns, managed, self.model)
+        evolution.refuse_managed(resolved.df.columns, managed, resolved.start)
         df = self._fit(table, resolved.df, into)
         try:
             return STRATEGIES[self.model.strategy](table, df, into)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.errors import SchemaMismatch
+from penstock.errors import Location, SchemaMismatch
 from penstock.lake.naming import fold
 
 if TYPE_CHECKING:
@@ -52,6 +52,17 @@ def difference(selected: Sequence[str], table: Sequence[str], managed: str | Non
             if fold(name) not in have and (managed is None or fold(name) != fold(managed))
         ),
     )
+
+
+def refuse_managed(columns: Sequence[str], managed: str, location: Location) -> None:
+    """The partition column is the engine's to write (seeds/materialization.md)."""
+    if fold(managed) in map(fold, columns):
+        raise SchemaMismatch(
+            f"the SELECT has a column {managed}, which Penstock writes itself",
+            hint=f"leave it out, as in SELECT * EXCEPT ({managed}), or give it another name",
+            location=location,
+            data={"column": managed},
+        )
 
 
 def fit(found: Difference, policy: str, table: str) -> Fit:

@@ -14,7 +14,8 @@ from penstock.engine.strategies.slice import Slice
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from penstock.lake.staging import Staged, TransactionTable
+    from penstock.lake.candidate import Staged
+    from penstock.lake.staging import TransactionTable
 
 
 def stage(table: TransactionTable, df: DataFrame, into: Slice) -> Staged:

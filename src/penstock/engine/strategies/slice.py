@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from penstock.lake.staging import Staged, TransactionTable
+    from penstock.lake.candidate import Staged
+    from penstock.lake.staging import TransactionTable
 
 
 @dataclass(frozen=True, slots=True)
