@@ -14,7 +14,7 @@ import importlib
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -38,10 +38,11 @@ console = Console()
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Rows of one table at one snapshot, counted by both."""
+    """Rows of one table at one snapshot, counted by both. ``changed``: by that snapshot."""
 
     snapshot: int
     table: str
+    changed: bool
     penstock: int
     duckdb: int
 
@@ -85,7 +86,7 @@ def run_day(project: Project, day: date) -> RunResult:
 def print_run(title: str, result: RunResult) -> None:
     """A line a step; of a step that failed also why."""
     print(f"\n{title}: {result.state} in {seconds(result.seconds)}")
-    columns = ("step", "strategy", "slice", "state", "rows", "snapshot", "tests", "time")
+    columns = ("table", "strategy", "slice", "state", "rows", "snapshot", "tests", "time")
     print_table(columns, [line(step) for step in result.steps])
     for step in result.steps:
         if step.error is not None:
@@ -97,7 +98,11 @@ def line(step: StepResult) -> tuple[Any, ...]:
     tests = f"{passed} of {len(step.checks)} passed" if step.checks else ""
     slice_ = step.slice or "whole table"
     counts = (step.rows, step.snapshot_id, tests, seconds(step.seconds))
-    return (step.target, step.strategy, slice_, step.state, *counts)
+    return (table_of(step), step.strategy, slice_, step.state, *counts)
+
+
+def table_of(step: StepResult) -> str:
+    return step.target.rpartition(".")[2]
 
 
 def load_days(project: Project, days: int) -> date:
@@ -130,7 +135,7 @@ def load_again(project: Project, lake: Lake, day: date) -> list[str]:
         f"tables are unchanged and have no new snapshot; {made} new snapshots "
         f"for {len(logs)} logs, which note every run."
     )
-    wrong = [f"{step.target} is {step.state}" for step in kept if step.state != "unchanged"]
+    wrong = [f"{table_of(step)} is {step.state}" for step in kept if step.state != "unchanged"]
     return wrong if made == len(logs) else [*wrong, f"{made} new snapshots for {len(logs)} logs"]
 
 
@@ -156,28 +161,14 @@ def compare(lake: Lake, connection: duckdb.DuckDBPyConnection) -> Iterator[Count
         for table in lake.catalog.tables(snapshot.id):
             files = lake.catalog.files(table, snapshot.id).files
             key = (table.id, *((file.id, file.delete and file.delete.id) for file in files))
-            if key not in known:
+            changed = key not in known
+            if changed:
                 frame = lake.table(table.qualified_name).to_df(version=snapshot.id)
                 known[key] = frame.count()
             query = f"FROM lake.{table.qualified_name} AT (VERSION => {snapshot.id})"
             counted = connection.execute(f"SELECT count(*) {query}").fetchone()
             found = counted[0] if counted else -1
-            yield Count(snapshot.id, table.qualified_name, known[key], found)
-
-
-def print_counts(counts: list[Count], made: Mapping[int, str]) -> None:
-    """A line a snapshot, a column a table; a count that differs shows both numbers."""
-    tables = sorted({count.table for count in counts})
-    cells: dict[int, dict[str, str]] = {}
-    for count in counts:
-        both = f"{count.penstock:,}" if count.agrees else f"{count.penstock:,} <> {count.duckdb:,}"
-        cells.setdefault(count.snapshot, {})[count.table] = both
-    rows = [
-        (snapshot, made.get(snapshot, ""), *(found.get(table, "") for table in tables))
-        for snapshot, found in cells.items()
-    ]
-    names = [table.removeprefix("main.") for table in tables]
-    print_table(("snapshot", "changes", *names), rows)
+            yield Count(snapshot.id, table.name, changed, known[key], found)
 
 
 def read_with_duckdb(lake: Lake) -> list[str]:
@@ -185,19 +176,25 @@ def read_with_duckdb(lake: Lake) -> list[str]:
     print(f"\nThe same tables with DuckDB {duckdb.__version__} and its ducklake extension:")
     with attach_duckdb(lake) as connection, console.status("counting"):
         counts = list(compare(lake, connection))
-    print_counts(counts, {snapshot.id: snapshot.changes for snapshot in lake.snapshots()})
-    different = [count for count in counts if not count.agrees]
-    print(f"{len(counts) - len(different)} of {len(counts)} counts agree.")
-    return [f"{count.table} differs at snapshot {count.snapshot}" for count in different]
+    print_table(
+        ("snapshot", "changed table", "rows, Penstock", "rows, DuckDB"),
+        [(one.snapshot, one.table, one.penstock, one.duckdb) for one in counts if one.changed],
+    )
+    different = [one for one in counts if not one.agrees]
+    print(
+        f"{len(counts) - len(different)} of {len(counts)} counts agree: "
+        "every table at every snapshot since it was made."
+    )
+    return [f"{one.table} differs at snapshot {one.snapshot}" for one in different]
 
 
 def demo(directory: Path, days: int) -> list[str]:
     """Returns what was not as it should be."""
-    project = Project.load(new_project(directory))
-    print(f"The flights project is in {directory}: {len(project.models)} steps, one lake.")
-    last = load_days(project, days)
-    lake = project.lake("main")
-    return [*load_again(project, lake, last), *read_with_duckdb(lake)]
+    with Project.load(new_project(directory)) as project:
+        print(f"The flights project is in {directory}: {len(project.models)} steps, one lake.")
+        last = load_days(project, days)
+        lake = project.lake("main")
+        return [*load_again(project, lake, last), *read_with_duckdb(lake)]
 
 
 def main() -> None:

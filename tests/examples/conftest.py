@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,8 +41,9 @@ def copy_of_example(directory: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def loaded(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Loaded:
-    project = Project.load(copy_of_example(tmp_path_factory.mktemp("example")), spark=spark)
-    runs = tuple(project.run(partition=day) for day in DAYS)
-    before = len(project.lake("main").snapshots())
-    return Loaded(project, runs, project.run(partition=DAYS[-1]), before)
+def loaded(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loaded]:
+    example = copy_of_example(tmp_path_factory.mktemp("example"))
+    with Project.load(example, spark=spark) as project:
+        runs = tuple(project.run(partition=day) for day in DAYS)
+        before = len(project.lake("main").snapshots())
+        yield Loaded(project, runs, project.run(partition=DAYS[-1]), before)

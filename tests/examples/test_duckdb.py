@@ -65,11 +65,11 @@ def test_duckdb_reads_the_same_rows_at_every_snapshot(loaded: Loaded, table: str
     name, lake = f"main.{table}", loaded.lake
     snapshots = versions(lake)[name]
     ours = read_with_penstock(lake, name, snapshots)
-    connection = duck.attach(lake.catalog.uri, lake.catalog.data_path)
-    for snapshot in snapshots:
-        query = f"FROM lake.{name} AT (VERSION => {snapshot})"
-        theirs = connection.execute(query).to_arrow_table().to_pylist()
-        assert comparable(theirs) == ours[snapshot], f"{name} at {snapshot}"
+    with duck.attach(lake.catalog.uri, read_only=True) as connection:
+        for snapshot in snapshots:
+            query = f"FROM lk.{name} AT (VERSION => {snapshot})"
+            theirs = connection.execute(query).to_arrow_table().to_pylist()
+            assert comparable(theirs) == ours[snapshot], f"{name} at {snapshot}"
 
 
 def test_every_table_is_compared(loaded: Loaded) -> None:
