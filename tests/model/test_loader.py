@@ -110,7 +110,7 @@ def test_a_project_without_models(tmp_path: Path) -> None:
 )
 def test_errors_of_headers(tmp_path: Path, header: str, rule: str, line: int) -> None:
     loaded = scan(tmp_path, models__t=f"{header}\nSELECT 1")
-    assert rules(loaded) == [("error", rule, line)]
+    assert [(f.rule, f.location.line) for f in loaded.errors] == [(rule, line)]
     assert loaded.models == ()
     assert loaded.diagnostics[0].hint
 
@@ -182,6 +182,21 @@ def test_a_custom_test_is_one_select(tmp_path: Path, test: str, rule: str) -> No
     step = STEP.format("t") + "-- data_test tests/sane\nSELECT 1"
     loaded = scan(tmp_path, models__t=step, tests__sane=test)
     assert [(f.rule, f.location.path.name) for f in loaded.errors] == [(rule, "sane.sql")]  # type: ignore[union-attr] # the loader gives paths
+
+
+def test_a_partitioned_query_that_is_always_the_same(tmp_path: Path) -> None:
+    head = STEP.format("t") + "-- partitioned daily\n"
+    loaded = scan(tmp_path, models__t=f"{head}SELECT 1 -- '{{partition}}'")
+    assert rules(loaded) == [("warning", "partition-unused", 3)]
+    for used in ("'{partition}'", "$partition", "* FROM read_csv('{partition}')"):
+        assert scan(tmp_path, models__t=f"{head}SELECT {used}").diagnostics == ()
+
+
+def test_an_alias_that_was_never_attached(tmp_path: Path) -> None:
+    text = STEP.format("b") + "SELECT * FROM dl.a"
+    loaded = scan(tmp_path, models__a=STEP.format("a") + "SELECT 1", models__b=text)
+    assert rules(loaded) == [("warning", "forgotten-alias", 3)]
+    assert loaded.diagnostics[0].hint == "if dl is a lake: ATTACH 'ducklake://main' AS dl"
 
 
 def test_files_that_are_no_steps(tmp_path: Path) -> None:

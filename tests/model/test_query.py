@@ -155,6 +155,10 @@ def test_which_table_is_meant(text: str, found: list[str]) -> None:
         ("SELECT DATE '{partition}'", "SELECT CAST(:penstock_partition AS DATE)"),
         ("SELECT 'a/' || '{partition}'", "SELECT 'a/' || :penstock_partition"),
         ("SELECT $partition", "SELECT :penstock_arg_partition"),
+        (
+            "SELECT a='{partition}'OR'{partition}'",
+            "SELECT a=:penstock_partition OR :penstock_partition",
+        ),
         ("SELECT 1 -- '{partition}' $x\n, 2", "SELECT 1 -- '{partition}' $x\n, 2"),
         ("SELECT /* '{partition}' */ '$x'", "SELECT /* '{partition}' */ '$x'"),
     ],
@@ -194,6 +198,7 @@ def test_arguments_are_bound_with_their_type(declared: str, rendered: str) -> No
         ("SELECT $1", (1, 8, "argument")),
         ("SELECT 's3:///lake/{partition}/x'", (1, 8, "partition-token")),
         ("SELECT `{partition}`", (1, 8, "partition-token")),
+        ("SELECT 'a' '{partition}'", (1, 12, "partition-token")),
         ("SELECT {partition}", (1, 8, "partition-token")),
         ("SELECT * FROM read_csv('a/{partition}.csv')", (1, 24, "not-constant")),
         ("SELECT * FROM read_csv($y)", (1, 24, "argument")),

@@ -133,9 +133,17 @@ def _bind_partition(reading: _Reading, index: int, token: Token) -> None:
     elif not reading.scope.partitioned:
         hint = "add `-- partitioned daily` to the header"
         reading.error(token.start, "the script is not partitioned", hint, "partition-token")
+    elif any(near.kind == "STRING" for near in _neighbours(reading.tokens, index)):
+        message = f"'{TOKEN}' stands next to another text, where it is not replaced"
+        hint = f"concatenate: 'before' || '{TOKEN}' || 'after'"
+        reading.error(token.start, message, hint, "partition-token")
     else:
         _replace(reading, index, token, f"{_SIGNS[reading.scope.dialect]}{PARTITION_MARKER}")
         reading.placeholders[PARTITION_MARKER] = PartitionValue()
+
+
+def _neighbours(tokens: Sequence[Token], index: int) -> Sequence[Token]:
+    return [*tokens[max(index - 1, 0) : index], *tokens[index + 1 : index + 2]]
 
 
 def _bind_argument(reading: _Reading, index: int, token: Token) -> None:
@@ -158,12 +166,15 @@ def _cast(argument: Argument, marker: str, dialect: str) -> str:
 
 def _replace(reading: _Reading, index: int, token: Token, marker: str) -> None:
     """``DATE '{partition}'`` takes only a literal, so it becomes a cast."""
+    text = reading.scope.source.text
     before = reading.tokens[index - 1] if index else None
     if before is not None and before.word in _TYPED:
-        written = reading.scope.source.text[before.start : before.end]
+        written = text[before.start : before.end]
         reading.edits.append(Edit(before.start, token.end, f"CAST({marker} AS {written})"))
     else:
-        reading.edits.append(Edit(token.start, token.end, marker))
+        left = " " if text[token.start - 1 : token.start].isalnum() else ""
+        right = " " if text[token.end : token.end + 1].isalnum() else ""
+        reading.edits.append(Edit(token.start, token.end, f"{left}{marker}{right}"))
 
 
 def _place_tables(reading: _Reading, calls: dict[int, Call], clauses: dict[int, AtClause]) -> None:

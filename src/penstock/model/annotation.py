@@ -101,12 +101,13 @@ def _retry(retry: Retry) -> dict[str, Any]:
 
 def _ease(finding: Diagnostic, draft: Draft) -> Diagnostic:
     """A line that could not be read is harmless where a valid one of its kind stands beside it."""
-    replaced = {
-        "dropped-materialize": draft.materialize,
-        "dropped-partitioned": draft.partition,
-        "dropped-dialect": draft.dialect,
+    present = {
+        "materialize": draft.materialize,
+        "partitioned": draft.partition,
+        "dialect": draft.dialect,
     }
-    return finding if replaced.get(finding.rule) is None else replace(finding, severity="warning")
+    lost = str(finding.details.get("lost", ""))
+    return finding if present.get(lost) is None else replace(finding, severity="warning")
 
 
 def _report_block_comment(text: str, header: Header, path: Path, draft: Draft) -> None:

@@ -65,6 +65,16 @@ def build_model(
         manual=made is not None and made.manual,
     )
     found += query_findings
+    if (
+        query is not None
+        and not query.manual
+        and annotations.partition
+        and not query.uses_partition
+    ):
+        message = "the script is partitioned, but its query is the same for every partition"
+        hint = "filter by '{partition}', unless each slice is meant to hold everything"
+        where = header.place("partitioned")
+        found.append(Diagnostic("warning", message, where, hint, "partition-unused"))
     target = table_of(made.target) if made else None
     if made is None or target is None or query is None or _has_error(found):
         return None, tuple(found)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock.errors import Diagnostic, Location, ModelError
 from penstock.model.annotation import Annotations, parse
+from penstock.model.asset import DEFAULT_SCHEMA
 from penstock.model.building import ScriptFile, build_model
 from penstock.model.data_test import CustomTest
 from penstock.model.graph import check_graph
@@ -79,7 +80,22 @@ def scan_models(
             models.append(model)
     models.sort(key=lambda model: model.name)
     findings += check_graph(models)
+    findings += _forgotten_aliases(models)
     return Loaded(tuple(models), tuple(findings))
+
+
+def _forgotten_aliases(models: Sequence[Model]) -> Iterator[Diagnostic]:
+    """``dl.orders`` without ATTACH is the table ``orders`` of a schema ``dl``: seldom meant."""
+    made = {model.target for model in models}
+    for model in models:
+        for source in model.query.tables:
+            table = source.table
+            meant = replace(table, schema=DEFAULT_SCHEMA)
+            if table not in made and meant in made and source.location is not None:
+                message = f"no model makes {table}, but one makes {meant}"
+                attach = f"ATTACH 'ducklake://{table.lake}' AS {table.schema}"
+                hint = f"if {table.schema} is a lake: {attach}"
+                yield Diagnostic("warning", message, source.location, hint, "forgotten-alias")
 
 
 def _load(path: Path, place: _Place) -> tuple[Model | None, tuple[Diagnostic, ...]]:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from penstock.errors import Diagnostic
 from penstock.model.analysis import read_part
-from penstock.model.arguments import Argument, declared
+from penstock.model.arguments import PARTITION, Argument, declared
 from penstock.model.asset import TableName
+from penstock.model.constants import TOKEN
 from penstock.model.lexer import Source
 from penstock.model.names import Names
 from penstock.model.part import Part, Scope
@@ -54,6 +55,15 @@ class Query:
     def reads(self) -> tuple[TableName, ...]:
         """The managed tables, each once."""
         return tuple(dict.fromkeys(source.table for source in self.tables))
+
+    @property
+    def uses_partition(self) -> bool:
+        """Whether ``'{partition}'`` or ``$partition`` stands anywhere in it."""
+        tokens = [token for part in self.parts for token in part.statement.tokens]
+        return any(
+            (token.kind, token.text) in {("STRING", TOKEN), ("ARGUMENT", PARTITION)}
+            for token in tokens
+        )
 
     def render(self, names: Mapping[QuerySource, str]) -> RenderedQuery:
         """The query as text for Spark; ``names`` gives each of ``sources`` a quoted view name.

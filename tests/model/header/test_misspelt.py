@@ -68,6 +68,15 @@ def test_an_annotation_below_the_code(line: str, severity: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "line", ["Materializes ducklake://m/u at night", "Partitioned daily by the clock of the port"]
+)
+@pytest.mark.parametrize("code", ["", "SELECT 1\n"])
+def test_it_is_harmless_where_the_header_has_the_keyword(line: str, code: str) -> None:
+    text = f"-- materialize ducklake://m/t\n-- partitioned daily\n{code}-- {line}"
+    assert "error" not in {finding.severity for finding in parse(text)[1]}
+
+
+@pytest.mark.parametrize(
     "line", ["on the other hand", "use a/b", "tag x", "column of text", "note"]
 )
 def test_prose_below_the_code(line: str) -> None:

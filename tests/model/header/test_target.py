@@ -77,6 +77,7 @@ def test_leading_modes(mode: str) -> None:
         ("key=a key=b", 38, "materialize-twice", "keep one"),
         ("append append", 39, "materialize-twice", "keep one"),
         ("track=a, b", 32, "materialize-list", "write it without blanks, as track=a,b"),
+        ("key=a,b,a", 32, "materialize-list", "name each column once"),
         ("key=a,,b", 32, "materialize-list", "write it without blanks, as key=a,b"),
     ],
 )

@@ -48,9 +48,17 @@ class Draft:
         self.findings.append(Diagnostic("warning", message, where, hint, rule))
 
     def error(
-        self, where: Location, message: str, hint: str | None = None, *, rule: str = ""
+        self,
+        where: Location,
+        message: str,
+        hint: str | None = None,
+        *,
+        rule: str = "",
+        lost: str | None = None,
     ) -> None:
-        self.findings.append(Diagnostic("error", message, where, hint, rule))
+        """``lost`` is the keyword that goes missing: harmless where another line has it."""
+        details = {"lost": lost} if lost else {}
+        self.findings.append(Diagnostic("error", message, where, hint, rule, details))
 
     def drop(self, line: CommentLine, reason: str, form: str) -> None:
         """A line that is dropped where dropping is harmless."""
@@ -68,4 +76,5 @@ class Draft:
             f"`{line.text}` cannot be read: {reason}",
             f"write `{line.prefix} {form}`",
             rule=f"dropped-{line.keyword}",
+            lost=line.keyword,
         )

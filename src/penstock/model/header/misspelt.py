@@ -50,11 +50,12 @@ def report_misspelt(line: CommentLine, draft: Draft) -> None:
     keyword = meant(line)
     if keyword is None:
         return
-    report = draft.error if keyword in SERIOUS else draft.warn
-    report(
-        line.location,
+    _report(
+        line,
+        draft,
+        keyword,
         f"`{line.keyword}` is no annotation, so the line is dropped",
-        f"did you mean `{line.prefix} {keyword} {line.rest}`?".replace(" `?", "`?"),
+        hint=f"did you mean `{line.prefix} {f'{keyword} {line.rest}'.strip()}`?",
         rule="misspelt-keyword",
     )
 
@@ -64,10 +65,20 @@ def report_late(line: CommentLine, draft: Draft) -> None:
     looks = LOOKS.get(line.keyword)
     if looks is None or not looks.fullmatch(line.rest) or line.keyword in {"use", "tag"}:
         return
-    report = draft.error if line.keyword in SERIOUS else draft.warn
-    report(
-        line.location,
+    _report(
+        line,
+        draft,
+        line.keyword,
         f"`{line.text}` comes after the first line of code, so it is dropped",
-        "move it into the comment block at the top",
+        hint="move it into the comment block at the top",
         rule="late-annotation",
     )
+
+
+def _report(
+    line: CommentLine, draft: Draft, keyword: str, message: str, *, hint: str, rule: str
+) -> None:
+    if keyword in SERIOUS:
+        draft.error(line.location, message, hint, rule=rule, lost=keyword)
+    else:
+        draft.warn(line.location, message, hint, rule=rule)

@@ -124,6 +124,13 @@ def _fits(word: Word, name: str, text: str, draft: Draft) -> bool:
             rule="materialize-value",
         )
         return False
+    if name in _LISTS and len(set(text.split(","))) < len(text.split(",")) and all(text.split(",")):
+        draft.error(
+            word.location,
+            f"`{word.text}` names a column twice",
+            "name each column once",
+            rule="materialize-list",
+        )
     if name in _LISTS and not all(text.split(",")):
         draft.error(
             word.location,
