@@ -13,12 +13,15 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
 
 from penstock.cli.main import main
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[1]
 # These begin with nothing; all other pages speak of the flights example with its first day loaded.
@@ -56,7 +59,7 @@ def pages_with(*kinds: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def flights(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def flights(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The example with its first day loaded."""
     project = tmp_path_factory.mktemp("docs") / "flights"
     penstock(f"penstock init {project} --example flights")
@@ -66,8 +69,14 @@ def flights(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.spark
 @pytest.mark.parametrize("page", pages_with("sh", "python"))
-def test_page(page: str, flights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path if page in FROM_NOTHING else flights)
+def test_page(
+    page: str,
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> None:
+    monkeypatch.chdir(tmp_path if page in FROM_NOTHING else request.getfixturevalue("flights"))
     written: list[Path] = []
     names: dict[str, Any] = {}
     for block in blocks(page):

@@ -17,8 +17,8 @@ from penstock.events import (
 DAY = "2013-01-02"
 
 RUN: tuple[Event, ...] = (
-    RunStarted("r1", ("raw", "clean", "mart"), DAY),
     SparkStarting(),
+    RunStarted("r1", ("raw", "clean", "mart"), DAY),
     StepStarted("raw", DAY),
     StepProgress("raw", "writing"),
     CheckFinished("raw", "not_null id", True, 0),

@@ -15,7 +15,7 @@ def fold(events: tuple[Event, ...]) -> View:
 
 
 def test_announced_steps_wait() -> None:
-    assert fold(RUN[:1]).rows == (Row("raw"), Row("clean"), Row("mart"))
+    assert fold(RUN[:2]).rows == (Row("raw"), Row("clean"), Row("mart"))
 
 
 def test_a_running_step_has_phase_slice_and_start() -> None:
@@ -23,9 +23,9 @@ def test_a_running_step_has_phase_slice_and_start() -> None:
     assert view.rows[0] == Row("raw", DAY, "writing", started=100.0)
 
 
-def test_spark_starts_until_a_step_does() -> None:
-    assert fold(RUN[:2]).starting_spark
-    assert not fold(RUN[:3]).starting_spark
+def test_spark_starts_before_the_run_does() -> None:
+    assert fold(RUN[:1]).starting_spark
+    assert not fold(RUN[:2]).starting_spark
 
 
 def test_finished_run() -> None:

@@ -14,8 +14,8 @@ from tests.cli.events import RUN
 
 def test_plain_lines_tell_the_run() -> None:
     assert [text_line(event) for event in RUN] == [
-        "run r1: 3 steps, partition 2013-01-02",
         "starting Spark",
+        "run r1: 3 steps, partition 2013-01-02",
         "raw: started, slice 2013-01-02",
         "raw: writing",
         "raw: test not_null id passed",
@@ -31,7 +31,7 @@ def test_plain_lines_tell_the_run() -> None:
 
 def test_json_lines_name_the_event_and_hold_its_fields() -> None:
     parsed = [json.loads(json_line(event)) for event in RUN]
-    assert parsed[0] == {
+    assert parsed[1] == {
         "event": "RunStarted",
         "run_id": "r1",
         "steps": ["raw", "clean", "mart"],
@@ -57,7 +57,7 @@ def test_lines_of_several_threads_stay_whole(capsys: pytest.CaptureFixture[str])
     assert set(said) == {"a: writing", "b: writing", "c: writing"}
 
 
-@pytest.mark.parametrize(("as_json", "start"), [(False, "run r1"), (True, '{"event"')])
+@pytest.mark.parametrize(("as_json", "start"), [(False, "starting Spark"), (True, '{"event"')])
 def test_not_a_terminal_gets_lines(
     as_json: bool, start: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

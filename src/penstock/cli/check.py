@@ -27,8 +27,8 @@ def command(project_dir: Path | None, as_json: bool) -> None:
     Findings are `file:line:column: severity: message`. Exit code 2 when one is an error. Starts
     no Spark, so it answers at once.
     """
-    project = load_project(project_dir)
-    findings = project.check()
+    with load_project(project_dir) as project:
+        findings = project.check()
     if as_json:
         print_json({"models": [model.name for model in project.models], "diagnostics": findings})
         return

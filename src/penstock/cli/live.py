@@ -58,7 +58,8 @@ class Picture:
         view, now = self.progress.view, self.progress.clock()
         # Live cuts what is higher than the screen: then only what moves or failed is shown.
         room = len(view.rows) if self.final else max(1, console.size.height - MARGIN)
-        yield steps_table(view, now, room, self.spinner)
+        if view.rows:
+            yield steps_table(view, now, room, self.spinner)
         hidden = len(view.rows) - min(room, len(view.rows))
         if hidden:
             yield Text(f"  and {hidden} more steps, waiting or done", style="dim")

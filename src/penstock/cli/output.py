@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 import click
@@ -82,7 +83,7 @@ def aligned(table: Sequence[Sequence[str]], numeric: Sequence[bool]) -> list[str
 def _numeric(values: Any) -> bool:
     known = [value for value in values if value is not None]
     return bool(known) and all(
-        isinstance(value, int | float) and not isinstance(value, bool) for value in known
+        isinstance(value, int | float | Decimal) and not isinstance(value, bool) for value in known
     )
 
 

@@ -43,5 +43,5 @@ def command(
 ) -> None:
     """Show the first rows that MODEL's query returns now. Nothing is written."""
     args = parse_pairs(pairs)
-    project = load_project(project_dir)
-    print_frame(project.preview(model, partition, args=args), limit, as_json=as_json)
+    with load_project(project_dir) as project:
+        print_frame(project.preview(model, partition, args=args), limit, as_json=as_json)

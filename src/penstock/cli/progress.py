@@ -61,7 +61,7 @@ class Progress:
 
 
 def _run_started(view: View, event: RunStarted, _now: float) -> View:
-    return replace(view, rows=tuple(Row(step) for step in event.steps))
+    return replace(view, starting_spark=False, rows=tuple(Row(step) for step in event.steps))
 
 
 def _spark_starting(view: View, _event: SparkStarting, _now: float) -> View:
@@ -69,7 +69,6 @@ def _spark_starting(view: View, _event: SparkStarting, _now: float) -> View:
 
 
 def _step_started(view: View, event: StepStarted, now: float) -> View:
-    view = replace(view, starting_spark=False)
     return _change(view, event.step, slice=event.slice, state="starting", started=now)
 
 
@@ -101,7 +100,7 @@ def _notice(view: View, event: Notice, _now: float) -> View:
 
 
 def _run_finished(view: View, event: RunFinished, _now: float) -> View:
-    return replace(view, starting_spark=False, state=event.state, seconds=event.seconds)
+    return replace(view, state=event.state, seconds=event.seconds)
 
 
 def _change(view: View, step: str, **values: Any) -> View:

@@ -80,11 +80,10 @@ def command(
     """
     args = parse_pairs(pairs)
     data = parse_payload(payload)
-    project = load_project(project_dir)
-    with watch(as_json=as_json) as sink:
+    with load_project(project_dir) as project, watch(as_json=as_json) as sink:
         result = project.run(
             partition=partition,
-            select=selected or None,
+            select=selected,
             args=args,
             jobs=jobs,
             payload=data,

@@ -29,7 +29,8 @@ Examples:
 @debug_option
 def command(model: str, project_dir: Path | None, as_json: bool) -> None:
     """Show MODEL: what it makes and reads, its columns, tests, query and last runs."""
-    detail = load_project(project_dir).show(model)
+    with load_project(project_dir) as project:
+        detail = project.show(model)
     if as_json:
         print_json(detail)
     else:

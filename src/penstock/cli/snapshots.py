@@ -19,25 +19,26 @@ from penstock.cli.status import clock
 
 @click.command(
     "snapshots",
-    short_help="List the snapshots of a lake, newest first.",
+    short_help="List snapshots, newest first.",
     epilog="""\b
 Examples:
   penstock snapshots
   penstock snapshots --lake main --limit 5 --json""",
 )
-@click.option("--lake", metavar="NAME", help="A lake of penstock.toml [default: the only one].")
+@click.option("--lake", metavar="NAME", help="A lake of penstock.toml [default: all].")
 @limit_option(20, "snapshots")
 @project_option
 @json_option
 @debug_option
 def command(lake: str | None, limit: int, project_dir: Path | None, as_json: bool) -> None:
     """List snapshots, newest first: any of them can be read with AT (VERSION => id)."""
-    found = load_project(project_dir).snapshots(lake)
-    newest = sorted(found, key=lambda one: one.id, reverse=True)[:limit]
+    with load_project(project_dir) as project:
+        newest = project.snapshots(lake, limit)
     if as_json:
         print_json(newest)
         return
-    rows = [(one.id, clock(one.time), one.changes, one.author, one.message) for one in newest]
-    print_table(
-        ("snapshot", "time", "changes", "author", "message"), rows, empty="No snapshots yet."
-    )
+    columns = ("lake", "snapshot", "time", "changes", "author", "message")
+    rows = [
+        (one.lake, one.id, clock(one.time), one.changes, one.author, one.message) for one in newest
+    ]
+    print_table(columns, rows, empty="No snapshots yet: nothing has run.")

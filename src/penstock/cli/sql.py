@@ -31,4 +31,5 @@ Examples:
 @debug_option
 def command(text: str, limit: int, project_dir: Path | None, as_json: bool) -> None:
     """Run one SELECT in Spark's SQL; AT (VERSION => n) reads an earlier snapshot."""
-    print_frame(load_project(project_dir).sql(text), limit, as_json=as_json)
+    with load_project(project_dir) as project:
+        print_frame(project.sql(text), limit, as_json=as_json)

@@ -34,8 +34,8 @@ def command(model: str | None, project_dir: Path | None, as_json: bool) -> None:
 
     A slice is missing, running, materialized, failed, or stale: its definition has changed since.
     """
-    project = load_project(project_dir)
-    statuses = project.status(model)
+    with load_project(project_dir) as project:
+        statuses = project.status(model)
     if as_json:
         print_json(statuses)
     elif model is None:

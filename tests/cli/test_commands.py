@@ -1,0 +1,168 @@
+"""The commands on a real project: what they print, and how they end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from penstock.cli.main import main
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+FAILING = """\
+-- pipeline
+-- materialize ducklake://main/broken
+-- data_test accepted_values customer = ada
+ATTACH 'ducklake://main' AS dl;
+SELECT customer FROM dl.orders
+"""
+BELOW = """\
+-- pipeline
+-- materialize ducklake://main/below
+ATTACH 'ducklake://main' AS dl;
+SELECT * FROM dl.broken
+"""
+
+
+def penstock(project: Path, *arguments: str) -> Result:
+    command, *rest = arguments
+    return CliRunner().invoke(main, [command, "--project", str(project), *rest])
+
+
+def as_json(project: Path, *arguments: str) -> Any:
+    return json.loads(penstock(project, *arguments, "--json").stdout)
+
+
+@pytest.fixture(scope="module")
+def shop(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project that ``init`` makes, run once."""
+    directory = tmp_path_factory.mktemp("cli") / "shop"
+    CliRunner().invoke(main, ["init", str(directory)])
+    assert penstock(directory, "run").exit_code == 0
+    return directory
+
+
+@pytest.fixture(scope="module")
+def failed(shop: Path) -> Result:
+    """A run of one step whose test fails, and of one that depends on it."""
+    (shop / "models" / "broken.sql").write_text(FAILING)
+    (shop / "models" / "below.sql").write_text(BELOW)
+    result = penstock(shop, "run", "--select", "broken+")
+    for name in ("broken", "below"):
+        (shop / "models" / f"{name}.sql").unlink()
+    return result
+
+
+def test_a_run_is_lines_and_a_second_one_changes_nothing(shop: Path) -> None:
+    result = penstock(shop, "run")
+    assert result.exit_code == 0
+    assert "orders: unchanged" in result.stdout
+    assert "customers: unchanged" in result.stdout
+
+
+def test_a_failed_test_shows_its_rows_and_ends_with_1(failed: Result) -> None:
+    assert failed.exit_code == 1
+    assert "broken failed; main.main.broken is as it was" in failed.stdout
+    assert "test accepted_values customer failed on 1 row" in failed.stdout
+    assert "grace" in failed.stdout
+
+
+def test_what_depends_on_a_failure_is_skipped_and_says_why(failed: Result) -> None:
+    assert "below: skipped: upstream broken failed" in failed.stdout
+
+
+def test_a_run_as_json_is_events_then_the_result(shop: Path) -> None:
+    lines = penstock(shop, "run", "--select", "orders", "--json").stdout.splitlines()
+    *events, last = [json.loads(line) for line in lines]
+    assert [one["event"] for one in events[:2]] == ["SparkStarting", "RunStarted"]
+    assert events[-1]["event"] == "RunFinished"
+    (step,) = last["result"]["steps"]
+    assert (step["name"], step["state"], step["error"]) == ("orders", "unchanged", None)
+
+
+def test_status_as_json(shop: Path) -> None:
+    orders = next(one for one in as_json(shop, "status") if one["model"] == "orders")
+    assert orders["strategy"] == "merge"
+    assert orders["slices"][0]["state"] == "materialized"
+    assert orders["slices"][0]["rows"] == 3
+
+
+def test_status_of_one_model_has_its_tests(shop: Path) -> None:
+    text = penstock(shop, "status", "orders").stdout
+    assert "orders makes main.main.orders (merge)" in text
+    assert "3/3" in text
+
+
+def test_show_names_columns_tests_and_inputs(shop: Path) -> None:
+    text = penstock(shop, "show", "customers").stdout
+    assert "reads     main.main.orders" in text
+    assert "spent     decimal" in text
+    assert "unique customer" in text
+
+
+def test_snapshots_are_newest_first_and_limited(shop: Path) -> None:
+    ids = [one["id"] for one in as_json(shop, "snapshots", "--limit", "2")]
+    assert len(ids) == 2
+    assert ids[0] > ids[1]
+
+
+def test_sql_prints_a_table_or_json(shop: Path) -> None:
+    query = "SELECT order_id, amount FROM main.orders ORDER BY order_id"
+    assert penstock(shop, "sql", query).stdout.splitlines() == [
+        "order_id  amount",
+        "       1   12.50",
+        "       2    8.00",
+        "       3   30.25",
+    ]
+    assert as_json(shop, "sql", query, "--limit", "1") == {
+        "columns": [
+            {"name": "order_id", "type": "int"},
+            {"name": "amount", "type": "decimal(10,2)"},
+        ],
+        "rows": [[1, "12.50"]],
+        "more": True,
+    }
+
+
+def test_preview_writes_nothing(shop: Path) -> None:
+    before = as_json(shop, "snapshots")
+    assert as_json(shop, "preview", "customers")["rows"] == [["ada", 2, "42.75"]]
+    assert as_json(shop, "snapshots") == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("status", "order"), "did you mean 'orders'?"),
+        (("run", "--select", "order"), "did you mean 'orders'?"),
+        (("run", "--arg", "nothing=1"), "no script has an argument 'nothing'"),
+        (("snapshots", "--lake", "maim"), "did you mean 'main'?"),
+        (("sql", "SELECT * FROM main.order"), "query:1:15: there is no table"),
+        (("sql", "DROP TABLE main.orders"), "DROP writes"),
+    ],
+)
+def test_wrong_input_is_one_message_and_ends_with_2(
+    arguments: tuple[str, ...], said: str, shop: Path
+) -> None:
+    result = penstock(shop, *arguments)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_an_error_of_spark_has_its_place_and_no_stack(shop: Path) -> None:
+    result = penstock(shop, "sql", "SELECT nope FROM main.orders")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: query:1:8:")
+    assert "org.apache" not in result.stderr
+
+
+def test_check_as_json_lists_models_and_findings(shop: Path) -> None:
+    assert as_json(shop, "check") == {"models": ["customers", "orders"], "diagnostics": []}
