@@ -1,6 +1,10 @@
 """The real DuckDB with its ducklake extension, to check everything against.
 
 The extensions come as Python packages: nothing is downloaded, and none of them is unsigned.
+
+DuckDB brings its own SQLite, and two SQLite libraries in one process undo each other's file locks
+(https://sqlite.org/howtocorrupt.html, 2.2.1). So on a SQLite catalog let DuckDB and Penstock take
+turns within a process; to run them at the same time, give DuckDB a process of its own.
 """
 
 from __future__ import annotations

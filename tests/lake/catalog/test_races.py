@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -68,7 +68,8 @@ def test_threads_share_a_catalog(lake: Catalog) -> None:
     assert sorted(f.row_id_start or 0 for f in files) == list(range(25))
 
 
-def _insert_many(theirs: duckdb.DuckDBPyConnection, count: int) -> None:
+def _insert_many(uri: str, count: int) -> None:
+    theirs = duck.attach(uri)
     theirs.execute("SET ducklake_max_retry_count = 100")
     left = list(range(count))
     while left:
@@ -82,12 +83,16 @@ def _insert_many(theirs: duckdb.DuckDBPyConnection, count: int) -> None:
 def test_duckdb_and_we_append_at_once(place: Place) -> None:
     with place.open() as lake:
         staging.create(lake, "t", IV, rows(0))
-        with duck.attach(place.uri) as theirs:
-            run = threading.Thread(target=_insert_many, args=(theirs, 20))
-            run.start()
-            for at in range(100, 110):
-                staging.append(lake, "t", rows(at))
-            run.join()
+        # In a process of its own: two SQLite libraries in one process undo each other's locks.
+        context = multiprocessing.get_context("spawn")
+        process = context.Process(target=_insert_many, args=(place.uri, 20))
+        process.start()
+        while lake.latest().id == 1:
+            time.sleep(0.01)
+        for at in range(100, 110):
+            staging.append(lake, "t", rows(at))
+        process.join(60)
+        assert process.exitcode == 0
     expected = sorted([(0,), *((i,) for i in [*range(20), *range(100, 110)])], key=repr)
     assert duck.rows(place.uri, "SELECT id FROM t") == expected
     assert duck.rows(place.uri, "SELECT count(DISTINCT rowid) FROM t") == [(31,)]
