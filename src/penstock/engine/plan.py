@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from penstock.engine.request import RunRequest
 from penstock.engine.selection import select_steps
-from penstock.errors import Location, PartitionError
+from penstock.engine.strategies.registry import STRATEGIES
+from penstock.errors import ArgumentError, Location, PartitionError
 from penstock.model import arguments
 from penstock.model.constants import Bindings
 from penstock.model.graph import Graph
@@ -49,8 +50,7 @@ def make_plan(models: Mapping[str, Model], graph: Graph, request: RunRequest) ->
     order = graph.order()
     chosen = select_steps(request.select, order, graph.upstream, graph.downstream)
     steps = [models[name] for name in order if name in chosen]
-    declared = [one for model in models.values() for one in model.query.arguments]
-    arguments.unknown(request.args, declared)
+    _check_arguments(models.values(), request.args)
     partition, notices = _partition(steps, request)
     return Plan(
         steps=tuple(_step(model, graph, chosen, partition, request) for model in steps),
@@ -58,6 +58,18 @@ def make_plan(models: Mapping[str, Model], graph: Graph, request: RunRequest) ->
         request=request,
         notices=notices,
     )
+
+
+def _check_arguments(models: Iterable[Model], given: Mapping[str, str]) -> None:
+    """Every name must be some script's; the partition has a way of its own, or it and the slice
+    that is written could differ."""
+    if arguments.PARTITION in given:
+        raise ArgumentError(
+            "the partition is no argument", hint="give it as the partition: --partition VALUE"
+        )
+    declared = {one.name: one for model in models for one in model.query.arguments}
+    declared.pop(arguments.PARTITION, None)
+    arguments.unknown(given, list(declared.values()))
 
 
 def _partition(steps: list[Model], request: RunRequest) -> tuple[str | None, tuple[str, ...]]:
@@ -107,9 +119,7 @@ def _step(
     request: RunRequest,
 ) -> PlannedStep:
     value = partition if model.partition is not None else None
-    blocked = None
-    if model.partition is not None and value is None:
-        blocked = "the run has no partition: give one with --partition"
+    blocked = _why_blocked(model, value)
     bound = {} if blocked else arguments.bind(model.query.arguments, request.args, partition=value)
     return PlannedStep(
         model=model,
@@ -118,3 +128,12 @@ def _step(
         bindings=Bindings(partition=value, arguments=bound),
         blocked=blocked,
     )
+
+
+def _why_blocked(model: Model, value: str | None) -> str | None:
+    if model.strategy not in STRATEGIES:
+        known = ", ".join(STRATEGIES)
+        return f"the strategy {model.strategy} is not there yet; there are {known}"
+    if model.partition is not None and value is None:
+        return "the run has no partition: give one with --partition"
+    return None

@@ -79,7 +79,7 @@ def _run(run: _Run) -> StepResult:
     try:
         run.begin()
         if run.planned.blocked is not None:
-            place = run.planned.model.annotations.places.get("partitioned")
+            place = run.planned.model.annotations.places.get("materialize")
             raise StepError(run.planned.blocked, location=place or Location(run.planned.model.path))
         made, snapshot_id = take_up(run.world, run.planned) or _attempts(run)
     except Cancelled:

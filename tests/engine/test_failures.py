@@ -1,0 +1,151 @@
+"""What goes wrong in a step: one message with its place, and the table as it was."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.errors import DataTestFailed, PenstockError, QueryFailed
+from tests.engine.conftest import Make
+from tests.engine.toy import rows, step
+
+pytestmark = pytest.mark.spark
+
+HEAD = "-- pipeline\n-- materialize ducklake://main/t\n"
+
+
+def failure(make: Make, text: str) -> PenstockError:
+    (failed,) = make({"models/t": text}).run().steps
+    assert failed.state == "failed"
+    assert failed.error is not None
+    assert failed.reason == str(failed.error)
+    return failed.error
+
+
+@pytest.mark.parametrize(
+    ("query", "line", "column", "said"),
+    [
+        ("SELECT a,\n  nope AS b\nFROM VALUES (1) AS v(a)", 4, 3, "`nope` cannot be resolved"),
+        ("SELECT\n  CAST('boom' AS INT) AS b", 4, 3, "boom"),
+        ("SELECT 1 AS a,\n  1 / (id - id) AS b FROM range(3)", 4, 3, "Division by zero"),
+        ("SELECT no_such_function(1) AS a", 3, 8, "no_such_function"),
+        ("SELECT * FROM\n  read_csv('gone.csv')", 4, 3, "there is no file gone.csv"),
+        ("SELECT * FROM\n  gone", 4, 3, "there is no table main.gone"),
+        ("SELECT 1 AS _WM_PARTITION", 3, 1, "which Penstock writes itself"),
+    ],
+)
+def test_a_failing_query_is_placed(
+    make: Make, query: str, line: int, column: int, said: str
+) -> None:
+    error = failure(make, HEAD + query)
+    assert said in error.message
+    assert "\n" not in error.message
+    assert error.location is not None
+    assert (error.location.line, error.location.column) == (line, column)
+    assert str(error.location.path).endswith("models/t.sql")
+
+
+def test_names_in_a_message_are_the_users(make: Make) -> None:
+    scripts = {
+        "models/s": HEAD.replace("/t", "/s") + "SELECT 1 AS a",
+        "models/t": HEAD + "SELECT s.b FROM s",
+    }
+    failed = step(make(scripts).run(), "t")
+    assert "penstock_" not in str(failed.error)
+
+
+FAILING = """
+    -- pipeline
+    -- materialize ducklake://main/t
+    -- data_test unique id
+    -- data_test not_null name
+    -- data_test accepted_values name = a,b
+    SELECT * FROM VALUES {} AS v(id, name)
+"""
+
+
+def test_failing_tests_leave_the_table_and_show_samples(make: Make) -> None:
+    make({"models/t": FAILING.format("(1, 'a'), (2, 'b')")}).run()
+    project = make({"models/t": FAILING.format("(1, 'a'), (1, NULL), (2, 'z'), (3, 'y')")})
+    (failed,) = project.run().steps
+    assert isinstance(failed.error, DataTestFailed)
+    found = [(one.name, one.passed, one.failures) for one in failed.checks]
+    assert found == [
+        ("unique id", False, 1),
+        ("not_null name", False, 1),
+        ("accepted_values name", False, 2),
+    ]
+    assert failed.checks[0].samples == ({"id": 1, "occurrences": 2},)
+    assert failed.checks[1].samples == ({"id": 1, "name": None},)
+    assert rows(project, "SELECT * FROM t ORDER BY id") == [(1, "a"), (2, "b")]
+    status = project.status("t")[0]
+    assert (status.state, status.slices[0].tests, status.slices[0].tests_failed) == ("failed", 3, 3)
+    assert (status.slices[0].rows, status.slices[0].snapshot_id) == (2, 1)
+
+
+def test_samples_are_twenty_at_most(make: Make) -> None:
+    text = HEAD + "-- data_test not_null b\nSELECT id, CAST(NULL AS INT) AS b FROM range(50)"
+    (failed,) = make({"models/t": text}).run().steps
+    assert failed.checks[0].failures == 50
+    assert len(failed.checks[0].samples) == 20
+
+
+def test_a_test_of_a_wrong_column_is_placed(make: Make) -> None:
+    error = failure(make, HEAD + "-- data_test unique idd\nSELECT 1 AS id")
+    assert "did you mean 'id'" in str(error)
+    assert error.location is not None
+    assert error.location.line == 3
+
+
+GRAPH = {
+    "models/bad": HEAD.replace("/t", "/bad") + "SELECT CAST('boom' AS INT) AS a",
+    "models/below": HEAD.replace("/t", "/below") + "SELECT * FROM bad",
+    "models/deeper": HEAD.replace("/t", "/deeper") + "SELECT * FROM below",
+    "models/other": HEAD.replace("/t", "/other") + "SELECT 1 AS a",
+}
+
+
+def test_only_what_depends_on_a_failure_is_skipped(make: Make) -> None:
+    result = make(GRAPH).run()
+    assert {one.name: one.state for one in result.steps} == {
+        "bad": "failed",
+        "below": "skipped",
+        "deeper": "skipped",
+        "other": "done",
+    }
+    assert (result.state, result.exit_code) == ("failed", 1)
+    assert str(step(result, "deeper").reason).startswith("upstream bad failed: ")
+    assert "boom" in str(step(result, "deeper").reason)
+
+
+def test_a_failing_query_is_tried_again_and_a_failing_test_is_not(make: Make) -> None:
+    events: list[object] = []
+    retry = HEAD + "-- retry 2 0s\n"
+    make({"models/t": retry + "SELECT CAST('boom' AS INT) AS a"}).run(on_event=events.append)
+    assert sum("tries again" in str(event) for event in events) == 2
+    events.clear()
+    text = retry + "-- data_test unique a\nSELECT * FROM VALUES (1), (1) AS v(a)"
+    make({"models/t": text}).run(on_event=events.append)
+    make({"models/t": retry + "SELECT nope"}).run(on_event=events.append)
+    assert not any("tries again" in str(event) for event in events)
+
+
+def test_nothing_staged_stays_behind(make: Make) -> None:
+    project = make({"models/t": FAILING.format("(1, 'z')")})
+    project.run()
+    data = project.settings.root / "lake" / "data"
+    assert [path for path in data.rglob("*.parquet")] == []
+
+
+def test_before_the_start_the_partitioned_step_fails_and_the_run_goes_on(make: Make) -> None:
+    from datetime import UTC, datetime
+
+    daily = HEAD.replace("-- mat", '-- partitioned daily start="2030-01-01"\n-- mat')
+    scripts = {"models/t": daily + "SELECT '{partition}' AS a"}
+    scripts["models/other"] = GRAPH["models/other"]
+    result = make(scripts).run(fire_time=datetime(2026, 1, 1, tzinfo=UTC))
+    assert step(result, "other").state == "done"
+    assert "no partition" in str(step(result, "t").reason)
+
+
+def test_query_failed_is_the_error(make: Make) -> None:
+    assert isinstance(failure(make, HEAD + "SELECT nope"), QueryFailed)

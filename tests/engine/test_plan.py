@@ -1,0 +1,103 @@
+"""Plans: order, slices, arguments. No Spark, no catalog."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.engine.plan import Plan
+from penstock.errors import ArgumentError, PartitionError
+from penstock.project import Project
+from tests.engine.toy import write_project
+
+RAW = "-- pipeline\n-- partitioned daily\n-- materialize ducklake://main/raw\nSELECT 1 AS a"
+CLEAN = (
+    '-- pipeline\n-- partitioned daily tz="America/New_York"\n'
+    "-- materialize ducklake://main/clean\n-- $n (int) = 3\nSELECT a, $n AS n FROM raw"
+)
+MART = "-- pipeline\n-- materialize ducklake://main/mart\nSELECT * EXCEPT (_wm_partition) FROM clean"
+NIGHT = datetime(2026, 5, 16, 0, 30, tzinfo=UTC)
+
+
+def plan(root: Path, scripts: dict[str, str] | None = None, **request: Any) -> Plan:
+    chosen = scripts or {"models/mart": MART, "models/raw": RAW, "models/clean": CLEAN}
+    return Project.load(write_project(root / "p", chosen)).plan(**request)
+
+
+def test_order_is_that_of_the_graph(tmp_path: Path) -> None:
+    found = plan(tmp_path, partition="2026-05-16")
+    assert [one.name for one in found.steps] == ["raw", "clean", "mart"]
+    assert found.steps[2].after == ("raw", "clean")
+
+
+def test_the_slice_is_for_partitioned_steps_only(tmp_path: Path) -> None:
+    found = plan(tmp_path, partition="2026-05-16")
+    assert [one.slice for one in found.steps] == ["2026-05-16", "2026-05-16", None]
+
+
+def test_the_topmost_step_resolves_for_all(tmp_path: Path) -> None:
+    found = plan(tmp_path, fire_time=NIGHT)  # still the 15th in New York, where `clean` is
+    assert [one.slice for one in found.steps][:2] == ["2026-05-16", "2026-05-16"]
+
+
+def test_the_topmost_selected_step_resolves(tmp_path: Path) -> None:
+    found = plan(tmp_path, fire_time=NIGHT, select=["clean+"])
+    assert [one.slice for one in found.steps] == ["2026-05-15", None]
+
+
+def test_a_wrong_partition_is_placed(tmp_path: Path) -> None:
+    with pytest.raises(PartitionError) as caught:
+        plan(tmp_path, partition="16/05/2026")
+    assert caught.value.location is not None
+    assert str(caught.value.location).endswith("raw.sql:2:4")
+
+
+def test_a_partition_that_another_step_cannot_have(tmp_path: Path) -> None:
+    monthly = CLEAN.replace("daily", "monthly")
+    with pytest.raises(PartitionError) as caught:
+        plan(tmp_path, {"models/raw": RAW, "models/clean": monthly}, partition="2026-05-16")
+    assert "clean.sql" in str(caught.value)
+
+
+def test_a_partition_for_nothing_is_said(tmp_path: Path) -> None:
+    found = plan(tmp_path, partition="2026-05-16", select=["mart"])
+    assert "no selected step is partitioned" in found.notices[0]
+
+
+def test_arguments_are_typed(tmp_path: Path) -> None:
+    found = plan(tmp_path, partition="2026-05-16", args={"n": "7"})
+    assert found.steps[1].bindings.arguments == {"n": 7, "partition": "2026-05-16"}
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ({"limit": "1"}, "declared: n"),
+        ({"n": "x"}, "'x' is no int"),
+        ({"partition": "2026-05-16"}, "--partition"),
+    ],
+)
+def test_wrong_arguments_are_named(tmp_path: Path, args: dict[str, str], said: str) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        plan(tmp_path, partition="2026-05-16", args=args)
+    assert said in str(caught.value)
+
+
+def test_before_the_start_there_is_no_partition(tmp_path: Path) -> None:
+    late = RAW.replace("daily", 'daily start="2030-01-01"')
+    found = plan(tmp_path, {"models/raw": late}, fire_time=NIGHT)
+    assert found.partition is None
+    assert found.steps[0].blocked is not None
+    assert "before start" in found.notices[0]
+
+
+def test_a_payload_gives_a_dynamic_partition(tmp_path: Path) -> None:
+    dynamic = RAW.replace("daily", 'dynamic key="$.a.b"')
+    found = plan(tmp_path, {"models/raw": dynamic}, payload={"a": {"b": 42}})
+    assert found.partition == "42"
+    with pytest.raises(PartitionError):
+        plan(tmp_path, {"models/raw": dynamic})
+

@@ -1,0 +1,129 @@
+"""The runner by itself: order, side by side, skipping, cancelling. Steps are functions here."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from penstock.engine.plan import Plan, PlannedStep
+from penstock.engine.request import RunRequest
+from penstock.engine.results import RunResult, StepResult
+from penstock.engine.runner import Runner
+from penstock.engine.world import World
+
+
+def planned(name: str, *after: str) -> PlannedStep:
+    model = SimpleNamespace(name=name, target=f"main.main.{name}", strategy="replace")
+    return PlannedStep(cast(Any, model), None, after)
+
+
+@dataclass
+class Session:
+    """What the runner asks of a session."""
+
+    interrupted: list[str] = field(default_factory=list)
+
+    def interruptTag(self, tag: str) -> None:  # noqa: N802 - Spark's spelling
+        self.interrupted.append(tag)
+
+
+def run(steps: tuple[PlannedStep, ...], do: Any, jobs: int = 2) -> tuple[RunResult, Session]:
+    session = Session()
+    plan = Plan(steps, None, RunRequest())
+    world = World(
+        "r", plan, cast(Any, None), cast(Any, session), {}, {}, sink=lambda event: None
+    )
+    return Runner(plan, world, do, jobs).execute(), session
+
+
+def result(step: PlannedStep, state: str = "done") -> StepResult:
+    return StepResult(step.name, "t", "replace", None, state, reason="boom\nmore")
+
+
+def test_a_step_runs_after_those_it_needs() -> None:
+    order: list[str] = []
+
+    def do(world: World, step: PlannedStep) -> StepResult:
+        order.append(step.name)
+        return result(step)
+
+    steps = (planned("a"), planned("b", "a"), planned("c", "a", "b"))
+    assert run(steps, do)[0].state == "done"
+    assert order == ["a", "b", "c"]
+
+
+def test_independent_steps_run_side_by_side() -> None:
+    meeting = threading.Barrier(2, timeout=10)
+
+    def do(world: World, step: PlannedStep) -> StepResult:
+        meeting.wait()
+        return result(step)
+
+    assert run((planned("a"), planned("b")), do)[0].state == "done"
+
+
+def test_never_more_than_jobs() -> None:
+    busy, most = 0, 0
+    lock = threading.Lock()
+
+    def do(world: World, step: PlannedStep) -> StepResult:
+        nonlocal busy, most
+        with lock:
+            busy += 1
+            most = max(most, busy)
+        time.sleep(0.02)
+        with lock:
+            busy -= 1
+        return result(step)
+
+    run(tuple(planned(f"s{n}") for n in range(6)), do, jobs=2)
+    assert most == 2
+
+
+def test_what_depends_on_a_failure_is_skipped_with_the_reason() -> None:
+    def do(world: World, step: PlannedStep) -> StepResult:
+        return result(step, "failed" if step.name == "a" else "done")
+
+    steps = (planned("a"), planned("b", "a"), planned("c", "a", "b"), planned("d"))
+    found, _ = run(steps, do)
+    assert [one.state for one in found.steps] == ["failed", "skipped", "skipped", "done"]
+    assert found.steps[2].reason == "upstream a failed: boom"
+    assert found.state == "failed"
+
+
+def test_ctrl_c_interrupts_what_runs_and_launches_nothing_more() -> None:
+    started = threading.Event()
+
+    def do(world: World, step: PlannedStep) -> StepResult:
+        started.set()
+        assert world.cancelled.wait(10)
+        return result(step, "cancelled")
+
+    steps = (planned("a"), planned("b", "a"))
+    timer = threading.Thread(target=lambda: (started.wait(10), _interrupt_main()))
+    timer.start()
+    found, session = run(steps, do)
+    timer.join()
+    assert [one.state for one in found.steps] == ["cancelled", "cancelled"]
+    assert (found.state, found.exit_code) == ("cancelled", 130)
+    assert session.interrupted == ["penstock-r"]
+
+
+def _interrupt_main() -> None:
+    import _thread
+
+    _thread.interrupt_main()
+
+
+@pytest.mark.parametrize("state", ["done", "unchanged"])
+def test_good_states(state: str) -> None:
+    assert run((planned("a"),), lambda world, step: result(step, state))[0].state == "done"
+
+
+def test_nothing_to_do_is_done() -> None:
+    assert run((), None)[0].state == "done"
