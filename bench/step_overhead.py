@@ -10,63 +10,86 @@ import shutil
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import date, timedelta
+from itertools import pairwise
 from pathlib import Path
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from bench import harness
 from bench.spark_jobs import Interval, Jobs, covered, free_port
 from penstock import Project
-from penstock.events import Event, StepFinished, StepStarted
+from penstock.events import Event, StepFinished, StepProgress, StepStarted
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "flights"
 FIRST, WARMUP, DAYS = date(2013, 1, 1), 3, 14
+ALL, OUTSIDE = "all", "not jobs"
+Times = dict[str, dict[str, list[float]]]  # by step, then ALL, OUTSIDE or a phase: one a day
 
 
-class Windows:
-    """An event sink that notes when each step began and ended."""
+class Marks:
+    """An event sink that notes when each step began, went on to its phases, and ended."""
 
     def __init__(self) -> None:
-        self.steps: dict[str, Interval] = {}
-        self._began: dict[str, float] = {}
+        self.steps: dict[str, list[tuple[str, float]]] = defaultdict(list)
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, StepStarted):
-            self._began[event.step] = time.time()
-        if isinstance(event, StepFinished) and event.step in self._began:
-            self.steps[event.step] = (self._began[event.step], time.time())
+            self.steps[event.step].append(("starting", time.time()))
+        if isinstance(event, StepProgress):
+            self.steps[event.step].append((event.phase, time.time()))
+        if isinstance(event, StepFinished):
+            self.steps[event.step].append(("end", time.time()))
 
 
-def measure(
-    spark: SparkSession, jobs: Jobs, root: Path, days: int
-) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
-    """Seconds outside of jobs, and seconds in all, by step: a value for each measured day."""
-    project = Project.load(root, spark=spark)
-    outside: dict[str, list[float]] = defaultdict(list)
-    whole: dict[str, list[float]] = defaultdict(list)
-    for number in range(WARMUP + days):
-        windows = Windows()
-        day = FIRST + timedelta(days=number)
-        result = project.run(partition=day.isoformat(), jobs=1, on_event=windows)
-        if result.state != "done":
-            raise SystemExit(f"the run of {day} ended as {result.state}")
-        if number < WARMUP:
-            continue
-        intervals = jobs.intervals()
-        for step, window in windows.steps.items():
-            seconds = window[1] - window[0]
-            whole[step].append(seconds)
-            outside[step].append(seconds - covered(window, intervals))
-    return outside, whole
+def outside(window: Interval, jobs: list[Interval]) -> float:
+    """Seconds of the window in which no job ran."""
+    return window[1] - window[0] - covered(window, jobs)
 
 
-def show(outside: Mapping[str, Sequence[float]], whole: Mapping[str, Sequence[float]]) -> None:
-    print(f"{'step':<28} {'all s':>8} {'not jobs s':>11}   (medians)")
-    for step, seconds in outside.items():
-        both = statistics.median(whole[step]), statistics.median(seconds)
-        print(f"{step:<28} {both[0]:8.3f} {both[1]:11.3f}")
+def add(times: Times, marks: Marks, jobs: list[Interval]) -> None:
+    """Take in a day: each step, and each of its phases."""
+    for step, noted in marks.steps.items():
+        whole = (noted[0][1], noted[-1][1])
+        times[step][ALL].append(whole[1] - whole[0])
+        times[step][OUTSIDE].append(outside(whole, jobs))
+        phases: dict[str, float] = defaultdict(float)  # a phase may come twice
+        for (phase, began), (_, ended) in pairwise(noted):
+            phases[phase] += outside((began, ended), jobs)
+        for phase, seconds in phases.items():
+            times[step][phase].append(seconds)
+
+
+def measure(spark: SparkSession, port: int, root: Path, days: int) -> Times:
+    jobs, times = Jobs(port), defaultdict[str, dict[str, list[float]]](lambda: defaultdict(list))
+    with Project.load(root, spark=spark) as project:
+        for number in range(WARMUP + days):
+            marks = Marks()
+            day = FIRST + timedelta(days=number)
+            result = project.run(partition=day.isoformat(), jobs=1, on_event=marks)
+            if result.state != "done":
+                raise SystemExit(f"the run of {day} ended as {result.state}")
+            if number >= WARMUP:
+                add(times, marks, jobs.intervals())
+    return {step: dict(found) for step, found in times.items()}
+
+
+def medians(times: Times) -> dict[str, dict[str, float]]:
+    return {
+        step: {name: round(statistics.median(seconds), 3) for name, seconds in found.items()}
+        for step, found in times.items()
+    }
+
+
+def show(middles: Mapping[str, Mapping[str, float]]) -> None:
+    """A line a step: all seconds, those outside of jobs, and these by phase."""
+    columns = list(dict.fromkeys(name for found in middles.values() for name in found))
+    print(f"{'medians, s':<24}" + "".join(f"{name:>12}" for name in columns))
+    for step, found in middles.items():
+        print(f"{step:<24}" + "".join(f"{found.get(name, 0):12.3f}" for name in columns))
 
 
 def main() -> None:
@@ -75,28 +98,28 @@ def main() -> None:
     before, port = harness.load(), free_port()
     page = {"spark.ui.enabled": "true", "spark.ui.port": str(port)}
     with harness.scratch(options.work) as work, harness.session(work, page) as spark:
-        shutil.copytree(EXAMPLE, work / "flights")
-        outside, whole = measure(spark, Jobs(port), work / "flights", days)
-    show(outside, whole)
-    medians = {step: statistics.median(seconds) for step, seconds in outside.items()}
-    worst = max(medians, key=lambda step: medians[step])
-    mean = statistics.fmean(medians.values())
+        shutil.copytree(EXAMPLE, work / "flights", ignore=shutil.ignore_patterns("lake"))
+        times = measure(spark, port, work / "flights", days)
+    middles = medians(times)
+    show(middles)
+    worst = max(middles, key=lambda step: middles[step][OUTSIDE])
+    mean = statistics.fmean(found[OUTSIDE] for found in middles.values())
     figure = harness.Figure(
         "Step of the flights example, time that is not Spark's jobs",
-        medians[worst],
+        middles[worst][OUTSIDE],
         0.25,
         "s",
-        note=f"the worst step, {worst}; {mean:.2f} s is the mean of {len(medians)} steps",
+        note=f"the worst step, {worst}; {mean:.2f} s is the mean of {len(middles)} steps",
     )
     report = harness.Report(
         "step_overhead",
         (figure,),
-        outside,
+        {step: found[OUTSIDE] for step, found in times.items()},
         None,
         days,
         before,
         harness.load(),
-        details={"medians, whole step": {k: statistics.median(v) for k, v in whole.items()}},
+        details=middles,
     )
     harness.publish(report, options.out)
 
