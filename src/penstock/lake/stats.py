@@ -105,8 +105,7 @@ def _leaf(
     chunks: Sequence[pq.ColumnChunkMetaData], column: Column, nan_columns: frozenset[int] | None
 ) -> ColumnStats:
     assert column.id is not None, f"column {column.name} has no id"
-    statistics = [chunk.statistics for chunk in chunks]
-    nulls = [s.null_count if s is not None and s.has_null_count else None for s in statistics]
+    nulls = [_null_count(chunk) for chunk in chunks]
     total = sum(chunk.num_values for chunk in chunks)
     known = [n for n in nulls if n is not None]
     null_count = sum(known) if len(known) == len(nulls) else None
@@ -124,6 +123,13 @@ def _leaf(
         max_value=high,
         contains_nan=column.id in nan_columns if is_float and nan_columns is not None else None,
     )
+
+
+def _null_count(chunk: pq.ColumnChunkMetaData) -> int | None:
+    statistics = chunk.statistics
+    if statistics is not None and statistics.has_null_count:
+        return int(statistics.null_count)
+    return None if chunk.num_values else 0
 
 
 def _bounds(

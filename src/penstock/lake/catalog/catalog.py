@@ -18,6 +18,7 @@ from penstock.errors import (
     ReadOnlyLake,
     SchemaNotFound,
     TableNotFound,
+    UnsupportedFeature,
 )
 from penstock.lake.catalog import create as creation
 from penstock.lake.catalog import engine as engines
@@ -253,6 +254,11 @@ class Catalog:
         CommitUnknown (touch nothing).
         """
         self._check_writable()
+        if self.option("encrypted") == "true":
+            raise UnsupportedFeature(
+                f"the lake {self._location} wants its files encrypted, which this version does not",
+                hint="write to it with DuckDB",
+            )
         return Commit(
             engine=self._engine,
             location=self._location,

@@ -1,0 +1,70 @@
+"""Identifiers, references, directories, UUIDs."""
+
+from __future__ import annotations
+
+import uuid
+
+import duckdb
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.errors import ArgumentError
+from penstock.lake.naming import TableRef, directory_name, fold, new_uuid7, quote_identifier
+
+
+@given(st.text(min_size=1).filter(lambda s: "\x00" not in s and s.isprintable()))
+def test_quoted_names_are_one_identifier_to_duckdb(name: str) -> None:
+    (description,) = duckdb.sql(f"SELECT 1 AS {quote_identifier(name)}").description
+    assert description[0] == name
+
+
+def test_marks() -> None:
+    assert quote_identifier('a"b`') == '"a""b`"'
+    assert quote_identifier('a"b`', mark="`") == '`a"b```'
+
+
+@pytest.mark.parametrize("name", ["", "a\x00b"])
+def test_what_is_no_name(name: str) -> None:
+    with pytest.raises(ArgumentError):
+        quote_identifier(name)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("orders", ("main", "orders")),
+        ("s.orders", ("s", "orders")),
+        ('"my s"."a.b""c"', ("my s", 'a.b"c')),
+        ("s . `o``d`", ("s", "o`d")),
+        ("größe", ("main", "größe")),
+    ],
+)
+def test_table_refs(text: str, expected: tuple[str, str]) -> None:
+    ref = TableRef.parse(text)
+    assert (ref.schema, ref.name) == expected
+
+
+@pytest.mark.parametrize("text", ["", ".", "a.", ".a", "a.b.c", 'a"b', '""', "a b", '"a" b'])
+def test_what_is_no_table(text: str) -> None:
+    with pytest.raises(ArgumentError):
+        TableRef.parse(text)
+
+
+def test_folding_is_ascii_only() -> None:
+    assert fold("OrDÉr") == "ordÉr"
+
+
+@pytest.mark.parametrize(
+    ("name", "plain"), [("orders", True), ("a-B_1", True), ("my t", False), ("é", False)]
+)
+def test_directories(name: str, plain: bool) -> None:
+    assert directory_name(name, "some-uuid") == (f"{name}/" if plain else "some-uuid/")
+
+
+def test_uuid7() -> None:
+    made = [uuid.UUID(new_uuid7()) for _ in range(100)]
+    assert {(u.version, u.variant) for u in made} == {(7, uuid.RFC_4122)}
+    assert len(set(made)) == 100
+    stamps = [u.int >> 80 for u in made]
+    assert stamps == sorted(stamps)

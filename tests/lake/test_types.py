@@ -1,0 +1,136 @@
+"""Types between DuckLake and Spark, as JSON."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.errors import SchemaMismatch, UnsupportedFeature
+from penstock.lake.schema import Column, TableSchema, assign_ids
+from penstock.lake.types import (
+    from_spark_json,
+    from_spark_schema,
+    needs_mapping,
+    parse,
+    to_spark_json,
+    to_spark_schema,
+)
+
+BOTH_WAYS = {
+    "boolean": "boolean",
+    "int8": "byte",
+    "int16": "short",
+    "int32": "integer",
+    "int64": "long",
+    "float32": "float",
+    "float64": "double",
+    "decimal(38,10)": "decimal(38,10)",
+    "date": "date",
+    "timestamp": "timestamp_ntz",
+    "timestamptz": "timestamp",
+    "varchar": "string",
+    "blob": "binary",
+}
+READ_ONLY = {
+    "uint8": "short",
+    "uint16": "integer",
+    "uint32": "long",
+    "uint64": "decimal(20,0)",
+    "timestamp_s": "timestamp_ntz",
+    "timestamp_ms": "timestamp_ntz",
+    "timestamp_ns": "timestamp_ntz",
+    "json": "string",
+    "uuid": "string",
+}
+
+
+@pytest.mark.parametrize(("duck", "spark"), [*BOTH_WAYS.items(), *READ_ONLY.items()])
+def test_to_spark(duck: str, spark: str) -> None:
+    assert to_spark_json(Column("c", duck)) == spark
+
+
+@pytest.mark.parametrize(("duck", "spark"), BOTH_WAYS.items())
+def test_from_spark(duck: str, spark: str) -> None:
+    assert from_spark_json(spark, "c") == Column("c", duck)
+
+
+@pytest.mark.parametrize("spark", ["string collate UTF8_LCASE", "varchar(10)", "char(3)"])
+def test_all_text_is_varchar(spark: str) -> None:
+    assert from_spark_json(spark, "c").type == "varchar"
+
+
+@pytest.mark.parametrize("duck", ["int128", "uint128", "time", "timetz", "interval", "geometry"])
+def test_types_that_are_refused_when_read(duck: str) -> None:
+    column = Column("s", "struct", children=(Column("inner", duck),))
+    with pytest.raises(UnsupportedFeature, match=rf"'s\.inner' has type {duck}"):
+        to_spark_json(column)
+
+
+@pytest.mark.parametrize("spark", ["void", "variant", "interval day to second", {"type": "udt"}])
+def test_types_that_are_refused_when_written(spark: Any) -> None:
+    array = {"type": "array", "elementType": spark, "containsNull": True}
+    with pytest.raises(SchemaMismatch, match=r"'c\.element'"):
+        from_spark_json(array, "c")
+
+
+def columns(depth: int) -> st.SearchStrategy[Column]:
+    leaf = st.sampled_from(sorted(BOTH_WAYS)).map(lambda kind: Column("c", kind))
+    if depth == 0:
+        return leaf
+    inner = columns(depth - 1)
+
+    def named(column: Column, name: str) -> Column:
+        return Column(name, column.type, children=column.children)
+
+    lists = inner.map(lambda c: Column("c", "list", children=(named(c, "element"),)))
+    maps = st.tuples(leaf, inner).map(
+        lambda p: Column("c", "map", children=(named(p[0], "key"), named(p[1], "value")))
+    )
+    structs = st.lists(inner, min_size=1, max_size=3).map(
+        lambda cs: Column(
+            "c", "struct", children=tuple(named(c, f"f{i}") for i, c in enumerate(cs))
+        )
+    )
+    return leaf | lists | maps | structs
+
+
+@given(st.lists(columns(3), max_size=3))
+def test_nested_types_come_back(found: list[Column]) -> None:
+    schema = TableSchema(
+        tuple(Column(f"c{i}", c.type, children=c.children) for i, c in enumerate(found))
+    )
+    assert from_spark_schema(to_spark_schema(schema)) == schema
+    assert needs_mapping(schema) == any(c.type in {"list", "map"} for c in schema.walk())
+
+
+def test_ids_sit_on_struct_fields() -> None:
+    inner = Column("s", "struct", children=(Column("x", "int32"),))
+    schema = assign_ids(
+        TableSchema((inner, Column("l", "list", children=(Column("element", "date"),))))
+    )
+    first, second = to_spark_schema(schema)["fields"]
+    assert first["metadata"] == {"parquet.field.id": 1}
+    assert first["type"]["fields"][0]["metadata"] == {"parquet.field.id": 2}
+    assert second["metadata"] == {"parquet.field.id": 3}
+    assert second["type"] == {"type": "array", "elementType": "date", "containsNull": True}
+
+
+def test_uuids_are_read_as_bytes() -> None:
+    assert to_spark_json(Column("u", "uuid"), physical=True) == "binary"
+
+
+def test_parse() -> None:
+    assert (parse("decimal(10, 2)").precision, parse("decimal(10, 2)").scale) == (10, 2)
+    assert parse("INT32").name == "int32"
+
+
+@pytest.mark.parametrize("name", ["types", "schema", "stats", "conflicts", "catalog.catalog"])
+def test_no_spark(name: str) -> None:
+    """In a process of its own: importing the catalog must not bring PySpark in."""
+    code = f"import penstock.lake.{name}, sys; sys.exit('pyspark' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
