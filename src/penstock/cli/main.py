@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from importlib import import_module
 
 import click
@@ -61,3 +62,6 @@ def main() -> None:
 
     Exit codes: 0 done, 1 a step or a data test failed, 2 the input is wrong, 130 interrupted.
     """
+    # Interrupted in a call to Spark, py4j logs a traceback on its own; without a handler that
+    # lands on the terminal. Whoever configures logging still gets it.
+    logging.getLogger("py4j").addHandler(logging.NullHandler())
