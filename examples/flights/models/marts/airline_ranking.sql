@@ -4,7 +4,7 @@
 -- data_test not_null late_share
 --
 -- Airlines by their share of late departures, over every day that is loaded.
--- Try: penstock run --select marts/airline_ranking --arg min_flights=500
+-- Try: penstock run --select marts/airline_ranking --arg min_flights=100
 -- $min_flights (int) = 20
 
 ATTACH 'ducklake://main' AS dl;
