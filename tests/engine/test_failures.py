@@ -133,7 +133,7 @@ def test_nothing_staged_stays_behind(make: Make) -> None:
     project = make({"models/t": FAILING.format("(1, 'z')")})
     project.run()
     data = project.settings.root / "lake" / "data"
-    assert [path for path in data.rglob("*.parquet")] == []
+    assert list(data.rglob("*.parquet")) == []
 
 
 def test_before_the_start_the_partitioned_step_fails_and_the_run_goes_on(make: Make) -> None:

@@ -18,7 +18,9 @@ CLEAN = (
     '-- pipeline\n-- partitioned daily tz="America/New_York"\n'
     "-- materialize ducklake://main/clean\n-- $n (int) = 3\nSELECT a, $n AS n FROM raw"
 )
-MART = "-- pipeline\n-- materialize ducklake://main/mart\nSELECT * EXCEPT (_wm_partition) FROM clean"
+MART = (
+    "-- pipeline\n-- materialize ducklake://main/mart\nSELECT * EXCEPT (_wm_partition) FROM clean"
+)
 NIGHT = datetime(2026, 5, 16, 0, 30, tzinfo=UTC)
 
 
@@ -100,4 +102,3 @@ def test_a_payload_gives_a_dynamic_partition(tmp_path: Path) -> None:
     assert found.partition == "42"
     with pytest.raises(PartitionError):
         plan(tmp_path, {"models/raw": dynamic})
-

@@ -35,9 +35,7 @@ class Session:
 def run(steps: tuple[PlannedStep, ...], do: Any, jobs: int = 2) -> tuple[RunResult, Session]:
     session = Session()
     plan = Plan(steps, None, RunRequest())
-    world = World(
-        "r", plan, cast(Any, None), cast(Any, session), {}, {}, sink=lambda event: None
-    )
+    world = World("r", plan, cast(Any, None), cast(Any, session), {}, {}, sink=lambda event: None)
     return Runner(plan, world, do, jobs).execute(), session
 
 

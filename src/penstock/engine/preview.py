@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.config import Settings
 from penstock.engine.plan import PlannedStep
 from penstock.engine.resolve import Pins, resolve
+from penstock.engine.sessions import lakes_for, session_for
 from penstock.engine.views import Views
 from penstock.errors import ModelError, PartitionError
 from penstock.model.constants import Bindings
@@ -60,14 +61,16 @@ class _Reader:
     def read(
         self, parsed: Query, bindings: Bindings, args: Mapping[str, Any] | None = None
     ) -> DataFrame:
-        lakes = {name: self.attach(name) for name in {table.lake for table in parsed.reads}}
+        session = session_for(parsed, self.session)
+        attached = {name: self.attach(name) for name in {table.lake for table in parsed.reads}}
+        lakes = attached if session is self.session else lakes_for(session, attached)
         pins = Pins(lakes, {name: lake.catalog.latest().id for name, lake in lakes.items()})
-        with Views(self.session) as views:
+        with Views(session) as views:
             resolved = resolve(
                 parsed,
                 bindings,
                 pins,
-                session=self.session,
+                session=session,
                 views=views,
                 root=self.settings.root,
                 args=args,

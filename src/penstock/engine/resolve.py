@@ -18,6 +18,7 @@ from penstock.model.constants import Bindings
 from penstock.model.model import Model
 from penstock.model.query import Query
 from penstock.model.render import RenderedQuery
+from penstock.model.rewrites import ASOF_SETTING
 from penstock.model.sources import FileSource, QuerySource, TableSource, TimeTravel
 
 if TYPE_CHECKING:
@@ -111,6 +112,8 @@ def resolve(
         quoted[source] = quote_identifier(view, mark="`")
         names[view] = _called(source, bindings)
     rendered = query.render(quoted)
+    if ASOF_SETTING in rendered.settings:
+        session.conf.set(ASOF_SETTING, "true")
     try:
         with explained():
             df = session.sql(rendered.sql, args={**(args or {}), **rendered.args(bindings)})

@@ -13,7 +13,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from penstock.engine.plan import Plan, PlannedStep
 from penstock.engine.results import RunResult, StepResult
-from penstock.engine.step import ended
+from penstock.engine.step import INTERRUPTED, ended
 from penstock.engine.world import World
 from penstock.events import StepFinished
 
@@ -48,7 +48,7 @@ class Runner:
             run_id=self._world.run_id,
             state=self._state(),
             partition=self._plan.partition,
-            steps=tuple(self._results[step.name] for step in self._plan.steps),
+            steps=tuple(self._result(step) for step in self._plan.steps),
             seconds=time.monotonic() - began,
         )
 
@@ -57,19 +57,19 @@ class Runner:
     ) -> None:
         for step in list(self._waiting.values()):
             if self._world.cancelled.is_set():
-                self._end(step, "cancelled", "the run was interrupted")
+                self._end(step, "cancelled", INTERRUPTED)
                 continue
             if failed := self._failed_upstream(step):
                 self._end(step, "skipped", failed)
             elif all(name in self._results for name in step.after) and len(running) < self._jobs:
-                del self._waiting[step.name]
                 running[pool.submit(self._run_step, self._world, step)] = step
+                del self._waiting[step.name]
 
     def _collect(self, running: dict[Future[StepResult], PlannedStep]) -> None:
         finished, _ = wait(running, timeout=_POLL, return_when=FIRST_COMPLETED)
         for future in finished:
-            step = running.pop(future)
-            self._results[step.name] = future.result()
+            self._results[running[future].name] = future.result()
+            del running[future]
 
     def _failed_upstream(self, step: PlannedStep) -> str | None:
         """Why a step cannot run: the first failure above it, however far up."""
@@ -88,8 +88,11 @@ class Runner:
 
     def _cancel(self) -> None:
         """Ask what runs to stop; a second Ctrl-C while waiting asks again."""
-        self._world.cancelled.set()
-        self._world.session.interruptTag(self._world.tag)
+        self._world.interrupt()
+
+    def _result(self, step: PlannedStep) -> StepResult:
+        # Ctrl-C between two lines of `_launch` may have lost sight of a step.
+        return self._results.get(step.name) or ended(step, "cancelled", INTERRUPTED)
 
     def _state(self) -> str:
         if self._world.cancelled.is_set():

@@ -18,6 +18,7 @@ from penstock.events import Notice, StepFinished, StepStarted
 
 # Conditions of Spark that another try cannot mend: the text, or what it names, is wrong.
 _HOPELESS = ("PARSE_", "UNRESOLVED_", "TABLE_OR_VIEW_NOT_FOUND", "DATATYPE_MISMATCH", "AMBIGUOUS_")
+INTERRUPTED = "the run was interrupted"
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -46,13 +47,13 @@ def run_step(world: World, planned: PlannedStep) -> StepResult:
     """Never raises: whatever happens is in the result, the state and the events."""
     began = time.monotonic()
     world.sink(StepStarted(planned.name, planned.slice))
-    world.session.addTag(world.tag)
     try:
-        result = _run(_Run(world, planned))
+        own = world.for_step(planned.model)
+        own.session.addTag(world.tag)
+        result = _run(_Run(own, planned))
+        own.session.removeTag(world.tag)
     except Exception as error:  # a fault here must not take other steps with it
         result = _broken(_Run(world, planned), error)
-    finally:
-        world.session.removeTag(world.tag)
     result = replace(result, seconds=time.monotonic() - began)
     world.sink(
         StepFinished(
@@ -129,9 +130,8 @@ def delay_seconds(text: str | None) -> float:
 
 
 def _cancelled(run: _Run) -> StepResult:
-    reason = "the run was interrupted"
-    run.state.end_step(run.key, "cancelled", reason)
-    return ended(run.planned, "cancelled", reason)
+    run.state.end_step(run.key, "cancelled", INTERRUPTED)
+    return ended(run.planned, "cancelled", INTERRUPTED)
 
 
 def _failed(run: _Run, error: PenstockError) -> StepResult:
@@ -167,7 +167,7 @@ def _broken(run: _Run, error: Exception) -> StepResult:
     if run.world.cancelled.is_set():
         with contextlib.suppress(PenstockError):
             return _cancelled(run)
-        return ended(run.planned, "cancelled", "the run was interrupted")
+        return ended(run.planned, "cancelled", INTERRUPTED)
     first = next(iter(str(error).splitlines()), "")
     wrapped = (
         error
@@ -180,3 +180,19 @@ def _broken(run: _Run, error: Exception) -> StepResult:
     with contextlib.suppress(PenstockError):  # the catalog itself may be what is gone
         return _failed(run, wrapped)
     return replace(ended(run.planned, "failed", str(wrapped)), error=wrapped)
+
+
+def _wrap(error: Exception) -> StepError:
+    if isinstance(error, ConnectionError):
+        wrapped = StepError(
+            "the connection to Spark is lost: its process has ended",
+            hint='it may need more memory: "spark.driver.memory" = "4g" in [spark.conf]',
+        )
+    else:
+        first = next(iter(str(error).splitlines()), "")
+        wrapped = StepError(
+            f"{type(error).__name__}: {first}",
+            hint="this should have been a clear message: please report it",
+        )
+    wrapped.__cause__ = error
+    return wrapped

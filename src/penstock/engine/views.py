@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -28,6 +29,8 @@ class Views:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for name in self._names:
-            self._session.catalog.dropTempView(name)
+        # A view that stays is no harm, and an error on the way out would hide the one before it.
+        with contextlib.suppress(Exception):
+            for name in self._names:
+                self._session.catalog.dropTempView(name)
         self._names.clear()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from penstock.config import Settings
 from penstock.engine.plan import Plan
+from penstock.engine.sessions import lakes_for, session_for
 from penstock.engine.state.store import State
 from penstock.events import EventSink
 from penstock.model.model import Model
@@ -35,6 +37,24 @@ class World:
     states: Mapping[str, State]
     sink: EventSink
     cancelled: threading.Event = field(default_factory=threading.Event)
+
+    # Sessions of steps with settings of their own: whoever interrupts the run must know them.
+    own_sessions: list[SparkSession] = field(default_factory=list)
+
+    def for_step(self, model: Model) -> World:
+        """This world as the step sees it: with a session of its own when its script sets any."""
+        session = session_for(model.query, self.session)
+        if session is self.session:
+            return self
+        self.own_sessions.append(session)
+        return replace(self, session=session, lakes=lakes_for(session, self.lakes))
+
+    def interrupt(self) -> None:
+        """Stop what Spark does for this run, and let nothing more begin."""
+        self.cancelled.set()
+        for session in (self.session, *self.own_sessions):
+            with contextlib.suppress(Exception):  # Spark may be gone already, which is as good
+                session.interruptTag(self.tag)
 
     @property
     def tag(self) -> str:

@@ -46,7 +46,9 @@ def test_other_columns_just_work_and_are_a_schema_version(make: Make) -> None:
     project = make({"models/t": changed})
     assert project.run().state == "done"
     assert rows(project, "SELECT * FROM t") == [(1, "a", 1.5)]
-    versions = [[column.name for column in one.columns] for one in project.show("t").schema_versions]
+    versions = [
+        [column.name for column in one.columns] for one in project.show("t").schema_versions
+    ]
     assert versions == [["id", "name"], ["id", "label", "x"]]
 
 

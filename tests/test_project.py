@@ -1,0 +1,145 @@
+"""The Python API: what a project answers, and when it needs Spark."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock import Project
+from penstock.errors import ArgumentError, ConfigError, ModelError, QueryFailed
+from tests.engine.toy import rows, write_project
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SCRIPTS = {
+    "models/raw": """
+        -- pipeline
+        -- partitioned daily
+        -- materialize ducklake://main/raw
+        -- data_test unique id
+        -- $n (int) = 2
+        SELECT id, '{partition}' AS day FROM range($n)
+    """,
+    "models/marts/total": """
+        -- pipeline
+        -- materialize ducklake://main/total
+        ATTACH 'ducklake://main' AS dl;
+        SELECT day, count(*) AS n FROM dl.raw GROUP BY day
+    """,
+}
+DAY = "2026-01-01"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return write_project(tmp_path / "toy", SCRIPTS)
+
+
+def test_without_a_run_everything_is_missing(root: Path) -> None:
+    with Project.load(root) as project:
+        assert [(one.model, one.state) for one in project.status()] == [
+            ("marts/total", "missing"),
+            ("raw", "missing"),
+        ]
+        assert project.snapshots() == ()
+        detail = project.show("raw")
+    assert (detail.columns, detail.runs, detail.tests) == ((), (), ("unique id",))
+    assert detail.query == "SELECT id, '{partition}' AS day FROM range($n)"
+    assert not (root / "lake").exists()
+
+
+def test_models_are_found_by_name_or_table(root: Path) -> None:
+    project = Project.load(root)
+    assert project.model("main.total").name == "marts/total"
+    with pytest.raises(ArgumentError, match="did you mean 'marts/total'"):
+        project.model("mart/total")
+    with pytest.raises(ArgumentError, match="did you mean 'main'"):
+        project.snapshots("mian")
+
+
+def test_mistakes_in_scripts_and_settings_are_input_errors(root: Path, tmp_path: Path) -> None:
+    (root / "models" / "bad.sql").write_text("-- pipeline\n-- materialize ducklake://main/x\n")
+    with pytest.raises(ModelError):
+        Project.load(root)
+    with pytest.raises(ConfigError):
+        Project.load(tmp_path)
+
+
+def test_questions_load_neither_spark_nor_rich(root: Path) -> None:
+    code = (
+        "import sys; from penstock import Project; p = Project.load(sys.argv[1]); p.check();"
+        "p.status(); p.show('raw'); p.snapshots(); p.plan('2026-01-01');"
+        "print([m for m in ('pyspark', 'py4j', 'rich') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, root], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+@pytest.mark.spark
+def test_a_run_and_what_is_known_afterwards(root: Path, spark: SparkSession) -> None:
+    with Project.load(root, spark=spark) as project:
+        result = project.run(partition=DAY)
+        assert (result.state, result.exit_code, result.partition) == ("done", 0, DAY)
+        assert [(one.name, one.slice, one.rows, one.snapshot_id) for one in result.steps] == [
+            ("raw", DAY, 2, 1),
+            ("marts/total", None, 1, 2),
+        ]
+        (raw,) = project.status("raw")
+        assert (raw.state, raw.rows, raw.partitioned) == ("materialized", 2, "daily")
+        assert (raw.slices[0].slice, raw.slices[0].tests) == (DAY, 1)
+        names = [(column.name, column.type) for column in project.show("raw").columns]
+        assert names == [("id", "int64"), ("day", "varchar"), ("_wm_partition", "varchar")]
+        newest = project.snapshots("main", limit=1)[0]
+        assert (newest.id, newest.author, newest.message) == (2, "penstock", "marts/total")
+
+
+@pytest.mark.spark
+def test_a_changed_definition_is_stale(root: Path, spark: SparkSession) -> None:
+    with Project.load(root, spark=spark) as project:
+        project.run(partition=DAY)
+    script = root / "models" / "raw.sql"
+    script.write_text(script.read_text().replace("SELECT id", "SELECT id + 1 AS id"))
+    with Project.load(root) as project:
+        assert [one.state for one in project.status()] == ["materialized", "stale"]
+
+
+@pytest.mark.spark
+def test_preview_writes_nothing(root: Path, spark: SparkSession) -> None:
+    with Project.load(root, spark=spark) as project:
+        found = project.preview("raw", DAY, limit=1, args={"n": 5})
+        assert [tuple(row) for row in found.collect()] == [(0, DAY)]
+        assert project.status("raw")[0].state == "missing"
+
+
+@pytest.mark.spark
+def test_sql_reads_any_snapshot_and_binds(root: Path, spark: SparkSession) -> None:
+    with Project.load(root, spark=spark) as project:
+        project.run(partition=DAY)
+        project.run(partition="2026-01-02")
+        assert rows(project, "SELECT count(*) FROM raw") == [(4,)]
+        assert rows(project, "SELECT count(*) FROM main.raw AT (VERSION => 1)") == [(2,)]
+        bound = project.sql("SELECT count(*) FROM raw WHERE day = :d", {"d": "x' OR '1'='1"})
+        assert bound.collect()[0][0] == 0
+        with pytest.raises(QueryFailed) as caught:
+            project.sql("SELECT nope\nFROM raw")
+        assert str(caught.value.location) == "query:1:8"
+
+
+@pytest.mark.spark
+def test_settings_of_a_script_are_its_own(tmp_path: Path, spark: SparkSession) -> None:
+    lax = "-- pipeline\n-- materialize ducklake://main/{}\n{}SELECT CAST('x' AS INT) AS a\n"
+    scripts = {
+        "models/lax": lax.format("lax", "SET spark.sql.ansi.enabled = false;\n"),
+        "models/strict": lax.format("strict", ""),
+    }
+    with Project.load(write_project(tmp_path / "set", scripts), spark=spark) as project:
+        states = {one.name: one.state for one in project.run().steps}
+        assert states == {"lax": "done", "strict": "failed"}
+        assert rows(project, "SELECT * FROM lax") == [(None,)]
