@@ -1,21 +1,22 @@
-"""A lake's state over a SQLite catalog."""
+"""A lake's state over both databases: a test that asks for ``state`` runs on each."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from penstock.engine.state.store import State
 from penstock.lake.catalog.catalog import Catalog
+from tests.lake.catalog.conftest import Place, place, postgres_server, postgres_uri
+
+__all__ = ["place", "postgres_server", "postgres_uri"]
 
 
 @pytest.fixture
-def catalog(tmp_path: Path) -> Iterator[Catalog]:
-    opened = Catalog.open(f"ducklake:sqlite:{tmp_path}/meta.sqlite", data_path=str(tmp_path))
-    yield opened
-    opened.close()
+def catalog(place: Place) -> Iterator[Catalog]:
+    with place.open() as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -1,0 +1,103 @@
+"""States of slices from what the state tables say. Pure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.engine.results import CheckResult, ModelStatus
+from penstock.engine.state.process import this_process
+from penstock.engine.state.records import CheckRecord, SliceRecord, StepRecord
+from penstock.engine.status import LakeState, model_status
+from penstock.model.model import Model
+from penstock.project import Project
+from tests.engine.state.builders import START, at, run_record, step_record
+from tests.engine.toy import write_project
+
+SCRIPT = (
+    "-- pipeline\n-- partitioned daily\n-- materialize ducklake://main/a\nSELECT '{partition}' AS d"
+)
+DAY = "2026-01-01"
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Model:
+    return Project.load(write_project(tmp_path / "p", {"models/clean/a": SCRIPT})).model("clean/a")
+
+
+def slice_of(model: Model, **changes: Any) -> SliceRecord:
+    values = {"snapshot_id": 7, "rows": 3, "definition_hash": model.definition_hash} | changes
+    return SliceRecord(
+        target="main.a",
+        slice=DAY,
+        run_id="r1",
+        step=model.name,
+        strategy="replace",
+        fingerprint=None,
+        published_at=START,
+        **values,
+    )
+
+
+def status(
+    model: Model, *, slices: Any = (), attempts: Any = (), checks: Any = (), alive: bool = True
+) -> ModelStatus:
+    running = (run_record("r2"),) if alive else ()
+    state = LakeState(tuple(slices), tuple(attempts), tuple(checks), running)
+    return model_status(model, state, lambda process: process != this_process())
+
+
+def attempt(state: str, minutes: int = 5) -> StepRecord:
+    return step_record("r2", state=state, started_at=at(minutes), reason="boom")
+
+
+def test_nothing_known_is_missing(model: Model) -> None:
+    found = status(model)
+    assert (found.state, found.slices, found.rows) == ("missing", (), None)
+
+
+def test_a_published_slice_is_materialized(model: Model) -> None:
+    (one,) = status(model, slices=[slice_of(model)], attempts=[attempt("done")]).slices
+    assert (one.slice, one.state, one.rows, one.snapshot_id, one.time) == (
+        DAY,
+        "materialized",
+        3,
+        7,
+        START,
+    )
+
+
+def test_another_definition_is_stale(model: Model) -> None:
+    assert status(model, slices=[slice_of(model, definition_hash="old")]).state == "stale"
+
+
+@pytest.mark.parametrize("state", ["failed", "running"])
+def test_the_latest_attempt_presses(model: Model, state: str) -> None:
+    (one,) = status(model, slices=[slice_of(model)], attempts=[attempt(state)]).slices
+    assert (one.state, one.rows, one.time, one.run_id) == (state, 3, at(5), "r2")
+    assert one.reason == "boom"
+
+
+def test_running_in_a_killed_run_says_nothing(model: Model) -> None:
+    found = status(model, slices=[slice_of(model)], attempts=[attempt("running")], alive=False)
+    assert found.state == "materialized"
+
+
+def test_a_slice_that_never_succeeded_is_failed(model: Model) -> None:
+    (one,) = status(model, attempts=[attempt("failed")]).slices
+    assert (one.state, one.rows, one.snapshot_id) == ("failed", None, None)
+
+
+def test_tests_are_counted(model: Model) -> None:
+    results = [CheckResult("a", True, 0), CheckResult("b", False, 2)]
+    checks = [CheckRecord("r1", "main.a", DAY, result, START) for result in results]
+    (one,) = status(model, slices=[slice_of(model)], checks=checks).slices
+    assert (one.tests, one.tests_failed) == (2, 1)
+
+
+def test_the_state_of_a_model_is_the_most_pressing(model: Model) -> None:
+    slices = [slice_of(model)]
+    failed = step_record("r2", state="failed", slice="2026-01-02")
+    assert status(model, slices=slices, attempts=[failed]).state == "failed"
