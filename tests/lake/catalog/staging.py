@@ -19,6 +19,7 @@ from penstock.lake.stats import from_footer
 
 _ID = b"PARQUET:field_id"
 _ROW_ID = pa.field("_ducklake_internal_row_id", pa.int64(), metadata={_ID: b"2147483540"})
+_SNAPSHOT_ID = pa.field("_ducklake_internal_snapshot_id", pa.int64(), metadata={_ID: b"2147483539"})
 _DELETES = pa.schema(
     [
         pa.field("file_path", pa.string(), metadata={_ID: b"2147483646"}),
@@ -69,12 +70,22 @@ def stage(
     )
 
 
-def stage_deletes(directory: str, data_file: str, positions: Sequence[int]) -> DeleteFile:
+def stage_deletes(
+    directory: str, data_file: str, positions: Sequence[int], *, since: Sequence[int] = ()
+) -> DeleteFile:
+    """Write a delete file; ``since`` tells for each position which snapshot deleted it."""
     path = f"{directory}{new_uuid7()}-delete.parquet"
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     content = {"file_path": [data_file] * len(positions), "pos": list(positions)}
-    pq.write_table(pa.table(content, schema=_DELETES), path)
-    return DeleteFile(path, len(positions), Path(path).stat().st_size, footer_size(path))
+    table = pa.table(content, schema=_DELETES)
+    if since:
+        table = table.append_column(_SNAPSHOT_ID, pa.array(since, pa.int64()))
+    pq.write_table(table, path)
+    return DeleteFile(
+        *(path, len(positions), Path(path).stat().st_size, footer_size(path)),
+        begin_snapshot=min(since, default=None),
+        partial_max=max(since, default=None),
+    )
 
 
 def new_table(

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from types import TracebackType
 from typing import Self
 
 from sqlalchemy import Connection, Engine
 
 from penstock.errors import (
-    CatalogMissing,
-    ConfigError,
-    DataPathError,
     NotFound,
     ReadOnlyLake,
     SchemaNotFound,
     TableNotFound,
     UnsupportedFeature,
 )
-from penstock.lake.catalog import create as creation
 from penstock.lake.catalog import engine as engines
 from penstock.lake.catalog import files, history, reads
 from penstock.lake.catalog.commit import Also, Commit, RetryPolicy
 from penstock.lake.catalog.faults import corrupt
 from penstock.lake.catalog.location import CatalogLocation, parse_location
-from penstock.lake.catalog.paths import absolute_directory
-from penstock.lake.catalog.versions import check_version
+from penstock.lake.catalog.opening import open_or_create
+from penstock.lake.catalog.suggest import did_you_mean
 from penstock.lake.catalog.writes import CommitInfo
 from penstock.lake.changes import ChangeSet
 from penstock.lake.files import FileSet, Table
@@ -89,11 +84,13 @@ class Catalog:
             metadata_schema=metadata_schema,
         )
         try:
-            wanted = None if data_path is None else absolute_directory(data_path)
-            may_create = create and not read_only
-            stored = _ensure(engine, location, wanted, may_create)
-            version = check_version(location, stored.get("version"))
-            path = _data_path(location, stored.get("data_path"), wanted, override_data_path)
+            opened = open_or_create(
+                engine,
+                location,
+                data_path=data_path,
+                may_create=create and not read_only,
+                override_data_path=override_data_path,
+            )
         except BaseException:
             engine.dispose()
             raise
@@ -101,8 +98,8 @@ class Catalog:
             engine,
             location,
             uri=uri,
-            data_path=path,
-            version=version,
+            data_path=opened.data_path,
+            version=opened.version,
             read_only=read_only,
             retry=retry or RetryPolicy(),
         )
@@ -199,13 +196,13 @@ class Catalog:
         if fold(schema) not in map(fold, schemas):
             return SchemaNotFound(
                 f"there is no schema {schema!r} at snapshot {snapshot_id}",
-                hint=_did_you_mean(schema, schemas, "schemas"),
+                hint=did_you_mean(schema, schemas, "schemas"),
                 data={"schema": schema},
             )
         candidates = [f"{in_schema}.{called}" for _, in_schema, called in names]
         return TableNotFound(
             f"there is no table {schema}.{name} at snapshot {snapshot_id}",
-            hint=_did_you_mean(f"{schema}.{name}", candidates, "tables"),
+            hint=did_you_mean(f"{schema}.{name}", candidates, "tables"),
             data={"schema": schema, "table": name},
         )
 
@@ -280,62 +277,3 @@ class Catalog:
             wanted = [("table", table.id), ("schema", schema_id), *wanted]
         values = {(row.scope, row.scope_id): row.value for row in rows}
         return next((values[scope] for scope in wanted if scope in values), None)
-
-
-def _ensure(
-    engine: Engine, location: CatalogLocation, data_path: str | None, may_create: bool
-) -> Mapping[str, str]:
-    """The global options of the catalog, after creating it where that is due."""
-    with engines.reading(engine, location) as connection:
-        if creation.exists(connection):
-            return _global_options(connection)
-    if not may_create:
-        raise CatalogMissing(
-            f"{location} holds no DuckLake",
-            hint="check the path, or attach it with creation on",
-        )
-    path = data_path or _default_data_path(location)
-    with engines.writing(engine, location) as connection:
-        if not creation.exists(connection):  # another process may have been quicker
-            creation.create(connection, path)
-        return _global_options(connection)
-
-
-def _global_options(connection: Connection) -> dict[str, str]:
-    return {row.key: row.value for row in reads.metadata_rows(connection) if row.scope is None}
-
-
-def _default_data_path(location: CatalogLocation) -> str:
-    if location.kind == "sqlite":
-        return absolute_directory(f"{location.target}.files")
-    raise ConfigError(
-        f"a new catalog at {location} needs a data_path",
-        hint="give the directory or bucket that its files go to",
-    )
-
-
-def _data_path(
-    location: CatalogLocation, stored: str | None, wanted: str | None, override: bool
-) -> str:
-    if stored is None:
-        raise corrupt(location, "it has no data_path")
-    known = absolute_directory(stored)
-    if wanted is None or wanted == known:
-        return known
-    if override:
-        return wanted
-    raise DataPathError(
-        f"the lake {location} keeps its files in {known}, not in {wanted}",
-        hint="leave data_path out, or set override_data_path to read them from there",
-        data={"stored": known, "given": wanted},
-    )
-
-
-def _did_you_mean(name: str, candidates: Iterable[str], kind: str) -> str:
-    known = sorted(candidates)
-    by_fold = {fold(candidate): candidate for candidate in known}
-    close = get_close_matches(fold(name), by_fold, n=1)
-    if close:
-        return f"did you mean {by_fold[close[0]]}?"
-    listed = ", ".join(known[:10]) + (", ..." if len(known) > 10 else "")
-    return f"the {kind} there are: {listed}" if known else f"there are no {kind} yet"

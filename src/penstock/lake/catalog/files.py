@@ -11,6 +11,7 @@ from sqlalchemy import Connection, and_, select
 from penstock.errors import CatalogCorrupt, UnsupportedFeature
 from penstock.lake.catalog import inlined
 from penstock.lake.catalog import tables as t
+from penstock.lake.catalog.mappings import load_mappings
 from penstock.lake.catalog.paths import resolve
 from penstock.lake.catalog.reads import Record, visible
 from penstock.lake.files import DataFile, DeleteFile, FileSet, NameMapping, Table
@@ -179,47 +180,3 @@ def _partition_values(
     for data_file_id, key, value in connection.execute(query):
         found[data_file_id][key] = value
     return found
-
-
-def load_mappings(connection: Connection, table_id: int) -> dict[int, NameMapping]:
-    """All name mappings of a table, by id.
-
-    Rows are numbered within their mapping and name their parent by that number; a list's child is
-    called ``list``, a map's ``key`` and ``value``.
-    """
-    m, n = t.column_mapping.c, t.name_mapping.c
-    query = (
-        select(
-            m.mapping_id,
-            m.type,
-            n.column_id,
-            n.source_name,
-            n.target_field_id,
-            n.parent_column,
-            n.is_partition,
-        )
-        .join_from(t.column_mapping, t.name_mapping, m.mapping_id == n.mapping_id)
-        .where(m.table_id == table_id)
-        .order_by(m.mapping_id, n.column_id)
-    )
-    grouped: dict[int, list[Record]] = defaultdict(list)
-    for row in connection.execute(query):
-        grouped[row.mapping_id].append(row)
-    return {key: _mapping(key, rows) for key, rows in grouped.items()}
-
-
-def _mapping(mapping_id: int, rows: Sequence[Record]) -> NameMapping:
-    for row in rows:
-        if row.type != "map_by_name" or row.is_partition:
-            raise UnsupportedFeature(
-                f"name mapping {mapping_id} takes columns from "
-                + ("the directories" if row.is_partition else repr(row.type)),
-                hint="read the table with DuckDB, or rewrite it there",
-            )
-    by_number = {row.column_id: row for row in rows}
-
-    def path(row: Record) -> tuple[str, ...]:
-        parent = by_number.get(row.parent_column)
-        return (*(path(parent) if parent is not None else ()), row.source_name)
-
-    return NameMapping(mapping_id, {path(row): row.target_field_id for row in rows})

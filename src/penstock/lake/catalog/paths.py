@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
@@ -38,3 +39,9 @@ def store(base: str, path: str) -> tuple[str, bool]:
     if path.startswith(base) and len(path) > len(base):
         return path[len(base) :], True
     return path, False
+
+
+def stored_path(base: str, path: str) -> dict[str, Any]:
+    """`store` as the two columns it goes to."""
+    text, is_relative = store(base, path)
+    return {"path": text, "path_is_relative": is_relative}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection, exc
 
 from penstock.errors import CommitConflict
-from penstock.lake.catalog import definitions, reads, registration
+from penstock.lake.catalog import definitions, ending, reads, registration
 from penstock.lake.catalog import tables as t
 from penstock.lake.catalog.state import Ids, SchemaEntry, schemas_at
 from penstock.lake.changes import ChangeSet, TableChange
@@ -215,13 +215,14 @@ def _load(work: _Work, table_id: int) -> Table | None:
 def _write_files(work: _Work, change: TableChange, target: _Target) -> None:
     connection, snapshot_id = work.connection, work.snapshot_id
     if change.end:
-        registration.end_files(connection, snapshot_id, target.id, change.end, target.name)
+        ending.end_files(connection, snapshot_id, target.id, change.end, target.name)
     if change.deletes:
-        registration.add_deletes(
+        ending.add_deletes(
             connection,
             snapshot_id,
             work.ids,
             target.id,
+            data_path=work.data_path,
             table_path=target.path,
             deletes=change.deletes,
             name=target.name,

@@ -1,0 +1,146 @@
+"""Taking rows away: data files that end whole, and delete files."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+
+from penstock.errors import CommitConflict
+from penstock.lake.catalog import tables as t
+from penstock.lake.catalog.paths import resolve, stored_path
+from penstock.lake.catalog.reads import Record
+from penstock.lake.catalog.state import Ids
+from penstock.lake.files import DeleteFile
+
+_CHUNK = 5000  # ids bound in one statement; both databases take 32,000 and more
+
+
+def end_files(
+    connection: Connection, snapshot_id: int, table_id: int, file_ids: Sequence[int], name: str
+) -> None:
+    """End data files whole, and the delete files that were in force on them."""
+    for chunk in _chunks(file_ids):
+        ended = _end(connection, t.data_file, snapshot_id, table_id, chunk)
+        if ended != len(chunk):
+            raise _files_gone(name)
+        _end(connection, t.delete_file, snapshot_id, table_id, chunk)
+
+
+def add_deletes(
+    connection: Connection,
+    snapshot_id: int,
+    ids: Ids,
+    table_id: int,
+    *,
+    data_path: str,
+    table_path: str,
+    deletes: Mapping[int, DeleteFile],
+    name: str,
+) -> None:
+    """Register cumulative delete files; each takes the place of the one before it.
+
+    There are two ways. A file that tells by row which snapshot deleted it, having foreseen this
+    one (``partial_max``), replaces the row before it, as in format 1.0; the old file is scheduled
+    for deletion. Otherwise the row before ends and the new one begins, as in 0.3: every snapshot
+    reads the same, but DuckDB's feed of changes then repeats the older deletes.
+    """
+    earlier = _deletes_in_force(connection, table_id, list(deletes), name)
+    succeeding = {
+        key
+        for key, file in deletes.items()
+        if file.partial_max == snapshot_id
+        and key in earlier
+        and earlier[key].begin_snapshot == file.begin_snapshot
+    }
+    _replace_deletes(connection, [earlier[key] for key in succeeding], data_path, table_path)
+    for chunk in _chunks([key for key in deletes if key not in succeeding]):
+        _end(connection, t.delete_file, snapshot_id, table_id, chunk)
+    connection.execute(
+        t.delete_file.insert(),
+        [
+            {
+                "delete_file_id": ids.file(),
+                "table_id": table_id,
+                "begin_snapshot": file.begin_snapshot if key in succeeding else snapshot_id,
+                "partial_max": snapshot_id if key in succeeding else None,
+                "data_file_id": key,
+                "format": file.format,
+                "delete_count": file.delete_count,
+                "file_size_bytes": file.size_bytes,
+                "footer_size": file.footer_size,
+            }
+            | stored_path(table_path, file.path)
+            for key, file in deletes.items()
+        ],
+    )
+
+
+def _deletes_in_force(
+    connection: Connection, table_id: int, file_ids: Sequence[int], name: str
+) -> dict[int, Record]:
+    """The delete files in force by data file. Raises CommitConflict if a data file has ended."""
+    c = t.delete_file.c
+    found: dict[int, Record] = {}
+    for chunk in _chunks(file_ids):
+        if _in_force(connection, table_id, chunk) != len(chunk):
+            raise _files_gone(name)
+        query = t.delete_file.select().where(
+            c.data_file_id.in_(chunk), c.table_id == table_id, c.end_snapshot.is_(None)
+        )
+        found |= {row.data_file_id: row for row in connection.execute(query)}
+    return found
+
+
+def _replace_deletes(
+    connection: Connection, rows: Sequence[Record], data_path: str, table_path: str
+) -> None:
+    """Take rows of delete files away, and schedule the files for deletion."""
+    if not rows:
+        return
+    c = t.delete_file.c
+    for chunk in _chunks([row.delete_file_id for row in rows]):
+        connection.execute(t.delete_file.delete().where(c.delete_file_id.in_(chunk)))
+    now = dt.datetime.now(dt.UTC)
+    connection.execute(
+        t.files_scheduled_for_deletion.insert(),
+        [
+            {"data_file_id": row.delete_file_id, "schedule_start": now}
+            | stored_path(data_path, resolve(table_path, row.path, row.path_is_relative))
+            for row in rows
+        ],
+    )
+
+
+def _end(
+    connection: Connection, table: Any, snapshot_id: int, table_id: int, file_ids: Sequence[int]
+) -> int:
+    c = table.c
+    result = connection.execute(
+        table.update()
+        .where(c.data_file_id.in_(file_ids), c.table_id == table_id, c.end_snapshot.is_(None))
+        .values(end_snapshot=snapshot_id)
+    )
+    return int(result.rowcount)
+
+
+def _in_force(connection: Connection, table_id: int, file_ids: Sequence[int]) -> int:
+    c = t.data_file.c
+    query = select(func.count()).where(
+        c.data_file_id.in_(file_ids), c.table_id == table_id, c.end_snapshot.is_(None)
+    )
+    return connection.execute(query).scalar_one()
+
+
+def _chunks(file_ids: Sequence[int]) -> Iterator[Sequence[int]]:
+    for start in range(0, len(file_ids), _CHUNK):
+        yield file_ids[start : start + _CHUNK]
+
+
+def _files_gone(name: str) -> CommitConflict:
+    return CommitConflict(
+        f"files of table {name} that this commit replaces are not there any more",
+        hint="run it again on the table as it is now",
+    )

@@ -1,0 +1,101 @@
+"""Name mappings: how the fields of files without field ids are found, by path."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from sqlalchemy import Connection, select
+
+from penstock.errors import UnsupportedFeature
+from penstock.lake.catalog import tables as t
+from penstock.lake.catalog.reads import Record
+from penstock.lake.catalog.state import Ids
+from penstock.lake.files import NameMapping
+from penstock.lake.schema import Column, TableSchema
+
+_INNER_NAMES = {"list": ("list",), "map": ("key", "value")}
+
+
+def load_mappings(connection: Connection, table_id: int) -> dict[int, NameMapping]:
+    """All name mappings of a table, by id.
+
+    Rows are numbered within their mapping and name their parent by that number; a list's child is
+    called ``list``, a map's ``key`` and ``value``.
+    """
+    m, n = t.column_mapping.c, t.name_mapping.c
+    query = (
+        select(
+            m.mapping_id,
+            m.type,
+            n.column_id,
+            n.source_name,
+            n.target_field_id,
+            n.parent_column,
+            n.is_partition,
+        )
+        .join_from(t.column_mapping, t.name_mapping, m.mapping_id == n.mapping_id)
+        .where(m.table_id == table_id)
+        .order_by(m.mapping_id, n.column_id)
+    )
+    grouped: dict[int, list[Record]] = defaultdict(list)
+    for row in connection.execute(query):
+        grouped[row.mapping_id].append(row)
+    return {key: _mapping(key, rows) for key, rows in grouped.items()}
+
+
+def _mapping(mapping_id: int, rows: Sequence[Record]) -> NameMapping:
+    for row in rows:
+        if row.type != "map_by_name" or row.is_partition:
+            raise UnsupportedFeature(
+                f"name mapping {mapping_id} takes columns from "
+                + ("the directories" if row.is_partition else repr(row.type)),
+                hint="read the table with DuckDB, or rewrite it there",
+            )
+    by_number = {row.column_id: row for row in rows}
+
+    def path(row: Record) -> tuple[str, ...]:
+        parent = by_number.get(row.parent_column)
+        return (*(path(parent) if parent is not None else ()), row.source_name)
+
+    return NameMapping(mapping_id, {path(row): row.target_field_id for row in rows})
+
+
+def mapping_for(connection: Connection, ids: Ids, table_id: int, schema: TableSchema) -> int:
+    """The name mapping of the table's columns as they are now, made when there is none alike."""
+    wanted = dict(mapping_paths(schema.columns))
+    for mapping_id, mapping in load_mappings(connection, table_id).items():
+        if mapping.fields == wanted:
+            return mapping_id
+    mapping_id = ids.file()
+    connection.execute(
+        t.column_mapping.insert().values(
+            mapping_id=mapping_id, table_id=table_id, type="map_by_name"
+        )
+    )
+    numbers = {path: number for number, path in enumerate(wanted)}
+    connection.execute(
+        t.name_mapping.insert(),
+        [
+            {
+                "mapping_id": mapping_id,
+                "column_id": number,
+                "source_name": path[-1],
+                "target_field_id": wanted[path],
+                "parent_column": numbers.get(path[:-1]),
+                "is_partition": False,
+            }
+            for path, number in numbers.items()
+        ],
+    )
+    return mapping_id
+
+
+def mapping_paths(
+    columns: Sequence[Column], parent: tuple[str, ...] = (), names: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Pairs of a field's path in the file and its id; a list's child is called ``list``."""
+    for index, column in enumerate(columns):
+        path = (*parent, names[index] if names else column.name)
+        yield path, column.id or 0
+        yield from mapping_paths(column.children, path, _INNER_NAMES.get(column.type, ()))

@@ -1,0 +1,90 @@
+"""Opening a catalog: found or created, its version and data path checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, Engine
+
+from penstock.errors import CatalogMissing, ConfigError, DataPathError
+from penstock.lake.catalog import create as creation
+from penstock.lake.catalog import engine as engines
+from penstock.lake.catalog import reads
+from penstock.lake.catalog.faults import corrupt
+from penstock.lake.catalog.location import CatalogLocation
+from penstock.lake.catalog.paths import absolute_directory
+from penstock.lake.catalog.versions import check_version
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """``data_path`` is absolute and ends in ``/``."""
+
+    version: str
+    data_path: str
+
+
+def open_or_create(
+    engine: Engine,
+    location: CatalogLocation,
+    *,
+    data_path: str | None,
+    may_create: bool,
+    override_data_path: bool,
+) -> Opened:
+    """See `Catalog.open`."""
+    wanted = None if data_path is None else absolute_directory(data_path)
+    stored = _ensure(engine, location, wanted, may_create)
+    version = check_version(location, stored.get("version"))
+    path = _data_path(location, stored.get("data_path"), wanted, override_data_path)
+    return Opened(version, path)
+
+
+def _ensure(
+    engine: Engine, location: CatalogLocation, data_path: str | None, may_create: bool
+) -> Mapping[str, str]:
+    """The global options of the catalog, after creating it where that is due."""
+    with engines.reading(engine, location) as connection:
+        if creation.exists(connection):
+            return _global_options(connection)
+    if not may_create:
+        raise CatalogMissing(
+            f"{location} holds no DuckLake",
+            hint="check the path, or attach it with creation on",
+        )
+    path = data_path or _default_data_path(location)
+    with engines.writing(engine, location) as connection:
+        if not creation.exists(connection):  # another process may have been quicker
+            creation.create(connection, path)
+        return _global_options(connection)
+
+
+def _global_options(connection: Connection) -> dict[str, str]:
+    return {row.key: row.value for row in reads.metadata_rows(connection) if row.scope is None}
+
+
+def _default_data_path(location: CatalogLocation) -> str:
+    if location.kind == "sqlite":
+        return absolute_directory(f"{location.target}.files")
+    raise ConfigError(
+        f"a new catalog at {location} needs a data_path",
+        hint="give the directory or bucket that its files go to",
+    )
+
+
+def _data_path(
+    location: CatalogLocation, stored: str | None, wanted: str | None, override: bool
+) -> str:
+    if stored is None:
+        raise corrupt(location, "it has no data_path")
+    known = absolute_directory(stored)
+    if wanted is None or wanted == known:
+        return known
+    if override:
+        return wanted
+    raise DataPathError(
+        f"the lake {location} keeps its files in {known}, not in {wanted}",
+        hint="leave data_path out, or set override_data_path to read them from there",
+        data={"stored": known, "given": wanted},
+    )

@@ -1,0 +1,18 @@
+"""What a name that is not there may have meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from penstock.lake.naming import fold
+
+
+def did_you_mean(name: str, candidates: Iterable[str], kind: str) -> str:
+    known = sorted(candidates)
+    by_fold = {fold(candidate): candidate for candidate in known}
+    close = get_close_matches(fold(name), by_fold, n=1)
+    if close:
+        return f"did you mean {by_fold[close[0]]}?"
+    listed = ", ".join(known[:10]) + (", ..." if len(known) > 10 else "")
+    return f"the {kind} there are: {listed}" if known else f"there are no {kind} yet"
