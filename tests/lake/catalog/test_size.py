@@ -1,0 +1,112 @@
+"""What is asked of the catalog does not grow with what it holds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pyarrow as pa
+from sqlalchemy import event
+
+from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.files import DataFile, PartitionField
+from tests import duck
+from tests.lake.catalog import staging
+from tests.lake.catalog.conftest import Place
+
+IV = staging.columns(id="int64", v="varchar")
+
+
+@contextmanager
+def counting(lake: Catalog) -> Iterator[list[str]]:
+    said: list[str] = []
+
+    def note(_c: object, _k: object, statement: str, *_rest: object) -> None:
+        said.append(statement)
+
+    event.listen(lake._engine, "before_cursor_execute", note)
+    yield said
+    event.remove(lake._engine, "before_cursor_execute", note)
+
+
+def fill(lake: Catalog, name: str, files: int) -> None:
+    """A partitioned table of so many files, all registered, one of them written."""
+    new = staging.new_table(lake, name, IV, (PartitionField("v"),))
+    one = staging.stage(new.path, IV, pa.table({"id": [1], "v": ["a"]}), partition_values=("a",))
+    added = tuple(replace(one, path=f"{one.path}.{i}") for i in range(files))
+    lake.commit(lake.latest(), staging.one(name, create=new, add=added))
+
+
+def queries(lake: Catalog, ask: Callable[[], object]) -> int:
+    with counting(lake) as said:
+        ask()
+    return len(said)
+
+
+def test_reading_is_a_fixed_number_of_queries(lake: Catalog) -> None:
+    counts: list[tuple[int, ...]] = []
+    for name, files in (("few", 2), ("many", 400)):
+        fill(lake, name, files)
+        at = lake.latest().id
+        table = lake.table("main", name, at)
+        counts.append(
+            (
+                queries(lake, lambda table=table, at=at: lake.files(table, at)),
+                queries(lake, lambda at=at: lake.tables(at)),
+                queries(lake, lambda name=name, at=at: lake.table("main", name, at)),
+                queries(lake, lambda table=table, at=at: lake.changed_since(table, at, ("v", "a"))),
+            )
+        )
+    assert counts[0] == counts[1]
+    assert max(counts[0]) <= 9
+
+
+def test_registering_and_listing_many_files_is_quick(lake: Catalog) -> None:
+    """The peers: 24,000 files took 1,000 s to register; 60,000 take 1 to 2 s a query."""
+    begin = time.perf_counter()
+    fill(lake, "t", 5000)
+    registered = time.perf_counter() - begin
+    at = lake.latest().id
+    table = lake.table("main", "t", at)
+    begin = time.perf_counter()
+    found: tuple[DataFile, ...] = lake.files(table, at).files
+    listed = time.perf_counter() - begin
+    assert len(found) == 5000
+    assert registered < 15
+    assert listed < 3
+
+
+def test_a_commit_is_a_fixed_number_of_statements(lake: Catalog) -> None:
+    fill(lake, "t", 3)
+    table = lake.table("main", "t", 1)
+    one = staging.stage(table.path, IV, pa.table({"id": [1], "v": ["a"]}), partition_values=("a",))
+    counts = {
+        files: queries(
+            lake,
+            lambda files=files: staging.change(
+                lake, table, add=tuple(replace(one, path=f"{one.path}.{i}") for i in range(files))
+            ),
+        )
+        for files in (1, 300)
+    }
+    assert counts[1] == counts[300]
+
+
+def test_our_indexes_are_there_and_duckdb_does_not_mind(place: Place) -> None:
+    with place.open() as lake:
+        fill(lake, "t", 1)
+        sources = {
+            "sqlite": "SELECT count(*) FROM sqlite_master WHERE name LIKE 'penstock_%'",
+            "postgresql": "SELECT count(*) FROM pg_indexes WHERE indexname LIKE 'penstock_%%'",
+        }
+        with lake.reading() as connection:
+            found = connection.exec_driver_sql(sources[connection.dialect.name]).scalar()
+        assert found == 6
+    with duck.attach(place.uri) as theirs:
+        theirs.execute("CREATE TABLE mine AS SELECT 1 AS i")
+        theirs.execute("DROP TABLE t")
+        theirs.execute("CALL ducklake_expire_snapshots('lk', older_than => now())")
+        theirs.execute("CALL ducklake_cleanup_old_files('lk', cleanup_all => true)")
+        assert theirs.execute("SELECT i FROM mine").fetchall() == [(1,)]
