@@ -12,15 +12,16 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
-
-import pyarrow as pa
-from pyarrow import parquet as pq
+from typing import TYPE_CHECKING, Any
 
 from penstock.lake.bounds import base_type, bound_to_text, compare_bounds, format_nanoseconds
 from penstock.lake.files import ColumnStats
 from penstock.lake.naming import fold
 from penstock.lake.schema import Column, TableSchema
+
+if TYPE_CHECKING:  # the catalog answers without files, and loading pyarrow takes a while
+    import pyarrow as pa
+    from pyarrow import parquet as pq
 
 _FIELD_ID = b"PARQUET:field_id"
 _FLOATS = frozenset({"float32", "float64"})
@@ -71,6 +72,8 @@ def leaves(file: pa.Schema, schema: TableSchema) -> Iterator[tuple[int, Column]]
 
 def _walk(field: pa.Field, column: Column | None) -> Iterator[Column | None]:
     """One item per leaf of ``field`` in file order: its column, or ``None`` for an unknown one."""
+    import pyarrow as pa
+
     kind = field.type
     if pa.types.is_struct(kind):
         children = column.children if column is not None and column.type == "struct" else ()
@@ -89,6 +92,8 @@ def _walk(field: pa.Field, column: Column | None) -> Iterator[Column | None]:
 
 
 def _is_list(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
     return bool(
         pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
     )
