@@ -81,7 +81,9 @@ def _sqlite_engine(
             uri, uri=True, timeout=lock_timeout, isolation_level=None, check_same_thread=False
         )
 
-    engine = create_engine("sqlite://", creator=connect, poolclass=QueuePool, pool_size=4)
+    engine = create_engine(
+        "sqlite://", creator=connect, poolclass=QueuePool, pool_size=4, max_overflow=-1
+    )
     event.listen(engine, "begin", _begin_sqlite)
     return engine
 
@@ -116,6 +118,7 @@ def _postgres_engine(where: CatalogLocation, lock_timeout: float) -> Engine:
         creator=connect,
         poolclass=QueuePool,
         pool_size=4,
+        max_overflow=-1,
         pool_pre_ping=True,  # a server that was restarted is no reason to fail
     )
 
