@@ -48,7 +48,7 @@ def deleted_positions(
     if partial:
         since = fn.col(SNAPSHOT_ID)
         rows = rows.where(since.isNull() | (since <= fn.lit(snapshot_id)))
-    rows = rows.select(delete_keys.column().alias("_penstock_delete"), fn.col("pos"))
+    rows = rows.select(delete_keys.column(rows).alias("_penstock_delete"), fn.col("pos"))
     owners = pa.table(
         {
             "_penstock_delete": pa.array([delete_keys.key(path) for path in pairs], pa.string()),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
 
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/+")
 
@@ -27,14 +28,15 @@ class FileKeys:
     def key(self, path: str) -> str:
         return _name(path) if self.by_name else "/" + _SCHEME.sub("/", path).lstrip("/")
 
-    def column(self) -> SparkColumn:
-        """The key of the file that a row comes from, in a frame just read from Parquet."""
+    def column(self, df: DataFrame) -> SparkColumn:
+        """The key of the file that a row of ``df`` comes from, a frame just read from Parquet."""
         from pyspark.sql import functions as fn
 
+        metadata = df.metadataColumn("_metadata")  # also where a table has a column of this name
         if self.by_name:
-            return fn.col("_metadata.file_name")
+            return metadata["file_name"]
         # Spark gives a URI. url_decode takes + for a space, as forms do and paths do not.
-        path = fn.replace(fn.col("_metadata.file_path"), fn.lit("+"), fn.lit("%2B"))
+        path = fn.replace(metadata["file_path"], fn.lit("+"), fn.lit("%2B"))
         return fn.regexp_replace(fn.url_decode(path), "^[A-Za-z][A-Za-z0-9+.-]*:/+", "/")
 
 

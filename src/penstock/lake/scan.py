@@ -139,7 +139,8 @@ def _read_group(
     if not positions and not group.deletes:
         return df.select(*values)
     keys = scan.keys()
-    place = [keys.column().alias(FILE), fn.col("_metadata.row_index").alias(POSITION)]
+    position = df.metadataColumn("_metadata")["row_index"]
+    place = [keys.column(df).alias(FILE), position.alias(POSITION)]
     embedded = [_embedded_row_id(group)] if positions else []
     df = df.select(*values, *place, *embedded)
     if group.deletes:

@@ -202,7 +202,8 @@ class TransactionTable:
         literal = fn.lit(value)
         found = next((name for name in df.columns if fold(name) == fold(column)), None)
         if found is None:
-            return df.withColumn(column, literal)
+            known = self._candidate.schema and self._candidate.schema.find(column)
+            return df.withColumn(column, literal.cast(spark_type(known)) if known else literal)
         have = fn.col(quoted(found))
         refusal = fn.raise_error(f"a row's {column} is not the slice's value {value}")
         return df.withColumn(found, fn.when(have.eqNullSafe(literal), have).otherwise(refusal))
