@@ -1,16 +1,23 @@
 """Positions of rows to delete, written as delete files; the data files are never rewritten.
 
 A delete file is cumulative: it holds what the one in force deletes as well, and takes its place.
-A data file that loses its last row ends whole and needs none.
+A data file that loses its last row ends whole and needs none. Few positions are written here, many
+by Spark.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
 from penstock.errors import UnsupportedFeature
+from penstock.lake.candidate import live_rows
 from penstock.lake.delete_files import deleted_positions
 from penstock.lake.failures import explained
 from penstock.lake.files import DataFile, DeleteFile
@@ -25,6 +32,15 @@ if TYPE_CHECKING:
 
 PATH_FIELD, POSITION_FIELD = 2147483646, 2147483645
 _NUMBER = "_penstock_number"
+# Collected as Arrow, a position takes some 20 bytes, and no shuffle.
+_COLLECTED_ROWS = 2_000_000
+_ARROW_FIELD_ID = "PARQUET:field_id"
+_SCHEMA = pa.schema(
+    [
+        pa.field("file_path", pa.string(), metadata={_ARROW_FIELD_ID: str(PATH_FIELD)}),
+        pa.field("pos", pa.int64(), metadata={_ARROW_FIELD_ID: str(POSITION_FIELD)}),
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +54,7 @@ class Removed:
 
     def and_files(self, files: Sequence[DataFile]) -> Removed:
         """These whole files removed too."""
-        rows = sum(f.record_count - (f.delete.delete_count if f.delete else 0) for f in files)
-        return replace(self, files=(*self.files, *files), rows=self.rows + rows)
+        return replace(self, files=(*self.files, *files), rows=self.rows + live_rows(files))
 
 
 def remove(
@@ -63,26 +78,55 @@ def remove(
             hint="commit in between, or stage each table's change in one call",
             data={"table": source.table},
         )
-    whole = tuple(f for key, f in hit.items() if counts[key] == _live(f))
-    partial = [f for key, f in hit.items() if counts[key] < _live(f)]
+    whole = tuple(f for key, f in hit.items() if counts[key] == live_rows([f]))
+    partial = [f for key, f in hit.items() if counts[key] < live_rows([f])]
     rows = sum(counts.values())
     if not partial:
         return Removed(whole, {}, rows)
+    before = [file for file in partial if file.delete is not None]
+    if before:
+        old = deleted_positions(
+            spark, before, keys, (FILE, POSITION), snapshot_id=source.snapshot_id
+        )
+        found = found.unionByName(old)
+    total = rows + sum(f.delete.delete_count for f in before if f.delete)
     directory = f"{table_path}{new_uuid7()}"
     try:
         with explained(table=source.table):
-            _write(spark, source, found, partial, directory)
+            _writer(total, directory)(spark, source, found, partial, directory)
         return Removed(whole, _described(directory, partial), rows, directory)
     except BaseException:
         remove_directory(directory)
         raise
 
 
-def _live(file: DataFile) -> int:
-    return file.record_count - (file.delete.delete_count if file.delete else 0)
+_Writer = Callable[["SparkSession", Scan, "DataFrame", Sequence[DataFile], str], None]
 
 
-def _write(
+def _writer(rows: int, directory: str) -> _Writer:
+    return _write_here if rows <= _COLLECTED_ROWS and "://" not in directory else _write_by_spark
+
+
+def _write_here(
+    spark: SparkSession,  # noqa: ARG001 - as `_write_by_spark`
+    source: Scan,
+    found: DataFrame,
+    partial: Sequence[DataFile],
+    directory: str,
+) -> None:
+    keys = source.keys()
+    places = found.select(FILE, POSITION).toArrow()
+    for number, file in enumerate(partial):
+        mine = places.filter(pc.equal(places[FILE], keys.key(file.path)))[POSITION]
+        positions = mine.take(pc.sort_indices(mine)).combine_chunks()
+        paths = pa.repeat(pa.scalar(file.path), len(positions))
+        folder = Path(directory) / f"{_NUMBER}={number}"
+        folder.mkdir(parents=True)
+        table = pa.table([paths, positions], schema=_SCHEMA)
+        pq.write_table(table, folder / "deletes.parquet", compression="snappy")
+
+
+def _write_by_spark(
     spark: SparkSession,
     source: Scan,
     found: DataFrame,
@@ -90,16 +134,9 @@ def _write(
     directory: str,
 ) -> None:
     """One file of sorted positions per data file, in a directory named by its number."""
-    import pyarrow as pa
     from pyspark.sql import functions as fn
 
     keys = source.keys()
-    before = [file for file in partial if file.delete is not None]
-    if before:
-        old = deleted_positions(
-            spark, before, keys, (FILE, POSITION), snapshot_id=source.snapshot_id
-        )
-        found = found.unionByName(old)
     owners = pa.table(
         {
             FILE: pa.array([keys.key(file.path) for file in partial], pa.string()),

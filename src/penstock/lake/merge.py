@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import TYPE_CHECKING
 
-from penstock.lake import scan
+from penstock.lake import fingerprint, scan
 from penstock.lake.align import align
 from penstock.lake.candidate import Staged, live_rows
 from penstock.lake.deletes import Removed, remove
@@ -28,7 +27,7 @@ from penstock.lake.scan import (
     ROW_ID,
     ROW_ID_FIELD,
 )
-from penstock.lake.schema import Column, TableSchema
+from penstock.lake.schema import TableSchema
 from penstock.lake.spark_types import quoted
 from penstock.lake.types import FIELD_ID, needs_mapping
 from penstock.lake.write import Target, Written, write
@@ -40,16 +39,18 @@ if TYPE_CHECKING:
     from penstock.lake.staging import TransactionTable
 
 _CHANGED = "_penstock_changed"
-_OLD = "_penstock_old_"
+_OLD, _NEW = "_penstock_old", "_penstock_new"
 # Broadcast sides are collected on the driver: beyond this Spark chooses the join itself.
 _BROADCAST_BYTES = 256 << 20
+_COMPARED_AT_ONCE = 2_000_000  # rows of the target
+_SAMPLE = 1_000
 
 SliceOf = tuple[str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class _Matches:
-    """Matched rows, persisted: place, row id, whether they change, and the new values.
+    """Matched rows, persisted: keys, place, row id, whether they change, values to keep.
 
     ``hits`` and ``changes`` count them, and those that change, by FILE.
     """
@@ -155,31 +156,74 @@ def _stage(table: TransactionTable, job: _Merge) -> Staged:
 
 
 def _match(job: _Merge) -> _Matches:
-    """Find the target's rows that the source matches: the one pass over the target."""
+    """Find the target's rows that the source matches, and which of them change.
+
+    Reading all columns to compare costs more than all else in a large target. There the keys alone
+    are read first, and a sample of the matched rows decides: if all of them change, all count as
+    changed, and an equal row among the others is written anew with the values and id it has.
+    """
+    compare = bool(job.source.others)
+    if not compare or live_rows(job.scanned.files.files) <= _COMPARED_AT_ONCE:
+        return _matches(job, compare=compare)
+    matches = _matches(job, compare=False, changed=True)
+    if not matches.total or _all_change(job, matches):
+        return matches
+    matches.rows.unpersist()
+    return _matches(job, compare=True)
+
+
+def _matches(job: _Merge, *, compare: bool, changed: bool = False) -> _Matches:
+    """The one pass over the target. Without ``compare`` all matched rows count as ``changed``."""
     from pyspark.sql import functions as fn
 
-    source = job.source
-    rows = scan.read(job.spark, job.scanned, positions=True)
+    old, new = _sides(job, job.source.frame, compare=compare)
+    kept = [c.name for c in job.schema.columns if c.name not in job.source.schema.names]
+    keys = list(job.source.keys)
+    differs = _differs() if compare else fn.lit(changed)
+    picked = old.join(new, keys).select(
+        *(fn.col(quoted(name)) for name in (*keys, *kept)),
+        *(FILE, POSITION, EMBEDDED_ROW_ID),
+        differs.alias(_CHANGED),
+    )
+    return _counted(scan.with_row_ids(job.spark, job.scanned, picked).drop(EMBEDDED_ROW_ID))
+
+
+def _sides(job: _Merge, source: DataFrame, *, compare: bool) -> tuple[DataFrame, DataFrame]:
+    """Target and source, each with its keys; to compare, with hashes of the other columns."""
+    from pyspark.sql import functions as fn
+
+    old = scan.read(job.spark, job.scanned, positions=True)
     if job.condition is not None:
-        rows = rows.where(job.condition)
-    for column, low, high in source.bounds:
-        rows = rows.where(fn.col(quoted(column)).between(fn.lit(low), fn.lit(high)))
-    old = {column.name: f"{_OLD}{at}" for at, column in enumerate(job.schema.columns)}
-    rows = rows.withColumnsRenamed(old)
-    new = source.frame
-    if source.size <= _BROADCAST_BYTES:
+        old = old.where(job.condition)
+    for column, low, high in job.source.bounds:
+        old = old.where(fn.col(quoted(column)).between(fn.lit(low), fn.lit(high)))
+    keys = [fn.col(quoted(key)) for key in job.source.keys]
+    hashes = [fingerprint.row_hash(job.source.others, seed) for seed in (1, 2)] if compare else []
+    new = source.select(*keys, *(h.alias(f"{_NEW}{at}") for at, h in enumerate(hashes)))
+    old = old.withColumns({f"{_OLD}{at}": h for at, h in enumerate(hashes)})
+    if job.source.rows * (job.source.key_width + 16 * len(hashes)) <= _BROADCAST_BYTES:
         new = fn.broadcast(new)
-    same_keys = [fn.col(old[key]) == fn.col(quoted(key)) for key in source.keys]
-    joined = rows.join(new, reduce(lambda a, b: a & b, same_keys), "inner")
-    pairs = [(column, old[column.name]) for column in source.others]
-    changed = reduce(lambda a, b: a | b, (_differs(*pair) for pair in pairs), fn.lit(False))
-    given = set(source.schema.names)
-    kept = [fn.col(old[c.name]).alias(c.name) for c in job.schema.columns if c.name not in given]
-    values = [fn.col(quoted(name)) for name in source.schema.names]
-    place = [fn.col(name) for name in (FILE, POSITION, EMBEDDED_ROW_ID)]
-    picked = joined.select(*place, changed.alias(_CHANGED), *values, *kept)
-    found = scan.with_row_ids(job.spark, job.scanned, picked).drop(EMBEDDED_ROW_ID)
-    return _counted(found)
+    return old, new
+
+
+def _differs() -> SparkColumn:
+    """Whether other columns than the keys do, by two hashes: NULL and NaN equal themselves."""
+    from pyspark.sql import functions as fn
+
+    return (fn.col(f"{_OLD}0") != fn.col(f"{_NEW}0")) | (fn.col(f"{_OLD}1") != fn.col(f"{_NEW}1"))
+
+
+def _all_change(job: _Merge, matches: _Matches) -> bool:
+    """Whether the first matched rows all change.
+
+    They lie close together at the start of the target, and the scan ends when it has them.
+    """
+    keys = [quoted(key) for key in job.source.keys]
+    sample = matches.rows.select(*keys).limit(_SAMPLE)
+    source = job.source.frame.join(sample, list(job.source.keys), "left_semi")
+    old, new = _sides(job, source, compare=True)
+    found = old.join(new, list(job.source.keys)).select(_differs().alias(_CHANGED))
+    return all(row[0] for row in found.take(min(_SAMPLE, matches.total)))
 
 
 def _counted(found: DataFrame) -> _Matches:
@@ -190,17 +234,6 @@ def _counted(found: DataFrame) -> _Matches:
     counts = found.groupBy(FILE).agg(fn.count(fn.lit(1)).alias("hits"), changes).collect()
     hits = {row[FILE]: row["hits"] for row in counts}
     return _Matches(found, hits, {row[FILE]: row["changes"] for row in counts if row["changes"]})
-
-
-def _differs(column: Column, old: str) -> SparkColumn:
-    """Whether a value changes. NULL and NaN equal themselves; maps compare as text."""
-    from pyspark.sql import functions as fn
-
-    before, after = fn.col(old), fn.col(quoted(column.name))
-    if any(part.type == "map" for part in column.walk()):
-        options = {"ignoreNullFields": "false"}
-        before, after = fn.to_json(before, options), fn.to_json(after, options)
-    return ~before.eqNullSafe(after)
 
 
 def _write_all(
@@ -229,14 +262,11 @@ def _write_again(
 
 def _insert(job: _Merge, matches: _Matches) -> Written:
     """Source rows that match nothing."""
-    from pyspark.sql import functions as fn
-
     rows = job.source.frame
     if matches.total:
-        known = matches.rows.select(*(quoted(key) for key in job.source.keys))
-        if matches.total * job.source.key_width <= _BROADCAST_BYTES:
-            known = fn.broadcast(known)
-        rows = rows.join(known, list(job.source.keys), "left_anti")
+        keys = list(job.source.keys)
+        known = _small(job, matches, matches.rows.select(*(quoted(key) for key in keys)))
+        rows = rows.join(known, keys, "left_anti")
     return write(rows, _columns(job, rows), job.target)
 
 
@@ -246,12 +276,20 @@ def _update(job: _Merge, matches: _Matches) -> Written:
 
     if not matches.changes:
         return Written()
-    rows = matches.rows.where(fn.col(_CHANGED) & fn.col(ROW_ID).isNotNull())
+    changed = matches.rows.where(fn.col(_CHANGED) & fn.col(ROW_ID).isNotNull())
+    changed = _small(job, matches, changed.drop(FILE, POSITION, _CHANGED))
+    rows = job.source.frame.join(changed, list(job.source.keys))
     name = MAPPED_ROW_ID if needs_mapping(job.schema) else EMBEDDED_ROW_ID
     row_id = fn.col(ROW_ID).alias(name, metadata={FIELD_ID: ROW_ID_FIELD})
-    values = rows.drop(FILE, POSITION, _CHANGED, ROW_ID)
-    written = write(rows, [*_columns(job, values), row_id], job.target)
+    written = write(rows, [*_columns(job, rows.drop(ROW_ID)), row_id], job.target)
     return replace(written, files=tuple(replace(f, has_row_ids=True) for f in written.files))
+
+
+def _small(job: _Merge, matches: _Matches, rows: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as fn
+
+    width = job.source.key_width + 24
+    return fn.broadcast(rows) if matches.total * width <= _BROADCAST_BYTES else rows
 
 
 def _remove(job: _Merge, matches: _Matches) -> Removed:

@@ -127,7 +127,6 @@ def _read_group(
     files: Sequence[DataFile],
     positions: bool,
 ) -> DataFrame:
-    from pyspark.sql import functions as fn
 
     schema = _names_in_files(scan, group)
     stored = file_schema(schema, ids=group.mapping is None)

@@ -27,6 +27,9 @@ _SETTINGS: Mapping[str, str] = {
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     # Above this many paths Spark starts a job to list them: 25 s instead of 1.7 s for 10,000.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
+    # Merges keep their source and matches for seconds only: compressing them costs more CPU than it
+    # saves memory (a tenth of a merge of 1M rows into 10M).
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
     # The catalog knows the files; one that is gone is an error, never fewer rows.
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",
