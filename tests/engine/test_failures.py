@@ -44,6 +44,14 @@ def test_a_failing_query_is_placed(
     assert str(error.location.path).endswith("models/t.sql")
 
 
+def test_a_malformed_row_is_never_null(make: Make) -> None:
+    project = make({"models/t": HEAD + "SELECT * FROM read_csv('x.csv', columns = {'a': 'INT'})"})
+    (project.settings.root / "x.csv").write_text("a\n1\nseven\n")
+    (failed,) = project.run().steps
+    assert "seven" in str(failed.error)
+    assert "x.csv" in str(failed.error)
+
+
 def test_names_in_a_message_are_the_users(make: Make) -> None:
     scripts = {
         "models/s": HEAD.replace("/t", "/s") + "SELECT 1 AS a",

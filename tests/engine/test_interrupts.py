@@ -126,9 +126,10 @@ def test_taken_up_once_only(tmp_path: Path, spark: SparkSession) -> None:
         assert [step(project.run(), "a_log").state for _ in range(2)] == ["unchanged", "done"]
 
 
-def test_ctrl_c_stops_spark_and_leaves_everything_consistent(tmp_path: Path) -> None:
+@pytest.mark.parametrize("delay", [0.05, 3.0])  # before Spark has a job, and while it has one
+def test_ctrl_c_stops_spark_and_leaves_everything_consistent(tmp_path: Path, delay: float) -> None:
     root = write_project(tmp_path / "toy", SLOW)
-    done = run_child(root, "a_slow", "writing", "SIGINT", delay=3)
+    done = run_child(root, "a_slow", "writing", "SIGINT", delay=delay)
     assert done.returncode == 130, done.stderr
     assert done.stdout.split() == ["cancelled", "a_slow=cancelled", "b_after=cancelled"]
     assert done.stderr == ""

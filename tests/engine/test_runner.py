@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -26,10 +26,10 @@ def planned(name: str, *after: str) -> PlannedStep:
 class Session:
     """What the runner asks of a session."""
 
-    interrupted: list[str] = field(default_factory=list)
+    interrupted: int = 0
 
-    def interruptTag(self, tag: str) -> None:  # noqa: N802 - Spark's spelling
-        self.interrupted.append(tag)
+    def interruptAll(self) -> None:  # noqa: N802 - Spark's spelling
+        self.interrupted += 1
 
 
 def run(steps: tuple[PlannedStep, ...], do: Any, jobs: int = 2) -> tuple[RunResult, Session]:
@@ -109,7 +109,26 @@ def test_ctrl_c_interrupts_what_runs_and_launches_nothing_more() -> None:
     timer.join()
     assert [one.state for one in found.steps] == ["cancelled", "cancelled"]
     assert (found.state, found.exit_code) == ("cancelled", 130)
-    assert session.interrupted == ["penstock-r"]
+    assert session.interrupted
+
+
+def test_a_job_that_starts_after_ctrl_c_is_interrupted_too() -> None:
+    started = threading.Event()
+
+    def do(world: World, step: PlannedStep) -> StepResult:
+        started.set()
+        assert world.cancelled.wait(10)
+        session = cast(Session, world.session)
+        enough, deadline = session.interrupted + 2, time.monotonic() + 10
+        while session.interrupted < enough and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert session.interrupted >= enough
+        return result(step, "cancelled")
+
+    timer = threading.Thread(target=lambda: (started.wait(10), _interrupt_main()))
+    timer.start()
+    assert run((planned("a"),), do)[0].state == "cancelled"
+    timer.join()
 
 
 def _interrupt_main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -20,6 +21,8 @@ from penstock.model.query import Query
 from penstock.model.render import RenderedQuery
 from penstock.model.rewrites import ASOF_SETTING
 from penstock.model.sources import FileSource, QuerySource, TableSource, TimeTravel
+
+_CAUSED_BY = re.compile(r"Caused by: [\w.$]+: (?:\[[\w.]+\] )?(.+?)(?: SQLSTATE: .*)?(?:\n|$)")
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -163,12 +166,20 @@ def _called(source: QuerySource, bindings: Bindings) -> str:
 
 def place(error: PenstockError, rendered: RenderedQuery, names: Mapping[str, str]) -> QueryFailed:
     """The error at its place in the user's file, in the user's names."""
-    message = error.message
+    message = error.message + _innermost(error)
     for view, name in names.items():
         message = message.replace(f"`{view}`", name).replace(view, name)
     line, position = _position(error.data, rendered.sql)
     location = error.location or rendered.locate(line, position)
     return QueryFailed(message, hint=error.hint, location=location, data=error.data)
+
+
+def _innermost(error: PenstockError) -> str:
+    """Why a file could not be read: Spark's own message names the file and no more."""
+    if not str(error.data.get("condition")).startswith("FAILED_READ_FILE"):
+        return ""
+    causes = _CAUSED_BY.findall(str(error.__cause__))
+    return f": {causes[-1].strip()}" if causes else ""
 
 
 def _position(data: Mapping[str, Any], sql: str) -> tuple[int, int]:

@@ -40,10 +40,13 @@ class Runner:
             running: dict[Future[StepResult], PlannedStep] = {}
             while self._waiting or running:
                 try:
+                    if self._world.cancelled.is_set():
+                        # Again and again: a step may have been about to start a job.
+                        self._world.interrupt()
                     self._launch(pool, running)
                     self._collect(running)
                 except KeyboardInterrupt:
-                    self._cancel()
+                    self._world.interrupt()
         return RunResult(
             run_id=self._world.run_id,
             state=self._state(),
@@ -85,10 +88,6 @@ class Runner:
         del self._waiting[step.name]
         self._results[step.name] = ended(step, state, reason)
         self._world.sink(StepFinished(step.name, state, 0.0, reason=reason))
-
-    def _cancel(self) -> None:
-        """Ask what runs to stop; a second Ctrl-C while waiting asks again."""
-        self._world.interrupt()
 
     def _result(self, step: PlannedStep) -> StepResult:
         # Ctrl-C between two lines of `_launch` may have lost sight of a step.

@@ -48,10 +48,7 @@ def run_step(world: World, planned: PlannedStep) -> StepResult:
     began = time.monotonic()
     world.sink(StepStarted(planned.name, planned.slice))
     try:
-        own = world.for_step(planned.model)
-        own.session.addTag(world.tag)
-        result = _run(_Run(own, planned))
-        own.session.removeTag(world.tag)
+        result = _run(_Run(world.for_step(planned.model), planned))
     except Exception as error:  # a fault here must not take other steps with it
         result = _broken(_Run(world, planned), error)
     result = replace(result, seconds=time.monotonic() - began)

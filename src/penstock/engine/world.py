@@ -50,16 +50,15 @@ class World:
         return replace(self, session=session, lakes=lakes_for(session, self.lakes))
 
     def interrupt(self) -> None:
-        """Stop what Spark does for this run, and let nothing more begin."""
+        """Stop what Spark does for this run, and let nothing more begin.
+
+        All that the sessions do: by tag would be nicer, but without Spark Connect a tag is known
+        to the thread that set it only, and interrupting it from here does nothing (Spark 4.3).
+        """
         self.cancelled.set()
         for session in (self.session, *self.own_sessions):
             with contextlib.suppress(Exception):  # Spark may be gone already, which is as good
-                session.interruptTag(self.tag)
-
-    @property
-    def tag(self) -> str:
-        """What Spark knows the run's jobs by, to interrupt them."""
-        return f"penstock-{self.run_id}"
+                session.interruptAll()
 
     def lake_of(self, model: Model) -> Lake:
         return self.lakes[model.target.lake]
