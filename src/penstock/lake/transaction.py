@@ -56,6 +56,7 @@ class Transaction:
         self._also: list[Also] = []
         self._tables: dict[tuple[str, str], TransactionTable] = {}
         self._new_schemas: dict[str, str] = {}
+        self._outcome_open = False
         self._context = Context(catalog, spark, self.base, self._schema_path)
 
     def table(self, name: str) -> TransactionTable:
@@ -86,20 +87,29 @@ class Transaction:
         if not changes:
             self.rollback()
             return None
+        # Whatever ends this call but an answer (Ctrl-C, a fault) leaves it open whether the commit
+        # landed: then its files must stay, even when the caller rolls back.
+        self._outcome_open = True
         try:
             snapshot = self._catalog.commit(self.base, changes, **self._info, also=self._also)
         except CommitUnknown:
             raise
         except (CommitError, CatalogError, ReadOnlyLake):
+            self._outcome_open = False
             self.rollback()
             raise
+        self._outcome_open = False
         self._tables.clear()
         return snapshot
 
     def rollback(self) -> None:
-        """Forget everything staged and remove its files. Files in use by nobody else."""
-        for table in self._tables.values():
-            table.discard()
+        """Forget everything staged and remove its files.
+
+        After a commit whose outcome is not known the files stay: they may be the table's by now.
+        """
+        if not self._outcome_open:
+            for table in self._tables.values():
+                table.discard()
         self._tables.clear()
         self._new_schemas.clear()
 

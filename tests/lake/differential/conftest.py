@@ -20,7 +20,7 @@ __all__ = ["postgres_server", "postgres_uri"]
 Rows = Callable[[str, list[tuple[Any, ...]]], "DataFrame"]
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(scope="session", autouse=True)
 def _duckdb() -> None:
     duck.required()
 
@@ -57,5 +57,5 @@ def each_lake(each_place: Place, attach: Callable[[Place], Lake]) -> Iterator[La
 
 @pytest.fixture
 def rows(spark: SparkSession) -> Rows:
-    """Rows as a DataFrame, its columns as in a CREATE TABLE of Spark."""
-    return lambda columns, values: spark.createDataFrame(values, columns)
+    """Rows as a DataFrame of one partition, its columns as in a CREATE TABLE of Spark."""
+    return lambda columns, values: spark.createDataFrame(values, columns).coalesce(1)
