@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
+from decimal import Decimal
 
 import pytest
 
 from penstock.lake.lake import Lake
+from tests import duck
 from tests.lake.catalog.conftest import Place
 from tests.lake.differential.conftest import Rows
-from tests.lake.differential.content import assert_feed, assert_same, expected, row_ids
+from tests.lake.differential.content import (
+    assert_feed,
+    assert_same,
+    expected,
+    of_spark,
+    row_ids,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -91,14 +100,8 @@ def test_slices_of_odd_values(lake: Lake, place: Place, rows: Rows, value: str |
     assert found[5]["main.t"] == expected(("k", "p"), [(3, "other")])
     assert_feed(place, "t", 1, 5)
     where = "p IS NULL" if value is None else "p = '{}'".format(value.replace("'", "''"))
-    with_filter = duck_count(place, f"SELECT k FROM t AT (VERSION => 4) WHERE {where}")
-    assert with_filter == [(4,), (5,)]
-
-
-def duck_count(place: Place, query: str) -> list[tuple[object, ...]]:
-    from tests import duck
-
-    return duck.rows(place.uri, query)
+    found_by_duck = duck.rows(place.uri, f"SELECT k FROM t AT (VERSION => 4) WHERE {where}")
+    assert found_by_duck == [(4,), (5,)]
 
 
 def test_merge_keeps_row_ids(each_lake: Lake, each_place: Place, rows: Rows) -> None:
@@ -133,11 +136,21 @@ def test_merges_on_the_same_files_fold(each_lake: Lake, each_place: Place, rows:
     assert_feed(each_place, "t", 1, 7)
 
 
+def test_the_candidate_state_is_what_the_commit_makes(lake: Lake, place: Place, rows: Rows) -> None:
+    lake.table("t").append(rows(KV, [(i, "0") for i in range(6)]))
+    for turn in range(1, 4):
+        with lake.transaction() as tx:
+            table = tx.table("t")
+            table.append(rows(KV, [(10 + turn, "n")]))
+            table.merge(rows(KV, [(turn, str(turn)), (turn + 1, str(turn))]), ["k"])
+            candidate = of_spark(table.to_df())
+        assert candidate == of_spark(lake.table("t").to_df())
+    assert_same(lake, place)
+    assert_feed(place, "t", 1, 4)
+
+
 def test_merge_with_several_keys(lake: Lake, place: Place, rows: Rows) -> None:
     columns = "`a b` STRING, `c.d` TIMESTAMP_NTZ, `e``f` DECIMAL(9,2), v INT"
-    import datetime as dt
-    from decimal import Decimal
-
     day = dt.datetime(2013, 1, 1)  # noqa: DTZ001 - of a column without a time zone
     table = lake.table("t")
     table.append(rows(columns, [("x", day, Decimal(i), i) for i in range(3)]))
