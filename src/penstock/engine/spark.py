@@ -70,6 +70,9 @@ def session_conf(settings: SparkSettings) -> dict[str, str]:
         log = Path(__file__).with_name("log4j2.properties").as_uri()
         conf |= {
             "spark.ui.enabled": "false",
+            # Otherwise each column function asks the JVM three more things, for stack traces
+            # that our own messages do not show.
+            "spark.python.sql.dataFrameDebugging.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
             "spark.driver.host": "localhost",  # no look-up of the machine's own name
             "spark.driver.bindAddress": "127.0.0.1",

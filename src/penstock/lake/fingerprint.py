@@ -20,12 +20,15 @@ if TYPE_CHECKING:
 
 _LOW = 0xFFFF_FFFF
 _FLAGS = 60  # NULL flags that one long holds
-_JSON = {
-    "ignoreNullFields": "false",
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
-    "timeZone": "UTC",
-}
+_JSON = ", ".join(
+    f"'{name}', '{value}'"
+    for name, value in (
+        ("ignoreNullFields", "false"),
+        ("timestampFormat", "yyyy-MM-dd HH:mm:ss.SSSSSSXXX"),
+        ("timestampNTZFormat", "yyyy-MM-dd HH:mm:ss.SSSSSS"),
+        ("timeZone", "UTC"),
+    )
+)
 
 
 def aggregates(schema: TableSchema) -> list[SparkColumn]:
@@ -53,28 +56,27 @@ def of(df: DataFrame, schema: TableSchema) -> str:
 
 
 def row_hash(columns: Sequence[Column], seed: int = 0) -> SparkColumn:
-    """A 64-bit hash of these columns of a frame that has them under their names."""
+    """A 64-bit hash of these columns of a frame that has them under their names.
+
+    Made as text: a call to the JVM for each part of it would take longer than a small write.
+    """
     from pyspark.sql import functions as fn
 
-    return fn.xxhash64(fn.lit(seed), *_null_flags(columns), *(_hashable(c) for c in columns))
+    parts = (str(seed), *_null_flags(columns), *(_hashable(column) for column in columns))
+    return fn.expr(f"xxhash64({', '.join(parts)})")
 
 
-def _hashable(column: Column) -> SparkColumn:
-    from pyspark.sql import functions as fn
-
-    value = fn.col(quoted(column.name))
-    return fn.to_json(value, _JSON) if column.children else value
+def _hashable(column: Column) -> str:
+    value = quoted(column.name)
+    return f"to_json({value}, map({_JSON}))" if column.children else value
 
 
-def _null_flags(columns: Sequence[Column]) -> list[SparkColumn]:
+def _null_flags(columns: Sequence[Column]) -> list[str]:
     """A hash skips NULLs: without the flags, (NULL, 1) and (1, NULL) would be alike."""
-    from pyspark.sql import functions as fn
-
-    flags: list[SparkColumn] = []
-    for start in range(0, len(columns), _FLAGS):
-        total = fn.lit(0).cast("long")
-        for bit, column in enumerate(columns[start : start + _FLAGS]):
-            is_null = fn.col(quoted(column.name)).isNull()
-            total = total + fn.when(is_null, fn.lit(1 << bit).cast("long")).otherwise(fn.lit(0))
-        flags.append(total)
-    return flags
+    return [
+        " + ".join(
+            f"if({quoted(column.name)} IS NULL, {1 << bit}L, 0L)"
+            for bit, column in enumerate(columns[start : start + _FLAGS])
+        )
+        for start in range(0, len(columns), _FLAGS)
+    ]

@@ -20,7 +20,7 @@ from penstock.lake.footers import missing_columns
 from penstock.lake.mapping import by_names
 from penstock.lake.parquet import read_files
 from penstock.lake.schema import Column, TableSchema
-from penstock.lake.spark_types import file_schema, from_files, quoted, spark_type
+from penstock.lake.spark_types import file_schema, from_files, is_converted, quoted, spark_type
 from penstock.lake.types import FIELD_ID
 
 if TYPE_CHECKING:
@@ -133,8 +133,14 @@ def _read_group(
     if positions:
         stored = _with_row_ids_of_files(stored, group)
     df = read_files(spark, stored, [file.path for file in files], table=scan.table)
-    pairs = zip(schema.columns, scan.schema.columns, strict=True)
-    values = [_value(old, new, group) for old, new in pairs]
+    pairs = list(zip(schema.columns, scan.schema.columns, strict=True))
+    as_read = [_is_as_read(old, new, group) for old, new in pairs]
+    if all(as_read) and not positions and not group.deletes:
+        return df
+    values = [
+        quoted(new.name) if plain else _value(old, new, group)
+        for plain, (old, new) in zip(as_read, pairs, strict=True)
+    ]
     if not positions and not group.deletes:
         return df.select(*values)
     keys = scan.keys()
@@ -172,6 +178,11 @@ def _names_in_files(scan: Scan, group: _Group) -> TableSchema:
     if group.mapping is None or group.mapping == -1:
         return scan.schema
     return by_names(scan.schema, scan.files.mappings[group.mapping], scan.table)
+
+
+def _is_as_read(old: Column, new: Column, group: _Group) -> bool:
+    """Whether the file's value is the column's: an expression less to make, which takes time."""
+    return new.id not in group.lacks and old == new and not is_converted(new)
 
 
 def _value(old: Column, new: Column, group: _Group) -> SparkColumn:

@@ -61,6 +61,12 @@ def from_files(value: SparkColumn, column: Column) -> SparkColumn:
     return _convert(value, column, column.name, _readers())
 
 
+def is_converted(column: Column) -> bool:
+    """Whether `from_files` does anything to the column."""
+    readers = _readers()
+    return any(base_type(part.type) in readers for part in column.walk())
+
+
 def to_files(value: SparkColumn, column: Column) -> SparkColumn:
     """A value of the type users see, checked to be one that the column can hold.
 
