@@ -81,9 +81,13 @@ class Candidate:
         return self.base is not None and self.create is None
 
     def files(self, base_files: FileSet) -> FileSet:
-        """The files of the candidate state; ``base_files`` are those of ``base``."""
+        """The files of the candidate state; ``base_files`` are those of ``base``.
+
+        All that a staged delete file deletes counts, whichever snapshot it foresees.
+        """
+        staged = {key: replace(one, partial_max=None) for key, one in self.deletes.items()}
         kept = [
-            replace(file, delete=self.deletes.get(file.id, file.delete))
+            replace(file, delete=staged.get(file.id, file.delete))
             for file in (base_files.files if self.reads_base else ())
             if file.id is not None and file.id not in self.ended
         ]

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SNAPSHOT_ID = "_ducklake_internal_snapshot_id"
+_DELETE, _BEGIN = "_penstock_delete", "_penstock_begin"
 # Above this many positions Spark decides itself how to join; each takes some 100 bytes broadcast.
 _BROADCAST_ROWS = 5_000_000
 
@@ -24,10 +25,12 @@ def deleted_positions(
     columns: tuple[str, str],
     *,
     snapshot_id: int | None = None,
+    since: str | None = None,
 ) -> DataFrame:
     """Key and position, named ``columns``, of the rows that the files' delete files delete.
 
-    ``snapshot_id`` leaves out what a delete file of several snapshots deletes later.
+    ``snapshot_id`` leaves out what a delete file of several snapshots deletes later. ``since``
+    names a further column: the snapshot that deleted the row.
 
     Which data file a delete file belongs to is what the catalog says, never the path text inside,
     which may be relative, moved or missing.
@@ -36,26 +39,30 @@ def deleted_positions(
     from pyspark.sql import functions as fn
     from pyspark.sql.types import StructType
 
-    pairs = {f.delete.path: keys.key(f.path) for f in files if f.delete is not None}
-    delete_keys = FileKeys.of(pairs)
+    owners = {f.delete.path: (keys.key(f.path), f.delete) for f in files if f.delete is not None}
+    delete_keys = FileKeys.of(owners)
     partial = snapshot_id is not None and any(
-        f.delete is not None and (f.delete.partial_max or -1) > snapshot_id for f in files
+        (delete.partial_max or -1) > snapshot_id for _, delete in owners.values()
     )
     schema = StructType().add("pos", "long")
-    if partial:
+    if partial or since:
         schema = schema.add(SNAPSHOT_ID, "long")
-    rows = read_files(spark, schema, list(pairs))
+    rows = read_files(spark, schema, list(owners))
     if partial:
-        since = fn.col(SNAPSHOT_ID)
-        rows = rows.where(since.isNull() | (since <= fn.lit(snapshot_id)))
-    rows = rows.select(delete_keys.column(rows).alias("_penstock_delete"), fn.col("pos"))
-    owners = pa.table(
+        told = fn.col(SNAPSHOT_ID)
+        rows = rows.where(told.isNull() | (told <= fn.lit(snapshot_id)))
+    rows = rows.withColumn(_DELETE, delete_keys.column(rows))
+    table = pa.table(
         {
-            "_penstock_delete": pa.array([delete_keys.key(path) for path in pairs], pa.string()),
-            columns[0]: pa.array(list(pairs.values()), pa.string()),
+            _DELETE: pa.array([delete_keys.key(path) for path in owners], pa.string()),
+            columns[0]: pa.array([key for key, _ in owners.values()], pa.string()),
+            _BEGIN: pa.array([delete.begin_snapshot for _, delete in owners.values()], pa.int64()),
         }
     )
-    owned = rows.join(fn.broadcast(spark.createDataFrame(owners)), "_penstock_delete")
-    found = owned.select(columns[0], fn.col("pos").alias(columns[1]))
-    total = sum(f.delete.delete_count for f in files if f.delete is not None)
+    owned = rows.join(fn.broadcast(spark.createDataFrame(table)), _DELETE)
+    picked = [fn.col(columns[0]), fn.col("pos").alias(columns[1])]
+    if since:
+        picked.append(fn.coalesce(fn.col(SNAPSHOT_ID), fn.col(_BEGIN)).alias(since))
+    found = owned.select(*picked)
+    total = sum(delete.delete_count for _, delete in owners.values())
     return fn.broadcast(found) if total <= _BROADCAST_ROWS else found

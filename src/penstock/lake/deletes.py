@@ -1,13 +1,14 @@
 """Positions of rows to delete, written as delete files; the data files are never rewritten.
 
 A delete file is cumulative: it holds what the one in force deletes as well, and takes its place.
-A data file that loses its last row ends whole and needs none. Few positions are written here, many
-by Spark.
+Then it tells for each row which snapshot deletes it, with the one that is to come foreseen as the
+next: the catalog falls back to a plain succession where another was quicker. A data file that loses
+its last row ends whole and needs none. Few positions are written here, many by Spark.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ import pyarrow.parquet as pq
 
 from penstock.errors import UnsupportedFeature
 from penstock.lake.candidate import live_rows
-from penstock.lake.delete_files import deleted_positions
+from penstock.lake.delete_files import SNAPSHOT_ID, deleted_positions
 from penstock.lake.failures import explained
 from penstock.lake.files import DataFile, DeleteFile
 from penstock.lake.footers import describe, list_files, remove_directory
@@ -30,17 +31,16 @@ from penstock.lake.types import FIELD_ID
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-PATH_FIELD, POSITION_FIELD = 2147483646, 2147483645
+PATH_FIELD, POSITION_FIELD, SNAPSHOT_FIELD = 2147483646, 2147483645, 2147483539
 _NUMBER = "_penstock_number"
 # Collected as Arrow, a position takes some 20 bytes, and no shuffle.
 _COLLECTED_ROWS = 2_000_000
-_ARROW_FIELD_ID = "PARQUET:field_id"
-_SCHEMA = pa.schema(
-    [
-        pa.field("file_path", pa.string(), metadata={_ARROW_FIELD_ID: str(PATH_FIELD)}),
-        pa.field("pos", pa.int64(), metadata={_ARROW_FIELD_ID: str(POSITION_FIELD)}),
-    ]
-)
+_SINCE = "_penstock_since"
+_FIELDS = {
+    "file_path": (PATH_FIELD, pa.string()),
+    "pos": (POSITION_FIELD, pa.int64()),
+    SNAPSHOT_ID: (SNAPSHOT_FIELD, pa.int64()),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,96 +83,123 @@ def remove(
     rows = sum(counts.values())
     if not partial:
         return Removed(whole, {}, rows)
-    before = [file for file in partial if file.delete is not None]
-    if before:
-        old = deleted_positions(
-            spark, before, keys, (FILE, POSITION), snapshot_id=source.snapshot_id
-        )
-        found = found.unionByName(old)
-    total = rows + sum(f.delete.delete_count for f in before if f.delete)
-    directory = f"{table_path}{new_uuid7()}"
+    job = _Job(spark, source, tuple(partial), f"{table_path}{new_uuid7()}")
+    total = rows + sum(f.delete.delete_count for f in partial if f.delete)
+    here = total <= _COLLECTED_ROWS and "://" not in job.directory
     try:
         with explained(table=source.table):
-            _writer(total, directory)(spark, source, found, partial, directory)
-        return Removed(whole, _described(directory, partial), rows, directory)
+            (_write_here if here else _write_by_spark)(job, _with_before(job, found))
+        return Removed(whole, _described(job), rows, job.directory)
     except BaseException:
-        remove_directory(directory)
+        remove_directory(job.directory)
         raise
 
 
-_Writer = Callable[["SparkSession", Scan, "DataFrame", Sequence[DataFile], str], None]
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """``partial`` are the data files that keep some rows, numbered by their place."""
+
+    spark: SparkSession
+    source: Scan
+    partial: tuple[DataFile, ...]
+    directory: str
+
+    @property
+    def snapshot(self) -> int | None:
+        """The snapshot that these deletes will most likely be."""
+        return None if self.source.snapshot_id is None else self.source.snapshot_id + 1
+
+    def columns(self, file: DataFile) -> list[str]:
+        """Of its delete file: only one that succeeds another tells the snapshots apart."""
+        succeeds = file.delete is not None and self.snapshot is not None
+        return list(_FIELDS) if succeeds else ["file_path", "pos"]
 
 
-def _writer(rows: int, directory: str) -> _Writer:
-    return _write_here if rows <= _COLLECTED_ROWS and "://" not in directory else _write_by_spark
+def _with_before(job: _Job, found: DataFrame) -> DataFrame:
+    """FILE, POSITION and since when: the new ones, and those of the delete files in force."""
+    from pyspark.sql import functions as fn
+
+    now = fn.lit(job.snapshot).cast("long").alias(_SINCE)
+    found = found.select(FILE, POSITION, now)
+    before = [file for file in job.partial if file.delete is not None]
+    if not before:
+        return found
+    source = job.source
+    old = deleted_positions(
+        job.spark,
+        before,
+        source.keys(),
+        (FILE, POSITION),
+        snapshot_id=source.snapshot_id,
+        since=_SINCE,
+    )
+    return found.unionByName(old)
 
 
-def _write_here(
-    spark: SparkSession,  # noqa: ARG001 - as `_write_by_spark`
-    source: Scan,
-    found: DataFrame,
-    partial: Sequence[DataFile],
-    directory: str,
-) -> None:
-    keys = source.keys()
-    places = found.select(FILE, POSITION).toArrow()
-    for number, file in enumerate(partial):
-        mine = places.filter(pc.equal(places[FILE], keys.key(file.path)))[POSITION]
-        positions = mine.take(pc.sort_indices(mine)).combine_chunks()
-        paths = pa.repeat(pa.scalar(file.path), len(positions))
-        folder = Path(directory) / f"{_NUMBER}={number}"
+def _write_here(job: _Job, found: DataFrame) -> None:
+    keys = job.source.keys()
+    places = found.toArrow()
+    for number, file in enumerate(job.partial):
+        mine = places.filter(pc.equal(places[FILE], keys.key(file.path))).sort_by(POSITION)
+        values = {
+            "file_path": pa.repeat(pa.scalar(file.path), mine.num_rows),
+            "pos": mine[POSITION],
+            SNAPSHOT_ID: mine[_SINCE],
+        }
+        names = job.columns(file)
+        fields = [
+            pa.field(name, _FIELDS[name][1], metadata={"PARQUET:field_id": str(_FIELDS[name][0])})
+            for name in names
+        ]
+        folder = Path(job.directory) / f"{_NUMBER}={number}"
         folder.mkdir(parents=True)
-        table = pa.table([paths, positions], schema=_SCHEMA)
+        table = pa.table([values[name] for name in names], schema=pa.schema(fields))
         pq.write_table(table, folder / "deletes.parquet", compression="snappy")
 
 
-def _write_by_spark(
-    spark: SparkSession,
-    source: Scan,
-    found: DataFrame,
-    partial: Sequence[DataFile],
-    directory: str,
-) -> None:
+def _write_by_spark(job: _Job, found: DataFrame) -> None:
     """One file of sorted positions per data file, in a directory named by its number."""
     from pyspark.sql import functions as fn
 
-    keys = source.keys()
+    keys = job.source.keys()
     owners = pa.table(
         {
-            FILE: pa.array([keys.key(file.path) for file in partial], pa.string()),
-            _NUMBER: pa.array(range(len(partial)), pa.int32()),
-            "_penstock_path": pa.array([file.path for file in partial], pa.string()),
+            FILE: pa.array([keys.key(file.path) for file in job.partial], pa.string()),
+            _NUMBER: pa.array(range(len(job.partial)), pa.int32()),
+            "file_path": pa.array([file.path for file in job.partial], pa.string()),
         }
     )
-    joined = found.join(fn.broadcast(spark.createDataFrame(owners)), FILE)
+    joined = found.join(fn.broadcast(job.spark.createDataFrame(owners)), FILE)
     # Spark must not know the columns as never NULL: the format has them optional.
     shown = fn.spark_partition_id() >= 0
-    path = fn.when(shown, fn.col("_penstock_path"))
-    rows = (
-        joined.repartition(_NUMBER)
-        .sortWithinPartitions(_NUMBER, POSITION)
-        .select(
-            _NUMBER,
-            path.alias("file_path", metadata={FIELD_ID: PATH_FIELD}),
-            fn.when(shown, fn.col(POSITION)).alias("pos", metadata={FIELD_ID: POSITION_FIELD}),
-        )
+    sources = {"file_path": "file_path", "pos": POSITION, SNAPSHOT_ID: _SINCE}
+    rows = joined.repartition(_NUMBER).sortWithinPartitions(_NUMBER, POSITION)
+    rows = rows.select(
+        _NUMBER,
+        *(
+            fn.when(shown, fn.col(sources[name])).alias(name, metadata={FIELD_ID: number})
+            for name, (number, _) in _FIELDS.items()
+        ),
     )
     options = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
-    rows.write.mode("append").options(**options).partitionBy(_NUMBER).parquet(directory)
+    rows.write.mode("append").options(**options).partitionBy(_NUMBER).parquet(job.directory)
 
 
-def _described(directory: str, partial: Sequence[DataFile]) -> dict[int, DeleteFile]:
+def _described(job: _Job) -> dict[int, DeleteFile]:
     """The delete files by data file id. AQE never splits one data file's positions."""
     found: dict[int, DeleteFile] = {}
-    for file in describe(list_files(directory), TableSchema(())):
+    for file in describe(list_files(job.directory), TableSchema(())):
         number = int(file.path.rsplit("/", 2)[1].removeprefix(f"{_NUMBER}="))
-        data_file_id = partial[number].id
-        assert data_file_id is not None, "checked by the caller"
-        assert data_file_id not in found, "two delete files for one data file"
-        found[data_file_id] = DeleteFile(
+        data_file = job.partial[number]
+        assert data_file.id is not None, "checked by the caller"
+        assert data_file.id not in found, "two delete files for one data file"
+        before = data_file.delete
+        found[data_file.id] = DeleteFile(
             path=file.path,
             delete_count=file.record_count,
             size_bytes=file.size_bytes,
             footer_size=file.footer_size,
+            begin_snapshot=None if before is None else before.begin_snapshot,
+            partial_max=None if before is None else job.snapshot,
         )
     return found
