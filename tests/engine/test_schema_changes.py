@@ -6,6 +6,8 @@ import pytest
 
 from penstock.engine.evolution import Difference, difference, fit
 from penstock.errors import SchemaMismatch
+from penstock.project import Project
+from tests import duck
 from tests.engine.conftest import Make
 from tests.engine.toy import rows
 
@@ -30,7 +32,7 @@ def test_fail_refuses_any_difference() -> None:
 
 
 def test_ignore_leaves_new_columns_out() -> None:
-    assert fit(Difference(("new",), ()), "ignore", "main.t").drop == ("new",)
+    assert fit(Difference(("new",), ()), "ignore", "main.t").leave_out == ("new",)
 
 
 def test_warn_says_what_is_missing() -> None:
@@ -53,3 +55,42 @@ def test_a_missing_column_is_null_and_said(make: Make) -> None:
     project.run(partition="2026-01-02", on_event=events.append)
     assert any("b is missing" in str(event) for event in events)
     assert rows(project, "SELECT a, b FROM t ORDER BY a") == [(1, 2), (3, None)]
+
+
+def _by_duckdb(project: Project, query: str) -> list[tuple[object, ...]]:
+    lake = project.settings.lakes["main"]
+    return sorted(duck.rows(lake.catalog, query))
+
+
+@pytest.mark.spark
+def test_new_columns_are_added_and_said_and_wider_types_taken(make: Make) -> None:
+    events: list[object] = []
+    make({"models/t": DAILY.format("", "1 AS a")}).run(partition="2026-01-01")
+    project = make({"models/t": DAILY.format("", "3000000000L AS a, 'x' AS b")})
+    assert project.run(partition="2026-01-02", on_event=events.append).state == "done"
+    assert any("b is added" in str(event) for event in events)
+    assert rows(project, "SELECT a, b FROM t ORDER BY a") == [(1, None), (3000000000, "x")]
+    assert _by_duckdb(project, "SELECT a, b FROM lk.t") == [(1, None), (3000000000, "x")]
+    (table,) = (one for one in project.lake("main").tables() if one.name == "t")
+    before = project.lake("main").table("t").to_df(version=table.begin_snapshot)
+    assert before.columns == ["a", "_wm_partition"]
+
+
+@pytest.mark.spark
+def test_sync_drops_what_the_select_lacks(make: Make) -> None:
+    make({"models/t": DAILY.format("key=a", "1 AS a, 2 AS b")}).run(partition="2026-01-01")
+    script = DAILY.format("key=a on_schema_change=sync", "3 AS a, 4 AS c")
+    project = make({"models/t": script})
+    assert project.run(partition="2026-01-02").state == "done"
+    expected = [(1, "2026-01-01", None), (3, "2026-01-02", 4)]
+    assert rows(project, "SELECT * FROM t ORDER BY a") == expected
+    assert _by_duckdb(project, "SELECT * FROM lk.t") == expected
+
+
+@pytest.mark.spark
+def test_a_type_that_would_lose_something_is_refused_as_it_was(make: Make) -> None:
+    make({"models/t": DAILY.format("", "1 AS a")}).run(partition="2026-01-01")
+    project = make({"models/t": DAILY.format("", "'x' AS a")})
+    result = project.run(partition="2026-01-02")
+    assert "'a' is int32 and the rows have varchar" in (result.steps[0].reason or "")
+    assert rows(project, "SELECT a FROM t") == [(1,)]

@@ -144,7 +144,10 @@ class Attempt:
         fit = evolution.fit(found, policy, self.model.target.qualified)
         for notice in fit.notices:
             self.world.sink(Notice(notice, self.model.name))
-        return evolution.without(df, fit.drop)
+        df = evolution.without(df, fit.leave_out)
+        if fit.evolves:
+            table.evolve(df, drop=fit.drop)
+        return df
 
     def _test(
         self, table: TransactionTable, into: Slice, pins: Pins, views: Views

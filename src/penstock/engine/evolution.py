@@ -1,6 +1,8 @@
 """A SELECT whose columns are not those of its table: what ``on_schema_change`` says to do.
 
-A whole-table replace makes the table anew and needs none of this.
+A whole-table replace makes the table anew and needs none of this. Of the four values of
+annotations.md: ``warn`` (the default) adds new columns and says so, ``sync`` also drops those that
+the SELECT lacks, ``ignore`` leaves new columns out, ``fail`` fails the step.
 """
 
 from __future__ import annotations
@@ -27,17 +29,22 @@ class Difference:
         return bool(self.added or self.missing)
 
     def __str__(self) -> str:
-        parts = [f"{', '.join(self.added)} {_is(self.added)} new"] if self.added else []
+        parts = [f"{_list(self.added)} new"] if self.added else []
         if self.missing:
-            parts.append(f"{', '.join(self.missing)} {_is(self.missing)} missing")
+            parts.append(f"{_list(self.missing)} missing")
         return " and ".join(parts)
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What to do: columns of the SELECT to leave out, and what to say."""
+    """What to do: columns of the SELECT to leave out, columns of the table to drop, what to say.
 
+    ``evolves``: the table takes new columns and wider types.
+    """
+
+    leave_out: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
+    evolves: bool = False
     notices: tuple[str, ...] = ()
 
 
@@ -66,8 +73,8 @@ def refuse_managed(columns: Sequence[str], managed: str, location: Location) -> 
 
 
 def fit(found: Difference, policy: str, table: str) -> Fit:
-    """Raises SchemaMismatch when the policy, or what the lake can do, does not allow it."""
-    return _POLICIES[policy](found, table) if found else Fit()
+    """Raises SchemaMismatch when the policy does not allow the difference."""
+    return _POLICIES[policy](found, table)
 
 
 def without(df: DataFrame, columns: Sequence[str]) -> DataFrame:
@@ -75,16 +82,22 @@ def without(df: DataFrame, columns: Sequence[str]) -> DataFrame:
 
 
 def _warn(found: Difference, table: str) -> Fit:
+    notices = []
     if found.added:
-        raise _cannot_evolve(found, table)
-    return Fit(notices=(f"{table}: {found} in the SELECT, and NULL from now on",))
+        notices.append(f"{table}: {_list(found.added)} added; NULL in the rows of earlier runs")
+    if found.missing:
+        missing = f"{_list(found.missing)} missing"
+        notices.append(f"{table}: {missing} in the SELECT, and NULL from now on")
+    return Fit(evolves=True, notices=tuple(notices))
 
 
 def _ignore(found: Difference, _table: str) -> Fit:
-    return Fit(drop=found.added)
+    return Fit(leave_out=found.added)
 
 
 def _fail(found: Difference, table: str) -> Fit:
+    if not found:
+        return Fit()
     raise SchemaMismatch(
         f"the SELECT's columns are not those of {table}: {found}",
         hint="on_schema_change=fail is set: change the SELECT, or the option",
@@ -93,17 +106,8 @@ def _fail(found: Difference, table: str) -> Fit:
 
 
 def _sync(found: Difference, table: str) -> Fit:
-    raise _cannot_evolve(found, table)
-
-
-def _cannot_evolve(found: Difference, table: str) -> SchemaMismatch:
-    return SchemaMismatch(
-        f"the SELECT's columns are not those of {table}: {found}; a table that keeps rows of other "
-        "runs cannot change its columns yet",
-        hint="set on_schema_change=ignore to leave new columns out, or make the table anew under "
-        "another name",
-        data={"added": found.added, "missing": found.missing},
-    )
+    notices = (f"{table}: columns follow the SELECT: {found}",) if found else ()
+    return Fit(drop=found.missing, evolves=True, notices=notices)
 
 
 _POLICIES: Mapping[str, Callable[[Difference, str], Fit]] = {
@@ -112,6 +116,10 @@ _POLICIES: Mapping[str, Callable[[Difference, str], Fit]] = {
     "fail": _fail,
     "sync": _sync,
 }
+
+
+def _list(names: Sequence[str]) -> str:
+    return f"{', '.join(names)} {_is(names)}"
 
 
 def _is(names: Sequence[str]) -> str:

@@ -157,6 +157,17 @@ def fits(have: Column, want: Column) -> bool:
     return _fits_decimal(have.type, want.type)
 
 
+def growth(have: TableSchema, want: TableSchema) -> TableSchema:
+    """What a table must get to hold columns like ``have``: those it lacks, and wider types."""
+    known = {fold(column.name): column for column in want.columns}
+    found: list[Column] = []
+    for column in have.columns:
+        old = known.get(fold(column.name))
+        if old is None or (not fits(column, old) and can_widen(old.type, column.type)):
+            found.append(column)
+    return TableSchema(tuple(found))
+
+
 def _fits_decimal(old: str, new: str) -> bool:
     target = parse("decimal(20,0)" if new == "uint64" else new)
     if target.precision is None or target.scale is None:

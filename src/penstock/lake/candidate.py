@@ -33,6 +33,7 @@ class Candidate:
 
     ``base`` is the table at the transaction's snapshot; ``create`` one made here, in place of
     ``base`` when that is set too. ``ended`` and ``deletes`` go by the ids of base files.
+    ``altered`` are the columns that ``base`` gets, all with ids.
     """
 
     schema_name: str
@@ -43,6 +44,7 @@ class Candidate:
     ended: frozenset[int] = frozenset()
     deletes: Mapping[int, DeleteFile] = field(default_factory=dict)
     depends_on_rows: bool = False
+    altered: TableSchema | None = None
 
     @property
     def exists(self) -> bool:
@@ -56,6 +58,8 @@ class Candidate:
     def schema(self) -> TableSchema | None:
         if self.create is not None:
             return self.create.schema
+        if self.altered is not None:
+            return self.altered
         return None if self.base is None else self.base.schema
 
     @property
@@ -150,12 +154,13 @@ class Candidate:
                 add=self.added,
                 depends_on_rows=self.depends_on_rows,
             )
-        if self.base is None or not (self.added or self.ended or self.deletes):
+        if self.base is None or not (self.added or self.ended or self.deletes or self.altered):
             return None
         return TableChange(
             schema_name=self.base.schema_name,
             name=self.base.name,
             table_id=self.base.id,
+            schema=self.altered,
             add=self.added,
             end=tuple(sorted(self.ended)),
             deletes=dict(self.deletes) or None,

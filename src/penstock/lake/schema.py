@@ -127,6 +127,12 @@ def describe_difference(old: TableSchema, new: TableSchema) -> str:
     return ", ".join(parts)
 
 
+def without_columns(schema: TableSchema, names: Sequence[str]) -> TableSchema:
+    """``schema`` without these columns; letter case does not count."""
+    gone = {fold(name) for name in names}
+    return TableSchema(tuple(c for c in schema.columns if fold(c.name) not in gone))
+
+
 def evolve(current: TableSchema, wanted: TableSchema) -> TableSchema:
     """``current`` made able to hold ``wanted``: columns added at the end, types widened.
 

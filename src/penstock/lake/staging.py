@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import ColumnNotFound, SchemaMismatch, TableNotFound
 from penstock.lake import fingerprint, scan
-from penstock.lake.align import align
+from penstock.lake.align import align, growth
 from penstock.lake.candidate import Candidate, Staged, live_rows
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.changes import NewTable
@@ -22,7 +22,15 @@ from penstock.lake.footers import remove_directory
 from penstock.lake.merge import merge
 from penstock.lake.naming import directory_name, fold, new_uuid7
 from penstock.lake.partitioning import partition_columns, partition_value
-from penstock.lake.schema import Column, TableSchema, assign_ids, same_columns
+from penstock.lake.schema import (
+    Column,
+    TableSchema,
+    assign_ids,
+    assign_missing_ids,
+    evolve,
+    same_columns,
+    without_columns,
+)
 from penstock.lake.session import SparkSource
 from penstock.lake.snapshot import Snapshot
 from penstock.lake.spark_types import quoted, schema_of, spark_type
@@ -171,6 +179,27 @@ class TransactionTable:
     ) -> Staged:
         """Update the rows whose keys ``df`` has, insert its others; see `penstock.lake.merge`."""
         return merge(self, df, tuple(keys), slice)
+
+    def evolve(self, df: DataFrame, *, drop: Sequence[str] = ()) -> None:
+        """Make the table able to hold ``df``: its new columns are added at the end (NULL in the
+        rows there are), types are widened where that loses nothing, columns in ``drop`` go.
+
+        Other snapshots keep their columns. A type that cannot be widened is left for the write to
+        refuse; a column that the table is partitioned by stays.
+        """
+        base = self._candidate.base
+        if base is None or self._candidate.create is not None:
+            return
+        current = without_columns(self.schema, self._droppable(drop))
+        wanted = growth(schema_of(df), current)
+        if wanted.columns or current != self.schema:
+            first = self._context.catalog.next_column_id(base)
+            altered = assign_missing_ids(evolve(current, wanted), first)
+            self._candidate = replace(self._candidate, altered=altered)
+
+    def _droppable(self, names: Sequence[str]) -> list[str]:
+        keys = {fold(one.column) for one in self._candidate.partition_by}
+        return [name for name in names if fold(name) not in keys]
 
     def discard(self) -> None:
         """Forget what was staged for this table and remove its files."""
