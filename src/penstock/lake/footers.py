@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 from uuid import UUID
@@ -14,7 +14,7 @@ from pyarrow import fs
 
 from penstock.errors import DataFileMissing
 from penstock.lake.bounds import base_type
-from penstock.lake.files import DataFile, FileSet
+from penstock.lake.files import DataFile
 from penstock.lake.schema import Column, TableSchema
 from penstock.lake.stats import from_footer, leaves
 
@@ -44,11 +44,10 @@ def describe(paths: Sequence[str], schema: TableSchema) -> list[DataFile]:
 
 
 def missing_columns(
-    files: FileSet, columns: Sequence[Column], *, table: str
-) -> Mapping[str, frozenset[int]]:
-    """For each file with field ids, by path, the ids of ``columns`` that it does not have."""
+    paths: Sequence[str], columns: Sequence[Column], *, table: str
+) -> dict[str, frozenset[int]]:
+    """For each file, which has field ids, the ids of ``columns`` that it does not have."""
     wanted = frozenset(column.id for column in columns if column.id is not None)
-    paths = [f.path for f in files.files if f.mapping_id is None and not f.uses_mapping]
     found = _each(lambda path: wanted - _field_ids(path, table), paths)
     return dict(zip(paths, found, strict=True))
 

@@ -17,7 +17,7 @@ from penstock.lake.failures import explained
 from penstock.lake.file_keys import FileKeys
 from penstock.lake.files import DataFile, FileSet
 from penstock.lake.footers import missing_columns
-from penstock.lake.mapping import by_names
+from penstock.lake.mapping import by_names, unmapped
 from penstock.lake.parquet import read_files
 from penstock.lake.schema import Column, TableSchema
 from penstock.lake.spark_types import file_schema, from_files, is_converted, quoted, spark_type
@@ -117,7 +117,12 @@ def _lacking(scan: Scan) -> Mapping[str, frozenset[int]]:
     defaulted = [c for c in scan.schema.columns if c.initial_default is not None]
     if not defaulted:
         return {}
-    return missing_columns(scan.files, defaulted, table=scan.table)
+    by_id = [f.path for f in scan.files.files if f.mapping_id is None and not f.uses_mapping]
+    mapped = {f.path: f.mapping_id for f in scan.files.files if f.mapping_id is not None}
+    return {
+        **missing_columns(by_id, defaulted, table=scan.table),
+        **{path: unmapped(scan.files.mappings[i], defaulted) for path, i in mapped.items()},
+    }
 
 
 def _read_group(
@@ -177,7 +182,7 @@ def _names_in_files(scan: Scan, group: _Group) -> TableSchema:
     """The schema with the names that the group's files use, columns in the same order."""
     if group.mapping is None or group.mapping == -1:
         return scan.schema
-    return by_names(scan.schema, scan.files.mappings[group.mapping], scan.table)
+    return by_names(scan.schema, scan.files.mappings[group.mapping])
 
 
 def _is_as_read(old: Column, new: Column, group: _Group) -> bool:
