@@ -17,13 +17,14 @@ from penstock.errors import (
     SchemaNotFound,
 )
 from penstock.lake.candidate import Staged
+from penstock.lake.candidate_table import Context
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.state import schemas_at
 from penstock.lake.changes import ChangeSet
 from penstock.lake.naming import TableRef, directory_name, fold, new_uuid7
 from penstock.lake.session import SparkSource
 from penstock.lake.snapshot import Snapshot
-from penstock.lake.staging import Context, TransactionTable
+from penstock.lake.staging import TransactionTable
 
 __all__ = ["Staged", "Transaction", "TransactionTable"]
 

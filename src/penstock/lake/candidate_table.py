@@ -1,0 +1,163 @@
+"""A table inside a transaction as it is read: base files less what ended, and staged ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.errors import ColumnNotFound, TableNotFound
+from penstock.lake import scan
+from penstock.lake.candidate import Candidate
+from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.files import DataFile, FileSet
+from penstock.lake.naming import fold
+from penstock.lake.partitioning import partition_columns, partition_value
+from penstock.lake.schema import Column, TableSchema
+from penstock.lake.session import SparkSource
+from penstock.lake.snapshot import Snapshot
+from penstock.lake.spark_types import quoted, spark_type
+from penstock.lake.write import Target, parquet_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What the tables of one transaction share."""
+
+    catalog: Catalog
+    spark: SparkSource
+    base: Snapshot
+    schema_path: Callable[[str], str]  # name -> absolute directory; raises SchemaNotFound
+
+
+class CandidateTable:
+    """The candidate state of one table: what a commit would publish. For one thread at a time."""
+
+    def __init__(self, context: Context, schema_name: str, name: str) -> None:
+        self._context = context
+        base = context.catalog.find_table(schema_name, name, context.base.id)
+        self._start = Candidate(schema_name, name, base)
+        self._candidate = self._start
+        self._base_files: FileSet | None = None
+        self._directories: list[str] = []
+
+    @property
+    def candidate(self) -> Candidate:
+        return self._candidate
+
+    @property
+    def exists(self) -> bool:
+        return self._candidate.exists
+
+    @property
+    def schema(self) -> TableSchema:
+        """The columns. Raises TableNotFound."""
+        found = self._candidate.schema
+        if found is None:
+            raise TableNotFound(
+                f"there is no table {self._candidate.qualified_name} yet",
+                hint="append or replace creates it",
+                data={"table": self._candidate.qualified_name},
+            )
+        return found
+
+    def to_df(self) -> DataFrame:
+        """The rows as they will be after the commit."""
+        return scan.read(self._context.spark(), self._scan(self.files()))
+
+    def slice_df(self, column: str, value: object) -> DataFrame:
+        """The rows of a slice as they will be; only files that may hold some are read."""
+        whole, maybe = self.split(column, value)
+        files = FileSet((*whole, *maybe), self.files().mappings)
+        return scan.read(self._context.spark(), self._scan(files)).where(
+            self.is_in_slice(column, value)
+        )
+
+    @property
+    def context(self) -> Context:
+        return self._context
+
+    def files(self) -> FileSet:
+        """The files of the candidate state."""
+        base = self._files_of_base() if self._candidate.reads_base else FileSet(())
+        return self._candidate.files(base)
+
+    def update(self, candidate: Candidate, *directories: str | None) -> None:
+        """Take on a candidate state; the directories are removed when it is discarded."""
+        self._candidate = candidate
+        self._directories += [one for one in directories if one is not None]
+
+    def in_slice(self, df: DataFrame, column: str, value: object) -> DataFrame:
+        """``df`` with the slice's column: added when missing, else checked row by row."""
+        from pyspark.sql import functions as fn
+
+        literal = fn.lit(value)
+        found = next((name for name in df.columns if fold(name) == fold(column)), None)
+        if found is None:
+            known = self._candidate.schema and self._candidate.schema.find(column)
+            return df.withColumn(column, literal.cast(spark_type(known)) if known else literal)
+        have = fn.col(quoted(found))
+        refusal = fn.raise_error(f"a row's {column} is not the slice's value {value}")
+        return df.withColumn(found, fn.when(have.eqNullSafe(literal), have).otherwise(refusal))
+
+    def target(self, slice: tuple[str, object] | None) -> Target:  # noqa: A002
+        """Where rows of this table go; all of one slice when that is the partitioning."""
+        candidate = self._candidate
+        columns = partition_columns(self.schema, candidate.partition_by)
+        values: tuple[str | None, ...] | None = None
+        if slice is not None and len(columns) == 1 and fold(columns[0].name) == fold(slice[0]):
+            values = (partition_value(columns[0], slice[1]),)
+        option = self._context.catalog.option
+        return Target(
+            table=candidate.qualified_name,
+            path=str(candidate.path),
+            schema=self.schema,
+            partition_by=columns,
+            partition_id=candidate.partition_id,
+            values=values,
+            options=parquet_options(
+                option("parquet_compression", candidate.base),
+                option("parquet_compression_level", candidate.base),
+            ),
+        )
+
+    def scan_of(self, files: Sequence[DataFile]) -> scan.Scan:
+        return self._scan(FileSet(tuple(files), self.files().mappings))
+
+    def _scan(self, files: FileSet) -> scan.Scan:
+        name = self._candidate.qualified_name
+        return scan.Scan(name, self.schema, files, self._context.base.id)
+
+    def _files_of_base(self) -> FileSet:
+        if self._base_files is None:
+            base = self._candidate.base
+            catalog, snapshot = self._context.catalog, self._context.base
+            self._base_files = FileSet(()) if base is None else catalog.files(base, snapshot.id)
+        return self._base_files
+
+    def _column(self, name: str) -> Column:
+        column = self.schema.find(name)
+        if column is None:
+            raise ColumnNotFound(
+                f"{self._candidate.qualified_name} has no column {name!r}",
+                hint=f"its columns are {', '.join(self.schema.names)}",
+                data={"table": self._candidate.qualified_name, "column": name},
+            )
+        return column
+
+    def is_in_slice(self, column: str, value: object) -> SparkColumn:
+        """The condition that a row belongs to the slice; NULL is a value."""
+        from pyspark.sql import functions as fn
+
+        found = self._column(column)
+        literal = fn.lit(value).cast(spark_type(found))
+        return fn.col(quoted(found.name)).eqNullSafe(literal)
+
+    def split(self, column: str, value: object) -> tuple[list[DataFile], list[DataFile]]:
+        """Files that hold only rows of the slice, and files that may hold some."""
+        text = partition_value(self._column(column), value)
+        return self._candidate.split(self.files().files, column, text)
