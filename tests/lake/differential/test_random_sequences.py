@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from penstock.lake.lake import Lake
@@ -38,6 +38,7 @@ _SETTINGS = settings(
     derandomize=_EXAMPLES is None,
     database=None,
     deadline=None,
+    phases=(Phase.generate, Phase.shrink),  # explaining takes minutes here
     suppress_health_check=list(HealthCheck),
 )
 
