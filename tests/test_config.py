@@ -121,6 +121,10 @@ def test_other_names_of_the_environment_are_not_ours(tmp_path: Path) -> None:
         ("[lakes.main]\ndata_path = 'x'\n", 2, "no catalog"),
         (MINIMAL + "[spark.conf]\nspark.sql.x = 1\n", 4, "quote the whole name"),
         ("[lakes.main\n", 1, "not TOML"),
+        ('[lakes.main]\ncatalog = ""\n', 2, "is empty"),
+        (MINIMAL + 'partition_column = ""\n', 4, "is empty"),
+        (MINIMAL + "override_data_path = 1\n", 4, "true or false"),
+        ('[lakes.main]\ncatalog = "sqlite:m"\noverride_data_path = true\n', 3, "no data_path"),
     ],
 )
 def test_mistakes_name_their_line(tmp_path: Path, text: str, line: int, said: str) -> None:
@@ -133,6 +137,25 @@ def test_mistakes_name_their_line(tmp_path: Path, text: str, line: int, said: st
 
 def test_no_lake_says_what_to_add(tmp_path: Path) -> None:
     assert "[lakes.main]" in str(failure(tmp_path, "[project]\nname = 'x'\n"))
+
+
+def test_what_is_no_text_or_no_directory(tmp_path: Path) -> None:
+    (tmp_path / "penstock.toml").write_bytes(b"\xff")
+    with pytest.raises(ConfigError, match=r"not UTF-8 \(byte 0\)"):
+        load_settings(tmp_path, environ={})
+    with pytest.raises(ConfigError, match=r"penstock\.toml is no directory"):
+        load_settings(tmp_path / "penstock.toml", environ={})
+
+
+def test_override_data_path(tmp_path: Path) -> None:
+    assert not load(tmp_path).lakes["main"].override_data_path
+    given = load(tmp_path, MINIMAL + "override_data_path = true\n").lakes["main"]
+    assert given.override_data_path
+    environ = {"PENSTOCK_LAKES_MAIN_OVERRIDE_DATA_PATH": "true"}
+    assert load(tmp_path, environ=environ).lakes["main"].override_data_path
+    environ = {"PENSTOCK_LAKES_MAIN_OVERRIDE_DATA_PATH": "yes"}
+    with pytest.raises(ConfigError, match="true or false"):
+        load(tmp_path, environ=environ)
 
 
 def test_no_file_says_how_to_start(tmp_path: Path) -> None:

@@ -27,24 +27,29 @@ _SECTIONS: Mapping[str, Mapping[str, type]] = {
     "lakes": {
         "catalog": str,
         "data_path": str,
+        "override_data_path": bool,
         "partition_column": str,
         "metadata_schema": str,
     },
     "spark": {"master": str, "conf": dict},
     "run": {"jobs": int},
 }
-_KINDS = {str: "a text", int: "a whole number", dict: "a table"}
+_KINDS = {str: "a text", int: "a whole number", bool: "true or false", dict: "a table"}
 
 
 @dataclass(frozen=True, slots=True)
 class LakeSettings:
-    """``catalog`` starts with ``ducklake:``; paths in it and ``data_path`` are absolute."""
+    """``catalog`` starts with ``ducklake:``; paths in it and ``data_path`` are absolute.
+
+    ``override_data_path``: the files are in ``data_path``, whatever the catalog says.
+    """
 
     name: str
     catalog: str
     data_path: str | None = None
     partition_column: str = "_wm_partition"
     metadata_schema: str | None = None
+    override_data_path: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +107,16 @@ def _from_file(path: Path) -> dict[str, _Value]:
             f"there is no {FILE_NAME} in {path.parent}",
             hint="run `penstock init` to start a project",
         ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot be read: {error}", location=Location(path)) from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            f"is not UTF-8 (byte {error.start})", location=Location(path), hint="save it as UTF-8"
+        ) from None
+    except NotADirectoryError:
+        raise ConfigError(
+            f"{path.parent} is no directory", hint="--project takes the directory of penstock.toml"
+        ) from None
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", location=Location(path)) from None
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -167,7 +180,7 @@ def _environment_key(section: str, rest: str, lakes: set[str], at: Location) -> 
     if section != "lakes":
         _known(rest, allowed, f"key in [{section}]", at)
         return f"{section}.{rest}"
-    for key in allowed:
+    for key in sorted(allowed, key=len, reverse=True):  # one ends like another
         if rest.endswith(f"_{key}"):
             name = rest.removesuffix(f"_{key}")
             known = {lake.lower(): lake for lake in lakes}
@@ -192,6 +205,10 @@ def _convert(key: str, text: str, at: Location) -> _Value:
         if not re.fullmatch(r"[+-]?\d+", text.strip()):
             raise ConfigError(f"{key} must be a whole number, not {text!r}", location=at)
         return _Value(int(text), at)
+    if wanted is bool:
+        if text.strip().lower() not in {"true", "false"}:
+            raise ConfigError(f"{key} must be true or false, not {text!r}", location=at)
+        return _Value(text.strip().lower() == "true", at)
     _expect(key, text, wanted, at)
     return _Value(text, at)
 
@@ -255,6 +272,13 @@ def _build_lake(root: Path, name: str, values: Mapping[str, _Value]) -> LakeSett
         for key in _SECTIONS["lakes"]
         if f"lakes.{name}.{key}" in values
     }
+    for key, said in given.items():
+        if said.value == "":
+            raise ConfigError(
+                f"{key} of lake {name!r} is empty",
+                location=said.origin,
+                hint="give it a value, or leave it out",
+            )
     if "catalog" not in given:
         raise ConfigError(
             f"lake {name!r} has no catalog",
@@ -262,6 +286,13 @@ def _build_lake(root: Path, name: str, values: Mapping[str, _Value]) -> LakeSett
             hint='catalog = "sqlite:lake/meta.sqlite" or "postgres:dbname=..."',
         )
     data_path = given.get("data_path")
+    override = given.get("override_data_path")
+    if override and override.value and not data_path:
+        raise ConfigError(
+            f"lake {name!r} has override_data_path and no data_path",
+            location=override.origin,
+            hint="say in data_path where the files are",
+        )
     column = given.get("partition_column")
     schema = given.get("metadata_schema")
     return LakeSettings(
@@ -270,6 +301,7 @@ def _build_lake(root: Path, name: str, values: Mapping[str, _Value]) -> LakeSett
         data_path=_absolute(root, data_path.value) if data_path else None,
         partition_column=column.value if column else "_wm_partition",
         metadata_schema=schema.value if schema else None,
+        override_data_path=bool(override and override.value),
     )
 
 
@@ -277,7 +309,7 @@ def _catalog_uri(root: Path, text: str) -> str:
     """``ducklake:`` in front, and a file's path absolute; the rest is the catalog's to judge."""
     uri = text.removeprefix("ducklake:")
     kind, colon, path = uri.partition(":")
-    if colon and kind == "sqlite":
+    if colon and kind == "sqlite" and path:
         return f"ducklake:sqlite:{_absolute(root, path)}"
     return f"ducklake:{uri}"
 

@@ -181,6 +181,8 @@ class DataFileMissing(NotFound):
 class UnsupportedFeature(LakeError):
     """The format has this, this version of Penstock refuses it rather than guess."""
 
+    exit_code = 2
+
 
 class SchemaMismatch(LakeError):
     pass

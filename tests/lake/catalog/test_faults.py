@@ -8,6 +8,7 @@ from pathlib import Path
 
 import duckdb
 import psycopg
+import pyarrow as pa
 import pytest
 from sqlalchemy import text
 
@@ -18,6 +19,7 @@ from penstock.errors import (
     CatalogUnreachable,
     CatalogVersionUnsupported,
     ConfigError,
+    DataPathError,
     ReadOnlyLake,
     UnsupportedFeature,
 )
@@ -35,7 +37,7 @@ def test_locked_by_another_connection(sqlite_place: Place) -> None:
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         assert lake.latest().id == 0  # reading goes on
-        with pytest.raises(CatalogLocked, match="lock_timeout"):
+        with pytest.raises(CatalogLocked, match="run again"):
             staging.create(lake, "t", IV)
         other.execute("ROLLBACK")
         assert staging.create(lake, "t", IV).id == 1
@@ -168,6 +170,7 @@ def test_privileges_on_postgres(postgres_uri: str, tmp_path: Path) -> None:
     ("uri", "error"),
     [
         ("ducklake:", ConfigError),
+        ("ducklake:sqlte:meta.sqlite", ConfigError),
         ("ducklake:sqlite:", ConfigError),
         ("ducklake:meta.ducklake", UnsupportedFeature),
         ("ducklake:duckdb:meta.db", UnsupportedFeature),
@@ -177,6 +180,28 @@ def test_privileges_on_postgres(postgres_uri: str, tmp_path: Path) -> None:
 def test_uris(uri: str, error: type[Exception]) -> None:
     with pytest.raises(error, match="ducklake:sqlite:PATH"):
         Catalog.open(uri)
+
+
+def test_a_connection_string_with_a_mistake() -> None:
+    with pytest.raises(ConfigError, match="bogus") as caught:
+        Catalog.open("ducklake:postgres:bogus=1 password=secret")
+    assert "secret" not in str(caught.value)
+
+
+def test_a_lake_that_was_moved_as_a_whole(tmp_path: Path) -> None:
+    """Its files are where they are said to be, and gone from where the catalog has them."""
+    uri = f"ducklake:sqlite:{tmp_path}/meta.sqlite"
+    with Catalog.open(uri, data_path=f"{tmp_path}/old") as lake:
+        staging.create(lake, "t", IV, pa.table({"id": [1]}))
+    shutil.copytree(tmp_path / "old", tmp_path / "new")
+    with pytest.raises(DataPathError, match="override_data_path = true"):
+        Catalog.open(uri, data_path=f"{tmp_path}/new")  # a copy: which one is meant?
+    shutil.rmtree(tmp_path / "old")
+    with Catalog.open(uri, data_path=f"{tmp_path}/new") as lake:
+        assert lake.data_path == f"{tmp_path}/new/"
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataPathError, match="keeps its files in"):
+        Catalog.open(uri, data_path=f"{tmp_path}/empty")
 
 
 def test_lake_that_was_moved(sqlite_place: Place, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.pool import QueuePool
 
-from penstock.errors import CatalogMissing, CatalogUnreachable, EnvironmentMissing
+from penstock.errors import CatalogMissing, CatalogUnreachable, ConfigError, EnvironmentMissing
 from penstock.lake.catalog.faults import translating
 from penstock.lake.catalog.location import CatalogLocation
 
@@ -102,10 +102,17 @@ def _postgres_engine(where: CatalogLocation, lock_timeout: float) -> Engine:
             hint="pip install 'penstock[postgres]'",
         ) from error
 
-    def connect() -> psycopg.Connection[Any]:
+    try:
         options: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(where.target)
-        options.setdefault("connect_timeout", _CONNECT_TIMEOUT)
-        options.setdefault("application_name", "penstock")
+    except psycopg.ProgrammingError as error:
+        raise ConfigError(
+            f"the catalog {where} cannot be read: {str(error).splitlines()[0]}",
+            hint="write postgres:dbname=NAME host=HOST, with libpq's keywords, or a URL",
+        ) from error
+    options.setdefault("connect_timeout", _CONNECT_TIMEOUT)
+    options.setdefault("application_name", "penstock")
+
+    def connect() -> psycopg.Connection[Any]:
         connection: psycopg.Connection[Any] = psycopg.connect(**options)
         with connection.cursor() as cursor:
             milliseconds = str(int(lock_timeout * 1000))

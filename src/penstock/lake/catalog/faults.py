@@ -24,7 +24,7 @@ Fault = Callable[[CatalogLocation, str], LakeError]
 def _locked(where: CatalogLocation, detail: str) -> LakeError:
     return CatalogLocked(
         f"the catalog {where} is locked by another process ({detail})",
-        hint="wait until it has finished, or raise lock_timeout",
+        hint="run again when it has finished",
     )
 
 

@@ -13,6 +13,7 @@ _PREFIX = "ducklake:"
 _SECRET = re.compile(r"(password\s*=\s*)('(?:[^'\\]|\\.)*'|\S+)", re.IGNORECASE)
 _URL_SECRET = re.compile(r"(://[^:/@\s]*:)[^@\s]*@")
 _HINT = "write ducklake:sqlite:PATH or ducklake:postgres:dbname=NAME host=HOST"
+_SCHEME = re.compile(r"(?!duckdb:)[A-Za-z][A-Za-z0-9+]+:")  # one letter: a drive of Windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,8 @@ def _postgres(rest: str) -> CatalogLocation:
 def _duckdb(rest: str) -> CatalogLocation:
     if not rest:
         raise ConfigError("the catalog's URI is empty", hint=_HINT)
+    if found := _SCHEME.match(rest):
+        raise ConfigError(f"there are no catalogs of kind {found[0][:-1]!r}", hint=_HINT)
     raise UnsupportedFeature(
         f"{rest!r} is a catalog in a DuckDB file, which this version does not open", hint=_HINT
     )

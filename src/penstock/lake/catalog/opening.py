@@ -13,6 +13,7 @@ from penstock.lake.catalog import engine as engines
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.faults import corrupt
 from penstock.lake.catalog.location import CatalogLocation
+from penstock.lake.catalog.moved import was_moved
 from penstock.lake.catalog.paths import absolute_directory
 from penstock.lake.catalog.versions import check_version
 
@@ -37,8 +38,15 @@ def open_or_create(
     wanted = None if data_path is None else absolute_directory(data_path)
     stored = _ensure(engine, location, wanted, may_create)
     version = check_version(location, stored.get("version"))
-    path = _data_path(location, stored.get("data_path"), wanted, override_data_path)
-    return Opened(version, path)
+    known = stored.get("data_path")
+    if known is None:
+        raise corrupt(location, "it has no data_path")
+    known = absolute_directory(known)
+    if wanted is None or wanted == known:
+        return Opened(version, known)
+    if override_data_path or _was_moved(engine, location, known, wanted):
+        return Opened(version, wanted)
+    raise _elsewhere(location, known, wanted)
 
 
 def _ensure(
@@ -73,18 +81,15 @@ def _default_data_path(location: CatalogLocation) -> str:
     )
 
 
-def _data_path(
-    location: CatalogLocation, stored: str | None, wanted: str | None, override: bool
-) -> str:
-    if stored is None:
-        raise corrupt(location, "it has no data_path")
-    known = absolute_directory(stored)
-    if wanted is None or wanted == known:
-        return known
-    if override:
-        return wanted
-    raise DataPathError(
+def _was_moved(engine: Engine, location: CatalogLocation, known: str, wanted: str) -> bool:
+    with engines.reading(engine, location) as connection:
+        return was_moved(connection, known, wanted)
+
+
+def _elsewhere(location: CatalogLocation, known: str, wanted: str) -> DataPathError:
+    return DataPathError(
         f"the lake {location} keeps its files in {known}, not in {wanted}",
-        hint="leave data_path out, or set override_data_path to read them from there",
+        hint="leave data_path out to use them; if the files are where you say (a copy of a lake, "
+        "say), set override_data_path = true",
         data={"stored": known, "given": wanted},
     )

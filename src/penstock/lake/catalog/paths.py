@@ -22,6 +22,10 @@ def absolute_directory(text: str) -> str:
     return path if path.endswith("/") else f"{path}/"
 
 
+def is_remote(path: str) -> bool:
+    return _REMOTE.match(path) is not None
+
+
 def resolve(base: str, path: str, is_relative: bool | None) -> str:
     """The absolute path of what the catalog stores; a NULL flag counts as relative."""
     if is_relative is False or (is_relative is not None and not is_relative):
