@@ -35,6 +35,20 @@ def test_order_is_that_of_the_graph(tmp_path: Path) -> None:
     assert found.steps[2].after == ("raw", "clean")
 
 
+def test_no_model_is_said_before_anything_starts(tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match="there is no model to run"):
+        plan(tmp_path, {"models/note": "-- just a note\nSELECT 1"})
+
+
+def test_an_early_partition_is_made_when_asked_for_and_said(tmp_path: Path) -> None:
+    raw = RAW.replace("daily", "daily start=2026-01-02")
+    found = plan(tmp_path, {"models/raw": raw}, partition="2026-01-01")
+    assert [one.slice for one in found.steps] == ["2026-01-01"]
+    assert found.notices == (
+        "raw: partition 2026-01-01 is before start=2026-01-02; made, as it was asked for",
+    )
+
+
 def test_the_slice_is_for_partitioned_steps_only(tmp_path: Path) -> None:
     found = plan(tmp_path, partition="2026-05-16")
     assert [one.slice for one in found.steps] == ["2026-05-16", "2026-05-16", None]

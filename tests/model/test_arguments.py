@@ -8,6 +8,8 @@ import pytest
 
 from penstock.errors import ArgumentError
 from penstock.model.arguments import Argument, base_type, bind, declared, unknown
+from penstock.model.names import Names
+from penstock.model.query import read_query
 
 PATH = Path("m.sql")
 
@@ -39,6 +41,12 @@ def test_declarations(line: str, type_name: str, default: str | None) -> None:
     assert (argument.type, argument.default) == (type_name, default)
     assert argument.location is not None
     assert argument.location.line == 2
+
+
+def test_a_wrong_default_is_reported_once() -> None:
+    text = "-- $x (int) = five\nSELECT $x"
+    _, found = read_query(text, PATH, names=Names(("main",)))
+    assert [one.message for one in found] == ["argument x: 'five' is no int"]
 
 
 @pytest.mark.parametrize(

@@ -183,7 +183,9 @@ def test_before_start_there_is_no_partition(kind: str, start: str, value: str | 
 def test_an_explicit_value_is_used_as_it_is() -> None:
     spec = PartitionSpec("daily", start="2026-01-01")
     found = resolve(spec, explicit="2013-01-02", fire_time=FIRE, payload={"x": 1})
-    assert found == Resolved("2013-01-02")
+    assert found.value == "2013-01-02"
+    assert found.warning is not None
+    assert "before start=2026-01-01" in found.warning
 
 
 @pytest.mark.parametrize(

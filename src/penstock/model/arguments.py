@@ -140,8 +140,7 @@ def _read_line(
         default_of(argument)
     except ArgumentError as error:
         findings.append(_wrong(error.message, where, error.hint))
-        return
-    found[name] = argument
+    found[name] = argument  # declared, if not well: its uses are not to be reported too
 
 
 def _wrong(message: str, where: Location, hint: str | None) -> Diagnostic:

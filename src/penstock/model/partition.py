@@ -48,7 +48,9 @@ class PartitionSpec:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """The slice of a run. ``value`` is ``None`` before ``start``, and ``warning`` says so."""
+    """The slice of a run. Before ``start``, ``warning`` says so, and ``value`` is ``None`` unless
+    it was asked for.
+    """
 
     value: str | None
     warning: str | None = None
@@ -79,7 +81,10 @@ def resolve(
     check_spec(spec)
     if explicit is not None:
         validate(spec, explicit)
-        return Resolved(explicit)
+        kind = TIME_KINDS.get(spec.kind)
+        early = kind is not None and _is_before_start(spec, _bucket(spec, kind, explicit))
+        warning = f"partition {explicit} is before start={spec.start}; made, as it was asked for"
+        return Resolved(explicit, warning if early else None)
     kind = TIME_KINDS.get(spec.kind)
     if kind is None:
         return Resolved(_from_payload(spec, payload))
@@ -88,10 +93,16 @@ def resolve(
     local = fire_time.astimezone(_zone(spec)).replace(tzinfo=None, fold=0)
     bucket = kind.floor(local)
     value = buckets.render(bucket, spec.format or kind.format)
-    start = _start(spec)
-    if start is not None and kind.step(bucket) <= datetime.combine(start, time()):
-        return Resolved(None, f"partition {value} is before start={start}: the run has none")
+    if _is_before_start(spec, bucket):
+        return Resolved(None, f"partition {value} is before start={spec.start}: the run has none")
     return Resolved(value)
+
+
+def _is_before_start(spec: PartitionSpec, bucket: datetime) -> bool:
+    """Whether the slice that starts at ``bucket`` (wall time) ends before ``start``, or at it."""
+    start = _start(spec)
+    step = TIME_KINDS[spec.kind].step
+    return start is not None and step(bucket) <= datetime.combine(start, time())
 
 
 def validate(spec: PartitionSpec, value: str) -> None:
