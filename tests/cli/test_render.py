@@ -8,7 +8,7 @@ from threading import Thread
 import pytest
 
 from penstock.cli.render import json_line, lines, text_line, watch
-from penstock.events import StepProgress
+from penstock.events import StepFinished, StepProgress
 from tests.cli.events import RUN
 
 
@@ -27,6 +27,11 @@ def test_plain_lines_tell_the_run() -> None:
         "mart: skipped: clean failed",
         "run failed in 2.0 s",
     ]
+
+
+def test_a_line_stays_a_line() -> None:
+    event = StepFinished("raw", "failed", 1.0, reason="no key\n  → write one")
+    assert text_line(event) == "raw: failed: no key, 1.0 s"
 
 
 def test_json_lines_name_the_event_and_hold_its_fields() -> None:

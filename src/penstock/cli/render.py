@@ -60,7 +60,9 @@ def text_line(event: Event) -> str | None:
 
 def outcome(event: StepFinished) -> str:
     """What a finished step came to, in a few words."""
-    said = [event.state if event.reason is None else f"{event.state}: {event.reason}"]
+    # One line; the next step is told at the end of the run, with the whole message.
+    reason = f": {event.reason.splitlines()[0]}" if event.reason else ""
+    said = [f"{event.state}{reason}"]
     if event.rows is not None:
         said.append(count(event.rows, "row"))
     if event.snapshot_id is not None:

@@ -9,9 +9,11 @@ from penstock.lake.naming import fold
 
 
 def did_you_mean(name: str, candidates: Iterable[str], kind: str) -> str:
+    """``candidates`` may be qualified like ``name``: what they share in front says nothing."""
     known = sorted(candidates)
-    by_fold = {fold(candidate): candidate for candidate in known}
-    close = get_close_matches(fold(name), by_fold, n=1)
+    shared = f"{fold(name.rpartition('.')[0])}."
+    by_fold = {fold(candidate).removeprefix(shared): candidate for candidate in known}
+    close = get_close_matches(fold(name).removeprefix(shared), by_fold, n=1)
     if close:
         return f"did you mean {by_fold[close[0]]}?"
     listed = ", ".join(known[:10]) + (", ..." if len(known) > 10 else "")

@@ -21,7 +21,6 @@ from sqlalchemy import (
     Uuid,
     types,
 )
-from sqlalchemy.dialects import postgresql
 
 from penstock.lake.bounds import format_timestamp
 
@@ -73,7 +72,7 @@ class Instant(types.TypeDecorator[dt.datetime]):
     def load_dialect_impl(self, dialect: Dialect) -> types.TypeEngine[Any]:
         if dialect.name == "sqlite":
             return dialect.type_descriptor(String())
-        return dialect.type_descriptor(postgresql.TIMESTAMP(timezone=True))
+        return dialect.type_descriptor(types.TIMESTAMP(timezone=True))
 
     def process_bind_param(self, value: dt.datetime | None, dialect: Dialect) -> Any:
         return format_timestamp(value) if value and dialect.name == "sqlite" else value
