@@ -12,7 +12,6 @@ from penstock.errors import PartitionError
 from penstock.model.partition import (
     MAX_SLICES,
     PartitionSpec,
-    Resolved,
     between,
     bounds,
     check_spec,
