@@ -36,6 +36,7 @@ _HELD_IN: Mapping[str, frozenset[str]] = {
     "uint32": frozenset({"int8", "int16", "int32", "int64"}),
     "timestamp_s": frozenset({"timestamp", "date"}),
     "timestamp_ms": frozenset({"timestamp", "date"}),
+    "timestamp_ns": frozenset({"timestamp"}),  # then refused with the reason
     "timestamp": frozenset({"timestamp_s", "timestamp_ms", "date"}),
     "json": frozenset({"varchar"}),
     "uuid": frozenset({"varchar"}),

@@ -63,10 +63,13 @@ def remove(
     found: DataFrame,
     counts: Mapping[str, int],
     table_path: str,
+    *,
+    collect: int = _COLLECTED_ROWS,
 ) -> Removed:
     """Delete the rows ``found`` (FILE and POSITION, each once) from the files of ``source``.
 
-    ``counts`` is the number of rows found by FILE. Raises UnsupportedFeature for rows of files
+    ``counts`` is the number of rows found by FILE; up to ``collect`` positions are written here.
+    Raises UnsupportedFeature for rows of files
     that the same transaction staged: they are in no catalog yet.
     """
     keys = source.keys()
@@ -85,7 +88,7 @@ def remove(
         return Removed(whole, {}, rows)
     job = _Job(spark, source, tuple(partial), f"{table_path}{new_uuid7()}")
     total = rows + sum(f.delete.delete_count for f in partial if f.delete)
-    here = total <= _COLLECTED_ROWS and "://" not in job.directory
+    here = total <= collect and "://" not in job.directory
     try:
         with explained(table=source.table):
             (_write_here if here else _write_by_spark)(job, _with_before(job, found))

@@ -63,6 +63,15 @@ def remove_directory(directory: str) -> None:
         system.delete_dir(root)
 
 
+def remove_file(path: str) -> None:
+    """Remove one staged file, and the checksum that Spark keeps beside it on a local disk."""
+    folder, _, name = path.rpartition("/")
+    for one in (path, f"{folder}/.{name}.crc"):
+        system, place = _open(one)
+        if system.get_file_info(place).type == fs.FileType.File:
+            system.delete_file(place)
+
+
 def _each(read: Callable[[str], _T], paths: Sequence[str]) -> list[_T]:
     if len(paths) < 2:
         return [read(path) for path in paths]

@@ -6,7 +6,8 @@ staged changes included, is read by the same scan as any snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -51,10 +52,11 @@ class TransactionTable(CandidateTable):
 
         ``slice`` says that all rows have this value in this column: it saves a sort.
         """
-        if slice is not None:
-            df = self.in_slice(df, *slice)
-        self.ensure(df, partition_by)
-        written = self._write(df, slice=slice)
+        with self._all_or_nothing():
+            if slice is not None:
+                df = self.in_slice(df, *slice)
+            self.ensure(df, partition_by)
+            written = self._write(df, slice=slice)
         self._candidate = self._candidate.with_files(written.files)
         return Staged(
             rows_written=written.rows,
@@ -76,8 +78,9 @@ class TransactionTable(CandidateTable):
         """
         before = self._candidate
         if not self._keeps_table(df, partition_by):
-            self._create(df, partition_by)
-            written = self._write(df, with_fingerprint=True)
+            with self._all_or_nothing():
+                self._create(df, partition_by)
+                written = self._write(df, with_fingerprint=True)
             self._candidate = replace(self._candidate, added=written.files)
             return _replaced(written, 0)
         written = self._write(df, with_fingerprint=True)
@@ -103,8 +106,24 @@ class TransactionTable(CandidateTable):
         Files of that partition end whole; rows in files of another partitioning are deleted by
         position. Unchanged content stages nothing, as in `replace`.
         """
+        with self._all_or_nothing():
+            return self._replace_slice(
+                df,
+                (column, value),
+                (column,) if partition_by is None else partition_by,
+                known_fingerprint,
+            )
+
+    def _replace_slice(
+        self,
+        df: DataFrame,
+        slice_of: SliceOf,
+        partition_by: Sequence[str],
+        known_fingerprint: str | None,
+    ) -> Staged:
+        column, value = slice_of
         df = self.in_slice(df, column, value)
-        self.ensure(df, (column,) if partition_by is None else partition_by)
+        self.ensure(df, partition_by)
         before = self._candidate
         whole, maybe = self.split(column, value)
         written = self._write(df, slice=(column, value), with_fingerprint=True)
@@ -127,7 +146,8 @@ class TransactionTable(CandidateTable):
         slice: tuple[str, object] | None = None,  # noqa: A002 - what the engine calls it
     ) -> Staged:
         """Update the rows whose keys ``df`` has, insert its others; see `penstock.lake.merge`."""
-        return merge(self, df, tuple(keys), slice)
+        with self._all_or_nothing():
+            return merge(self, df, tuple(keys), slice)
 
     def evolve(self, df: DataFrame, *, drop: Sequence[str] = ()) -> None:
         """Make the table able to hold ``df``: its new columns are added at the end (NULL in the
@@ -156,6 +176,18 @@ class TransactionTable(CandidateTable):
         for directory in self._directories:
             remove_directory(directory)
         self._directories.clear()
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """A call that fails leaves the transaction as it was before the call."""
+        candidate, directories = self._candidate, list(self._directories)
+        try:
+            yield
+        except BaseException:
+            for directory in self._directories[len(directories) :]:
+                remove_directory(directory)
+            self._candidate, self._directories = candidate, directories
+            raise
 
     def ensure(self, df: DataFrame, partition_by: Sequence[str]) -> None:
         """Create the table with the columns of ``df`` when it is missing."""

@@ -20,7 +20,7 @@ from penstock.lake import fingerprint
 from penstock.lake.bounds import base_type
 from penstock.lake.failures import explained
 from penstock.lake.files import DataFile
-from penstock.lake.footers import describe, list_files, remove_directory
+from penstock.lake.footers import describe, list_files, remove_directory, remove_file
 from penstock.lake.naming import new_uuid7
 from penstock.lake.partitioning import hive_directory
 from penstock.lake.schema import Column, TableSchema
@@ -199,6 +199,7 @@ def _describe(directory: str, target: Target, spread: bool) -> tuple[DataFile, .
     found: list[DataFile] = []
     for staged in describe(list_files(directory), target.schema):
         if staged.record_count == 0:
+            remove_file(staged.path)  # of a task without rows: no commit would ever register it
             continue
         file = replace(staged, uses_mapping=mapped)
         if target.partition_by:

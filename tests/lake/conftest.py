@@ -1,0 +1,34 @@
+"""A lake to write to, and rows to write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from penstock.lake.lake import Lake
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Rows = Callable[[str, list[tuple[Any, ...]]], "DataFrame"]
+
+
+@pytest.fixture
+def lake(tmp_path: Path, spark: SparkSession) -> Iterator[Lake]:
+    uri = f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}"
+    with Lake.attach(uri, data_path=f"{tmp_path}/data", spark=spark) as found:
+        yield found
+
+
+@pytest.fixture
+def rows(spark: SparkSession) -> Rows:
+    """Rows as a DataFrame, its columns as in a CREATE TABLE of Spark."""
+    return lambda columns, values: spark.createDataFrame(values, columns)
+
+
+def table_of(df: DataFrame) -> list[tuple[Any, ...]]:
+    """The rows, sorted as text."""
+    return sorted((tuple(row) for row in df.collect()), key=str)

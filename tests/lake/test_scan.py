@@ -1,0 +1,224 @@
+"""Files made by hand, read as a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from penstock.errors import DataFileMissing, QueryFailed
+from penstock.lake import scan, session
+from penstock.lake.failures import explained
+from penstock.lake.files import DataFile, DeleteFile, FileSet, NameMapping
+from penstock.lake.scan import Scan
+from penstock.lake.schema import Column, TableSchema
+from tests.lake.conftest import table_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+KV = TableSchema((Column("k", "int64", 1), Column("v", "varchar", 2)))
+
+
+@pytest.fixture
+def prepared(spark: SparkSession) -> SparkSession:
+    return session.prepare(spark)
+
+
+def field(name: str, kind: pa.DataType, field_id: int | None) -> pa.Field:
+    return pa.field(name, kind, metadata={"PARQUET:field_id": str(field_id)} if field_id else None)
+
+
+def write(path: Path, columns: dict[pa.Field, list[Any]]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table(list(columns.values()), schema=pa.schema(list(columns))), path)
+    return path
+
+
+def kv(
+    path: Path, keys: list[int], *, names: tuple[str, str] = ("k", "v"), ids: bool = True
+) -> Path:
+    one, two = (1, 2) if ids else (None, None)
+    key, value = field(names[0], pa.int64(), one), field(names[1], pa.string(), two)
+    return write(path, {key: keys, value: [f"v{key}" for key in keys]})
+
+
+def data_file(path: Path, **more: Any) -> DataFile:
+    rows = pq.read_metadata(path).num_rows
+    return DataFile(str(path), rows, path.stat().st_size, 0, **more)
+
+
+def delete_file(path: Path, positions: list[int], since: list[int] | None = None) -> DeleteFile:
+    columns = {
+        field("file_path", pa.string(), 2147483646): ["wherever"] * len(positions),
+        field("pos", pa.int64(), 2147483645): positions,
+    }
+    if since:
+        columns[field("_ducklake_internal_snapshot_id", pa.int64(), 2147483539)] = since
+    write(path, columns)
+    return DeleteFile(
+        str(path), len(positions), 1, 1, begin_snapshot=1, partial_max=max(since) if since else None
+    )
+
+
+def read(spark: SparkSession, files: list[DataFile], schema: TableSchema = KV, **more: Any) -> Any:
+    return table_of(scan.read(spark, Scan("main.t", schema, FileSet(tuple(files), **more))))
+
+
+def test_columns_go_by_field_id(prepared: SparkSession, tmp_path: Path) -> None:
+    old = kv(tmp_path / "old.parquet", [1, 2], names=("was", "called"))
+    new = kv(tmp_path / "new.parquet", [3])
+    assert read(prepared, [data_file(old), data_file(new)]) == [(1, "v1"), (2, "v2"), (3, "v3")]
+
+
+def test_missing_columns_have_their_initial_default(prepared: SparkSession, tmp_path: Path) -> None:
+    schema = TableSchema((*KV.columns, Column("n", "int32", 3, initial_default="7")))
+    old = kv(tmp_path / "old.parquet", [1])
+    new = write(
+        tmp_path / "new.parquet",
+        {field("k", pa.int64(), 1): [2], field("n", pa.int32(), 3): pa.array([None], pa.int32())},
+    )
+    assert read(prepared, [data_file(old), data_file(new)], schema) == [
+        (1, "v1", 7),
+        (2, None, None),
+    ]
+
+
+def test_promoted_types(prepared: SparkSession, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.parquet", {field("k", pa.int16(), 1): [5]})
+    assert read(prepared, [data_file(path)]) == [(5, None)]
+
+
+def test_files_under_a_mapping_go_by_name(prepared: SparkSession, tmp_path: Path) -> None:
+    path = kv(tmp_path / "a.parquet", [1], names=("key", "value"), ids=False)
+    mapping = NameMapping(4, {("key",): 1, ("value",): 2})
+    partly = NameMapping(5, {("key",): 1})
+    files = [data_file(path, mapping_id=4), data_file(path, mapping_id=5)]
+    found = read(prepared, files, mappings={4: mapping, 5: partly})
+    assert found == [(1, "v1"), (1, None)]
+
+
+def test_files_without_ids_or_mapping_are_refused(prepared: SparkSession, tmp_path: Path) -> None:
+    path = kv(tmp_path / "a.parquet", [1], ids=False)
+    with pytest.raises(QueryFailed), explained(table="main.t"):
+        read(prepared, [data_file(path)])
+
+
+ODD = [
+    "a b",
+    "100%",
+    "%20",
+    "a=b",
+    "ü",
+    "[x]",
+    "{a,b}",
+    "*",
+    "?",
+    "back\\slash",
+    "c:d",
+    "[e]:f",
+    "+",
+]
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_paths(prepared: SparkSession, tmp_path: Path, name: str) -> None:
+    folder = tmp_path / name / "deep"
+    first, second = kv(folder / "a.parquet", [1, 2, 3]), kv(folder / "b.parquet", [4])
+    gone = delete_file(folder / "gone.parquet", [1])
+    files = [data_file(first, delete=gone), data_file(second)]
+    assert read(prepared, files) == [(1, "v1"), (3, "v3"), (4, "v4")]
+
+
+@pytest.mark.parametrize("folder", ["plain", "a b%20+[ü]"])
+def test_deletes_belong_to_files_by_the_catalog(
+    prepared: SparkSession, tmp_path: Path, folder: str
+) -> None:
+    """Names that come twice, on both sides, and a path in the delete file that says nothing."""
+    files: list[DataFile] = []
+    for at, gone in enumerate(([0], [1], [])):
+        path = kv(tmp_path / folder / str(at) / "data.parquet", [10 * at, 10 * at + 1])
+        place = tmp_path / folder / str(at) / "x" / "d.parquet"
+        files.append(data_file(path, delete=delete_file(place, gone) if gone else None))
+    assert [row[0] for row in read(prepared, files)] == [1, 10, 20, 21]
+
+
+def test_deletes_of_later_snapshots_do_not_count(prepared: SparkSession, tmp_path: Path) -> None:
+    gone = delete_file(tmp_path / "d.parquet", [0, 1, 2], since=[3, 4, 5])
+    file = data_file(kv(tmp_path / "a.parquet", [1, 2, 3, 4]), delete=gone)
+    for snapshot, left in ((3, [2, 3, 4]), (4, [3, 4]), (5, [4]), (9, [4])):
+        found = scan.read(prepared, Scan("main.t", KV, FileSet((file,)), snapshot))
+        assert [row[0] for row in table_of(found)] == left
+
+
+def test_row_ids_follow_from_the_place_unless_embedded(
+    prepared: SparkSession, tmp_path: Path
+) -> None:
+    plain = kv(tmp_path / "a.parquet", [1, 2])
+    own = write(
+        tmp_path / "b.parquet",
+        {
+            field("k", pa.int64(), 1): [3],
+            field("_ducklake_internal_row_id", pa.int64(), 2147483540): [0],
+        },
+    )
+    files = (data_file(plain, row_id_start=100), data_file(own, row_id_start=200))
+    source = Scan("main.t", KV, FileSet(files))
+    df: DataFrame = scan.read(prepared, source, positions=True)
+    found = scan.with_row_ids(prepared, source, df).select("k", scan.ROW_ID)
+    assert table_of(found) == [(1, 100), (2, 101), (3, 0)]
+
+
+def test_no_files(prepared: SparkSession) -> None:
+    empty = scan.read(prepared, Scan("main.t", KV, FileSet(())), positions=True)
+    assert empty.collect() == []
+    assert empty.columns == ["k", "v", scan.FILE, scan.POSITION, scan.EMBEDDED_ROW_ID]
+
+
+def test_a_missing_file_is_named(prepared: SparkSession, tmp_path: Path) -> None:
+    path = kv(tmp_path / "a.parquet", [1])
+    file = data_file(path)
+    path.unlink()
+    with pytest.raises(DataFileMissing, match=r"a\.parquet of main\.t") as caught:
+        read(prepared, [file])
+    assert caught.value.data["path"] == str(path)
+
+
+def test_a_file_that_goes_while_it_is_read(prepared: SparkSession, tmp_path: Path) -> None:
+    path = kv(tmp_path / "a.parquet", [1])
+    df = scan.read(prepared, Scan("main.t", KV, FileSet((data_file(path),))))
+    path.unlink()
+    with pytest.raises(DataFileMissing, match=r"a\.parquet"), explained(table="main.t"):
+        df.collect()
+
+
+def test_uuids_in_both_forms(prepared: SparkSession, tmp_path: Path) -> None:
+    text = "00112233-4455-6677-8899-aabbccddeeff"
+    raw = bytes.fromhex(text.replace("-", ""))
+    schema = TableSchema(
+        (Column("u", "uuid", 1), Column("l", "list", 2, children=(Column("element", "uuid", 3),)))
+    )
+    binary = field("u", pa.binary(), 1), field("l", pa.list_(pa.binary()), 2)
+    path = write(
+        tmp_path / "a.parquet",
+        {binary[0]: [raw, text.upper().encode(), None], binary[1]: [[raw, None], None, []]},
+    )
+    found = {str(row) for row in read(prepared, [data_file(path)], schema)}
+    assert found == {str((text, [text, None])), str((text, None)), str((None, []))}
+
+
+def test_nanoseconds_that_a_timestamp_holds(prepared: SparkSession, tmp_path: Path) -> None:
+    schema = TableSchema((Column("t", "timestamp_ns", 1),))
+    micros = write(
+        tmp_path / "a.parquet", {field("t", pa.timestamp("ns"), 1): [-1000, 1_000, None]}
+    )
+    found = sorted(str(row[0]) for row in read(prepared, [data_file(micros)], schema))
+    assert found == ["1969-12-31 23:59:59.999999", "1970-01-01 00:00:00.000001", "None"]
+    nanos = write(tmp_path / "b.parquet", {field("t", pa.timestamp("ns"), 1): [1001]})
+    with pytest.raises(QueryFailed, match="holds nanoseconds"), explained():
+        read(prepared, [data_file(nanos)], schema)

@@ -1,0 +1,187 @@
+"""Several tables, one snapshot; what is staged, seen, published and removed."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.errors import (
+    CommitConflict,
+    QueryFailed,
+    ReadOnlyLake,
+    SchemaNotFound,
+    TableNotFound,
+)
+from penstock.lake.lake import Lake
+from tests.lake.conftest import Rows, table_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+KV = "k INT, v STRING"
+
+
+def files_below(lake: Lake) -> set[Path]:
+    return set(Path(lake.catalog.data_path).rglob("*.parquet"))
+
+
+def test_tables_of_a_transaction_share_a_snapshot(lake: Lake, rows: Rows) -> None:
+    with lake.transaction(author="me", message="load", extra='{"a": 1}') as tx:
+        tx.create_schema("s")
+        tx.create_schema("main")  # there already
+        tx.table("a").append(rows(KV, [(1, "x")]))
+        tx.table("s.b").append(rows(KV, [(2, "y")]))
+    last = lake.snapshots()[-1]
+    assert (last.id, last.author, last.message, last.extra) == (1, "me", "load", '{"a": 1}')
+    assert lake.schemas() == ["main", "s"]
+    assert [table.qualified_name for table in lake.tables()] == ["main.a", "s.b"]
+
+
+def test_a_transaction_sees_its_own_changes(lake: Lake, rows: Rows) -> None:
+    lake.table("t").append(rows(KV, [(1, "a"), (2, "b")]))
+    with lake.transaction() as tx:
+        table = tx.table("t")
+        table.append(rows(KV, [(3, "c")]))
+        table.merge(rows(KV, [(1, "z")]), ["k"])
+        assert table_of(table.to_df()) == [(1, "z"), (2, "b"), (3, "c")]
+        assert len(table_of(lake.table("t").to_df())) == 2
+        assert tx.table("MAIN.T") is table
+    assert table_of(lake.table("t").to_df()) == [(1, "z"), (2, "b"), (3, "c")]
+
+
+def test_rollback_removes_files(lake: Lake, rows: Rows) -> None:
+    lake.table("t").append(rows(KV, [(1, "a"), (2, "b")]))
+    before = files_below(lake)
+    tx = lake.transaction()
+    tx.table("t").merge(rows(KV, [(1, "z"), (5, "n")]), ["k"])
+    tx.table("u").append(rows(KV, [(1, "a")]))
+    assert files_below(lake) > before
+    tx.rollback()
+    assert files_below(lake) == before
+    assert tx.commit() is None
+
+
+def test_an_error_inside_rolls_back(lake: Lake, rows: Rows) -> None:
+    def fail() -> None:
+        with lake.transaction() as tx:
+            tx.table("t").append(rows(KV, [(1, "a")]))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert files_below(lake) == set()
+    assert not lake.table("t").exists()
+
+
+def test_a_call_that_fails_leaves_the_rest(lake: Lake, rows: Rows, spark: SparkSession) -> None:
+    with lake.transaction() as tx:
+        tx.table("t").append(rows(KV, [(1, "a")]))
+        for table in ("t", "u"):
+            with pytest.raises(QueryFailed):
+                tx.table(table).append(spark.sql("SELECT int(1 / (id - 1)) AS k FROM range(3)"))
+    assert table_of(lake.table("t").to_df()) == [(1, "a")]
+    assert not lake.table("u").exists()
+    assert len(files_below(lake)) == 1
+
+
+def test_nothing_staged_is_no_snapshot(lake: Lake, rows: Rows) -> None:
+    lake.table("t").append(rows(KV, [(1, "a")]))
+    called: list[int] = []
+    with lake.transaction() as tx:
+        tx.also(lambda connection, snapshot_id: called.append(snapshot_id))
+        tx.table("t").append(rows(KV, []))
+        assert tx.table("t").replace(rows(KV, [(1, "a")])).unchanged
+    assert (called, len(lake.snapshots())) == ([], 2)
+
+
+def test_also_runs_with_the_data(lake: Lake, rows: Rows) -> None:
+    def write(connection: object, snapshot_id: int) -> None:
+        connection.exec_driver_sql(f"CREATE TABLE mine AS SELECT {snapshot_id} AS id")  # type: ignore[attr-defined] # SQLAlchemy's
+
+    with lake.transaction() as tx:
+        tx.also(write)
+        tx.table("t").append(rows(KV, [(1, "a")]))
+    with lake.catalog.reading() as connection:
+        assert connection.exec_driver_sql("SELECT id FROM mine").scalar_one() == 1
+
+
+def test_also_that_fails_undoes_the_data(lake: Lake, rows: Rows) -> None:
+    def fail(connection: object, snapshot_id: int) -> None:
+        raise ZeroDivisionError
+
+    tx = lake.transaction()
+    tx.also(fail)
+    tx.table("t").append(rows(KV, [(1, "a")]))
+    with pytest.raises(ZeroDivisionError):
+        tx.commit()
+    tx.rollback()
+    assert len(lake.snapshots()) == 1
+
+
+def test_appends_do_not_conflict(lake: Lake, rows: Rows) -> None:
+    lake.table("t").append(rows(KV, [(0, "a")]))
+    transactions = [lake.transaction() for _ in range(3)]
+    for at, tx in enumerate(transactions, start=1):
+        tx.table("t").append(rows(KV, [(at, "b")]))
+    threads = [threading.Thread(target=tx.commit) for tx in transactions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [row[0] for row in table_of(lake.table("t").to_df())] == [0, 1, 2, 3]
+
+
+def replace(tx: object, rows: Rows) -> None:
+    tx.table("t").replace(rows(KV, [(9, "r")]))  # type: ignore[attr-defined] # a transaction
+
+
+def merge(tx: object, rows: Rows) -> None:
+    tx.table("t").merge(rows(KV, [(1, "m")]), ["k"])  # type: ignore[attr-defined] # a transaction
+
+
+def replace_slice(tx: object, rows: Rows) -> None:
+    tx.table("t").replace_slice(rows(KV, [(1, "s")]), "k", 1)  # type: ignore[attr-defined] # as above
+
+
+@pytest.mark.parametrize("mine", [merge, replace_slice])
+@pytest.mark.parametrize("theirs", [replace, merge])
+def test_changes_of_the_same_rows_conflict(
+    lake: Lake, rows: Rows, mine: object, theirs: object
+) -> None:
+    lake.table("t").append(rows(KV, [(1, "a"), (2, "b")]))
+    tx = lake.transaction()
+    mine(tx, rows)  # type: ignore[operator] # one of the functions above
+    with lake.transaction() as other:
+        theirs(other, rows)  # type: ignore[operator] # likewise
+    before = table_of(lake.table("t").to_df())
+    with pytest.raises(CommitConflict):
+        tx.commit()
+    assert table_of(lake.table("t").to_df()) == before
+    known = {file.path for version in (1, 2) for file in _files(lake, version)}
+    deletes = {path for path in files_below(lake) if "penstock_number" in str(path)}
+    assert {str(path) for path in files_below(lake) - deletes} == known
+
+
+def _files(lake: Lake, version: int) -> list[object]:
+    info = lake.catalog.table("main", "t", version)
+    return list(lake.catalog.files(info, version).files)
+
+
+def test_tables_and_schemas_that_are_not_there(lake: Lake, rows: Rows) -> None:
+    tx = lake.transaction()
+    assert not tx.table("t").exists
+    with pytest.raises(TableNotFound, match=r"no table main\.t yet"):
+        tx.table("t").to_df()
+    with pytest.raises(SchemaNotFound, match="'nope'"):
+        tx.table("nope.t").append(rows(KV, [(1, "a")]))
+    tx.rollback()
+
+
+def test_a_read_only_lake(lake: Lake, rows: Rows) -> None:
+    with Lake.attach(lake.catalog.uri, read_only=True) as other, pytest.raises(ReadOnlyLake):
+        other.transaction()
