@@ -18,7 +18,7 @@ from penstock.lake.candidate import Staged, live_rows
 from penstock.lake.deletes import Removed, remove
 from penstock.lake.failures import explained
 from penstock.lake.files import DataFile
-from penstock.lake.merge_source import Source, check_keys, merge_source
+from penstock.lake.merge_source import Source, check_keys, merge_source, within_bounds
 from penstock.lake.scan import (
     EMBEDDED_ROW_ID,
     FILE,
@@ -195,8 +195,8 @@ def _sides(job: _Merge, source: DataFrame, *, compare: bool) -> tuple[DataFrame,
     old = scan.read(job.spark, job.scanned, positions=True)
     if job.condition is not None:
         old = old.where(job.condition)
-    for column, low, high in job.source.bounds:
-        old = old.where(fn.col(quoted(column)).between(fn.lit(low), fn.lit(high)))
+    for within in within_bounds(job.source):
+        old = old.where(within)
     keys = [fn.col(quoted(key)) for key in job.source.keys]
     hashes = [fingerprint.row_hash(job.source.others, seed) for seed in (1, 2)] if compare else []
     new = source.select(*keys, *(h.alias(f"{_NEW}{at}") for at, h in enumerate(hashes)))

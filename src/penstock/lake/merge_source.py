@@ -11,7 +11,7 @@ from penstock.lake.align import align
 from penstock.lake.bounds import base_type
 from penstock.lake.naming import fold
 from penstock.lake.schema import Column, TableSchema
-from penstock.lake.spark_types import quoted
+from penstock.lake.spark_types import quoted, spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -29,15 +29,15 @@ _ORDERED = {
 class Source:
     """``frame`` is persisted and has the columns of ``schema``, a part of the table's.
 
-    ``bounds`` are name, lowest and highest value of keys that order; ``rows`` and ``bounds`` are
-    set by `check_keys`.
+    ``bounds`` are name, lowest and highest value of keys that order, as `_bound_text` has them;
+    ``rows`` and ``bounds`` are set by `check_keys`.
     """
 
     frame: DataFrame
     schema: TableSchema
     keys: tuple[str, ...]
     rows: int = -1
-    bounds: tuple[tuple[str, Any, Any], ...] = ()
+    bounds: tuple[tuple[str, str, str], ...] = ()
 
     @property
     def others(self) -> tuple[Column, ...]:
@@ -96,8 +96,9 @@ def check_keys(source: Source, *, table: str) -> Source:
     n = fn.col("_penstock_n")
     bounds: list[SparkColumn] = []
     for at, key in enumerate(ordered):
-        column = fn.col(quoted(key))
-        bounds += [fn.min(column).alias(f"low{at}"), fn.max(column).alias(f"high{at}")]
+        column, kind = fn.col(quoted(key)), _type_of(source, key)
+        bounds.append(_bound_text(fn.min(column), kind).alias(f"low{at}"))
+        bounds.append(_bound_text(fn.max(column), kind).alias(f"high{at}"))
     (found,) = groups.agg(
         fn.coalesce(fn.sum(n), fn.lit(0)).alias("rows"),
         fn.coalesce(fn.sum(fn.when(_any_null(names), n)), fn.lit(0)).alias("nulls"),
@@ -108,6 +109,34 @@ def check_keys(source: Source, *, table: str) -> Source:
         raise _refused(source, groups, table, found["nulls"], found["duplicates"])
     limits = ((key, found[f"low{at}"], found[f"high{at}"]) for at, key in enumerate(ordered))
     return replace(source, rows=found["rows"], bounds=tuple(limits))
+
+
+def within_bounds(source: Source) -> list[SparkColumn]:
+    """Conditions that every row of the target which the source matches fulfils."""
+    from pyspark.sql import functions as fn
+
+    conditions: list[SparkColumn] = []
+    for key, low, high in source.bounds:
+        column = source.schema.find(key)
+        assert column is not None, "keys are of the schema"
+        ends = (_bound_value(text, column) for text in (low, high))
+        conditions.append(fn.col(quoted(key)).between(*ends))
+    return conditions
+
+
+def _bound_text(value: SparkColumn, kind: str) -> SparkColumn:
+    """As text: Python's dates and times are of fewer years, and of the machine's time zone."""
+    from pyspark.sql import functions as fn
+
+    return (fn.unix_micros(value) if kind == "timestamptz" else value).cast("string")
+
+
+def _bound_value(text: str, column: Column) -> SparkColumn:
+    from pyspark.sql import functions as fn
+
+    if base_type(column.type) == "timestamptz":
+        return fn.timestamp_micros(fn.lit(text).cast("long"))
+    return fn.lit(text).cast(spark_type(column))
 
 
 def _type_of(source: Source, key: str) -> str:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import time
+from collections.abc import Iterator
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,6 +22,9 @@ from tests.lake.differential.content import (
     of_spark,
     row_ids,
 )
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 
@@ -162,6 +168,36 @@ def test_merge_with_several_keys(lake: Lake, place: Place, rows: Rows) -> None:
     found = assert_same(lake, place)
     assert len(found[3]["main.t"].rows) == 5
     assert_feed(place, "t", 1, 3)
+
+
+@pytest.fixture
+def _in_new_york(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Python's own time zone; the session's stays UTC."""
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("_in_new_york")
+@pytest.mark.parametrize(
+    ("kind", "texts"),
+    [
+        ("TIMESTAMP_NTZ", ["2013-01-02 03:04:05.000006", "1582-10-03 00:00:00"]),
+        ("TIMESTAMP", ["2013-11-03 05:30:00Z", "2013-11-03 06:30:00Z", "0900-01-01 00:00:00Z"]),
+        ("DATE", ["0900-01-01", "+12013-01-02"]),
+    ],
+)
+def test_merge_by_times_away_from_utc(
+    lake: Lake, spark: SparkSession, kind: str, texts: list[str]
+) -> None:
+    values = ", ".join(f"({kind}'{text}', 0)" for text in texts)
+    table = lake.table("t")
+    table.append(spark.sql(f"SELECT * FROM VALUES {values} AS t(k, v)"))
+    for text in texts:
+        staged = table.merge(spark.sql(f"SELECT {kind}'{text}' AS k, 1 AS v"), ["k"]).staged
+        assert (staged.rows_updated, staged.rows_inserted) == (1, 0), text
 
 
 def test_merge_on_a_slice(lake: Lake, place: Place, rows: Rows) -> None:
