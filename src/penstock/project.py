@@ -120,18 +120,21 @@ class Project:
         plan = self.plan(
             partition, select, args, fire_time=fire_time, payload=payload, trigger=trigger
         )
-        session = self._session(on_event)
         used = {step.model.target.lake for step in plan.steps}
         used |= {
             table.lake
             for step in plan.steps
             for table in (*step.model.reads, *step.model.test_reads)
         }
+        # A catalog that cannot be opened is said before the seconds that Spark takes; without Java
+        # no catalog is made.
+        self._require_spark()
+        lakes = {name: self.lake(name) for name in sorted(used)}
         return run_plan(
             plan,
             settings=self.settings,
-            session=session,
-            lakes={name: self.lake(name) for name in sorted(used)},
+            session=self._session(on_event),
+            lakes=lakes,
             sink=on_event,
             jobs=jobs,
         )
@@ -178,7 +181,7 @@ class Project:
         from penstock.engine.preview import preview
 
         (step,) = self.plan(partition, [self.model(model).name], args).steps
-        df = preview(step, self._session(), self.lake, self.settings)
+        df = preview(step, self._session, self.lake, self.settings)
         return df if limit is None else df.limit(limit)
 
     def sql(self, text: str, args: Mapping[str, Any] | None = None) -> DataFrame:
@@ -188,7 +191,7 @@ class Project:
         """
         from penstock.engine.preview import query
 
-        return query(text, args or {}, self._session(), self.lake, self.settings)
+        return query(text, args or {}, self._session, self.lake, self.settings)
 
     def model(self, name: str) -> Model:
         """Raises ArgumentError with the nearest name."""
@@ -213,6 +216,7 @@ class Project:
             self._lakes[known] = Lake.attach(
                 wanted.catalog,
                 data_path=wanted.data_path,
+                override_data_path=wanted.override_data_path,
                 metadata_schema=wanted.metadata_schema,
                 spark=self._session,
             )
@@ -237,6 +241,12 @@ class Project:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def _require_spark(self) -> None:
+        if self._spark is None:
+            from penstock.engine.spark import require
+
+            require(self.settings.spark)
 
     def _session(self, sink: EventSink = ignore) -> SparkSession:
         if self._spark is None:

@@ -145,7 +145,10 @@ def test_preview_writes_nothing(shop: Path) -> None:
         (("run", "--arg", "nothing=1"), "no script has an argument 'nothing'"),
         (("snapshots", "--lake", "maim"), "did you mean 'main'?"),
         (("sql", "SELECT * FROM main.order"), "query:1:15: there is no table"),
-        (("sql", "DROP TABLE main.orders"), "DROP writes"),
+        (("sql", "DROP TABLE main.orders"), "DROP writes, and a query only reads"),
+        (("sql", ""), "the query is empty"),
+        (("sql", "SELECT nope FROM main.orders"), "error: query:1:8: Spark: "),
+        (("preview", "order"), "did you mean 'orders'?"),
     ],
 )
 def test_wrong_input_is_one_message_and_ends_with_2(
@@ -158,11 +161,23 @@ def test_wrong_input_is_one_message_and_ends_with_2(
 
 
 def test_an_error_of_spark_has_its_place_and_no_stack(shop: Path) -> None:
-    result = penstock(shop, "sql", "SELECT nope FROM main.orders")
+    result = penstock(shop, "sql", "SELECT 1 / (order_id - 1) FROM main.orders")
     assert result.exit_code == 1
-    assert result.stderr.startswith("error: query:1:8:")
+    assert "Division by zero" in result.stderr
     assert "org.apache" not in result.stderr
 
 
 def test_check_as_json_lists_models_and_findings(shop: Path) -> None:
     assert as_json(shop, "check") == {"models": ["customers", "orders"], "diagnostics": []}
+
+
+def test_check_as_json_lists_errors_too(tmp_path: Path) -> None:
+    shop = tmp_path / "shop"
+    CliRunner().invoke(main, ["init", str(shop)])
+    (shop / "models" / "bad.sql").write_text(
+        "-- pipeline\n-- materialize ducklake://main/t APPEND\nSELECT 1"
+    )
+    result = penstock(shop, "check", "--json")
+    (found,) = json.loads(result.stdout)["diagnostics"]
+    assert (found["severity"], found["location"]["line"]) == ("error", 2)
+    assert result.exit_code == 2

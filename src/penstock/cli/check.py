@@ -8,6 +8,7 @@ import click
 
 from penstock.cli.options import debug_option, json_option, load_project, project_option
 from penstock.cli.output import count, print_json
+from penstock.errors import ModelError
 
 
 @click.command(
@@ -21,14 +22,21 @@ Examples:
 @project_option
 @json_option
 @debug_option
-def command(project_dir: Path | None, as_json: bool) -> None:
+@click.pass_context
+def command(ctx: click.Context, *, project_dir: Path | None, as_json: bool) -> None:
     """Read penstock.toml and every model: headers, queries, references, cycles.
 
     Findings are `file:line:column: severity: message`. Exit code 2 when one is an error. Starts
     no Spark, so it answers at once.
     """
-    with load_project(project_dir) as project:
-        findings = project.check()
+    try:
+        with load_project(project_dir) as project:
+            findings = project.check()
+    except ModelError as error:
+        if not as_json:
+            raise
+        print_json({"models": [], "diagnostics": error.diagnostics})
+        ctx.exit(error.exit_code)
     if as_json:
         print_json({"models": [model.name for model in project.models], "diagnostics": findings})
         return

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from penstock.cli.output import print_json, print_table
+from penstock.lake.failures import explained
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -15,9 +16,11 @@ if TYPE_CHECKING:
 def print_frame(frame: DataFrame, limit: int, *, as_json: bool) -> None:
     """A table, or ``{"columns": [...], "rows": [...], "more": bool}``.
 
-    One row more than ``limit`` is asked for, to say honestly whether there are more.
+    One row more than ``limit`` is asked for, to say honestly whether there are more. Raises
+    QueryFailed: most of what Spark refuses it refuses only now.
     """
-    rows = [tuple(row) for row in frame.limit(limit + 1).collect()]
+    with explained():
+        rows = [tuple(row) for row in frame.limit(limit + 1).collect()]
     more, rows = len(rows) > limit, rows[:limit]
     if as_json:
         types = dict(frame.dtypes)

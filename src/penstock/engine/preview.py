@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from penstock.engine.plan import PlannedStep
 from penstock.engine.resolve import Pins, resolve
 from penstock.engine.sessions import lakes_for, session_for
 from penstock.engine.views import Views
-from penstock.errors import ModelError, PartitionError
+from penstock.errors import Diagnostic, InputError, ModelError, PartitionError, QueryFailed
 from penstock.model.constants import Bindings
 from penstock.model.names import Names
 from penstock.model.query import Query, read_query
@@ -23,12 +23,19 @@ if TYPE_CHECKING:
     from penstock.lake.lake import Lake
 
 Attach = Callable[[str], "Lake"]
+Session = Callable[[], "SparkSession"]  # starts Spark, if nothing has yet
 _NAME = Path("query")  # where errors of a query without a file are placed
+_SELECT_ONLY = (
+    "ask with one SELECT (WITH, FROM, VALUES and TABLE will do); a model's run writes tables"
+)
+_HINTS = {
+    "script-writes": _SELECT_ONLY,
+    "script-no-select": _SELECT_ONLY,
+    "unreadable-query": "correct it; it is read as Spark's SQL",
+}
 
 
-def preview(
-    step: PlannedStep, session: SparkSession, attach: Attach, settings: Settings
-) -> DataFrame:
+def preview(step: PlannedStep, session: Session, attach: Attach, settings: Settings) -> DataFrame:
     """What the step's SELECT returns at this moment."""
     if step.blocked is not None:
         raise PartitionError(f"{step.name}: {step.blocked}")
@@ -39,14 +46,17 @@ def preview(
 def query(
     text: str,
     args: Mapping[str, Any],
-    session: SparkSession,
+    session: Session,
     attach: Attach,
     settings: Settings,
 ) -> DataFrame:
-    """A SELECT with tables named as in a script; ``args`` are bound to its ``:name`` markers."""
+    """A SELECT with tables named as in a script; ``args`` are bound to its ``:name`` markers.
+
+    Raises ModelError for a text that cannot be run, before Spark starts where that can be told.
+    """
     parsed, findings = read_query(text, _NAME, names=Names(tuple(settings.lakes)))
     if parsed is None:
-        raise ModelError(findings)
+        raise ModelError([_for_query(finding) for finding in findings])
     return _Reader(session, attach, settings).read(parsed, Bindings(), args)
 
 
@@ -54,25 +64,46 @@ def query(
 class _Reader:
     """Reads every lake as it is now."""
 
-    session: SparkSession
+    start: Session
     attach: Attach
     settings: Settings
 
     def read(
         self, parsed: Query, bindings: Bindings, args: Mapping[str, Any] | None = None
     ) -> DataFrame:
-        session = session_for(parsed, self.session)
         attached = {name: self.attach(name) for name in {table.lake for table in parsed.reads}}
-        lakes = attached if session is self.session else lakes_for(session, attached)
-        pins = Pins(lakes, {name: lake.catalog.latest().id for name, lake in lakes.items()})
+        versions = {name: lake.catalog.latest().id for name, lake in attached.items()}
+        common = self.start()
+        session = session_for(parsed, common)
+        lakes = attached if session is common else lakes_for(session, attached)
         with Views(session) as views:
-            resolved = resolve(
-                parsed,
-                bindings,
-                pins,
-                session=session,
-                views=views,
-                root=self.settings.root,
-                args=args,
-            )
+            try:
+                resolved = resolve(
+                    parsed,
+                    bindings,
+                    Pins(lakes, versions),
+                    session=session,
+                    views=views,
+                    root=self.settings.root,
+                    args=args,
+                )
+            except QueryFailed as error:
+                raise _as_input(error) from error.__cause__
             return resolved.df
+
+
+def _for_query(finding: Diagnostic) -> Diagnostic:
+    """A finding in the words of somebody who asks, and writes no script."""
+    message = finding.message.replace("a managed script", "a query").replace("script", "query")
+    return replace(finding, message=message, hint=_HINTS.get(finding.rule, finding.hint))
+
+
+def _as_input(error: QueryFailed) -> QueryFailed:
+    """What Spark's analysis refuses is wrong input: nothing has run yet.
+
+    SQLSTATE class 42 is "syntax error or access rule violation".
+    """
+    state = getattr(error.__cause__, "getSqlState", lambda: None)()
+    if (state or "").startswith("42"):
+        error.exit_code = InputError.exit_code
+    return error

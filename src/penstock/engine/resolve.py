@@ -135,7 +135,7 @@ def _read(
             if source.at is None:
                 return pins.read(source.table)
             return pins.read_at(source.table, _moment(source.at, bindings))
-    except (NotFound, QueryFailed) as error:
+    except (ArgumentError, NotFound, QueryFailed) as error:
         error.location = error.location or source.location
         raise
 

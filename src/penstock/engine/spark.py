@@ -37,9 +37,8 @@ def start_session(settings: SparkSettings, name: str) -> SparkSession:
 
     Raises EnvironmentMissing when Java or PySpark is not there.
     """
-    remote = bool(settings.master and settings.master.startswith("sc://"))
-    if not remote:
-        require_java(settings)
+    require(settings)
+    remote = _is_remote(settings)
     try:
         from pyspark.logger import PySparkLogger
         from pyspark.sql import SparkSession
@@ -58,6 +57,16 @@ def start_session(settings: SparkSettings, name: str) -> SparkSession:
         return builder.getOrCreate()
     with _filtered_stderr():
         return builder.getOrCreate()
+
+
+def require(settings: SparkSettings) -> None:
+    """Raises EnvironmentMissing when Spark is to run here and there is no Java for it."""
+    if not _is_remote(settings):
+        require_java(settings)
+
+
+def _is_remote(settings: SparkSettings) -> bool:
+    return bool(settings.master and settings.master.startswith("sc://"))
 
 
 def session_conf(settings: SparkSettings) -> dict[str, str]:
