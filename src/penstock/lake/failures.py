@@ -29,7 +29,9 @@ def local_path(uri: str) -> str:
     return _SCHEME.sub("/", unquote(uri) if uri.startswith("file://") else uri)
 
 
-def explain(error: BaseException, *, table: str | None = None) -> PenstockError:
+def explain(
+    error: BaseException, *, table: str | None = None, snapshot_id: int | None = None
+) -> PenstockError:
     """What ``error``, raised by Spark, means to the user.
 
     DataFileMissing for a file that the catalog names and that is gone, DataPathError when the
@@ -39,7 +41,7 @@ def explain(error: BaseException, *, table: str | None = None) -> PenstockError:
     text = str(error)
     condition, cause = _condition(error, text)
     if condition in _MISSING:
-        return _file_missing(text, table)
+        return _file_missing(text, table, snapshot_id)
     if any(mark in text for mark in _CANNOT_WRITE) and condition is None:
         return DataPathError(
             f"the data path cannot be written: {_java_cause(text)}",
@@ -51,7 +53,7 @@ def explain(error: BaseException, *, table: str | None = None) -> PenstockError:
 
 
 @contextmanager
-def explained(*, table: str | None = None) -> Iterator[None]:
+def explained(*, table: str | None = None, snapshot_id: int | None = None) -> Iterator[None]:
     """Run Spark inside; its errors leave as this project's, with Spark's as the cause."""
     try:
         yield
@@ -60,7 +62,7 @@ def explained(*, table: str | None = None) -> Iterator[None]:
     except Exception as error:
         if not _from_spark(error):
             raise
-        raise explain(error, table=table) from error
+        raise explain(error, table=table, snapshot_id=snapshot_id) from error
 
 
 def _from_spark(error: BaseException) -> bool:
@@ -97,12 +99,13 @@ def _place(error: BaseException, text: str) -> dict[str, Any]:
     return place
 
 
-def _file_missing(text: str, table: str | None) -> DataFileMissing:
+def _file_missing(text: str, table: str | None, snapshot_id: int | None) -> DataFileMissing:
     found = _READ_FILE.search(text) or _NO_PATH.search(text)
     path = local_path(found[1]) if found else "a data file"
     whose = f" of {table}" if table else ""
+    whose += "" if snapshot_id is None else f" at snapshot {snapshot_id}"
     return DataFileMissing(
         f"the catalog names {path}{whose}, which is not there",
         hint="restore the file, or read a snapshot that does not need it",
-        data={"path": path, "table": table},
+        data={"path": path, "table": table, "snapshot_id": snapshot_id},
     )

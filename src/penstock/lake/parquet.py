@@ -17,7 +17,12 @@ _GLOB = re.compile(r"[\[\]{}*?\\]")
 
 
 def read_files(
-    spark: SparkSession, schema: StructType, paths: Sequence[str], *, table: str | None = None
+    spark: SparkSession,
+    schema: StructType,
+    paths: Sequence[str],
+    *,
+    table: str | None = None,
+    snapshot_id: int | None = None,
 ) -> DataFrame:
     """The rows of these files, at least one, as ``schema``: fields with an id match by it.
 
@@ -26,7 +31,7 @@ def read_files(
     """
     # Never fewer rows than the catalog says, whatever the session is set to.
     reader = spark.read.schema(schema).options(ignoreMissingFiles="false", mergeSchema="false")
-    with explained(table=table):
+    with explained(table=table, snapshot_id=snapshot_id):
         return _read(reader, paths)
 
 

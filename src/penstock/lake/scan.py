@@ -73,7 +73,7 @@ def read(spark: SparkSession, scan: Scan, *, positions: bool = False) -> DataFra
     """
     if not scan.files.files:
         return _empty(spark, scan.schema, positions)
-    with explained(table=scan.table):
+    with explained(table=scan.table, snapshot_id=scan.snapshot_id):
         parts = [
             _read_group(spark, scan, group, files, positions)
             for group, files in _groups(scan).items()
@@ -137,7 +137,8 @@ def _read_group(
     stored = file_schema(schema, ids=group.mapping is None)
     if positions:
         stored = _with_row_ids_of_files(stored, group)
-    df = read_files(spark, stored, [file.path for file in files], table=scan.table)
+    paths = [file.path for file in files]
+    df = read_files(spark, stored, paths, table=scan.table, snapshot_id=scan.snapshot_id)
     pairs = list(zip(schema.columns, scan.schema.columns, strict=True))
     as_read = [_is_as_read(old, new, group) for old, new in pairs]
     if all(as_read) and not positions and not group.deletes:
