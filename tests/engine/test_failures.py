@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import DataTestFailed, PenstockError, QueryFailed
+from penstock.events import Event, Notice, StepProgress
+from penstock.project import Project
 from tests.engine.conftest import Make
 from tests.engine.toy import rows, step
 
@@ -135,6 +137,22 @@ def test_a_failing_query_is_tried_again_and_a_failing_test_is_not(make: Make) ->
     make({"models/t": text}).run(on_event=events.append)
     make({"models/t": retry + "SELECT nope"}).run(on_event=events.append)
     assert not any("tries again" in str(event) for event in events)
+
+
+def test_a_step_that_another_run_was_quicker_than_is_done_anew(make: Make) -> None:
+    project = make({"models/t": HEAD + "-- $n (int) = 1\nSELECT $n AS n"})
+    project.run()
+    events: list[Event] = []
+
+    def race(event: Event) -> None:
+        events.append(event)
+        if event == StepProgress("t", "publishing") and events.count(event) == 1:
+            with Project.load(project.settings.root) as other:
+                assert other.run(args={"n": 3}).state == "done"
+
+    assert project.run(args={"n": 2}, on_event=race).state == "done"
+    assert rows(project, "SELECT n FROM t") == [(2,)]
+    assert [one for one in events if isinstance(one, Notice) and "done anew" in one.message]
 
 
 def test_nothing_staged_stays_behind(make: Make) -> None:

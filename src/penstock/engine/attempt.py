@@ -19,7 +19,7 @@ from penstock.engine.strategies.slice import Slice
 from penstock.engine.testing import Tester
 from penstock.engine.views import Views
 from penstock.engine.world import World
-from penstock.errors import DataTestFailed, QueryFailed, SchemaMismatch
+from penstock.errors import DataTestFailed, MergeKeyError, QueryFailed, SchemaMismatch
 from penstock.events import CheckFinished, Notice, StepProgress
 from penstock.model.model import Model
 
@@ -130,6 +130,9 @@ class Attempt:
             raise resolved.placed(error) from error.__cause__
         except SchemaMismatch as error:
             error.location = error.location or resolved.start
+            raise
+        except MergeKeyError as error:
+            error.location = self.model.annotations.places.get("materialize")
             raise
 
     def _fit(self, table: TransactionTable, df: DataFrame, into: Slice) -> DataFrame:

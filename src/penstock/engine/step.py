@@ -13,11 +13,19 @@ from penstock.engine.resume import take_up
 from penstock.engine.state.records import Publication, StepRecord
 from penstock.engine.state.store import State, now
 from penstock.engine.world import Cancelled, World
-from penstock.errors import DataTestFailed, Location, PenstockError, QueryFailed, StepError
+from penstock.errors import (
+    CommitConflict,
+    DataTestFailed,
+    Location,
+    PenstockError,
+    QueryFailed,
+    StepError,
+)
 from penstock.events import Notice, StepFinished, StepStarted
 
 # Conditions of Spark that another try cannot mend: the text, or what it names, is wrong.
 _HOPELESS = ("PARSE_", "UNRESOLVED_", "TABLE_OR_VIEW_NOT_FOUND", "DATATYPE_MISMATCH", "AMBIGUOUS_")
+_CONFLICTS = 3  # how often a step gives way to other runs before it fails
 INTERRUPTED = "the run was interrupted"
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -97,10 +105,15 @@ def _run(run: _Run) -> StepResult:
 
 
 def _attempts(run: _Run) -> tuple[Publication, int]:
-    """The first attempt that succeeds; only a query that failed while running is tried again."""
+    """The first attempt that succeeds.
+
+    Tried again are a query that failed while running, as ``retry`` says, and a step that another
+    run was quicker than: nothing of it landed, and it is done anew on what that run left.
+    """
     retry = run.planned.model.annotations.retry
     left = retry.count if retry else 0
     delay = delay_seconds(retry.delay if retry else None)
+    conflicts = 0
     while True:
         try:
             return Attempt(run.world, run.planned).execute()
@@ -111,6 +124,11 @@ def _attempts(run: _Run) -> tuple[Publication, int]:
             message = f"failed, tries again in {delay:g} s ({left} left): {error.message}"
             run.world.sink(Notice(message, run.planned.name))
             run.world.cancelled.wait(delay)
+        except CommitConflict as error:
+            conflicts += 1
+            if conflicts > _CONFLICTS or run.world.cancelled.is_set():
+                raise
+            run.world.sink(Notice(f"done anew, as {error.message}", run.planned.name))
 
 
 def worth_retrying(error: QueryFailed) -> bool:

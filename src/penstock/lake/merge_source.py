@@ -174,5 +174,8 @@ def _refused(
 
 def _shown(samples: Sequence[Mapping[str, Any]]) -> str:
     return "; ".join(
-        ", ".join(f"{name} = {value}" for name, value in sample.items()) for sample in samples[:3]
+        ", ".join(
+            f"{name} = {'NULL' if value is None else value}" for name, value in sample.items()
+        )
+        for sample in samples[:3]
     )

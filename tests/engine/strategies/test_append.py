@@ -20,6 +20,7 @@ def test_a_rerun_duplicates(make: Make) -> None:
     project = make({"models/log": LOG})
     assert [project.run().steps[0].state for _ in range(2)] == ["done", "done"]
     assert rows(project, "SELECT id FROM log ORDER BY id") == [(1,), (1,), (2,), (2,)]
+    assert project.status()[0].slices[0].rows == 4  # all that the table holds, not the last load
 
 
 def test_slices_of_a_log(make: Make) -> None:
@@ -28,6 +29,7 @@ def test_slices_of_a_log(make: Make) -> None:
     project.run(partition="2026-01-01T01")
     found = rows(project, "SELECT _wm_partition, count(*) FROM log GROUP BY 1 ORDER BY 1")
     assert found == [("2026-01-01T00", 2), ("2026-01-01T01", 2)]
+    assert project.run(partition="2026-01-01T01").steps[0].rows == 4
 
 
 def test_nothing_to_append_is_unchanged(make: Make) -> None:

@@ -55,5 +55,7 @@ def test_bad_keys_fail_the_step_and_write_nothing(make: Make, values: str) -> No
     assert failed.state == "failed"
     assert failed.error is not None
     assert failed.error.data["samples"]
+    assert str(failed.error.location).endswith("models/t.sql:2:4")
+    assert "= None" not in str(failed.error)
     assert rows(project, "SELECT * FROM t") == [(1, "old")]
     assert project.status("t")[0].state == "failed"
