@@ -16,7 +16,7 @@ from penstock.lake.partitioning import partition_columns, partition_value
 from penstock.lake.schema import Column, TableSchema
 from penstock.lake.session import SparkSource
 from penstock.lake.snapshot import Snapshot
-from penstock.lake.spark_types import quoted, spark_type
+from penstock.lake.spark_types import literal, quoted, spark_type
 from penstock.lake.write import Target, parquet_options
 
 if TYPE_CHECKING:
@@ -95,14 +95,14 @@ class CandidateTable:
         """``df`` with the slice's column: added when missing, else checked row by row."""
         from pyspark.sql import functions as fn
 
-        literal = fn.lit(value)
+        wanted = literal(value)
         found = next((name for name in df.columns if fold(name) == fold(column)), None)
         if found is None:
             known = self._candidate.schema and self._candidate.schema.find(column)
-            return df.withColumn(column, literal.cast(spark_type(known)) if known else literal)
+            return df.withColumn(column, wanted.cast(spark_type(known)) if known else wanted)
         have = fn.col(quoted(found))
         refusal = fn.raise_error(f"a row's {column} is not the slice's value {value}")
-        return df.withColumn(found, fn.when(have.eqNullSafe(literal), have).otherwise(refusal))
+        return df.withColumn(found, fn.when(have.eqNullSafe(wanted), have).otherwise(refusal))
 
     def target(self, slice: tuple[str, object] | None) -> Target:  # noqa: A002
         """Where rows of this table go; all of one slice when that is the partitioning."""
@@ -154,8 +154,7 @@ class CandidateTable:
         from pyspark.sql import functions as fn
 
         found = self._column(column)
-        literal = fn.lit(value).cast(spark_type(found))
-        return fn.col(quoted(found.name)).eqNullSafe(literal)
+        return fn.col(quoted(found.name)).eqNullSafe(literal(value).cast(spark_type(found)))
 
     def split(self, column: str, value: object) -> tuple[list[DataFile], list[DataFile]]:
         """Files that hold only rows of the slice, and files that may hold some."""

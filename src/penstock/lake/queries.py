@@ -44,7 +44,7 @@ def run(
     bound to ``:name`` markers, never put into the text. Raises QueryFailed, whose ``data`` has the
     ``line`` (and ``column``, where known) in ``text``.
     """
-    bound = dict(args or {})
+    bound = {name: _zoned(value, spark) for name, value in (args or {}).items()}
     try:
         tables, qualifiers = references(text)
     except Unreadable as problem:
@@ -143,10 +143,16 @@ def _moment(value: Any, spark: SparkSession) -> datetime:
         raise ArgumentError(
             f"{value!r} is not a time", hint="write it as 2013-01-02 03:04:05"
         ) from None
-    if moment.tzinfo is None:
-        zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
-        moment = moment.replace(tzinfo=ZoneInfo(zone))
-    return moment.astimezone(UTC)
+    zoned: datetime = _zoned(moment, spark)
+    return zoned.astimezone(UTC)
+
+
+def _zoned(value: Any, spark: SparkSession) -> Any:
+    """A time without a zone in the session's: left to itself PySpark takes Python's own."""
+    if not isinstance(value, datetime) or value.tzinfo is not None:
+        return value
+    zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    return value.replace(tzinfo=ZoneInfo(zone))
 
 
 def _unreadable(

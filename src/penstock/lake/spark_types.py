@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import UnsupportedFeature
@@ -29,6 +30,15 @@ _UUID = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 def quoted(name: str) -> str:
     """``name`` as one part of a Spark column reference."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def literal(value: object) -> SparkColumn:
+    """``value`` as Spark's. A time without a zone stays one: Spark would take Python's own zone."""
+    from pyspark.sql import functions as fn
+
+    if isinstance(value, datetime) and value.tzinfo is None:
+        return fn.lit(value.isoformat(sep=" ")).cast("timestamp_ntz")
+    return fn.lit(value)
 
 
 def spark_type(column: Column) -> DataType:

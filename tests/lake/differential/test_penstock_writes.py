@@ -200,6 +200,18 @@ def test_merge_by_times_away_from_utc(
         assert (staged.rows_updated, staged.rows_inserted) == (1, 0), text
 
 
+@pytest.mark.usefixtures("_in_new_york")
+def test_slices_and_arguments_away_from_utc(lake: Lake, place: Place, spark: SparkSession) -> None:
+    noon = dt.datetime(2013, 1, 2, 12)  # noqa: DTZ001 - of a column without a time zone
+    table = lake.table("t")
+    table.append(spark.sql("SELECT 1 AS k, TIMESTAMP_NTZ'2013-01-02 12:00:00' AS ts"))
+    for k in (2, 3):  # first from a file of no partition, then from one of this slice
+        table.replace_slice(spark.sql(f"SELECT {k} AS k"), "ts", noon)
+    found = lake.sql("SELECT k, CAST(ts AS STRING) AS ts FROM t WHERE ts = :ts", {"ts": noon})
+    assert of_spark(found) == expected(("k", "ts"), [(3, "2013-01-02 12:00:00")])
+    assert_same(lake, place)
+
+
 def test_merge_on_a_slice(lake: Lake, place: Place, rows: Rows) -> None:
     columns = "k INT, day STRING, v STRING"
     table = lake.table("t")
