@@ -9,16 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.lake import fingerprint, scan
 from penstock.lake.align import align
 from penstock.lake.candidate import Staged, live_rows
 from penstock.lake.deletes import Removed, remove
 from penstock.lake.failures import explained
 from penstock.lake.files import DataFile
-from penstock.lake.merge_source import Source, check_keys, merge_source, within_bounds
+from penstock.lake.merge_match import (
+    BROADCAST_BYTES,
+    CHANGED,
+    Matches,
+    MergeJob,
+    collapse,
+    find_matches,
+)
+from penstock.lake.merge_source import check_keys, merge_source
 from penstock.lake.scan import (
     EMBEDDED_ROW_ID,
     FILE,
@@ -27,54 +34,18 @@ from penstock.lake.scan import (
     ROW_ID,
     ROW_ID_FIELD,
 )
-from penstock.lake.schema import TableSchema
 from penstock.lake.spark_types import quoted
 from penstock.lake.types import FIELD_ID, needs_mapping
-from penstock.lake.write import Target, Written, write
+from penstock.lake.write import Written, write
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from penstock.lake.staging import TransactionTable
 
-_CHANGED = "_penstock_changed"
-_OLD, _NEW = "_penstock_old", "_penstock_new"
-# Broadcast sides are collected on the driver: beyond this Spark chooses the join itself.
-_BROADCAST_BYTES = 256 << 20
-_COMPARED_AT_ONCE = 2_000_000  # rows of the target
-_SAMPLE = 1_000
 
 SliceOf = tuple[str, object]
-
-
-@dataclass(frozen=True, slots=True)
-class _Matches:
-    """Matched rows, persisted: keys, place, row id, whether they change, values to keep.
-
-    ``hits`` and ``changes`` count them, and those that change, by FILE.
-    """
-
-    rows: DataFrame
-    hits: dict[str, int]
-    changes: dict[str, int]
-
-    @property
-    def total(self) -> int:
-        return sum(self.hits.values())
-
-
-@dataclass(frozen=True, slots=True)
-class _Merge:
-    """What the steps of one merge share."""
-
-    spark: SparkSession
-    name: str
-    schema: TableSchema
-    target: Target
-    source: Source
-    scanned: scan.Scan
-    condition: SparkColumn | None  # of the slice, where files hold other rows too
 
 
 def merge(
@@ -97,7 +68,7 @@ def merge(
             if source.rows == 0:
                 return Staged(unchanged=table.candidate.create is None)
             whole, maybe = _files(table, slice_of)
-            job = _Merge(
+            job = MergeJob(
                 spark=table.context.spark(),
                 name=name,
                 schema=table.schema,
@@ -123,7 +94,7 @@ def _files(
     return table.split(*slice_of)
 
 
-def _stage(table: TransactionTable, job: _Merge) -> Staged:
+def _stage(table: TransactionTable, job: MergeJob) -> Staged:
     """Write and stage; ``slice_rows`` of the result is how many rows there are more than before."""
     if not job.scanned.files.files:
         written = write(job.source.frame, _columns(job, job.source.frame), job.target)
@@ -131,12 +102,12 @@ def _stage(table: TransactionTable, job: _Merge) -> Staged:
         return Staged(
             rows_written=written.rows, rows_inserted=written.rows, slice_rows=written.rows
         )
-    matches = _match(job)
+    matches = find_matches(job)
     directories: list[str | None] = []
     try:
         inserts, updates, removed = _write_all(job, matches, directories)
         if matches.total + inserts.rows > job.source.rows:
-            matches = _collapse(job, matches)
+            matches = collapse(job, matches)
             updates, removed = _write_again(job, matches, directories)
     finally:
         matches.rows.unpersist()
@@ -155,89 +126,8 @@ def _stage(table: TransactionTable, job: _Merge) -> Staged:
     )
 
 
-def _match(job: _Merge) -> _Matches:
-    """Find the target's rows that the source matches, and which of them change.
-
-    Reading all columns to compare costs more than all else in a large target. There the keys alone
-    are read first, and a sample of the matched rows decides: if all of them change, all count as
-    changed, and an equal row among the others is written anew with the values and id it has.
-    """
-    compare = bool(job.source.others)
-    if not compare or live_rows(job.scanned.files.files) <= _COMPARED_AT_ONCE:
-        return _matches(job, compare=compare)
-    matches = _matches(job, compare=False, changed=True)
-    if not matches.total or _all_change(job, matches):
-        return matches
-    matches.rows.unpersist()
-    return _matches(job, compare=True)
-
-
-def _matches(job: _Merge, *, compare: bool, changed: bool = False) -> _Matches:
-    """The one pass over the target. Without ``compare`` all matched rows count as ``changed``."""
-    from pyspark.sql import functions as fn
-
-    old, new = _sides(job, job.source.frame, compare=compare)
-    kept = [c.name for c in job.schema.columns if c.name not in job.source.schema.names]
-    keys = list(job.source.keys)
-    differs = _differs() if compare else fn.lit(changed)
-    picked = old.join(new, keys).select(
-        *(fn.col(quoted(name)) for name in (*keys, *kept)),
-        *(FILE, POSITION, EMBEDDED_ROW_ID),
-        differs.alias(_CHANGED),
-    )
-    return _counted(scan.with_row_ids(job.spark, job.scanned, picked).drop(EMBEDDED_ROW_ID))
-
-
-def _sides(job: _Merge, source: DataFrame, *, compare: bool) -> tuple[DataFrame, DataFrame]:
-    """Target and source, each with its keys; to compare, with hashes of the other columns."""
-    from pyspark.sql import functions as fn
-
-    old = scan.read(job.spark, job.scanned, positions=True)
-    if job.condition is not None:
-        old = old.where(job.condition)
-    for within in within_bounds(job.source):
-        old = old.where(within)
-    keys = [fn.col(quoted(key)) for key in job.source.keys]
-    hashes = [fingerprint.row_hash(job.source.others, seed) for seed in (1, 2)] if compare else []
-    new = source.select(*keys, *(h.alias(f"{_NEW}{at}") for at, h in enumerate(hashes)))
-    old = old.withColumns({f"{_OLD}{at}": h for at, h in enumerate(hashes)})
-    if job.source.rows * (job.source.key_width + 16 * len(hashes)) <= _BROADCAST_BYTES:
-        new = fn.broadcast(new)
-    return old, new
-
-
-def _differs() -> SparkColumn:
-    """Whether other columns than the keys do, by two hashes: NULL and NaN equal themselves."""
-    from pyspark.sql import functions as fn
-
-    return (fn.col(f"{_OLD}0") != fn.col(f"{_NEW}0")) | (fn.col(f"{_OLD}1") != fn.col(f"{_NEW}1"))
-
-
-def _all_change(job: _Merge, matches: _Matches) -> bool:
-    """Whether the first matched rows all change.
-
-    They lie close together at the start of the target, and the scan ends when it has them.
-    """
-    keys = [quoted(key) for key in job.source.keys]
-    sample = matches.rows.select(*keys).limit(_SAMPLE)
-    source = job.source.frame.join(sample, list(job.source.keys), "left_semi")
-    old, new = _sides(job, source, compare=True)
-    found = old.join(new, list(job.source.keys)).select(_differs().alias(_CHANGED))
-    return all(row[0] for row in found.take(min(_SAMPLE, matches.total)))
-
-
-def _counted(found: DataFrame) -> _Matches:
-    from pyspark.sql import functions as fn
-
-    found = found.persist()
-    changes = fn.count_if(fn.col(_CHANGED)).alias("changes")
-    counts = found.groupBy(FILE).agg(fn.count(fn.lit(1)).alias("hits"), changes).collect()
-    hits = {row[FILE]: row["hits"] for row in counts}
-    return _Matches(found, hits, {row[FILE]: row["changes"] for row in counts if row["changes"]})
-
-
 def _write_all(
-    job: _Merge, matches: _Matches, directories: list[str | None]
+    job: MergeJob, matches: Matches, directories: list[str | None]
 ) -> tuple[Written, Written, Removed]:
     """The three writes side by side: each alone would leave cores idle at its start and end."""
     with ThreadPoolExecutor(3, "penstock-merge") as pool:
@@ -251,7 +141,7 @@ def _write_all(
 
 
 def _write_again(
-    job: _Merge, matches: _Matches, directories: list[str | None]
+    job: MergeJob, matches: Matches, directories: list[str | None]
 ) -> tuple[Written, Removed]:
     updates = _update(job, matches)
     directories.append(updates.directory)
@@ -260,7 +150,7 @@ def _write_again(
     return updates, removed
 
 
-def _insert(job: _Merge, matches: _Matches) -> Written:
+def _insert(job: MergeJob, matches: Matches) -> Written:
     """Source rows that match nothing."""
     rows = job.source.frame
     if matches.total:
@@ -270,14 +160,14 @@ def _insert(job: _Merge, matches: _Matches) -> Written:
     return write(rows, _columns(job, rows), job.target)
 
 
-def _update(job: _Merge, matches: _Matches) -> Written:
+def _update(job: MergeJob, matches: Matches) -> Written:
     """New values of the rows that change, under the ids they have."""
     from pyspark.sql import functions as fn
 
     if not matches.changes:
         return Written()
-    changed = matches.rows.where(fn.col(_CHANGED) & fn.col(ROW_ID).isNotNull())
-    changed = _small(job, matches, changed.drop(FILE, POSITION, _CHANGED))
+    changed = matches.rows.where(fn.col(CHANGED) & fn.col(ROW_ID).isNotNull())
+    changed = _small(job, matches, changed.drop(FILE, POSITION, CHANGED))
     rows = job.source.frame.join(changed, list(job.source.keys))
     name = MAPPED_ROW_ID if needs_mapping(job.schema) else EMBEDDED_ROW_ID
     row_id = fn.col(ROW_ID).alias(name, metadata={FIELD_ID: ROW_ID_FIELD})
@@ -285,42 +175,19 @@ def _update(job: _Merge, matches: _Matches) -> Written:
     return replace(written, files=tuple(replace(f, has_row_ids=True) for f in written.files))
 
 
-def _small(job: _Merge, matches: _Matches, rows: DataFrame) -> DataFrame:
+def _small(job: MergeJob, matches: Matches, rows: DataFrame) -> DataFrame:
     from pyspark.sql import functions as fn
 
     width = job.source.key_width + 24
-    return fn.broadcast(rows) if matches.total * width <= _BROADCAST_BYTES else rows
+    return fn.broadcast(rows) if matches.total * width <= BROADCAST_BYTES else rows
 
 
-def _remove(job: _Merge, matches: _Matches) -> Removed:
+def _remove(job: MergeJob, matches: Matches) -> Removed:
     if not matches.changes:
         return Removed()
-    found = matches.rows.where(_CHANGED).select(FILE, POSITION)
+    found = matches.rows.where(CHANGED).select(FILE, POSITION)
     return remove(job.spark, job.scanned, found, matches.changes, job.target.path)
 
 
-def _columns(job: _Merge, rows: DataFrame) -> list[SparkColumn]:
+def _columns(job: MergeJob, rows: DataFrame) -> list[SparkColumn]:
     return align(rows, job.schema, table=job.name)
-
-
-def _collapse(job: _Merge, matches: _Matches) -> _Matches:
-    """Where several target rows have one key, all go, and the first of them is written anew.
-
-    Of a key's rows, all but the first are marked with no row id, which `_update` leaves out.
-    """
-    from pyspark.sql import Window
-    from pyspark.sql import functions as fn
-
-    keys = [quoted(key) for key in job.source.keys]
-    alike = Window.partitionBy(*keys)
-    several = fn.count(fn.lit(1)).over(alike) > 1
-    first = fn.row_number().over(alike.orderBy(ROW_ID, FILE, POSITION)) == 1
-    rows = matches.rows.withColumns(
-        {
-            _CHANGED: fn.col(_CHANGED) | several,
-            ROW_ID: fn.when(first, fn.col(ROW_ID)),
-        }
-    )
-    found = _counted(rows)
-    matches.rows.unpersist()
-    return found
