@@ -155,6 +155,16 @@ def test_a_step_that_another_run_was_quicker_than_is_done_anew(make: Make) -> No
     assert [one for one in events if isinstance(one, Notice) and "done anew" in one.message]
 
 
+def test_spark_that_went_away_is_said(make: Make) -> None:
+    def gone(event: Event) -> None:
+        if event == StepProgress("t", "writing"):
+            raise ConnectionRefusedError(111, "Connection refused")  # as py4j does then
+
+    (failed,) = make({"models/t": HEAD + "SELECT 1 AS a"}).run(on_event=gone).steps
+    assert "the connection to Spark is lost" in str(failed.error)
+    assert "spark.driver.memory" in str(failed.error)
+
+
 def test_nothing_staged_stays_behind(make: Make) -> None:
     project = make({"models/t": FAILING.format("(1, 'z')")})
     project.run()

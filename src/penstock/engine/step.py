@@ -183,15 +183,7 @@ def _broken(run: _Run, error: Exception) -> StepResult:
         with contextlib.suppress(PenstockError):
             return _cancelled(run)
         return ended(run.planned, "cancelled", INTERRUPTED)
-    first = next(iter(str(error).splitlines()), "")
-    wrapped = (
-        error
-        if isinstance(error, PenstockError)
-        else StepError(
-            f"{type(error).__name__}: {first}", hint="run with --debug for the traceback"
-        )
-    )
-    wrapped.__cause__ = wrapped.__cause__ or (error if wrapped is not error else None)
+    wrapped = error if isinstance(error, PenstockError) else _wrap(error)
     with contextlib.suppress(PenstockError):  # the catalog itself may be what is gone
         return _failed(run, wrapped)
     return replace(ended(run.planned, "failed", str(wrapped)), error=wrapped)
