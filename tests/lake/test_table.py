@@ -5,8 +5,9 @@ from __future__ import annotations
 import datetime as dt
 
 import pytest
+from pyspark.sql import SparkSession
 
-from penstock.errors import ColumnNotFound, SnapshotNotFound, TableNotFound
+from penstock.errors import ColumnNotFound, SchemaMismatch, SnapshotNotFound, TableNotFound
 from penstock.lake.lake import Lake
 from tests.lake.conftest import Rows, table_of
 
@@ -103,3 +104,15 @@ def test_slices_of_several_partition_columns(lake: Lake, rows: Rows) -> None:
     assert result.staged.rows_deleted == 2
     found = {f.partition_values for f in lake.catalog.files(table.info(), 2).files}
     assert found == {("b", "x"), ("a", "z"), ("a", "x")}
+
+
+def test_an_untyped_null_has_the_type_of_its_column(lake: Lake, spark: SparkSession) -> None:
+    table = lake.table("t")
+    with pytest.raises(SchemaMismatch, match="'v' is of Spark type void"):
+        table.append(spark.sql("SELECT 1 AS k, NULL AS v"))
+    table.append(spark.sql("SELECT 1 AS k, 'a' AS v"))
+    table.append(spark.sql("SELECT 2 AS k, NULL AS v"))
+    table.merge(spark.sql("SELECT 1 AS k, NULL AS V"), ["k"])
+    assert table_of(table.to_df()) == [(1, None), (2, None)]
+    assert table.replace(spark.sql("SELECT 3 AS k, NULL AS v")).staged.rows_deleted == 2
+    assert table.schema.names == ("k", "v")

@@ -65,6 +65,19 @@ def align(df: DataFrame, schema: TableSchema, *, table: str) -> list[SparkColumn
     return columns
 
 
+def typed(df: DataFrame, schema: TableSchema | None) -> DataFrame:
+    """``df`` with its untyped NULLs (``NULL AS x``) in the types that the table has for them."""
+    from pyspark.sql.types import NullType
+
+    known = {fold(column.name): column for column in (schema.columns if schema else ())}
+    casts = {
+        field.name: _column(field.name).cast(spark_type(known[fold(field.name)]))
+        for field in df.schema.fields
+        if isinstance(field.dataType, NullType) and fold(field.name) in known
+    }
+    return df.withColumns(casts) if casts else df
+
+
 def finish(value: SparkColumn, column: Column) -> SparkColumn:
     """``value`` as ``column``: checked, nullable in the file as the format wants it, with ids.
 

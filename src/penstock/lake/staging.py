@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import SchemaMismatch, UnsupportedFeature
 from penstock.lake import fingerprint, scan
-from penstock.lake.align import align, growth
+from penstock.lake.align import align, growth, typed
 from penstock.lake.candidate import Candidate, Staged, live_rows
 from penstock.lake.candidate_table import CandidateTable
 from penstock.lake.changes import NewTable
@@ -53,6 +53,7 @@ class TransactionTable(CandidateTable):
         ``slice`` says that all rows have this value in this column: it saves a sort.
         """
         with self._all_or_nothing():
+            df = typed(df, self._candidate.schema)
             if slice is not None:
                 df = self.in_slice(df, *slice)
             self.ensure(df, partition_by)
@@ -77,6 +78,7 @@ class TransactionTable(CandidateTable):
         agrees), nothing is staged.
         """
         before = self._candidate
+        df = typed(df, before.schema)
         if not self._keeps_table(df, partition_by):
             with self._all_or_nothing():
                 self._create(df, partition_by)
@@ -122,7 +124,7 @@ class TransactionTable(CandidateTable):
         known_fingerprint: str | None,
     ) -> Staged:
         column, value = slice_of
-        df = self.in_slice(df, column, value)
+        df = self.in_slice(typed(df, self._candidate.schema), column, value)
         self.ensure(df, partition_by)
         before = self._candidate
         whole, maybe = self.split(column, value)
@@ -147,7 +149,7 @@ class TransactionTable(CandidateTable):
     ) -> Staged:
         """Update the rows whose keys ``df`` has, insert its others; see `penstock.lake.merge`."""
         with self._all_or_nothing():
-            return merge(self, df, tuple(keys), slice)
+            return merge(self, typed(df, self._candidate.schema), tuple(keys), slice)
 
     def evolve(self, df: DataFrame, *, drop: Sequence[str] = ()) -> None:
         """Make the table able to hold ``df``: its new columns are added at the end (NULL in the
@@ -160,7 +162,7 @@ class TransactionTable(CandidateTable):
         if base is None or self._candidate.create is not None:
             return
         current = without_columns(self.schema, self._droppable(drop))
-        wanted = growth(schema_of(df), current)
+        wanted = growth(schema_of(typed(df, current)), current)
         if wanted.columns or current != self.schema:
             first = self._context.catalog.next_column_id(base)
             altered = assign_missing_ids(evolve(current, wanted), first)
