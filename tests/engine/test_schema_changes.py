@@ -94,3 +94,12 @@ def test_a_type_that_would_lose_something_is_refused_as_it_was(make: Make) -> No
     result = project.run(partition="2026-01-02")
     assert "'a' is int32 and the rows have varchar" in (result.steps[0].reason or "")
     assert rows(project, "SELECT a FROM t") == [(1,)]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("policy", ["ignore", "fail"])
+def test_wider_types_fail_where_the_table_may_not_change(make: Make, policy: str) -> None:
+    make({"models/t": DAILY.format("", "1 AS a")}).run(partition="2026-01-01")
+    script = DAILY.format(f"on_schema_change={policy}", "3000000000L AS a")
+    result = make({"models/t": script}).run(partition="2026-01-02")
+    assert "'a' is int32 and the rows have int64" in (result.steps[0].reason or "")

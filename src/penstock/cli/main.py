@@ -47,7 +47,7 @@ class LazyGroup(click.Group):
             ctx.exit(EXIT_INTERRUPTED)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
-        except Exception as error:
+        except Exception as error:  # the last place: a fault is one message too
             ctx.exit(fail(error, debug=ctx.meta.get("penstock.debug", False)))
 
 

@@ -104,7 +104,7 @@ class CandidateTable:
         refusal = fn.raise_error(f"a row's {column} is not the slice's value {value}")
         return df.withColumn(found, fn.when(have.eqNullSafe(wanted), have).otherwise(refusal))
 
-    def target(self, slice: tuple[str, object] | None) -> Target:  # noqa: A002
+    def target(self, slice: tuple[str, object] | None) -> Target:  # noqa: A002 - as in merge
         """Where rows of this table go; all of one slice when that is the partitioning."""
         candidate = self._candidate
         columns = partition_columns(self.schema, candidate.partition_by)

@@ -59,7 +59,7 @@ def explained(*, table: str | None = None, snapshot_id: int | None = None) -> It
         yield
     except PenstockError:
         raise
-    except Exception as error:
+    except Exception as error:  # Spark and py4j share no root; what is not theirs passes
         if not _from_spark(error):
             raise
         raise explain(error, table=table, snapshot_id=snapshot_id) from error

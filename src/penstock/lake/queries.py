@@ -79,7 +79,7 @@ def _run(
         df = spark.sql(_edited(text, edits), args=values, **dict[str, Any](frames))
         df.schema  # noqa: B018 - Spark Connect analyses late: its errors belong here
         return df
-    except Exception as error:
+    except Exception as error:  # placed if it is Spark's, else raised as it is
         with explained():
             _locate(error, text, edits)
         raise
@@ -161,7 +161,7 @@ def _unreadable(
     """Spark's own words where it refuses the text as well, else ours."""
     try:
         spark.sql(text, args=dict(args))
-    except Exception as error:
+    except Exception as error:  # whatever it is, the text is refused below
         told = explain(error)
         if told.data.get("condition", "").startswith("PARSE"):
             return _at_line(told.message, told.data, text, [])

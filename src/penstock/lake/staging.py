@@ -200,7 +200,7 @@ class TransactionTable(CandidateTable):
         self,
         df: DataFrame,
         *,
-        slice: tuple[str, object] | None = None,  # noqa: A002
+        slice: tuple[str, object] | None = None,  # noqa: A002 - as in merge
         with_fingerprint: bool = False,
     ) -> Written:
         target = self.target(slice)
@@ -209,15 +209,15 @@ class TransactionTable(CandidateTable):
         self.update(self._candidate, written.directory)
         return written
 
-    def _rows_after(self, slice: SliceOf | None, added: int) -> int:  # noqa: A002
+    def _rows_after(self, slice_of: SliceOf | None, added: int) -> int:
         """Rows of the slice, or table, with those just added; only those where more is unread."""
         try:
-            if slice is None:
+            if slice_of is None:
                 return live_rows(self.files().files)
-            whole, maybe = self.split(*slice)
+            whole, maybe = self.split(*slice_of)
         except UnsupportedFeature:  # inlined rows: they are appended to all the same
             return added
-        return self.slice_df(*slice).count() if maybe else live_rows(whole)
+        return self.slice_df(*slice_of).count() if maybe else live_rows(whole)
 
     def _create(self, df: DataFrame, partition_by: Sequence[str]) -> None:
         schema = assign_ids(schema_of(df))

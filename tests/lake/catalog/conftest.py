@@ -22,7 +22,7 @@ class Place:
     data_path: str
 
     def open(self, **options: object) -> Catalog:
-        return Catalog.open(self.uri, data_path=self.data_path, **options)  # type: ignore[arg-type]
+        return Catalog.open(self.uri, data_path=self.data_path, **options)  # type: ignore[arg-type] # by name
 
 
 @pytest.fixture(scope="session")

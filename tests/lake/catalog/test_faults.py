@@ -46,8 +46,8 @@ def test_locked_by_another_connection(sqlite_place: Place) -> None:
 
 @pytest.mark.postgres
 def test_locked_on_postgres(postgres_uri: str, tmp_path: Path) -> None:
-    options = {"data_path": str(tmp_path), "lock_timeout": 0.1}
-    with Catalog.open(postgres_uri, **options) as lake, Catalog.open(postgres_uri) as other:  # type: ignore[arg-type]
+    first = Catalog.open(postgres_uri, data_path=str(tmp_path), lock_timeout=0.1)
+    with first as lake, Catalog.open(postgres_uri) as other:
         with other.writing():
             assert lake.latest().id == 0
             with pytest.raises(CatalogLocked):

@@ -77,7 +77,11 @@ class Instant(types.TypeDecorator[dt.datetime]):
     def process_bind_param(self, value: dt.datetime | None, dialect: Dialect) -> Any:
         return format_timestamp(value) if value and dialect.name == "sqlite" else value
 
-    def process_result_value(self, value: Any, dialect: Dialect) -> dt.datetime | None:  # noqa: ARG002
+    def process_result_value(
+        self,
+        value: Any,
+        dialect: Dialect,  # noqa: ARG002 - SQLAlchemy's
+    ) -> dt.datetime | None:
         if value is None:
             return None
         moment = dt.datetime.fromisoformat(value) if isinstance(value, str) else value
