@@ -122,7 +122,9 @@ class Commit:
 
     def _check(self, connection: Connection, latest: Snapshot) -> None:
         """Raise CommitConflict unless what others did since the base lets this commit follow."""
-        others = reads.snapshots(connection, after=self.base.id)
+        # Writers that do not take our lock (DuckDB on PostgreSQL) may commit while this runs. Their
+        # snapshot has the id that ours would get: the insert fails and the commit is tried anew.
+        others = reads.snapshots(connection, after=self.base.id, until=latest.id)
         if len(others) != latest.id - self.base.id:
             raise CommitConflict(
                 f"what was changed since snapshot {self.base.id} is no longer on record",

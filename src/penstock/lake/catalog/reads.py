@@ -52,9 +52,11 @@ def latest(connection: Connection) -> Snapshot | None:
     return None if row is None else Snapshot(*row)
 
 
-def snapshots(connection: Connection, after: int = -1) -> list[Snapshot]:
-    """All snapshots with an id above ``after``, oldest first."""
+def snapshots(connection: Connection, after: int = -1, until: int | None = None) -> list[Snapshot]:
+    """All snapshots with an id above ``after`` (and not above ``until``), oldest first."""
     query = _snapshots_query().where(t.snapshot.c.snapshot_id > after)
+    if until is not None:
+        query = query.where(t.snapshot.c.snapshot_id <= until)
     rows = connection.execute(query.order_by(t.snapshot.c.snapshot_id))
     return [Snapshot(*row) for row in rows]
 
