@@ -12,6 +12,7 @@ import pytest
 from penstock.errors import DataFileMissing, QueryFailed
 from penstock.lake import scan, session
 from penstock.lake.failures import explained
+from penstock.lake.file_columns import EMBEDDED_ROW_ID
 from penstock.lake.files import DataFile, DeleteFile, FileSet, NameMapping
 from penstock.lake.scan import Scan
 from penstock.lake.schema import Column, TableSchema
@@ -177,7 +178,7 @@ def test_row_ids_follow_from_the_place_unless_embedded(
 def test_no_files(prepared: SparkSession) -> None:
     empty = scan.read(prepared, Scan("main.t", KV, FileSet(())), positions=True)
     assert empty.collect() == []
-    assert empty.columns == ["k", "v", scan.FILE, scan.POSITION, scan.EMBEDDED_ROW_ID]
+    assert empty.columns == ["k", "v", scan.FILE, scan.POSITION, EMBEDDED_ROW_ID]
 
 
 def test_a_missing_file_is_named(prepared: SparkSession, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from penstock.lake.align import align
 from penstock.lake.candidate import Staged, live_rows
 from penstock.lake.deletes import Removed, remove
 from penstock.lake.failures import explained
+from penstock.lake.file_columns import EMBEDDED_ROW_ID, MAPPED_ROW_ID, ROW_ID_FIELD
 from penstock.lake.files import DataFile
 from penstock.lake.merge_match import (
     BROADCAST_BYTES,
@@ -26,14 +27,7 @@ from penstock.lake.merge_match import (
     find_matches,
 )
 from penstock.lake.merge_source import check_keys, merge_source
-from penstock.lake.scan import (
-    EMBEDDED_ROW_ID,
-    FILE,
-    MAPPED_ROW_ID,
-    POSITION,
-    ROW_ID,
-    ROW_ID_FIELD,
-)
+from penstock.lake.scan import FILE, POSITION, ROW_ID
 from penstock.lake.spark_types import quoted
 from penstock.lake.types import FIELD_ID, needs_mapping
 from penstock.lake.write import Written, write

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from penstock.lake import fingerprint, scan
 from penstock.lake.candidate import live_rows
+from penstock.lake.file_columns import EMBEDDED_ROW_ID
 from penstock.lake.merge_source import Source, within_bounds
-from penstock.lake.scan import EMBEDDED_ROW_ID, FILE, POSITION, ROW_ID
+from penstock.lake.scan import FILE, POSITION, ROW_ID
 from penstock.lake.schema import TableSchema
 from penstock.lake.spark_types import quoted
 from penstock.lake.write import Target
