@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import QueryFailed, UnsupportedFeature
-from penstock.lake.references import Travel, Unreadable, references
+from penstock.lake.references import Travel, Unreadable, analyse
 
 FOUND = {
     "SELECT * FROM main.orders o JOIN `a b`.`c``d` ON 1 = 1": ["main.orders", "`a b`.`c``d`"],
@@ -24,7 +24,7 @@ FOUND = {
 
 @pytest.mark.parametrize("query", FOUND)
 def test_names_and_places(query: str) -> None:
-    found, _ = references(query)
+    found = analyse(query).tables
     assert [query[one.start : one.end] for one in found] == FOUND[query]
 
 
@@ -42,14 +42,14 @@ TRAVELS = {
 @pytest.mark.parametrize("text", TRAVELS)
 def test_time_travel_is_part_of_the_place(text: str, aliased: bool) -> None:
     query = f"SELECT *\nFROM {text}{' AS x' if aliased else ''} WHERE a = (1)"
-    ((found,), _) = references(query)
+    (found,) = analyse(query).tables
     assert (query[found.start : found.end], found.travel) == (text, TRAVELS[text])
     assert found.aliased is aliased
 
 
 def test_qualified_columns() -> None:
     query = "SELECT main.t.a, t.b FROM main.t"
-    _, (found,) = references(query)
+    (found,) = analyse(query).qualifiers
     assert (query[found.start : found.end], found.schema, found.name) == ("main.", "main", "t")
 
 
@@ -69,9 +69,9 @@ REFUSED = {
 def test_what_is_refused(query: str) -> None:
     kind, words = REFUSED[query]
     with pytest.raises(kind, match=words):
-        references(query)
+        analyse(query)
 
 
 def test_what_is_not_understood() -> None:
     with pytest.raises(Unreadable):
-        references("SELECT FROM WHERE")
+        analyse("SELECT FROM WHERE")

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 from penstock.lake import queries
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.files import Table as TableInfo
-from penstock.lake.naming import TableRef
+from penstock.lake.naming import DEFAULT_SCHEMA, TableRef
+from penstock.lake.rewriters import Wanted
 from penstock.lake.session import SparkSource, source
 from penstock.lake.snapshot import At, Snapshot
 from penstock.lake.table import Table
@@ -81,7 +82,7 @@ class Lake:
         ``args`` are the values of ``:name`` markers. ``views`` are DataFrames that the query may
         name like tables.
         """
-        return queries.run(self._spark(), text, self._resolve, args=args, views=views)
+        return queries.run(self._spark(), text, self, args=args, views=views)
 
     def transaction(
         self, author: str | None = None, message: str | None = None, extra: str | None = None
@@ -115,6 +116,8 @@ class Lake:
     ) -> None:
         self.close()
 
-    def _resolve(self, ref: TableRef, at: At | None) -> DataFrame:
-        table = Table(ref, self.catalog, self._spark, at or self.at, self.transaction)
-        return table.to_df()
+    def read(self, wanted: Wanted) -> DataFrame:
+        """What a name in a query means: for `penstock.lake.queries`."""
+        ref = TableRef(wanted.reference.schema or DEFAULT_SCHEMA, wanted.reference.name)
+        at = wanted.at or self.at
+        return Table(ref, self.catalog, self._spark, at, self.transaction).to_df()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import sqlglot
@@ -44,6 +44,7 @@ class Reference:
     name: str
     travel: Travel | None
     aliased: bool
+    node: exp.Table | None = field(default=None, compare=False, repr=False)  # in the tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +57,34 @@ class Qualifier:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """One SELECT as read: its text, its tree, and what it names, in the order of the text."""
+
+    text: str
+    tree: exp.Expression
+    tables: tuple[Reference, ...]
+    qualifiers: tuple[Qualifier, ...]
+
+
 class Unreadable(Exception):
     """sqlglot does not understand the text; Spark may, or may say better why it does not."""
 
 
-def references(text: str) -> tuple[list[Reference], list[Qualifier]]:
-    """What one SELECT refers to, in the order of the text.
+def analyse(text: str) -> Analysis:
+    """Read one SELECT, in Spark's dialect with the lake's time travel added.
 
     Raises Unreadable; UnsupportedFeature for other statements, naming what does it instead.
     """
     tree, tokens = _parse(text)
     found = [_reference(table, tokens) for table in tree.find_all(exp.Table) if _is_table(table)]
     columns = [_qualifier(c) for c in tree.find_all(exp.Column) if c.args.get("db") is not None]
-    return sorted(found, key=lambda r: r.start), sorted(columns, key=lambda q: q.start)
+    return Analysis(
+        text,
+        tree,
+        tuple(sorted(found, key=lambda r: r.start)),
+        tuple(sorted(columns, key=lambda q: q.start)),
+    )
 
 
 def _parse(text: str) -> tuple[exp.Expression, list[Any]]:
@@ -143,6 +159,7 @@ def _reference(table: exp.Table, tokens: Sequence[Any]) -> Reference:
         name=table.name,
         travel=travel,
         aliased=bool(table.alias),
+        node=table,
     )
 
 
