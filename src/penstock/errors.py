@@ -22,6 +22,7 @@
     │   │   ├── ColumnNotFound
     │   │   ├── SnapshotNotFound
     │   │   └── DataFileMissing    the catalog names a file that is not there
+    │   ├── DataFileCorrupt        a data or delete file that is not what it should be
     │   ├── UnsupportedFeature     the format has it, this version does not read it
     │   ├── SchemaMismatch         a DataFrame does not fit its table
     │   ├── ReadOnlyLake
@@ -176,6 +177,10 @@ class SnapshotNotFound(NotFound):
 
 class DataFileMissing(NotFound):
     exit_code = 1
+
+
+class DataFileCorrupt(LakeError):
+    """``data``: ``path``, and where known ``table`` and ``snapshot_id``."""
 
 
 class UnsupportedFeature(LakeError):

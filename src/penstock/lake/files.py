@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from penstock.lake.schema import TableSchema
+
+if TYPE_CHECKING:
+    from penstock.lake.inlined import InlinedDeletes, InlinedRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +31,11 @@ class ColumnStats:
 
 @dataclass(frozen=True, slots=True)
 class DeleteFile:
-    """Positions deleted from one data file. ``path`` is absolute (or a URI)."""
+    """Positions deleted from one data file. ``path`` is absolute (or a URI).
+
+    ``format`` is ``parquet`` or ``puffin``. With ``partial_max`` the file (Parquet only) tells for
+    each position which snapshot deleted it, the last of them being ``partial_max``.
+    """
 
     path: str
     delete_count: int
@@ -37,6 +45,18 @@ class DeleteFile:
     begin_snapshot: int | None = None
     partial_max: int | None = None
     format: str = "parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """What tells the snapshots of a merged file's rows apart. From ``last`` on all are there.
+
+    ``counts`` are pairs of a snapshot and the number of rows up to it, in the file's order (0.3);
+    where there are none, a column of the file names each row's snapshot.
+    """
+
+    last: int
+    counts: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +77,7 @@ class DataFile:
     partition_values: tuple[str | None, ...] | None = None  # by key index
     delete: DeleteFile | None = None  # in force at the snapshot that was asked for
     stats: tuple[ColumnStats, ...] = ()  # filled for staged files only
+    partial: Partial | None = None  # a merged file, which holds rows of several snapshots
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +118,12 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class FileSet:
-    """All files of a table at one snapshot, with the mappings they use, by id."""
+    """All files of a table at one snapshot, with the mappings they use, by id.
+
+    ``inlined`` and ``inlined_deletes`` are what the catalog itself holds, ``None`` for nothing.
+    """
 
     files: tuple[DataFile, ...]
     mappings: Mapping[int, NameMapping] = field(default_factory=dict)
+    inlined: InlinedRows | None = None
+    inlined_deletes: InlinedDeletes | None = None
