@@ -1,0 +1,114 @@
+"""Files with statistics, made up: rows in, and out come those that a predicate keeps."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import Connection, create_engine, select
+
+from penstock.lake.bounds import bound_to_text, compare_bounds, partition_to_text
+from penstock.lake.catalog import tables as t
+from penstock.lake.catalog.pruning import kept
+from penstock.lake.files import Table
+from penstock.lake.predicates import of_where
+from penstock.lake.schema import Column, TableSchema
+
+Rows = Sequence[Sequence[Any]]
+
+
+def table_of(types: dict[str, str]) -> Table:
+    columns = tuple(Column(name, kind, id) for id, (name, kind) in enumerate(types.items(), 1))
+    return Table(1, "", "main", "t", "/", TableSchema(columns), 0)
+
+
+@contextmanager
+def memory() -> Iterator[Connection]:
+    """An empty catalog in SQLite's memory."""
+    engine = create_engine("sqlite://")
+    with engine.connect() as connection:
+        t.METADATA.create_all(connection)
+        yield connection
+    engine.dispose()
+
+
+def clear(connection: Connection) -> None:
+    for name in ("data_file", "file_column_stats", "file_partition_value", "partition_column"):
+        connection.execute(getattr(t, name).delete())
+
+
+def fill(connection: Connection, table: Table, files: Sequence[Rows]) -> None:
+    """Register files that have these rows, with exact statistics."""
+    for id, rows in enumerate(files):
+        connection.execute(t.data_file.insert().values(data_file_id=id, table_id=1, path=str(id)))
+        for at, column in enumerate(table.schema.columns):
+            row = statistics(column, [row[at] for row in rows])
+            connection.execute(t.file_column_stats.insert().values(data_file_id=id, **row))
+
+
+def statistics(column: Column, values: Sequence[Any]) -> dict[str, Any]:
+    there = [v for v in values if v is not None]
+    is_float = column.type.startswith("float")
+    nan = any(isinstance(v, float) and math.isnan(v) for v in there)
+    texts = [] if nan else [bound_to_text(column.type, v) for v in there]
+    known = [text for text in texts if text is not None]
+    return {
+        "table_id": 1,
+        "column_id": column.id,
+        "value_count": len(there),
+        "null_count": len(values) - len(there),
+        "min_value": _extreme(column.type, known, -1) if len(known) == len(there) else None,
+        "max_value": _extreme(column.type, known, 1) if len(known) == len(there) else None,
+        "contains_nan": nan if is_float else None,
+    }
+
+
+def _extreme(kind: str, texts: Sequence[str], sign: int) -> str | None:
+    found: str | None = None
+    for text in texts:
+        if found is None or compare_bounds(kind, text, found) == sign:
+            found = text
+    return found
+
+
+def partition(
+    connection: Connection, column: Column, transform: str, values: Sequence[str | None]
+) -> None:
+    """Partition the registered files by a column; a value (as text) for each."""
+    connection.execute(
+        t.partition_column.insert().values(
+            partition_id=7, table_id=1, partition_key_index=0, column_id=column.id,
+            transform=transform,
+        )
+    )  # fmt: skip
+    connection.execute(t.data_file.update().values(partition_id=7))
+    for id, value in enumerate(values):
+        connection.execute(
+            t.file_partition_value.insert().values(
+                data_file_id=id, table_id=1, partition_key_index=0, partition_value=value
+            )
+        )
+
+
+def identity_value(column: Column, value: object) -> str | None:
+    if isinstance(value, float) and math.isnan(value):
+        return "nan"
+    return None if value is None else partition_to_text(column.type, value)
+
+
+def chosen(connection: Connection, table: Table, where: str, zone: str = "UTC") -> list[int]:
+    """The ids of the files that are kept for a condition in SQL."""
+    test = kept(connection, table, of_where(where, zone=zone))
+    query = select(t.data_file.c.data_file_id).order_by(t.data_file.c.data_file_id)
+    return list(connection.execute(query if test is None else query.where(test)).scalars())
+
+
+def day(text: str) -> dt.date:
+    return dt.date.fromisoformat(text)
+
+
+def at(text: str) -> dt.datetime:
+    return dt.datetime.fromisoformat(text)
