@@ -23,6 +23,7 @@ from penstock.lake.catalog.faults import corrupt
 from penstock.lake.catalog.location import CatalogLocation, parse_location
 from penstock.lake.catalog.opening import open_or_create
 from penstock.lake.catalog.suggest import did_you_mean
+from penstock.lake.catalog.versions import check_writable
 from penstock.lake.catalog.writes import CommitInfo
 from penstock.lake.changes import ChangeSet
 from penstock.lake.files import FileSet, Table
@@ -95,7 +96,7 @@ class Catalog:
             engine.dispose()
             raise
         return cls(
-            engine,
+            opened.engine,
             location,
             uri=uri,
             data_path=opened.data_path,
@@ -138,6 +139,7 @@ class Catalog:
             yield connection
 
     def _check_writable(self) -> None:
+        check_writable(self._location, self.version)
         if self.read_only:
             raise ReadOnlyLake(
                 f"the catalog {self._location} is attached read-only",

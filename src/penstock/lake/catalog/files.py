@@ -9,8 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, and_, select
 
 from penstock.errors import CatalogCorrupt, UnsupportedFeature
-from penstock.lake.catalog import inlined
-from penstock.lake.catalog import tables as t
+from penstock.lake.catalog import inlined, tables
 from penstock.lake.catalog.mappings import load_mappings
 from penstock.lake.catalog.paths import resolve
 from penstock.lake.catalog.reads import Record, visible
@@ -23,7 +22,7 @@ def load_files(connection: Connection, table: Table, snapshot_id: int) -> FileSe
     Raises UnsupportedFeature, naming the feature, where the files alone would give wrong rows.
     """
     _refuse_inlined(connection, table, snapshot_id)
-    rows = connection.execute(_query(table.id, snapshot_id)).all()
+    rows = connection.execute(_query(tables.of(connection), table.id, snapshot_id)).all()
     _refuse(rows, table, snapshot_id)
     _check_one_delete_each(rows, table)
     partitioned = any(row.partition_id is not None for row in rows)
@@ -37,7 +36,7 @@ def load_files(connection: Connection, table: Table, snapshot_id: int) -> FileSe
     )
 
 
-def _query(table_id: int, snapshot_id: int) -> Any:
+def _query(t: tables.Tables, table_id: int, snapshot_id: int) -> Any:
     f, d = t.data_file.c, t.delete_file.c
     in_force = and_(
         d.data_file_id == f.data_file_id,
@@ -170,6 +169,7 @@ def _check_mappings(wanted: set[int], found: Mapping[int, NameMapping], table: T
 def _partition_values(
     connection: Connection, table_id: int, snapshot_id: int
 ) -> dict[int, dict[int, str | None]]:
+    t = tables.of(connection)
     v, f = t.file_partition_value.c, t.data_file.c
     query = (
         select(v.data_file_id, v.partition_key_index, v.partition_value)

@@ -9,8 +9,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, FromClause, and_, exists, or_, select
 
-from penstock.lake.catalog import inlined, reads
-from penstock.lake.catalog import tables as t
+from penstock.lake.catalog import inlined, reads, tables
 from penstock.lake.files import Table
 from penstock.lake.snapshot import At
 
@@ -39,6 +38,7 @@ def _touched(part: FromClause, snapshot_id: int) -> ColumnElement[bool]:
 
 
 def _definition_changed(connection: Connection, table_id: int, snapshot_id: int) -> bool:
+    t = tables.of(connection)
     tests = [
         exists().where(part.c.table_id == table_id, _touched(part, snapshot_id))
         for part in (t.table, t.column, t.partition_info)
@@ -52,14 +52,22 @@ def _files_changed(
     snapshot_id: int,
     partition: tuple[str, str | None] | None,
 ) -> bool:
-    """Data files and delete files begun or ended; ``partial_max`` tells of later rows in a file."""
+    """Data files and delete files begun or ended; ``partial_max`` tells of later rows in a file.
+
+    In 0.3 a merged file tells it otherwise; there, each counts as touched.
+    """
+    t = tables.of(connection)
     f, d = t.data_file.c, t.delete_file.c
     mine: list[ColumnElement[bool]] = []
     if partition is not None:
-        mine.append(~_holds_only_others(table, *partition))
+        mine.append(~_holds_only_others(t, table, *partition))
     data = exists().where(
         f.table_id == table.id,
-        or_(_touched(t.data_file, snapshot_id), f.partial_max > snapshot_id),
+        or_(
+            _touched(t.data_file, snapshot_id),
+            f.partial_max > snapshot_id,
+            t.partial_file_info.is_not(None),
+        ),
         *mine,
     )
     deletes = exists().where(
@@ -71,7 +79,7 @@ def _files_changed(
     return bool(connection.execute(select(or_(data, deletes))).scalar())
 
 
-def _holds_only_others(table: Table, name: str, value: str | None) -> Any:
+def _holds_only_others(t: tables.Tables, table: Table, name: str, value: str | None) -> Any:
     """Whether a data file is known by its partitioning to hold other values of a column only."""
     column = table.schema.find(name)
     v, p = t.file_partition_value.c, t.partition_column.c

@@ -18,7 +18,7 @@ from sqlalchemy import (
     union_all,
 )
 
-from penstock.lake.catalog import tables as t
+from penstock.lake.catalog import tables
 from penstock.lake.catalog.engine import metadata_schema
 from penstock.lake.catalog.reads import visible
 
@@ -59,7 +59,7 @@ def _any(connection: Connection, queries: Sequence[Select[int]]) -> bool:
 
 def _row_tables(connection: Connection, table_id: int) -> list[Table]:
     """They are registered, one per schema version that had inlined rows."""
-    c = t.inlined_data_tables.c
+    c = tables.of(connection).inlined_data_tables.c
     names = connection.execute(select(c.table_name).where(c.table_id == table_id)).scalars()
     return [_table(name, "begin_snapshot", "end_snapshot") for name in names]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from sqlalchemy import Connection, select
 
 from penstock.errors import UnsupportedFeature
-from penstock.lake.catalog import tables as t
+from penstock.lake.catalog import tables
 from penstock.lake.catalog.reads import Record
 from penstock.lake.catalog.state import Ids
 from penstock.lake.files import NameMapping
@@ -23,6 +23,7 @@ def load_mappings(connection: Connection, table_id: int) -> dict[int, NameMappin
     Rows are numbered within their mapping and name their parent by that number; a list's child is
     called ``list``, a map's ``key`` and ``value``.
     """
+    t = tables.of(connection)
     m, n = t.column_mapping.c, t.name_mapping.c
     query = (
         select(
@@ -69,13 +70,13 @@ def mapping_for(connection: Connection, ids: Ids, table_id: int, schema: TableSc
             return mapping_id
     mapping_id = ids.file()
     connection.execute(
-        t.column_mapping.insert().values(
+        tables.column_mapping.insert().values(
             mapping_id=mapping_id, table_id=table_id, type="map_by_name"
         )
     )
     numbers = {path: number for number, path in enumerate(wanted)}
     connection.execute(
-        t.name_mapping.insert(),
+        tables.name_mapping.insert(),
         [
             {
                 "mapping_id": mapping_id,

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, select
 
-from penstock.lake.catalog import reads
-from penstock.lake.catalog import tables as t
+from penstock.lake.catalog import reads, tables
 from penstock.lake.catalog.paths import is_remote, resolve
 
 
@@ -21,7 +20,7 @@ def was_moved(connection: Connection, stored: str, wanted: str) -> bool:
     latest = reads.latest(connection)
     if latest is None:
         return False
-    file, found = t.data_file, False
+    file, found = tables.of(connection).data_file, False
     for table in reads.load_tables(connection, wanted, latest.id):
         some = select(file.c.path, file.c.path_is_relative).where(
             file.c.table_id == table.id, reads.visible(file, latest.id)

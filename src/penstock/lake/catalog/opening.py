@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine
 from penstock.errors import CatalogMissing, ConfigError, DataPathError
 from penstock.lake.catalog import create as creation
 from penstock.lake.catalog import engine as engines
-from penstock.lake.catalog import reads
+from penstock.lake.catalog import reads, tables
 from penstock.lake.catalog.faults import corrupt
 from penstock.lake.catalog.location import CatalogLocation
 from penstock.lake.catalog.moved import was_moved
@@ -20,8 +20,9 @@ from penstock.lake.catalog.versions import check_version
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """``data_path`` is absolute and ends in ``/``."""
+    """``data_path`` is absolute and ends in ``/``; ``engine`` knows the version."""
 
+    engine: Engine
     version: str
     data_path: str
 
@@ -38,14 +39,15 @@ def open_or_create(
     wanted = None if data_path is None else absolute_directory(data_path)
     stored = _ensure(engine, location, wanted, may_create)
     version = check_version(location, stored.get("version"))
+    engine = engine.execution_options(**{tables.FORMAT: version})
     known = stored.get("data_path")
     if known is None:
         raise corrupt(location, "it has no data_path")
     known = absolute_directory(known)
     if wanted is None or wanted == known:
-        return Opened(version, known)
+        return Opened(engine, version, known)
     if override_data_path or _was_moved(engine, location, known, wanted):
-        return Opened(version, wanted)
+        return Opened(engine, version, wanted)
     raise _elsewhere(location, known, wanted)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, FromClause, Row, and_, func, or_, select
 
 from penstock.errors import SnapshotNotFound
-from penstock.lake.catalog import tables as t
+from penstock.lake.catalog import tables
 from penstock.lake.catalog.paths import resolve_directory
 from penstock.lake.files import PartitionField, Table
 from penstock.lake.schema import Column, TableSchema
@@ -29,7 +29,7 @@ def visible(table: FromClause, snapshot_id: int) -> ColumnElement[bool]:
     )
 
 
-def _snapshots_query() -> Any:
+def _snapshots_query(t: tables.Tables) -> Any:
     s, c = t.snapshot.c, t.snapshot_changes.c
     return select(
         s.snapshot_id,
@@ -46,15 +46,17 @@ def _snapshots_query() -> Any:
 
 def latest(connection: Connection) -> Snapshot | None:
     """The newest snapshot; ``None`` in a catalog without any, which is corrupt."""
+    t = tables.of(connection)
     top = select(func.max(t.snapshot.c.snapshot_id)).scalar_subquery()
-    query = _snapshots_query().where(t.snapshot.c.snapshot_id == top)
+    query = _snapshots_query(t).where(t.snapshot.c.snapshot_id == top)
     row = connection.execute(query).first()
     return None if row is None else Snapshot(*row)
 
 
 def snapshots(connection: Connection, after: int = -1, until: int | None = None) -> list[Snapshot]:
     """All snapshots with an id above ``after`` (and not above ``until``), oldest first."""
-    query = _snapshots_query().where(t.snapshot.c.snapshot_id > after)
+    t = tables.of(connection)
+    query = _snapshots_query(t).where(t.snapshot.c.snapshot_id > after)
     if until is not None:
         query = query.where(t.snapshot.c.snapshot_id <= until)
     rows = connection.execute(query.order_by(t.snapshot.c.snapshot_id))
@@ -63,8 +65,9 @@ def snapshots(connection: Connection, after: int = -1, until: int | None = None)
 
 def snapshot(connection: Connection, at: At) -> Snapshot | None:
     """The snapshot that ``at`` points to, or ``None`` when there is none (any more)."""
+    t = tables.of(connection)
     if at.version is not None:
-        query = _snapshots_query().where(t.snapshot.c.snapshot_id == at.version)
+        query = _snapshots_query(t).where(t.snapshot.c.snapshot_id == at.version)
         row = connection.execute(query).first()
         return None if row is None else Snapshot(*row)
     if at.timestamp is not None:
@@ -80,6 +83,7 @@ def _id_at(connection: Connection, moment: dt.datetime) -> int | None:
     ``.`` before digits) as long as all are in UTC, which is how they are written; where one is
     not, all are compared in Python.
     """
+    t = tables.of(connection)
     c = t.snapshot.c
     if connection.dialect.name == "sqlite" and _has_foreign_times(connection):
         pairs = connection.execute(select(c.snapshot_id, c.snapshot_time))
@@ -95,7 +99,7 @@ def _has_foreign_times(connection: Connection) -> bool:
 
 def snapshot_missing(connection: Connection, at: At) -> SnapshotNotFound:
     """The error that says what was asked for and what there is."""
-    s = t.snapshot.c
+    s = tables.of(connection).snapshot.c
     first, last = connection.execute(select(func.min(s.snapshot_id), func.max(s.snapshot_id))).one()
     start = connection.execute(select(s.snapshot_time).where(s.snapshot_id == first)).scalar()
     asked = f"snapshot {at.version}" if at.version is not None else f"snapshot at {at.timestamp}"
@@ -108,6 +112,7 @@ def snapshot_missing(connection: Connection, at: At) -> SnapshotNotFound:
 
 def schema_rows(connection: Connection, snapshot_id: int) -> Sequence[Record]:
     """``(schema_id, schema_name, path, path_is_relative)`` at a snapshot, by name."""
+    t = tables.of(connection)
     c = t.schema.c
     query = select(c.schema_id, c.schema_name, c.path, c.path_is_relative)
     query = query.where(visible(t.schema, snapshot_id)).order_by(c.schema_name)
@@ -116,6 +121,7 @@ def schema_rows(connection: Connection, snapshot_id: int) -> Sequence[Record]:
 
 def table_names(connection: Connection, snapshot_id: int) -> Sequence[Record]:
     """``(table_id, schema_name, table_name)`` at a snapshot."""
+    t = tables.of(connection)
     query = (
         select(t.table.c.table_id, t.schema.c.schema_name, t.table.c.table_name)
         .join_from(t.table, t.schema, t.table.c.schema_id == t.schema.c.schema_id)
@@ -131,11 +137,11 @@ def load_tables(
     columns = _columns(connection, snapshot_id, table_id)
     partitions = _partitions(connection, snapshot_id, table_id, columns)
     versions = _schema_versions(connection, snapshot_id, table_id)
-    tables: list[Table] = []
+    found: list[Table] = []
     for row in _table_rows(connection, snapshot_id, table_id):
         schema_path = resolve_directory(data_path, row.schema_path, row.schema_relative)
         partition_id, fields = partitions.get(row.table_id, (None, ()))
-        tables.append(
+        found.append(
             Table(
                 id=row.table_id,
                 uuid=row.table_uuid,
@@ -149,7 +155,7 @@ def load_tables(
                 schema_version=versions.get(row.table_id),
             )
         )
-    return tables
+    return found
 
 
 def _only(column: ColumnElement[int], table_id: int | None) -> list[ColumnElement[bool]]:
@@ -157,6 +163,7 @@ def _only(column: ColumnElement[int], table_id: int | None) -> list[ColumnElemen
 
 
 def _table_rows(connection: Connection, snapshot_id: int, table_id: int | None) -> Sequence[Record]:
+    t = tables.of(connection)
     c, s = t.table.c, t.schema.c
     query = (
         select(
@@ -181,6 +188,7 @@ def _table_rows(connection: Connection, snapshot_id: int, table_id: int | None) 
 def _columns(
     connection: Connection, snapshot_id: int, table_id: int | None
 ) -> dict[int, list[Record]]:
+    t = tables.of(connection)
     query = (
         select(t.column)
         .where(visible(t.column, snapshot_id), *_only(t.column.c.table_id, table_id))
@@ -219,6 +227,7 @@ def _partitions(
     table_id: int | None,
     columns: dict[int, list[Record]],
 ) -> dict[int, tuple[int, tuple[PartitionField, ...]]]:
+    t = tables.of(connection)
     i, c = t.partition_info.c, t.partition_column.c
     query = (
         select(i.table_id, i.partition_id, c.column_id, c.transform)
@@ -237,7 +246,7 @@ def _partitions(
 def _schema_versions(
     connection: Connection, snapshot_id: int, table_id: int | None
 ) -> dict[int, int]:
-    c = t.schema_versions.c
+    c = tables.of(connection).schema_versions.c
     query = (
         select(c.table_id, func.max(c.schema_version))
         .where(c.begin_snapshot <= snapshot_id, *_only(c.table_id, table_id))
@@ -247,16 +256,18 @@ def _schema_versions(
 
 
 def metadata_rows(connection: Connection) -> Sequence[Record]:
-    """``(key, value, scope, scope_id)`` of every option."""
-    c = t.metadata.c
+    """``(key, value, scope, scope_id)`` of every option; the same in all versions of the format."""
+    c = tables.metadata.c
     return connection.execute(select(c.key, c.value, c.scope, c.scope_id)).all()
 
 
 def schema_id_of(connection: Connection, table_id: int) -> int | None:
+    t = tables.of(connection)
     query = select(t.table.c.schema_id).where(t.table.c.table_id == table_id)
     return connection.execute(query.order_by(t.table.c.begin_snapshot.desc())).scalar()
 
 
 def next_column_id(connection: Connection, table_id: int) -> int:
-    query = select(func.max(t.column.c.column_id)).where(t.column.c.table_id == table_id)
+    c = tables.of(connection).column.c
+    query = select(func.max(c.column_id)).where(c.table_id == table_id)
     return (connection.execute(query).scalar() or 0) + 1

@@ -1,92 +1,38 @@
 """The 28 tables of format 1.0, with the column types that DuckDB 1.5.5 gives them.
 
-SQLite has neither booleans, UUIDs nor timestamps there: they are BIGINT 0/1 and text. PostgreSQL
-has them all. Tables carry no schema; the engine puts the metadata schema in.
+Code that writes takes them as they are here: only 1.0 is written. Code that reads asks `of` for
+the tables of the catalog at hand, which bridges what other versions lack. Tables carry no schema;
+the engine puts the metadata schema in.
 """
 
 from __future__ import annotations
 
-import datetime as dt
-import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from sqlalchemy import (
     BigInteger,
-    Boolean,
     Column,
-    Dialect,
+    ColumnElement,
+    Connection,
+    FromClause,
     MetaData,
     String,
     Table,
-    Uuid,
+    and_,
+    cast,
+    false,
+    null,
+    or_,
+    select,
     types,
 )
 
-from penstock.lake.bounds import format_timestamp
+from penstock.lake.catalog.column_types import Flag, Identity, Instant
 
-
-class Flag(types.TypeDecorator[bool]):
-    """BOOLEAN, or BIGINT 0/1 on SQLite."""
-
-    impl = Boolean
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> types.TypeEngine[Any]:
-        return dialect.type_descriptor(
-            BigInteger() if dialect.name == "sqlite" else Boolean(create_constraint=False)
-        )
-
-    def process_bind_param(self, value: bool | None, dialect: Dialect) -> Any:
-        return value if value is None else int(value) if dialect.name == "sqlite" else bool(value)
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> bool | None:  # noqa: ARG002 - SQLAlchemy's
-        return None if value is None else bool(value)
-
-
-class Identity(types.TypeDecorator[str]):
-    """UUID, or text on SQLite; a string in Python."""
-
-    impl = String
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> types.TypeEngine[Any]:
-        if dialect.name == "sqlite":
-            return dialect.type_descriptor(String())
-        return dialect.type_descriptor(Uuid(as_uuid=True))
-
-    def process_bind_param(self, value: str | None, dialect: Dialect) -> Any:
-        return value if value is None or dialect.name == "sqlite" else uuid.UUID(value)
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> str | None:  # noqa: ARG002 - SQLAlchemy's
-        return None if value is None else str(value)
-
-
-class Instant(types.TypeDecorator[dt.datetime]):
-    """TIMESTAMP WITH TIME ZONE, or text in UTC on SQLite; aware and in UTC in Python."""
-
-    # the unused arguments below belong to SQLAlchemy's signatures
-
-    impl = String
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> types.TypeEngine[Any]:
-        if dialect.name == "sqlite":
-            return dialect.type_descriptor(String())
-        return dialect.type_descriptor(types.TIMESTAMP(timezone=True))
-
-    def process_bind_param(self, value: dt.datetime | None, dialect: Dialect) -> Any:
-        return format_timestamp(value) if value and dialect.name == "sqlite" else value
-
-    def process_result_value(
-        self,
-        value: Any,
-        dialect: Dialect,  # noqa: ARG002 - SQLAlchemy's
-    ) -> dt.datetime | None:
-        if value is None:
-            return None
-        moment = dt.datetime.fromisoformat(value) if isinstance(value, str) else value
-        return moment.astimezone(dt.UTC)
-
+FORMAT = "penstock_format"  # the execution option that holds the catalog's version
 
 METADATA = MetaData()
 
@@ -99,22 +45,26 @@ _KINDS: dict[str, type[types.TypeEngine[Any]]] = {
 }
 
 
-def _table(name: str, spec: str, *, key: str | None = None) -> Table:
-    """A table from ``name:kind`` pairs, ``!`` for NOT NULL; bare names are BIGINT."""
+def _columns(spec: str, key: str | None = None) -> list[Column[Any]]:
+    """From ``name:kind`` pairs, ``!`` for NOT NULL; bare names are BIGINT."""
     columns: list[Column[Any]] = []
     for item in spec.split():
-        column, _, kind = item.partition(":")
+        name, _, kind = item.partition(":")
         required = kind.endswith("!")
         columns.append(
             Column(
-                column,
+                name,
                 _KINDS[kind.rstrip("!") or "big"](),
-                primary_key=column == key,
+                primary_key=name == key,
                 autoincrement=False,
-                nullable=not required and column != key,
+                nullable=not required and name != key,
             )
         )
-    return Table(f"ducklake_{name}", METADATA, *columns)
+    return columns
+
+
+def _table(name: str, spec: str, *, key: str | None = None) -> Table:
+    return Table(f"ducklake_{name}", METADATA, *_columns(spec, key))
 
 
 metadata = _table("metadata", "key:text! value:text! scope:text scope_id")
@@ -215,3 +165,149 @@ sort_expression = _table(
     "sort_id table_id sort_key_index expression:text dialect:text sort_direction:text "
     "null_order:text",
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tables:
+    """The tables as one version has them, under the names and with the columns of 1.0.
+
+    A column that the version lacks is NULL, a table that it lacks is empty.
+    """
+
+    metadata: FromClause
+    snapshot: FromClause
+    snapshot_changes: FromClause
+    schema: FromClause
+    table: FromClause
+    view: FromClause
+    tag: FromClause
+    column_tag: FromClause
+    data_file: FromClause
+    file_column_stats: FromClause
+    file_variant_stats: FromClause
+    delete_file: FromClause
+    column: FromClause
+    table_stats: FromClause
+    table_column_stats: FromClause
+    partition_info: FromClause
+    partition_column: FromClause
+    file_partition_value: FromClause
+    files_scheduled_for_deletion: FromClause
+    inlined_data_tables: FromClause
+    column_mapping: FromClause
+    name_mapping: FromClause
+    schema_versions: FromClause  # 0.3 counts for all tables at once: each has every version there
+    macro: FromClause
+    macro_impl: FromClause
+    macro_parameters: FromClause
+    sort_info: FromClause
+    sort_expression: FromClause
+
+    @property
+    def partial_file_info(self) -> ColumnElement[str | None]:
+        """Of `data_file`: 0.3's account of the snapshots in a merged file; NULL elsewhere."""
+        return optional(self.data_file, "partial_file_info", String())
+
+
+def of(connection: Connection) -> Tables:
+    """The tables of the catalog that ``connection`` reads. The engine knows its version."""
+    return _BRIDGES[connection.get_execution_options()[FORMAT]]()
+
+
+def optional(table: FromClause, name: str, kind: types.TypeEngine[Any]) -> ColumnElement[Any]:
+    """A column that not all versions have (1.1's ``min_is_exact``, say), NULL where it is not."""
+    return table.c[name] if name in table.c else cast(null(), kind).label(name)
+
+
+def _plain() -> dict[str, FromClause]:
+    return {table.name.removeprefix("ducklake_"): table for table in METADATA.tables.values()}
+
+
+@cache
+def _tables_0_3() -> Tables:
+    return Tables(
+        **{
+            name: _ONLY_0_3[name]() if name in _ONLY_0_3 else table
+            for name, table in _plain().items()
+        }
+    )
+
+
+@cache
+def _tables_1_0() -> Tables:
+    return Tables(**_plain())
+
+
+@cache
+def _tables_1_1() -> Tables:
+    added = {name: _extended(name, columns) for name, columns in _ADDED_IN_1_1.items()}
+    return Tables(**_plain() | added)
+
+
+_BRIDGES: Mapping[str, Callable[[], Tables]] = {
+    "0.3": _tables_0_3,
+    "0.4": _tables_1_0,  # its tables are those of 1.0
+    "1.0": _tables_1_0,
+    "1.1": _tables_1_1,
+}
+
+
+def _with_nulls(table: Table, *missing: str, more: tuple[str, ...] = ()) -> FromClause:
+    """``table`` where it has ``more`` columns (text) and lacks those that are ``missing``."""
+    there = [Column(c.name, c.type) for c in table.c if c.name not in missing]
+    stored = Table(table.name, MetaData(), *there, *(Column(name, String) for name in more))
+    nulls = [cast(null(), table.c[name].type).label(name) for name in missing]
+    return select(*stored.c, *nulls).subquery(table.name)
+
+
+def _empty(table: Table) -> FromClause:
+    nulls = [cast(null(), c.type).label(c.name) for c in table.c]
+    return select(*nulls).where(false()).subquery(table.name)
+
+
+def _versions_by_table() -> FromClause:
+    """One counter for all tables in 0.3: every table has the versions made while it was there.
+
+    That is also how DuckDB's migration fills the column.
+    """
+    v = Table(
+        schema_versions.name,
+        MetaData(),
+        Column("begin_snapshot", BigInteger),
+        Column("schema_version", BigInteger),
+    )
+    lived = and_(
+        v.c.begin_snapshot >= table.c.begin_snapshot,
+        or_(table.c.end_snapshot.is_(None), v.c.begin_snapshot < table.c.end_snapshot),
+    )
+    query = select(v.c.begin_snapshot, v.c.schema_version, table.c.table_id)
+    return query.join_from(v, table, lived).subquery(schema_versions.name)
+
+
+_ONLY_0_3: Mapping[str, Callable[[], FromClause]] = {
+    "data_file": lambda: _with_nulls(data_file, "partial_max", more=("partial_file_info",)),
+    "delete_file": lambda: _with_nulls(delete_file, "partial_max"),
+    "column": lambda: _with_nulls(column, "default_value_type", "default_value_dialect"),
+    "schema_versions": _versions_by_table,
+    "file_variant_stats": lambda: _empty(file_variant_stats),
+    "macro": lambda: _empty(macro),
+    "macro_impl": lambda: _empty(macro_impl),
+    "macro_parameters": lambda: _empty(macro_parameters),
+    "sort_info": lambda: _empty(sort_info),
+    "sort_expression": lambda: _empty(sort_expression),
+}
+
+_ADDED_IN_1_1 = {
+    "data_file": "row_group_count",
+    "delete_file": "row_group_count",
+    "file_column_stats": "min_is_exact:flag max_is_exact:flag",
+    "table_column_stats": "min_is_exact:flag max_is_exact:flag",
+    "schema": "parent_schema_id",
+}
+
+
+def _extended(name: str, spec: str) -> Table:
+    """A table of 1.0 with what 1.1 added to it."""
+    known = METADATA.tables[f"ducklake_{name}"]
+    kept = [Column(c.name, c.type) for c in known.c]
+    return Table(known.name, MetaData(), *kept, *_columns(spec))
