@@ -46,6 +46,13 @@ READ_ONLY = {
     "timestamp_ns": "timestamp_ntz",
     "json": "string",
     "uuid": "string",
+    "int128": "decimal(38,0)",
+    "uint128": "decimal(38,0)",
+    "time": "string",
+    "time_ns": "string",
+    "timetz": "string",
+    "geometry": "binary",
+    "variant": "variant",
 }
 
 
@@ -64,11 +71,39 @@ def test_all_text_is_varchar(spark: str) -> None:
     assert from_spark_json(spark, "c").type == "varchar"
 
 
-@pytest.mark.parametrize("duck", ["int128", "uint128", "time", "timetz", "interval", "geometry"])
-def test_types_that_are_refused_when_read(duck: str) -> None:
+@pytest.mark.parametrize("duck", ["bit", "int256", "union", "linestring z"])
+def test_types_that_are_unknown_name_themselves(duck: str) -> None:
     column = Column("s", "struct", children=(Column("inner", duck),))
     with pytest.raises(UnsupportedFeature, match=rf"'s\.inner' has type {duck}"):
         to_spark_json(column)
+
+
+def test_an_interval_has_its_three_parts() -> None:
+    spark = to_spark_json(Column("c", "interval"))
+    assert isinstance(spark, dict)
+    assert [(field["name"], field["type"]) for field in spark["fields"]] == [
+        ("months", "integer"),
+        ("days", "integer"),
+        ("micros", "long"),
+    ]
+
+
+PHYSICAL = {
+    "interval": "binary",
+    "int128": "double",
+    "uint128": "double",
+    "time": "long",
+    "timetz": "long",
+    "timestamp_ns": "long",
+    "uuid": "binary",
+    "uint64": "decimal(20,0)",
+    "geometry": "binary",
+}
+
+
+@pytest.mark.parametrize(("duck", "spark"), PHYSICAL.items())
+def test_what_files_are_read_with(duck: str, spark: str) -> None:
+    assert to_spark_json(Column("c", duck), physical=True) == spark
 
 
 @pytest.mark.parametrize("spark", ["void", "variant", "interval day to second", {"type": "udt"}])

@@ -1,8 +1,8 @@
 """Table schemas as Spark's types, and the values of types that Spark stores in another form.
 
-A ``uuid`` is read as bytes (16 raw ones in DuckDB's files, text in Spark's) and a ``timestamp_ns``
-as its count of nanoseconds. Types that Spark stores in a wider one are checked before a write, so
-that no file holds a value that its column cannot.
+What is read in another form (`from_files`) and how, `penstock.lake.stored_values` has. Types that
+Spark stores in a wider one are checked before a write, so that no file holds a value that its
+column cannot.
 """
 
 from __future__ import annotations
@@ -15,14 +15,20 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import UnsupportedFeature
 from penstock.lake.bounds import base_type
 from penstock.lake.schema import Column, TableSchema
-from penstock.lake.types import from_spark_schema, to_spark_json, to_spark_schema
+from penstock.lake.stored_values import READERS
+from penstock.lake.types import (
+    NOT_WRITTEN,
+    from_spark_schema,
+    to_spark_json,
+    to_spark_schema,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType, StructType
 
-    Convert = Callable[[SparkColumn, str], SparkColumn]
+    from penstock.lake.stored_values import Convert
 
 _UUID = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 
@@ -68,13 +74,12 @@ def schema_of(df: DataFrame) -> TableSchema:
 
 def from_files(value: SparkColumn, column: Column) -> SparkColumn:
     """A value as `file_schema` reads it, as the type users see."""
-    return _convert(value, column, column.name, _readers())
+    return _convert(value, column, column.name, READERS)
 
 
 def is_converted(column: Column) -> bool:
     """Whether `from_files` does anything to the column."""
-    readers = _readers()
-    return any(base_type(part.type) in readers for part in column.walk())
+    return any(base_type(part.type) in READERS for part in column.walk())
 
 
 def to_files(value: SparkColumn, column: Column) -> SparkColumn:
@@ -83,10 +88,10 @@ def to_files(value: SparkColumn, column: Column) -> SparkColumn:
     Raises UnsupportedFeature for types that Spark cannot write.
     """
     for part in column.walk():
-        if base_type(part.type) == "timestamp_ns":
+        if base_type(part.type) in NOT_WRITTEN:
             raise UnsupportedFeature(
-                f"column {column.name!r} is timestamp_ns, which Spark cannot write",
-                hint="write this table with DuckDB, or give it a timestamp column",
+                f"column {column.name!r} is {part.type}, which Spark cannot write",
+                hint="write this table with DuckDB, or give it a column of another type",
                 data={"column": column.name, "type": part.type},
             )
     return _convert(value, column, column.name, _checks())
@@ -101,9 +106,8 @@ def _parse(json: Any) -> DataType:
 
 
 def _stored(column: Column, ids: bool) -> Column:
-    kind = "int64" if base_type(column.type) == "timestamp_ns" else column.type
     children = tuple(_stored(child, ids) for child in column.children)
-    return replace(column, id=column.id if ids else None, type=kind, children=children)
+    return replace(column, id=column.id if ids else None, children=children)
 
 
 def _convert(
@@ -163,33 +167,6 @@ _NESTED: Mapping[str, Callable[[Any, Column, str, Any], Any]] = {
 }
 
 
-def _readers() -> Mapping[str, Convert]:
-    return {"uuid": _read_uuid, "timestamp_ns": _read_nanoseconds}
-
-
-def _read_uuid(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - of the table's shape
-    from pyspark.sql import functions as fn
-
-    digits = fn.lower(fn.hex(value))
-    parts = [fn.substring(digits, at, n) for at, n in ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))]
-    raw = fn.concat_ws("-", *parts)
-    return fn.when(fn.length(value) == 16, raw).otherwise(fn.lower(value.cast("string")))
-
-
-def _read_nanoseconds(value: SparkColumn, path: str) -> SparkColumn:
-    from pyspark.sql import functions as fn
-
-    epoch = fn.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
-    rest = fn.pmod(value, fn.lit(1000))
-    micros = fn.call_function("div", value - rest, fn.lit(1000))
-    moment = fn.timestamp_add("MICROSECOND", micros, epoch)
-    message = (
-        f"column {path} holds nanoseconds, which Spark's timestamps cannot: leave it out, "
-        "or store it as timestamp"
-    )
-    return fn.when(rest == 0, moment).when(value.isNotNull(), _refuse(message, "timestamp_ntz"))
-
-
 def _checks() -> Mapping[str, Convert]:
     return {
         "uint8": _within("255"),
@@ -230,9 +207,3 @@ def _check_uuid(value: SparkColumn, path: str) -> SparkColumn:
 
     fits = value.isNull() | value.rlike(_UUID)
     return fn.when(fits, value).otherwise(fn.raise_error(f"column {path} holds UUIDs only"))
-
-
-def _refuse(message: str, kind: str) -> SparkColumn:
-    from pyspark.sql import functions as fn
-
-    return fn.raise_error(message).cast(kind)

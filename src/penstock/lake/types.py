@@ -1,8 +1,15 @@
 """DuckLake types and Spark types, as values: Spark's side is its DataType JSON.
 
 Widths follow Spark's own Parquet reader: an unsigned integer needs the next wider signed type, and
-``uint64`` a decimal. What Spark cannot hold without loss (``int128`` is stored as a double, the
-TIME type is off) is refused by name rather than approximated.
+``uint64`` a decimal. Types that Spark has none for stand as follows, at any depth (docs/types.md):
+
+* ``time``, ``time_ns``, ``timetz``: DuckDB's own text (``01:02:03.5``, ``01:02:03.5+02``), which
+  sorts as the times do where zones agree. Spark's TIME is off by default, ends before 24:00:00,
+  which DuckDB has, and knows no zone.
+* ``interval``: a struct of months, days and microseconds, as DuckDB holds it. Spark's calendar
+  interval can be neither collected nor stored; its two others hold a part each.
+* ``int128``, ``uint128``: decimal(38,0); reading a value of 39 digits is an error.
+* ``geometry``: binary, well-known bytes: Spark's GEOMETRY wants one reference system for a column.
 """
 
 from __future__ import annotations
@@ -23,6 +30,8 @@ from penstock.lake.schema import Column, TableSchema
 
 __all__ = [
     "FIELD_ID",
+    "INTERVAL",
+    "NOT_WRITTEN",
     "ParsedType",
     "bound_from_text",
     "bound_to_text",
@@ -65,7 +74,33 @@ _PRIMITIVES = {
     "json": "string",
     "uuid": "string",
     "blob": "binary",
+    "int128": "decimal(38,0)",
+    "uint128": "decimal(38,0)",
+    "time": "string",
+    "time_ns": "string",
+    "timetz": "string",
+    "geometry": "binary",
+    "variant": "variant",
 }
+
+# What the Parquet files are read with, where it is not what users see.
+_PHYSICAL = {
+    "uuid": "binary",  # 16 raw bytes in DuckDB's files, text in Spark's: both read as bytes
+    "interval": "binary",
+    "int128": "double",
+    "uint128": "double",
+    "time": "long",
+    "timetz": "long",
+    "timestamp_ns": "long",
+}
+
+# Types that Spark writes as something else, or not at all. Reading them is another matter.
+NOT_WRITTEN = frozenset(
+    {"int128", "uint128", "time", "time_ns", "timetz", "timestamp_ns"}
+    | {"interval", "geometry", "variant"}
+)
+
+INTERVAL = (("months", "integer"), ("days", "integer"), ("micros", "long"))
 
 _FROM_SPARK = {
     "boolean": "boolean",
@@ -102,8 +137,7 @@ def parse(text: str) -> ParsedType:
 def to_spark_json(column: Column, *, physical: bool = False, path: str = "") -> SparkType:
     """Spark's DataType JSON for a column, field ids on the struct fields inside.
 
-    ``physical`` gives the type to read the Parquet files with, which differs for ``uuid``: 16 raw
-    bytes in DuckDB's files, text in Spark's, both readable as binary.
+    ``physical`` gives the type to read the Parquet files with (`_PHYSICAL`).
     Raises UnsupportedFeature naming the type and the column.
     """
     here = path or column.name
@@ -113,14 +147,23 @@ def to_spark_json(column: Column, *, physical: bool = False, path: str = "") -> 
     parsed = parse(column.type)
     if parsed.name == "decimal" and parsed.precision is not None:
         return f"decimal({parsed.precision},{parsed.scale})"
-    spark = _PRIMITIVES.get(parsed.name)
+    if physical and parsed.name in _PHYSICAL:
+        return _PHYSICAL[parsed.name]
+    spark = _interval() if parsed.name == "interval" else _PRIMITIVES.get(parsed.name)
     if spark is None:
         raise UnsupportedFeature(
             f"column {here!r} has type {column.type}, which this version does not read on Spark",
             hint="leave the column out of the table, or store it as varchar",
             data={"column": here, "type": column.type},
         )
-    return "binary" if physical and parsed.name == "uuid" else spark
+    return spark
+
+
+def _interval() -> SparkType:
+    fields = [
+        {"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in INTERVAL
+    ]
+    return {"type": "struct", "fields": fields}
 
 
 def to_spark_field(column: Column, *, physical: bool = False, path: str = "") -> dict[str, Any]:
