@@ -1,68 +1,202 @@
-"""Delete files as a DataFrame: the positions that they delete from their data files."""
+"""Deleted rows as a DataFrame: what delete files, and the catalog itself, delete."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
-from penstock.lake.file_keys import FileKeys
-from penstock.lake.files import DataFile
+from penstock.errors import UnsupportedFeature
+from penstock.lake.delete_positions import SNAPSHOT_ID, Gone, Whose, as_one, load
+from penstock.lake.failures import explained
+from penstock.lake.file_keys import FileKeys, Places
+from penstock.lake.files import DataFile, DeleteFile
 from penstock.lake.parquet import read_files
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-SNAPSHOT_ID = "_ducklake_internal_snapshot_id"
-_DELETE, _BEGIN = "_penstock_delete", "_penstock_begin"
-# Above this many positions Spark decides itself how to join; each takes some 100 bytes broadcast.
+    from penstock.lake.inlined import InlinedDeletes
+
+__all__ = ["SNAPSHOT_ID", "Deletes", "deleted_places", "deleted_positions"]
+
+_DELETE, _OWNER, _BEGIN = "_penstock_delete", "_penstock_owner", "_penstock_begin"
+# Above this many positions Spark decides itself how to join; each takes 16 to 100 bytes broadcast.
 _BROADCAST_ROWS = 5_000_000
+# Positions read here take 16 bytes each; from more, Spark reads the Parquet ones.
+_READ_HERE = 2_000_000
+# Deletion vectors are expanded here, 16 bytes a position: this is 320 MB.
+_VECTORS_HERE = 20_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Deletes:
+    """The deletes of ``files``, all with a delete file or inlined deletes, at a snapshot.
+
+    ``snapshot_id`` leaves out what a delete file of several snapshots deletes later.
+    """
+
+    table: str
+    files: Sequence[DataFile]
+    snapshot_id: int | None = None
+    inlined: InlinedDeletes | None = None
+
+    @property
+    def rows(self) -> int:
+        """At most: a delete file counts what it deletes later too."""
+        listed = sum(f.delete.delete_count for f in self.files if f.delete is not None)
+        return listed + (self.inlined.rows.num_rows if self.inlined is not None else 0)
 
 
 def deleted_positions(
     spark: SparkSession,
-    files: Sequence[DataFile],
+    deletes: Deletes,
     keys: FileKeys,
     columns: tuple[str, str],
     *,
-    snapshot_id: int | None = None,
     since: str | None = None,
 ) -> DataFrame:
-    """Key and position, named ``columns``, of the rows that the files' delete files delete.
-
-    ``snapshot_id`` leaves out what a delete file of several snapshots deletes later. ``since``
-    names a further column: the snapshot that deleted the row.
+    """Key and position, named ``columns``, of the deleted rows; as ``since`` the snapshot, too.
 
     Which data file a delete file belongs to is what the catalog says, never the path text inside,
     which may be relative, moved or missing.
     """
     import pyarrow as pa
     from pyspark.sql import functions as fn
+
+    def here(gone: Sequence[Gone]) -> pa.Table:
+        owners = [pa.repeat(pa.scalar(keys.key(one.file.path)), len(one.positions)) for one in gone]
+        return pa.table(
+            {
+                columns[0]: pa.chunked_array(owners, pa.string()),
+                columns[1]: pa.chunked_array([one.positions for one in gone], pa.int64()),
+                _BEGIN: pa.chunked_array([one.since for one in gone], pa.int64()),
+            }
+        )
+
+    def there(files: Sequence[DataFile]) -> DataFrame:
+        owners = pa.array([keys.key(file.path) for file in files], pa.string())
+        found = _by_spark(spark, replace(deletes, files=files), owners)
+        names = (_OWNER, columns[0]), ("pos", columns[1]), (_BEGIN, _BEGIN)
+        return found.select(*(fn.col(old).alias(new) for old, new in names))
+
+    found = _united(spark, deletes, here, there)
+    picked = found.withColumnRenamed(_BEGIN, since) if since else found.drop(_BEGIN)
+    return _small(picked, deletes)
+
+
+def deleted_places(spark: SparkSession, deletes: Deletes, places: Places, name: str) -> DataFrame:
+    """The deleted rows by their one number (`Places`), called ``name``."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    from pyspark.sql import functions as fn
+
+    def here(gone: Sequence[Gone]) -> pa.Table:
+        numbers = [pc.add(one.positions, places.base(one.file)) for one in gone]
+        return pa.table({name: pa.chunked_array(numbers, pa.int64())})
+
+    def there(files: Sequence[DataFile]) -> DataFrame:
+        owners = pa.array([places.base(file) for file in files], pa.int64())
+        found = _by_spark(spark, replace(deletes, files=files), owners)
+        return found.select((fn.col(_OWNER) + fn.col("pos")).alias(name))
+
+    return _small(_united(spark, deletes, here, there), deletes)
+
+
+def _united(
+    spark: SparkSession,
+    deletes: Deletes,
+    here: Callable[[Sequence[Gone]], pa.Table],
+    there: Callable[[Sequence[DataFile]], DataFrame],
+) -> DataFrame:
+    """Vectors, inlined deletes and few positions by ``here``, many by ``there``."""
+    by_format = _by_format(deletes)
+    vectors, parquet = by_format["puffin"], by_format["parquet"]
+    few = deletes.rows <= _READ_HERE and not any(_is_remote(file.delete) for file in parquet)
+    whose = Whose(deletes.table, deletes.snapshot_id)
+    gone = load([*vectors, *(parquet if few else ())], whose)
+    gone += _inlined(deletes)
+    frames = [spark.createDataFrame(here(gone))] if gone or few else []
+    frames += [] if few else [there(parquet)]
+    return reduce(lambda a, b: a.unionByName(b), frames)
+
+
+def _inlined(deletes: Deletes) -> list[Gone]:
+    """What the catalog itself deletes from these files."""
+    import pyarrow.compute as pc
+
+    if deletes.inlined is None:
+        return []
+    rows = deletes.inlined.rows.sort_by("file_id").combine_chunks()
+    files = {file.id: file for file in deletes.files if file.id is not None}
+    found, start = [], 0
+    for one in pc.value_counts(rows["file_id"]).to_pylist():  # in the order of the rows
+        mine = rows.slice(start, one["counts"])
+        start += one["counts"]
+        file = files.get(one["values"])
+        if file is not None:
+            found.append(Gone(file, as_one(mine["position"]), as_one(mine["snapshot"])))
+    return found
+
+
+def _by_format(deletes: Deletes) -> Mapping[str, list[DataFile]]:
+    found: dict[str, list[DataFile]] = {"parquet": [], "puffin": []}
+    for file in deletes.files:
+        if file.delete is not None:
+            found[file.delete.format].append(file)
+    vectors = [file.delete for file in found["puffin"] if file.delete is not None]
+    if sum(delete.delete_count for delete in vectors) > _VECTORS_HERE:
+        raise _refused(deletes.table, f"puffin delete files of more than {_VECTORS_HERE:,} rows")
+    if any(_is_remote(delete) for delete in vectors):
+        raise _refused(deletes.table, "puffin delete files that are not on a local disk")
+    return found
+
+
+def _refused(table: str, feature: str) -> UnsupportedFeature:
+    return UnsupportedFeature(
+        f"table {table} has {feature}, which this version does not read",
+        hint="rewrite the table's files with DuckDB: CALL ducklake_rewrite_data_files('lake')",
+        data={"feature": feature, "table": table},
+    )
+
+
+def _is_remote(delete: DeleteFile | None) -> bool:
+    return delete is not None and "://" in delete.path
+
+
+def _by_spark(spark: SparkSession, deletes: Deletes, owners: pa.Array) -> DataFrame:
+    """Owner, position and since when of what Parquet delete files delete."""
+    import pyarrow as pa
+    from pyspark.sql import functions as fn
     from pyspark.sql.types import StructType
 
-    owners = {f.delete.path: (keys.key(f.path), f.delete) for f in files if f.delete is not None}
-    delete_keys = FileKeys.of(owners)
-    partial = snapshot_id is not None and any(
-        (delete.partial_max or -1) > snapshot_id for _, delete in owners.values()
-    )
-    schema = StructType().add("pos", "long")
-    if partial or since:
-        schema = schema.add(SNAPSHOT_ID, "long")
-    rows = read_files(spark, schema, list(owners))
-    if partial:
-        told = fn.col(SNAPSHOT_ID)
-        rows = rows.where(told.isNull() | (told <= fn.lit(snapshot_id)))
-    rows = rows.withColumn(_DELETE, delete_keys.column(rows))
-    table = pa.table(
-        {
-            _DELETE: pa.array([delete_keys.key(path) for path in owners], pa.string()),
-            columns[0]: pa.array([key for key, _ in owners.values()], pa.string()),
-            _BEGIN: pa.array([delete.begin_snapshot for _, delete in owners.values()], pa.int64()),
-        }
-    )
-    owned = rows.join(fn.broadcast(spark.createDataFrame(table)), _DELETE)
-    picked = [fn.col(columns[0]), fn.col("pos").alias(columns[1])]
-    if since:
-        picked.append(fn.coalesce(fn.col(SNAPSHOT_ID), fn.col(_BEGIN)).alias(since))
-    found = owned.select(*picked)
-    total = sum(delete.delete_count for _, delete in owners.values())
-    return fn.broadcast(found) if total <= _BROADCAST_ROWS else found
+    listed = [file.delete for file in deletes.files if file.delete is not None]
+    keys = FileKeys.of(delete.path for delete in listed)
+    schema = StructType().add("pos", "long").add(SNAPSHOT_ID, "long")
+    at = deletes.snapshot_id
+    with explained(table=deletes.table, snapshot_id=at):
+        rows = read_files(
+            spark, schema, [d.path for d in listed], table=deletes.table, snapshot_id=at
+        )
+        if at is not None and any((delete.partial_max or -1) > at for delete in listed):
+            told = fn.col(SNAPSHOT_ID)
+            rows = rows.where(told.isNull() | (told <= fn.lit(at)))
+        rows = rows.withColumn(_DELETE, keys.column(rows))
+        table = pa.table(
+            {
+                _DELETE: pa.array([keys.key(delete.path) for delete in listed], pa.string()),
+                _OWNER: owners,
+                _BEGIN: pa.array([delete.begin_snapshot for delete in listed], pa.int64()),
+            }
+        )
+        owned = rows.join(fn.broadcast(spark.createDataFrame(table)), _DELETE)
+        since = fn.coalesce(fn.col(SNAPSHOT_ID), fn.col(_BEGIN)).alias(_BEGIN)
+        return owned.select(_OWNER, "pos", since)
+
+
+def _small(found: DataFrame, deletes: Deletes) -> DataFrame:
+    from pyspark.sql import functions as fn
+
+    return fn.broadcast(found) if deletes.rows <= _BROADCAST_ROWS else found

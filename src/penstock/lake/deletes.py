@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from penstock.errors import UnsupportedFeature
 from penstock.lake.candidate import live_rows
-from penstock.lake.delete_files import SNAPSHOT_ID, deleted_positions
+from penstock.lake.delete_files import SNAPSHOT_ID, Deletes, deleted_positions
 from penstock.lake.failures import explained
 from penstock.lake.files import DataFile, DeleteFile
 from penstock.lake.footers import describe, list_files, remove_directory
@@ -128,14 +128,8 @@ def _with_before(job: _Job, found: DataFrame) -> DataFrame:
     if not before:
         return found
     source = job.source
-    old = deleted_positions(
-        job.spark,
-        before,
-        source.keys(),
-        (FILE, POSITION),
-        snapshot_id=source.snapshot_id,
-        since=_SINCE,
-    )
+    deletes = Deletes(source.table, before, source.snapshot_id)
+    old = deleted_positions(job.spark, deletes, source.keys(), (FILE, POSITION), since=_SINCE)
     return found.unionByName(old)
 
 

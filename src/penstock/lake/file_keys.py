@@ -7,10 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from penstock.lake.files import DataFile
+
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
+_LONG_BITS = 63
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/+")
 
 
@@ -42,3 +45,41 @@ class FileKeys:
 
 def _name(path: str) -> str:
     return path.rsplit("/", 1)[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """One number for each row of several files: the file's size, then the position in it.
+
+    A join on one long costs a quarter of one on a file's name and a position. It wants files that
+    differ in size, as most do; sizes are what the catalog says, and a file of another size is an
+    error when it is read.
+    """
+
+    shift: int
+    sizes: tuple[int, ...]
+
+    @classmethod
+    def of(cls, files: Iterable[DataFile]) -> Places | None:
+        """Where the sizes differ, and these and the positions fit into one long."""
+        listed = list(files)
+        sizes = tuple(sorted({file.size_bytes for file in listed}))
+        shift = max((file.record_count for file in listed), default=0).bit_length()
+        if len(sizes) < len(listed) or not sizes or sizes[0] <= 0:
+            return None
+        return cls(shift, sizes) if sizes[-1].bit_length() + shift < _LONG_BITS else None
+
+    def base(self, file: DataFile) -> int:
+        """The number of the file's first row."""
+        return file.size_bytes << self.shift
+
+    def column(self, df: DataFrame, table: str) -> SparkColumn:
+        """The number of each row of ``df``, a frame just read from Parquet."""
+        from pyspark.sql import functions as fn
+
+        metadata = df.metadataColumn("_metadata")
+        size, position = metadata["file_size"], metadata["row_index"]
+        message = f"a data file of {table} has not the size that the catalog says: "
+        refusal = fn.raise_error(fn.concat(fn.lit(message), metadata["file_path"]))
+        number = size * fn.lit(1 << self.shift) + position
+        return fn.when(size.isin(*self.sizes), number).otherwise(refusal.cast("long"))

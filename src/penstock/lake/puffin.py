@@ -62,5 +62,5 @@ def _corrupt(path: str, why: str) -> DataFileCorrupt:
     return DataFileCorrupt(
         f"delete file {path} cannot be read: {why}",
         hint="restore the file, or read a snapshot that does not need it",
-        data={"path": path},
+        data={"path": path, "why": why},
     )

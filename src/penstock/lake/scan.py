@@ -1,17 +1,18 @@
-"""Files, deletes and mappings of a table as one DataFrame.
+"""The rows of a table at a snapshot as one DataFrame: files, deletes, and what the catalog holds.
 
 Files without deletes are read apart from those with, and cost what a plain ``spark.read.parquet``
-of them costs; what else sets files apart, `file_columns` says.
+of them costs; what else sets files apart, `file_columns` says. Rows of merged files that came after
+the snapshot are left out by the snapshot-id column in the file, or by their place in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from penstock.lake.delete_files import deleted_positions
+from penstock.lake.delete_files import SNAPSHOT_ID, Deletes, deleted_places, deleted_positions
 from penstock.lake.failures import explained
 from penstock.lake.file_columns import (
     EMBEDDED_ROW_ID,
@@ -22,28 +23,35 @@ from penstock.lake.file_columns import (
     stored,
     values,
 )
-from penstock.lake.file_keys import FileKeys
+from penstock.lake.file_facts import with_begin, with_facts, with_row_id, within_counts
+from penstock.lake.file_keys import FileKeys, Places
 from penstock.lake.files import DataFile, FileSet
 from penstock.lake.parquet import read_files
 from penstock.lake.schema import TableSchema
 from penstock.lake.spark_types import quoted, spark_type
+from penstock.lake.types import FIELD_ID
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
-# Columns of a scan with positions; no user column can have these names on DuckDB's side either.
+# Columns of a scan beside the table's; no user column can have these names on DuckDB's side either.
 FILE = "_penstock_file"
 POSITION = "_penstock_position"
 ROW_ID = "_penstock_row_id"
+BEGIN = "_penstock_begin"
 
-_POSITIONS = (FILE, POSITION, EMBEDDED_ROW_ID)
+_PLACE = "_penstock_place"
+_SNAPSHOT_FIELD = 2147483539
+_KINDS = {FILE: "string", POSITION: "long", EMBEDDED_ROW_ID: "long", ROW_ID: "long", BEGIN: "long"}
+_POSITIONS, _ROW_IDS = (FILE, POSITION, EMBEDDED_ROW_ID), (ROW_ID, BEGIN)
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
     """What to read: the files of ``table`` with the columns of ``schema``.
 
-    ``snapshot_id`` bounds the deletes that a delete file with several snapshots' positions holds;
+    ``snapshot_id`` bounds what counts of files that hold rows, or deletes, of several snapshots;
     ``None`` takes all.
     """
 
@@ -56,18 +64,37 @@ class Scan:
         return FileKeys.of(file.path for file in self.files.files)
 
 
-def read(spark: SparkSession, scan: Scan, *, positions: bool = False) -> DataFrame:
-    """The rows of a scan; with ``positions`` also FILE, POSITION and EMBEDDED_ROW_ID.
+@dataclass(frozen=True, slots=True)
+class _Needs:
+    """What the rows of some files need beside being read."""
 
-    FILE is a key of ``scan.keys()``, POSITION the row's place in its file from 0.
+    deletes: bool  # some are deleted
+    told: bool  # the file's column says which are there yet
+    counted: bool  # the catalog says how many of the first are
+
+
+def read(
+    spark: SparkSession, scan: Scan, *, positions: bool = False, row_ids: bool = False
+) -> DataFrame:
+    """The rows of a scan, as the files and the catalog have them at its snapshot.
+
+    With ``positions`` also FILE, POSITION and EMBEDDED_ROW_ID, and only rows of files: FILE is a
+    key of ``scan.keys()``, POSITION the row's place in its file from 0. With ``row_ids`` also
+    ROW_ID, which is DuckDB's ``rowid``, and BEGIN, the snapshot that made the row what it is.
     """
-    if not scan.files.files:
-        return _empty(spark, scan.schema, positions)
+    extra = (*(_POSITIONS if positions else ()), *(_ROW_IDS if row_ids else ()))
+    inlined = None if positions else scan.files.inlined
     with explained(table=scan.table, snapshot_id=scan.snapshot_id):
         parts = [
-            _read_group(spark, scan, group, files, positions)
-            for group, files in grouped(scan.table, scan.schema, scan.files).items()
+            _read_group(_Job(spark, scan, group, needs, files, extra))
+            for group, needs, files in _groups(scan)
         ]
+        if inlined is not None:
+            from penstock.lake import inline_rows
+
+            parts.append(inline_rows.read(spark, scan.schema, inlined, extra=row_ids))
+        if not parts:
+            return _empty(spark, scan.schema, extra)
         return reduce(lambda a, b: a.union(b), parts)
 
 
@@ -76,55 +103,125 @@ def with_row_ids(spark: SparkSession, scan: Scan, df: DataFrame) -> DataFrame:
 
     A row's id is the one embedded in its file, else the file's first id plus its position.
     """
-    import pyarrow as pa
-    from pyspark.sql import functions as fn
-
-    keys = scan.keys()
-    starts = {keys.key(f.path): f.row_id_start for f in scan.files.files}
-    table = pa.table(
-        {
-            FILE: pa.array(list(starts), pa.string()),
-            "_penstock_start": pa.array(list(starts.values()), pa.int64()),
-        }
-    )
-    joined = df.join(fn.broadcast(spark.createDataFrame(table)), FILE, "left")
-    row_id = fn.coalesce(fn.col(EMBEDDED_ROW_ID), fn.col("_penstock_start") + fn.col(POSITION))
-    return joined.withColumn(ROW_ID, row_id).drop("_penstock_start")
+    facts = with_facts(spark, scan.files.files, scan.keys(), df, FILE)
+    return with_row_id(facts, ROW_ID, EMBEDDED_ROW_ID, POSITION)
 
 
-def _read_group(
-    spark: SparkSession,
-    scan: Scan,
-    group: FileGroup,
-    files: Sequence[DataFile],
-    positions: bool,
-) -> DataFrame:
+def _groups(scan: Scan) -> Iterator[tuple[FileGroup, _Needs, list[DataFile]]]:
+    """Files that are read alike."""
+    deleted = scan.files.inlined_deletes
+    hit = set() if deleted is None else set(deleted.rows["file_id"].unique().to_pylist())
+    for group, files in grouped(scan.table, scan.schema, scan.files).items():
+        by_needs: dict[_Needs, list[DataFile]] = {}
+        for file in files:
+            by_needs.setdefault(_needs(file, scan.snapshot_id, hit), []).append(file)
+        for needs, some in by_needs.items():
+            yield group, needs, some
+
+
+def _needs(file: DataFile, snapshot_id: int | None, hit: set[int]) -> _Needs:
+    partial = file.partial
+    inside = partial is not None and snapshot_id is not None and snapshot_id < partial.last
+    counted = inside and partial is not None and bool(partial.counts)
+    deletes = file.delete is not None or file.id in hit
+    return _Needs(deletes, told=inside and not counted, counted=counted)
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    spark: SparkSession
+    scan: Scan
+    group: FileGroup
+    needs: _Needs
+    files: Sequence[DataFile]
+    extra: tuple[str, ...]
+
+    @property
+    def by_file(self) -> bool:
+        """Whether what the catalog says of each file is wanted."""
+        return self.needs.counted or ROW_ID in self.extra
+
+    @property
+    def by_snapshot(self) -> bool:
+        """Whether the snapshot-id column of the files is wanted; NULL where one has none."""
+        return self.needs.told or BEGIN in self.extra
+
+    def places(self) -> Places | None:
+        return Places.of(self.files) if self.needs.deletes else None
+
+    def beside(self, df: DataFrame) -> list[SparkColumn]:
+        """Columns that the steps want."""
+        places, table = self.places(), self.scan.table
+        by_key = self.by_file or FILE in self.extra or (self.needs.deletes and places is None)
+        found: list[SparkColumn] = []
+        if by_key:
+            found.append(self.scan.keys().column(df).alias(FILE))
+            found.append(df.metadataColumn("_metadata")["row_index"].alias(POSITION))
+        if places is not None:
+            found.append(places.column(df, table).alias(_PLACE))
+        if self.extra:
+            found.append(embedded_row_id(self.group))
+        if self.by_snapshot:
+            found.append(df[SNAPSHOT_ID])
+        return found
+
+
+def _read_group(job: _Job) -> DataFrame:
+    scan, group, extra = job.scan, job.group, job.extra
     named = names_in_files(scan.schema, scan.files, group)
-    paths = [file.path for file in files]
-    columns = stored(named, group, row_ids=positions)
-    df = read_files(spark, columns, paths, table=scan.table, snapshot_id=scan.snapshot_id)
+    columns = stored(named, group, row_ids=bool(extra))
+    if job.by_snapshot:
+        metadata = {FIELD_ID: _SNAPSHOT_FIELD} if group.mapping is None else {}
+        columns = columns.add(SNAPSHOT_ID, "long", True, metadata)
+    paths = [file.path for file in job.files]
+    df = read_files(job.spark, columns, paths, table=scan.table, snapshot_id=scan.snapshot_id)
     as_they_stand, found = values(named, scan.schema, group)
-    if not positions and not group.deletes:
+    if job.needs == _Needs(False, False, False) and not extra:
         return df if as_they_stand else df.select(*found)
-    keys = scan.keys()
-    position = df.metadataColumn("_metadata")["row_index"]
-    place = [keys.column(df).alias(FILE), position.alias(POSITION)]
-    embedded = [embedded_row_id(group)] if positions else []
-    df = df.select(*found, *place, *embedded)
-    if group.deletes:
-        deleted = deleted_positions(
-            spark, files, keys, (FILE, POSITION), snapshot_id=scan.snapshot_id
-        )
-        df = df.join(deleted, [FILE, POSITION], "left_anti")
-    names = (*scan.schema.names, *(_POSITIONS if positions else ()))
-    return df.select(*(quoted(name) for name in names))
+    df = df.select(*found, *job.beside(df))
+    for step in (_told, _less_deleted, _with_facts):
+        df = step(job, df)
+    return df.select(*(quoted(name) for name in (*scan.schema.names, *extra)))
 
 
-def _empty(spark: SparkSession, schema: TableSchema, positions: bool) -> DataFrame:
+def _told(job: _Job, df: DataFrame) -> DataFrame:
+    """Without the rows that came after the snapshot, where a column says so."""
     from pyspark.sql import functions as fn
 
-    values = [fn.lit(None).cast(spark_type(c)).alias(c.name) for c in schema.columns]
-    if positions:
-        kinds = {FILE: "string", POSITION: "long", EMBEDDED_ROW_ID: "long"}
-        values += [fn.lit(None).cast(kind).alias(name) for name, kind in kinds.items()]
-    return spark.range(0).select(*values)
+    if not job.needs.told:
+        return df
+    told = fn.col(SNAPSHOT_ID)
+    return df.where(told.isNull() | (told <= fn.lit(job.scan.snapshot_id)))
+
+
+def _less_deleted(job: _Job, df: DataFrame) -> DataFrame:
+    if not job.needs.deletes:
+        return df
+    scan, places = job.scan, job.places()
+    deletes = Deletes(scan.table, job.files, scan.snapshot_id, scan.files.inlined_deletes)
+    if places is not None:
+        deleted = deleted_places(job.spark, deletes, places, _PLACE)
+        return df.join(deleted, _PLACE, "left_anti")
+    deleted = deleted_positions(job.spark, deletes, scan.keys(), (FILE, POSITION))
+    return df.join(deleted, [FILE, POSITION], "left_anti")
+
+
+def _with_facts(job: _Job, df: DataFrame) -> DataFrame:
+    """With what follows from the file and the place in it."""
+    if not job.by_file:
+        return df
+    df = with_facts(job.spark, job.files, job.scan.keys(), df, FILE)
+    if job.needs.counted:
+        df = within_counts(df, POSITION, job.scan.snapshot_id)
+    if ROW_ID not in job.extra:
+        return df
+    df = with_row_id(df, ROW_ID, EMBEDDED_ROW_ID, POSITION)
+    return with_begin(df, BEGIN, SNAPSHOT_ID, POSITION)
+
+
+def _empty(spark: SparkSession, schema: TableSchema, extra: Iterable[str]) -> DataFrame:
+    from pyspark.sql import functions as fn
+
+    found = [fn.lit(None).cast(spark_type(c)).alias(c.name) for c in schema.columns]
+    found += [fn.lit(None).cast(_KINDS[name]).alias(name) for name in extra]
+    return spark.range(0).select(*found)
