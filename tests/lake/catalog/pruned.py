@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, create_engine, select
 
 from penstock.lake.bounds import bound_to_text, compare_bounds, partition_to_text
+from penstock.lake.buckets import bucket
 from penstock.lake.catalog import tables as t
 from penstock.lake.catalog.pruning import kept
 from penstock.lake.files import Table
@@ -21,7 +22,7 @@ Rows = Sequence[Sequence[Any]]
 
 
 def table_of(types: dict[str, str]) -> Table:
-    columns = tuple(Column(name, kind, id) for id, (name, kind) in enumerate(types.items(), 1))
+    columns = tuple(Column(name, kind, at) for at, (name, kind) in enumerate(types.items(), 1))
     return Table(1, "", "main", "t", "/", TableSchema(columns), 0)
 
 
@@ -42,11 +43,12 @@ def clear(connection: Connection) -> None:
 
 def fill(connection: Connection, table: Table, files: Sequence[Rows]) -> None:
     """Register files that have these rows, with exact statistics."""
-    for id, rows in enumerate(files):
-        connection.execute(t.data_file.insert().values(data_file_id=id, table_id=1, path=str(id)))
+    for number, rows in enumerate(files):
+        file = {"data_file_id": number, "table_id": 1, "path": str(number)}
+        connection.execute(t.data_file.insert().values(file))
         for at, column in enumerate(table.schema.columns):
             row = statistics(column, [row[at] for row in rows])
-            connection.execute(t.file_column_stats.insert().values(data_file_id=id, **row))
+            connection.execute(t.file_column_stats.insert().values(data_file_id=number, **row))
 
 
 def statistics(column: Column, values: Sequence[Any]) -> dict[str, Any]:
@@ -85,18 +87,43 @@ def partition(
         )
     )  # fmt: skip
     connection.execute(t.data_file.update().values(partition_id=7))
-    for id, value in enumerate(values):
+    for number, value in enumerate(values):
         connection.execute(
             t.file_partition_value.insert().values(
-                data_file_id=id, table_id=1, partition_key_index=0, partition_value=value
+                data_file_id=number, table_id=1, partition_key_index=0, partition_value=value
             )
         )
 
 
-def identity_value(column: Column, value: object) -> str | None:
-    if isinstance(value, float) and math.isnan(value):
-        return "nan"
-    return None if value is None else partition_to_text(column.type, value)
+def can(column: Column, transform: str) -> bool:
+    """Whether the transform is one for the column's type, and told apart here."""
+    kinds = {"identity": ("",), "bucket(3)": ("int", "varchar", "date")}
+    return column.type.startswith(kinds.get(transform, ("date", "timestamp")))
+
+
+def partition_value(column: Column, transform: str, value: Any) -> str | None:
+    if value is None:
+        return None
+    if transform == "identity":
+        nan = isinstance(value, float) and math.isnan(value)
+        return "nan" if nan else partition_to_text(column.type, value)
+    if transform == "bucket(3)":
+        return str(bucket(value, 3))
+    return str(getattr(value, transform))
+
+
+def split(table: Table, files: Sequence[Rows], transform: str) -> list[Rows]:
+    """The rows in as many files more as partitioning by the first column makes of them."""
+    column = table.schema.columns[0]
+    if not transform or not can(column, transform):
+        return list(files)
+    found: list[Rows] = []
+    for file in files:
+        groups: dict[str | None, list[Sequence[Any]]] = {}
+        for row in file:
+            groups.setdefault(partition_value(column, transform, row[0]), []).append(row)
+        found += groups.values()
+    return found
 
 
 def chosen(connection: Connection, table: Table, where: str, zone: str = "UTC") -> list[int]:
