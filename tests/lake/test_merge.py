@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from penstock.errors import MergeKeyError, QueryFailed, SchemaMismatch
+from penstock.lake import merge_match
 from penstock.lake.lake import Lake
 from tests.lake.conftest import Rows, table_of
 
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 KVN = "k INT, v STRING, n DOUBLE"
+
+
+@pytest.fixture(autouse=True, params=[2_000_000, -1], ids=["small", "large"])
+def _both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test as if its target were small, and as if it were large: one result, two plans."""
+    monkeypatch.setattr(merge_match, "_COMPARED_AT_ONCE", request.param)
 
 
 @pytest.fixture

@@ -18,15 +18,20 @@ from penstock.lake.deletes import Removed, remove
 from penstock.lake.failures import explained
 from penstock.lake.file_columns import EMBEDDED_ROW_ID, MAPPED_ROW_ID, ROW_ID_FIELD
 from penstock.lake.files import DataFile
+from penstock.lake.footers import remove_directory
 from penstock.lake.merge_match import (
     BROADCAST_BYTES,
     CHANGED,
     Matches,
     MergeJob,
+    all_change,
     collapse,
+    compared,
     find_matches,
+    is_large,
 )
-from penstock.lake.merge_source import check_keys, merge_source
+from penstock.lake.merge_source import check_keys, count, merge_source
+from penstock.lake.plans import is_plain_scan
 from penstock.lake.scan import FILE, POSITION, ROW_ID
 from penstock.lake.spark_types import quoted
 from penstock.lake.types import FIELD_ID, needs_mapping
@@ -55,13 +60,16 @@ def merge(
         df = table.in_slice(df, *slice_of)
     table.ensure(df, () if slice_of is None else slice_of[:1])
     name, target = table.candidate.qualified_name, table.target(slice_of)
-    source = merge_source(df, table.schema, keys, table=name)
+    whole, maybe = _files(table, slice_of)
+    large = is_large([*whole, *maybe])
+    with explained(table=name):
+        keep = not (large and is_plain_scan(table.context.spark(), df))
+    source = merge_source(df, table.schema, keys, table=name, keep=keep)
     try:
         with explained(table=name):
-            source = check_keys(source, table=name)
+            source = (count if large else check_keys)(source, table=name)
             if source.rows == 0:
                 return Staged(unchanged=table.candidate.create is None)
-            whole, maybe = _files(table, slice_of)
             job = MergeJob(
                 spark=table.context.spark(),
                 name=name,
@@ -73,7 +81,8 @@ def merge(
             )
             staged = _stage(table, job)
     finally:
-        source.frame.unpersist()
+        if keep:
+            source.frame.unpersist()
     if slice_of is not None and maybe:
         return replace(staged, slice_rows=table.slice_df(*slice_of).count())
     return replace(staged, slice_rows=live_rows(whole) + staged.slice_rows)
@@ -96,15 +105,19 @@ def _stage(table: TransactionTable, job: MergeJob) -> Staged:
         return Staged(
             rows_written=written.rows, rows_inserted=written.rows, slice_rows=written.rows
         )
-    matches = find_matches(job)
+    matches = _find_matches(job)
     directories: list[str | None] = []
     try:
-        inserts, updates, removed = _write_all(job, matches, directories)
+        (inserts, updates, removed), as_assumed = _write_all(job, matches, directories)
+        if not as_assumed:
+            _remove_all(directories)
+            matches = _compared(job, matches)
+            (inserts, updates, removed), _ = _write_all(job, matches, directories)
         if matches.total + inserts.rows > job.source.rows:
             matches = collapse(job, matches)
             updates, removed = _write_again(job, matches, directories)
     finally:
-        matches.rows.unpersist()
+        matches.release()
         table.update(table.candidate, *directories)
     if not (inserts.rows or removed.rows):
         return Staged(unchanged=True)
@@ -120,18 +133,48 @@ def _stage(table: TransactionTable, job: MergeJob) -> Staged:
     )
 
 
+def _find_matches(job: MergeJob) -> Matches:
+    """The matches. Raises MergeKeyError where the source's keys were not checked before."""
+    matches = find_matches(job)
+    if is_large(job.scanned.files.files) and matches.pairs != job.source.rows:
+        try:
+            check_keys(job.source, table=job.name)
+        except BaseException:
+            matches.release()
+            raise
+    return matches
+
+
+def _compared(job: MergeJob, matches: Matches) -> Matches:
+    matches.release()
+    return compared(job)
+
+
+def _remove_all(directories: list[str | None]) -> None:
+    for directory in directories:
+        if directory is not None:
+            remove_directory(directory)
+    directories.clear()
+
+
 def _write_all(
     job: MergeJob, matches: Matches, directories: list[str | None]
-) -> tuple[Written, Written, Removed]:
-    """The three writes side by side: each alone would leave cores idle at its start and end."""
-    with ThreadPoolExecutor(3, "penstock-merge") as pool:
+) -> tuple[tuple[Written, Written, Removed], bool]:
+    """The three writes side by side: each alone would leave cores idle at its start and end.
+
+    Where all matches are assumed to change, a look at whether they do runs beside the writes: the
+    flag says that what was written stands.
+    """
+    with ThreadPoolExecutor(4, "penstock-merge") as pool:
+        guess = pool.submit(all_change, job, matches) if matches.assumed else None
         inserts = pool.submit(_insert, job, matches)
         updates = pool.submit(_update, job, matches)
         removed = pool.submit(_remove, job, matches)
         for future in (inserts, updates, removed):
             if future.exception() is None:
                 directories.append(future.result().directory)
-        return inserts.result(), updates.result(), removed.result()
+        stands = guess is None or guess.result()
+        return (inserts.result(), updates.result(), removed.result()), stands
 
 
 def _write_again(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.lake import fingerprint, scan
 from penstock.lake.candidate import live_rows
 from penstock.lake.file_columns import EMBEDDED_ROW_ID
+from penstock.lake.files import DataFile
 from penstock.lake.merge_source import Source, within_bounds
 from penstock.lake.scan import FILE, POSITION, ROW_ID
 from penstock.lake.schema import TableSchema
@@ -22,6 +24,7 @@ CHANGED = "_penstock_changed"
 _OLD, _NEW = "_penstock_old", "_penstock_new"
 _COMPARED_AT_ONCE = 2_000_000  # rows of the target
 _SAMPLE = 1_000
+_PAIRS = "\n pairs"  # in place of a file's key
 # Broadcast sides are collected on the driver: beyond this Spark chooses the join itself.
 BROADCAST_BYTES = 256 << 20
 
@@ -30,16 +33,24 @@ BROADCAST_BYTES = 256 << 20
 class Matches:
     """Matched rows, persisted: keys, place, row id, whether they change, values to keep.
 
-    ``hits`` and ``changes`` count them, and those that change, by FILE.
+    ``hits`` and ``changes`` count them, and those that change, by FILE. ``assumed``: nothing was
+    compared, all count as changed until `all_change` has looked at some. ``pairs`` is how many
+    rows the source has when it is joined with itself by the keys, where that was asked.
     """
 
     rows: DataFrame
     hits: dict[str, int]
     changes: dict[str, int]
+    assumed: bool = False
+    pairs: int | None = None
+    persisted: DataFrame | None = None  # what ``rows`` is a selection of
 
     @property
     def total(self) -> int:
         return sum(self.hits.values())
+
+    def release(self) -> None:
+        (self.persisted or self.rows).unpersist()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,37 +66,67 @@ class MergeJob:
     condition: SparkColumn | None  # of the slice, where files hold other rows too
 
 
+def is_large(files: Sequence[DataFile]) -> bool:
+    """Whether reading all columns of these files costs more than all else in a merge."""
+    return live_rows(files) > _COMPARED_AT_ONCE
+
+
 def find_matches(job: MergeJob) -> Matches:
     """Find the target's rows that the source matches, and which of them change.
 
-    Reading all columns to compare costs more than all else in a large target. There the keys alone
-    are read first, and a sample of the matched rows decides: if all of them change, all count as
-    changed, and an equal row among the others is written anew with the values and id it has.
+    In a large target only the keys are read, and all matches are assumed to change. A sample of
+    them then decides (`all_change`): if all of it changes, an equal row among the others is
+    written anew with the values and id it has; else `compared` says which change.
     """
-    compare = bool(job.source.others)
-    if not compare or live_rows(job.scanned.files.files) <= _COMPARED_AT_ONCE:
-        return _matches(job, compare=compare)
-    matches = _matches(job, compare=False, changed=True)
-    if not matches.total or _all_change(job, matches):
-        return matches
-    matches.rows.unpersist()
-    return _matches(job, compare=True)
+    if is_large(job.scanned.files.files):
+        matches = _with_pairs(job)
+        return replace(matches, assumed=bool(job.source.others) and matches.total > 0)
+    return compared(job) if job.source.others else _counted(_matches(job, changed=False))
 
 
-def _matches(job: MergeJob, *, compare: bool, changed: bool = False) -> Matches:
-    """The one pass over the target. Without ``compare`` all matched rows count as ``changed``."""
+def compared(job: MergeJob) -> Matches:
+    """The matches, each compared in all columns."""
+    return _counted(_matches(job, changed=None))
+
+
+def _matches(job: MergeJob, *, changed: bool | None) -> DataFrame:
+    """The one pass over the target; ``changed`` is said of all matched rows, None compares them."""
     from pyspark.sql import functions as fn
 
-    old, new = _sides(job, job.source.frame, compare=compare)
+    old, new = _sides(job, job.source.frame, compare=changed is None)
     kept = [c.name for c in job.schema.columns if c.name not in job.source.schema.names]
     keys = list(job.source.keys)
-    differs = _differs() if compare else fn.lit(changed)
+    differs = _differs() if changed is None else fn.lit(changed)
     picked = old.join(new, keys).select(
         *(fn.col(quoted(name)) for name in (*keys, *kept)),
         *(FILE, POSITION, EMBEDDED_ROW_ID),
         differs.alias(CHANGED),
     )
-    return _counted(scan.with_row_ids(job.spark, job.scanned, picked).drop(EMBEDDED_ROW_ID))
+    return scan.with_row_ids(job.spark, job.scanned, picked).drop(EMBEDDED_ROW_ID)
+
+
+def _with_pairs(job: MergeJob) -> Matches:
+    """The matches by keys alone and, in the same query, the pairs of source rows of one key.
+
+    There are as many pairs as rows when no key comes twice. Spark sends the source's keys around
+    once for both joins, where counting rows by key would take a shuffle of its own.
+    """
+    from pyspark.sql import functions as fn
+
+    found = _matches(job, changed=bool(job.source.others))
+    if not _is_small(job.source):
+        return _counted(found)
+    keys = job.source.frame.select(*(quoted(key) for key in job.source.keys))
+    own = keys
+    for within in within_bounds(job.source):  # true of all, and what Spark adds to the other join
+        own = own.where(within)
+    pairs = own.join(fn.broadcast(keys), list(job.source.keys))
+    pairs = pairs.agg(fn.count(fn.lit(1)).alias(POSITION))
+    pairs = pairs.select(POSITION, fn.lit(_PAIRS).alias(FILE))
+    both = found.unionByName(pairs, allowMissingColumns=True).persist()
+    counted = _counts(both)
+    number = counted.pop(_PAIRS)[2]
+    return _of(both.where(fn.col(FILE) != _PAIRS), counted, pairs=number, persisted=both)
 
 
 def _sides(job: MergeJob, source: DataFrame, *, compare: bool) -> tuple[DataFrame, DataFrame]:
@@ -101,9 +142,13 @@ def _sides(job: MergeJob, source: DataFrame, *, compare: bool) -> tuple[DataFram
     hashes = [fingerprint.row_hash(job.source.others, seed) for seed in (1, 2)] if compare else []
     new = source.select(*keys, *(h.alias(f"{_NEW}{at}") for at, h in enumerate(hashes)))
     old = old.withColumns({f"{_OLD}{at}": h for at, h in enumerate(hashes)})
-    if job.source.rows * (job.source.key_width + 16 * len(hashes)) <= BROADCAST_BYTES:
+    if _is_small(job.source, 16 * len(hashes)):
         new = fn.broadcast(new)
     return old, new
+
+
+def _is_small(source: Source, more: int = 0) -> bool:
+    return source.rows * (source.key_width + more) <= BROADCAST_BYTES
 
 
 def _differs() -> SparkColumn:
@@ -113,7 +158,7 @@ def _differs() -> SparkColumn:
     return (fn.col(f"{_OLD}0") != fn.col(f"{_NEW}0")) | (fn.col(f"{_OLD}1") != fn.col(f"{_NEW}1"))
 
 
-def _all_change(job: MergeJob, matches: Matches) -> bool:
+def all_change(job: MergeJob, matches: Matches) -> bool:
     """Whether the first matched rows all change.
 
     They lie close together at the start of the target, and the scan ends when it has them.
@@ -127,13 +172,34 @@ def _all_change(job: MergeJob, matches: Matches) -> bool:
 
 
 def _counted(found: DataFrame) -> Matches:
+    found = found.persist()
+    return _of(found, _counts(found))
+
+
+def _counts(found: DataFrame) -> dict[str, tuple[int, int, int]]:
+    """By FILE: how many rows, how many of them change, and the highest position."""
     from pyspark.sql import functions as fn
 
-    found = found.persist()
-    changes = fn.count_if(fn.col(CHANGED)).alias("changes")
-    counts = found.groupBy(FILE).agg(fn.count(fn.lit(1)).alias("hits"), changes).collect()
-    hits = {row[FILE]: row["hits"] for row in counts}
-    return Matches(found, hits, {row[FILE]: row["changes"] for row in counts if row["changes"]})
+    rows = found.groupBy(FILE).agg(
+        fn.count(fn.lit(1)), fn.count_if(fn.col(CHANGED)), fn.max(POSITION)
+    )
+    return {file: (hits, changes, last) for file, hits, changes, last in rows.collect()}
+
+
+def _of(
+    rows: DataFrame,
+    counts: Mapping[str, tuple[int, int, int]],
+    *,
+    pairs: int | None = None,
+    persisted: DataFrame | None = None,
+) -> Matches:
+    return Matches(
+        rows,
+        hits={file: hits for file, (hits, _, _) in counts.items()},
+        changes={file: changes for file, (_, changes, _) in counts.items() if changes},
+        pairs=pairs,
+        persisted=persisted,
+    )
 
 
 def collapse(job: MergeJob, matches: Matches) -> Matches:
@@ -155,5 +221,5 @@ def collapse(job: MergeJob, matches: Matches) -> Matches:
         }
     )
     found = _counted(rows)
-    matches.rows.unpersist()
+    matches.release()
     return found

@@ -15,9 +15,10 @@ from penstock.lake.spark_types import quoted, spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, Row
 
 _SAMPLES = 20
+_N = "_penstock_n"
 _WIDTHS: Mapping[str, int] = {"varchar": 40, "json": 200, "blob": 100, "uuid": 40}
 _ORDERED = {
     *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"),
@@ -27,7 +28,7 @@ _ORDERED = {
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """``frame`` is persisted and has the columns of ``schema``, a part of the table's.
+    """``frame`` has the columns of ``schema``, a part of the table's.
 
     ``bounds`` are name, lowest and highest value of keys that order, as `_bound_text` has them;
     ``rows`` and ``bounds`` are set by `check_keys`.
@@ -58,8 +59,13 @@ def _width(column: Column) -> int:
     return 16 + _WIDTHS.get(base_type(column.type), 8)
 
 
-def merge_source(df: DataFrame, schema: TableSchema, keys: Sequence[str], *, table: str) -> Source:
-    """``df`` with the columns that it shares with the table, in the table's types."""
+def merge_source(
+    df: DataFrame, schema: TableSchema, keys: Sequence[str], *, table: str, keep: bool
+) -> Source:
+    """``df`` with the columns that it shares with the table, in the table's types.
+
+    ``keep``: its rows are kept over the passes, so that its query runs once.
+    """
     given = {fold(name) for name in df.columns}
     part = TableSchema(tuple(c for c in schema.columns if fold(c.name) in given))
     names: list[str] = []
@@ -80,34 +86,71 @@ def merge_source(df: DataFrame, schema: TableSchema, keys: Sequence[str], *, tab
             )
         names.append(column.name)
     aligned = align(df, part, table=table)  # refuses columns that the table does not have
-    return Source(df.select(*aligned).persist(), part, tuple(names))
+    frame = df.select(*aligned)
+    return Source(frame.persist() if keep else frame, part, tuple(names))
 
 
 def check_keys(source: Source, *, table: str) -> Source:
-    """``source`` with its counts, if no key is NULL and none comes twice.
+    """``source`` with its counts, if no key is NULL and none comes twice: one action.
 
     Raises MergeKeyError; ``data`` has the counts and up to 20 of the rows' keys.
     """
     from pyspark.sql import functions as fn
 
-    names = [quoted(key) for key in source.keys]
-    ordered = [k for k in source.keys if _type_of(source, k) in _ORDERED]
-    groups = source.frame.groupBy(*names).agg(fn.count(fn.lit(1)).alias("_penstock_n"))
-    n = fn.col("_penstock_n")
-    bounds: list[SparkColumn] = []
-    for at, key in enumerate(ordered):
-        column, kind = fn.col(quoted(key)), _type_of(source, key)
-        bounds.append(_bound_text(fn.min(column), kind).alias(f"low{at}"))
-        bounds.append(_bound_text(fn.max(column), kind).alias(f"high{at}"))
+    groups, n = _groups(source), fn.col(_N)
     (found,) = groups.agg(
         fn.coalesce(fn.sum(n), fn.lit(0)).alias("rows"),
-        fn.coalesce(fn.sum(fn.when(_any_null(names), n)), fn.lit(0)).alias("nulls"),
-        fn.count_if((n > 1) & ~_any_null(names)).alias("duplicates"),
-        *bounds,
+        fn.coalesce(fn.sum(fn.when(_any_null(source), n)), fn.lit(0)).alias("nulls"),
+        fn.count_if((n > 1) & ~_any_null(source)).alias("duplicates"),
+        *_bounds(source),
     ).collect()
     if found["nulls"] or found["duplicates"]:
-        raise _refused(source, groups, table, found["nulls"], found["duplicates"])
-    limits = ((key, found[f"low{at}"], found[f"high{at}"]) for at, key in enumerate(ordered))
+        raise _refused(source, table, found["nulls"], found["duplicates"])
+    return _with_counts(source, found)
+
+
+def count(source: Source, *, table: str) -> Source:
+    """``source`` with its counts, if no key is NULL; that none comes twice is still to be checked.
+
+    For a large target: this needs no shuffle. Raises MergeKeyError.
+    """
+    from pyspark.sql import functions as fn
+
+    (found,) = source.frame.agg(
+        fn.count(fn.lit(1)).alias("rows"),
+        fn.count_if(_any_null(source)).alias("nulls"),
+        *_bounds(source),
+    ).collect()
+    if found["nulls"]:
+        check_keys(source, table=table)
+    return _with_counts(source, found)
+
+
+def _groups(source: Source) -> DataFrame:
+    from pyspark.sql import functions as fn
+
+    names = [quoted(key) for key in source.keys]
+    return source.frame.groupBy(*names).agg(fn.count(fn.lit(1)).alias(_N))
+
+
+def _bounds(source: Source) -> list[SparkColumn]:
+    from pyspark.sql import functions as fn
+
+    found: list[SparkColumn] = []
+    for at, key in enumerate(_ordered(source)):
+        column, kind = fn.col(quoted(key)), _type_of(source, key)
+        found.append(_bound_text(fn.min(column), kind).alias(f"low{at}"))
+        found.append(_bound_text(fn.max(column), kind).alias(f"high{at}"))
+    return found
+
+
+def _ordered(source: Source) -> list[str]:
+    return [key for key in source.keys if _type_of(source, key) in _ORDERED]
+
+
+def _with_counts(source: Source, found: Row) -> Source:
+    ordered = enumerate(_ordered(source))
+    limits = ((key, found[f"low{at}"], found[f"high{at}"]) for at, key in ordered)
     return replace(source, rows=found["rows"], bounds=tuple(limits))
 
 
@@ -144,23 +187,18 @@ def _type_of(source: Source, key: str) -> str:
     return "" if column is None else base_type(column.type)
 
 
-def _any_null(names: Sequence[str]) -> SparkColumn:
+def _any_null(source: Source) -> SparkColumn:
     from pyspark.sql import functions as fn
 
-    found = fn.lit(False)
-    for name in names:
-        found = found | fn.col(name).isNull()
-    return found
+    return fn.expr(" OR ".join(f"{quoted(key)} IS NULL" for key in source.keys))
 
 
-def _refused(
-    source: Source, groups: DataFrame, table: str, nulls: int, duplicates: int
-) -> MergeKeyError:
+def _refused(source: Source, table: str, nulls: int, duplicates: int) -> MergeKeyError:
     from pyspark.sql import functions as fn
 
     names = [quoted(key) for key in source.keys]
-    bad = groups.where(_any_null(names) | (fn.col("_penstock_n") > 1))
-    rows = bad.orderBy(*names).limit(_SAMPLES).withColumnRenamed("_penstock_n", "rows").collect()
+    bad = _groups(source).where(_any_null(source) | (fn.col(_N) > 1))
+    rows = bad.orderBy(*names).limit(_SAMPLES).withColumnRenamed(_N, "rows").collect()
     samples = [row.asDict(recursive=True) for row in rows]
     key = ", ".join(source.keys)
     parts = [f"{nulls} rows with a NULL in it"] if nulls else []
