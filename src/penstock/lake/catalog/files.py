@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, and_, select
+from sqlalchemy import ColumnElement, Connection, and_, select
 
 from penstock.errors import CatalogCorrupt, UnsupportedFeature
 from penstock.lake.catalog import inlined, tables
@@ -27,6 +27,16 @@ def load_files(connection: Connection, table: Table, snapshot_id: int) -> FileSe
     _check_one_delete_each(rows, table)
     partitioned = any(row.partition_id is not None for row in rows)
     values = _partition_values(connection, table.id, snapshot_id) if partitioned else {}
+    return as_file_set(connection, table, rows, values)
+
+
+def as_file_set(
+    connection: Connection,
+    table: Table,
+    rows: Sequence[Record],
+    values: Mapping[int, Mapping[int, str | None]],
+) -> FileSet:
+    """Rows of `selected` as files with the mappings they use; ``values`` are partition values."""
     mapping_ids = {row.mapping_id for row in rows if row.mapping_id is not None}
     mappings = load_mappings(connection, table.id) if mapping_ids else {}
     _check_mappings(mapping_ids, mappings, table)
@@ -44,35 +54,41 @@ def _query(t: tables.Tables, table_id: int, snapshot_id: int) -> Any:
         visible(t.delete_file, snapshot_id),
     )
     return (
-        select(
-            f.data_file_id,
-            f.begin_snapshot,
-            f.path,
-            f.path_is_relative,
-            f.file_format,
-            f.record_count,
-            f.file_size_bytes,
-            f.footer_size,
-            f.row_id_start,
-            f.partition_id,
-            f.encryption_key,
-            f.mapping_id,
-            f.partial_max,
-            d.delete_file_id,
-            d.begin_snapshot.label("delete_begin"),
-            d.path.label("delete_path"),
-            d.path_is_relative.label("delete_relative"),
-            d.format.label("delete_format"),
-            d.delete_count,
-            d.file_size_bytes.label("delete_size"),
-            d.footer_size.label("delete_footer"),
-            d.encryption_key.label("delete_key"),
-            d.partial_max.label("delete_partial_max"),
-        )
+        select(*selected(t))
         .join_from(t.data_file, t.delete_file, in_force, isouter=True)
         .where(f.table_id == table_id, visible(t.data_file, snapshot_id))
         .order_by(f.data_file_id, d.delete_file_id)
     )
+
+
+def selected(t: tables.Tables) -> list[ColumnElement[Any]]:
+    """What a `DataFile` with its `DeleteFile` is made of."""
+    f, d = t.data_file.c, t.delete_file.c
+    return [
+        f.data_file_id,
+        f.begin_snapshot,
+        f.path,
+        f.path_is_relative,
+        f.file_format,
+        f.record_count,
+        f.file_size_bytes,
+        f.footer_size,
+        f.row_id_start,
+        f.partition_id,
+        f.encryption_key,
+        f.mapping_id,
+        f.partial_max,
+        d.delete_file_id,
+        d.begin_snapshot.label("delete_begin"),
+        d.path.label("delete_path"),
+        d.path_is_relative.label("delete_relative"),
+        d.format.label("delete_format"),
+        d.delete_count,
+        d.file_size_bytes.label("delete_size"),
+        d.footer_size.label("delete_footer"),
+        d.encryption_key.label("delete_key"),
+        d.partial_max.label("delete_partial_max"),
+    ]
 
 
 def _data_file(row: Record, base: str, values: Mapping[int, Mapping[int, str | None]]) -> DataFile:
