@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Connection, and_, select
 from penstock.errors import CatalogCorrupt, UnsupportedFeature
 from penstock.lake.catalog import inlined, tables
 from penstock.lake.catalog.mappings import load_mappings
+from penstock.lake.catalog.partial import partial_of
 from penstock.lake.catalog.paths import resolve
 from penstock.lake.catalog.reads import Record, visible
 from penstock.lake.files import DataFile, DeleteFile, FileSet, NameMapping, Table
@@ -23,8 +24,9 @@ def load_files(connection: Connection, table: Table, snapshot_id: int) -> FileSe
     """
     _refuse_inlined(connection, table, snapshot_id)
     rows = connection.execute(_query(tables.of(connection), table.id, snapshot_id)).all()
-    _refuse(rows, table, snapshot_id)
+    _refuse(rows, table)
     _check_one_delete_each(rows, table)
+    _check_counts(rows, table)
     partitioned = any(row.partition_id is not None for row in rows)
     values = _partition_values(connection, table.id, snapshot_id) if partitioned else {}
     return as_file_set(connection, table, rows, values)
@@ -78,6 +80,7 @@ def selected(t: tables.Tables) -> list[ColumnElement[Any]]:
         f.encryption_key,
         f.mapping_id,
         f.partial_max,
+        t.partial_file_info,
         d.delete_file_id,
         d.begin_snapshot.label("delete_begin"),
         d.path.label("delete_path"),
@@ -105,6 +108,7 @@ def _data_file(row: Record, base: str, values: Mapping[int, Mapping[int, str | N
         partition_id=row.partition_id,
         partition_values=None if keys is None else tuple(keys[key] for key in sorted(keys)),
         delete=None if row.delete_file_id is None else _delete_file(row, base),
+        partial=partial_of(row),
     )
 
 
@@ -129,24 +133,21 @@ def _refuse_inlined(connection: Connection, table: Table, snapshot_id: int) -> N
         raise _unsupported(table, "inlined deletes")
 
 
-_Test = Callable[[Record, int], bool]
+_Test = Callable[[Record], bool]
 
 _REFUSED: Mapping[str, _Test] = {
-    "encrypted files": lambda row, _: bool(row.encryption_key or row.delete_key),
-    "data files that are not Parquet": lambda row, _: (row.file_format or "parquet") != "parquet",
-    "puffin delete files": lambda row, _: row.delete_format == "puffin",
-    "delete files that are not Parquet": lambda row, _: row.delete_format not in {None, "parquet"},
-    # A merged file holds rows of several snapshots; only from its last one on are all of them in.
-    "merged files read at a snapshot inside them": lambda row, at: (
-        row.partial_max is not None and at < row.partial_max
+    "encrypted files": lambda row: bool(row.encryption_key or row.delete_key),
+    "data files that are not Parquet": lambda row: (row.file_format or "parquet") != "parquet",
+    "delete files that are neither Parquet nor puffin": lambda row: (
+        row.delete_format not in {None, "parquet", "puffin"}
     ),
 }
 
 
-def _refuse(rows: Iterable[Record], table: Table, snapshot_id: int) -> None:
+def _refuse(rows: Iterable[Record], table: Table) -> None:
     for row in rows:
         for feature, test in _REFUSED.items():
-            if test(row, snapshot_id):
+            if test(row):
                 raise _unsupported(table, feature)
 
 
@@ -170,6 +171,16 @@ def _check_one_delete_each(rows: Sequence[Record], table: Table) -> None:
             f"data files {doubled} of table {table.qualified_name} have two delete files at once",
             hint="find out which writer registered them; one of the two must end",
         )
+
+
+def _check_counts(rows: Iterable[Record], table: Table) -> None:
+    for row in rows:
+        if (row.delete_count or 0) > row.record_count:
+            raise CatalogCorrupt(
+                f"data file {row.data_file_id} of table {table.qualified_name} has "
+                f"{row.record_count} rows, of which {row.delete_count} are deleted",
+                hint="restore the catalog from a backup",
+            )
 
 
 def _check_mappings(wanted: set[int], found: Mapping[int, NameMapping], table: Table) -> None:
