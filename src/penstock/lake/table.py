@@ -47,16 +47,22 @@ class Table:
         version: int | None = None,
         timestamp: datetime | None = None,
         where: str | SparkColumn | None = None,
+        *,
+        row_ids: bool = False,
     ) -> DataFrame:
         """The rows at a snapshot: by id, by time (in force then), or the latest.
 
-        Raises SnapshotNotFound, SchemaNotFound, TableNotFound, UnsupportedFeature.
+        ``row_ids`` adds the column ``rowid``, which stays a row's own through updates and
+        compactions. Raises SnapshotNotFound, SchemaNotFound, TableNotFound, UnsupportedFeature.
         """
         given = version is not None or timestamp is not None
         at = self.catalog.snapshot(At(version, timestamp) if given else self.at)
         info = self._info(at.id)
         files = self.catalog.files(info, at.id)
-        df = scan.read(self.spark(), scan.Scan(str(self.ref), info.schema, files, at.id))
+        source = scan.Scan(str(self.ref), info.schema, files, at.id)
+        df = scan.read(self.spark(), source, row_ids=row_ids)
+        if row_ids:
+            df = df.withColumnRenamed(scan.ROW_ID, "rowid").drop(scan.BEGIN)
         return df if where is None else df.where(where)
 
     @property
