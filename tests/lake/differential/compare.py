@@ -1,0 +1,216 @@
+"""Read recorded lakes with Penstock and hold the rows against DuckDB's: many in one Spark job."""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from penstock.lake.lake import Lake
+from penstock.lake.table import Table
+from tests.lake.differential import canonical
+from tests.lake.differential.record import Frozen, Reading, Recording
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_BATCH = 50
+_SHOWN = 6  # rows of a difference
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One question to which both did not give the same answer."""
+
+    recording: Recording
+    frozen: Frozen
+    reading: Reading
+    problem: str
+
+    def __str__(self) -> str:
+        script, statements = self.recording.script, self.recording.script.statements
+        at = self.frozen.before
+        when = "at the end" if at == len(statements) else f"before {statements[at].text!r}"
+        return "\n".join(
+            [
+                f"{script.name} on {self.frozen.home.kind}, written by {self.recording.writer}: "
+                f"{self.reading}, {when}",
+                self.problem,
+                "replay: python -m tests.lake.differential.replay FILE.sql "
+                f"--catalog {self.frozen.home.kind} --writer {self.recording.writer}",
+            ]
+        )
+
+
+@dataclass
+class _Asked:
+    recording: Recording
+    frozen: Frozen
+    reading: Reading
+    df: DataFrame
+    kinds: list[Any]
+
+    def finding(self, problem: str) -> Finding:
+        return Finding(self.recording, self.frozen, self.reading, problem)
+
+
+def compare(spark: SparkSession, recordings: Iterable[Recording]) -> list[Finding]:
+    """Where Penstock does not read what DuckDB read. Questions DuckDB failed at are left out."""
+    findings: list[Finding] = []
+    lakes: list[Lake] = []
+    try:
+        asked = list(_ask_all(spark, recordings, lakes, findings))
+        for start in range(0, len(asked), _BATCH):
+            findings += _answer(asked[start : start + _BATCH])
+    finally:
+        for lake in lakes:
+            lake.close()
+    return findings
+
+
+def _ask_all(
+    spark: SparkSession,
+    recordings: Iterable[Recording],
+    lakes: list[Lake],
+    findings: list[Finding],
+) -> Iterator[_Asked]:
+    for recording in recordings:
+        for frozen in recording.frozen:
+            known = [
+                reading
+                for reading in frozen.readings
+                if reading.table is not None
+                and (reading.what != "changes" or hasattr(Table, "changes"))
+            ]
+            if not known:
+                continue
+            try:
+                lake = _open(spark, frozen)
+            except Exception as error:
+                findings.append(Finding(recording, frozen, known[0], _said(error)))
+                continue
+            lakes.append(lake)
+            for reading in known:
+                try:
+                    df = _QUESTIONS[reading.what](lake, reading)
+                except Exception as error:
+                    findings.append(Finding(recording, frozen, reading, _said(error)))
+                    continue
+                kinds = [field.dataType for field in df.schema.fields]
+                yield _Asked(recording, frozen, reading, df, kinds)
+
+
+def _open(spark: SparkSession, frozen: Frozen) -> Lake:
+    return Lake.attach(
+        frozen.home.uri,
+        data_path=frozen.home.data_path,
+        override_data_path=True,
+        read_only=True,
+        spark=spark,
+    )
+
+
+def _rows(lake: Lake, reading: Reading) -> DataFrame:
+    if "row_ids" not in inspect.signature(Table.to_df).parameters:
+        return lake.table(reading.name).to_df(version=reading.version)
+    df = lake.table(reading.name).to_df(version=reading.version, row_ids=True)
+    return df.select("rowid", *(f"`{n.replace('`', '``')}`" for n in df.columns if n != "rowid"))
+
+
+def _changes(lake: Lake, reading: Reading) -> DataFrame:
+    return lake.table(reading.name).changes(reading.first, reading.version)
+
+
+_QUESTIONS: Mapping[str, Callable[[Lake, Reading], DataFrame]] = {
+    "rows": _rows,
+    "changes": _changes,
+    "view": lambda lake, reading: lake.sql(f"SELECT * FROM {reading.name}"),
+    "query": lambda lake, reading: lake.sql(reading.name),
+}
+
+
+def _said(error: BaseException) -> str:
+    return f"Penstock said {type(error).__name__}: {str(error)[:600]}"
+
+
+def _answer(asked: Sequence[_Asked]) -> list[Finding]:
+    """The findings of one job; when it fails, those of each half of it."""
+    if not asked:
+        return []
+    try:
+        rows = _union([_tagged(one, at) for at, one in enumerate(asked)]).collect()
+    except Exception as error:
+        if len(asked) == 1:
+            return [asked[0].finding(_said(error))]
+        half = len(asked) // 2
+        return _answer(asked[:half]) + _answer(asked[half:])
+    texts: list[list[str]] = [[] for _ in asked]
+    for tag, text in rows:
+        texts[tag].append(canonical.of_spark(text, asked[tag].kinds))
+    pairs = zip(asked, texts, strict=True)
+    return [one.finding(problem) for one, mine in pairs if (problem := _problem(one, mine))]
+
+
+def _tagged(one: _Asked, tag: int) -> DataFrame:
+    from pyspark.sql import functions as fn
+
+    return one.df.select(fn.lit(tag).alias("tag"), canonical.in_spark(one.df).alias("text"))
+
+
+def _union(frames: Sequence[DataFrame]) -> DataFrame:
+    """As a tree: each step plans all that is below it."""
+    if len(frames) == 1:
+        return frames[0]
+    half = len(frames) // 2
+    return _union(frames[:half]).union(_union(frames[half:]))
+
+
+def _problem(one: _Asked, mine: list[str]) -> str | None:
+    """What differs from DuckDB's answer, or ``None``."""
+    table = one.reading.table
+    assert table is not None
+    if one.reading.what == "rows" and "rowid" not in one.df.columns:
+        table = table.drop_columns(["rowid"])
+    if list(one.df.columns) != table.column_names:
+        return f"columns: DuckDB {table.column_names}, Penstock {one.df.columns}"
+    kinds = [
+        f"{field.name}: DuckDB {duck}, Penstock {ours.simpleString()}"
+        for field, duck, ours in zip(
+            table.schema, one.reading.types[-len(one.kinds) :], one.kinds, strict=True
+        )
+        if not canonical.fits(field.type, duck, ours)
+    ]
+    if kinds:
+        return "types: " + "; ".join(kinds)
+    problem = _difference(table, mine)
+    if problem is None:
+        return None
+    # DuckDB itself knew better when this was the latest snapshot.
+    moment = one.recording.moments.get((one.reading.name, one.reading.version))
+    if one.reading.what == "rows" and moment is not None and _difference(moment, mine) is None:
+        return None
+    return problem
+
+
+def _difference(table: pa.Table, mine: list[str]) -> str | None:
+    known, found = Counter(canonical.of_arrow(table)), Counter(mine)
+    if known == found:
+        return None
+    return "\n".join(
+        [
+            f"columns {table.column_names}",
+            *_excerpt("only DuckDB has", known - found),
+            *_excerpt("only Penstock has", found - known),
+        ]
+    )
+
+
+def _excerpt(title: str, rows: Counter[str]) -> list[str]:
+    if not rows:
+        return []
+    texts = sorted(rows.elements())
+    return [f"{title} {len(texts)} rows:", *(f"  {text[:400]}" for text in texts[:_SHOWN])]

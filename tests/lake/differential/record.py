@@ -1,0 +1,263 @@
+"""Run a script on the real extension and keep what it reads, moment by moment.
+
+Before each statement that takes history away, and at the end, the lake is frozen: DuckDB reads each
+table at each snapshot that remains, its row ids and its change feed, and the lake is copied as it
+is. What Penstock makes of the copies is looked at later, for many scripts at once (`compare`).
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from penstock.lake.naming import quote_identifier as quoted
+from tests.duckdb_process import DuckDBError, DuckDBProcess
+from tests.lake.differential import places
+from tests.lake.differential.places import Home
+from tests.lake.differential.script import Script, Statement
+
+_META = "__ducklake_metadata_lk"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What DuckDB gave to one question. ``what`` is "rows", "changes", "view" or "query".
+
+    ``rows`` have the row id in front. ``first`` and ``version`` are the bounds of changes; for the
+    others ``version`` is the snapshot. ``table`` is None, and ``error`` set, where DuckDB failed.
+    """
+
+    what: str
+    name: str
+    version: int
+    first: int | None = None
+    table: pa.Table | None = None
+    types: tuple[str, ...] = ()
+    error: str | None = None
+
+    def __str__(self) -> str:
+        span = self.version if self.first is None else f"{self.first} to {self.version}"
+        return f"{self.what} of {self.name} at {span}"
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """The lake before the statement numbered ``before`` (from 0; their count: the end)."""
+
+    home: Home
+    before: int
+    readings: tuple[Reading, ...]
+
+
+@dataclass
+class Recording:
+    """``moments`` are the tables as they were when each snapshot was the latest."""
+
+    script: Script
+    writer: str
+    home: Home
+    frozen: list[Frozen] = field(default_factory=list)
+    moments: dict[tuple[str, int], pa.Table] = field(default_factory=dict)
+    errors: list[tuple[Statement, str]] = field(default_factory=list)
+
+    def drop(self) -> None:
+        for each in self.frozen:
+            if each.home is not self.home:
+                places.drop(each.home)
+        places.drop(self.home)
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much of a frozen lake is read: everything, or (``None`` is all) so many questions."""
+
+    midway: int | None = None
+    last: int | None = None
+    moments: bool = True
+
+
+@dataclass(frozen=True)
+class _Span:
+    """A table (or view) by one of its names, in force from ``begin`` until before ``end``."""
+
+    schema: str
+    name: str
+    begin: int
+    end: int | None
+
+    @property
+    def full(self) -> str:
+        return f"{quoted(self.schema)}.{quoted(self.name)}"
+
+    def holds(self, version: int) -> bool:
+        return self.begin <= version and (self.end is None or version < self.end)
+
+
+class Recorder:
+    """Runs one script in one home."""
+
+    def __init__(self, duckdb: DuckDBProcess, script: Script, home: Home, effort: Effort) -> None:
+        self.duckdb, self.script, self.home, self.effort = duckdb, script, home, effort
+        self.found = Recording(script, duckdb.version, home)
+        self.random = random.Random(script.text)
+        self.copies = 0
+        self.latest = -1
+        self.dirty = False
+        self.queries = [each.text for each in script.statements if each.kind == "query"]
+
+    def run(self) -> Recording:
+        self.duckdb.renew()
+        self.attach()
+        open_transaction = False
+        for at, statement in enumerate(self.script.statements):
+            if statement.kind == "query":
+                continue
+            if not open_transaction and (statement.kind == "check" or statement.destroys):
+                self.freeze(at)
+            if statement.kind == "sql":
+                self.execute(statement)
+                open_transaction = (open_transaction or statement.opens) and not statement.closes
+            if not open_transaction:
+                self.note_moment()
+        if open_transaction:
+            self.execute(Statement("ROLLBACK"))
+        self.freeze_last()
+        return self.found
+
+    def attach(self, more: str = "") -> None:
+        options = [f"DATA_PATH '{self.home.data_path}'"]
+        if self.script.inline is not None:
+            options.append(f"DATA_INLINING_ROW_LIMIT {self.script.inline}")
+        options += [each for each in (self.script.attach, more) if each]
+        uri = self.home.uri.replace("'", "''")
+        self.duckdb.execute(f"ATTACH '{uri}' AS lk ({', '.join(options)})")
+        self.duckdb.execute("USE lk")
+
+    def execute(self, statement: Statement) -> None:
+        text = statement.text.replace("{dir}", str(self.home.files))
+        self.dirty = True
+        try:
+            self.duckdb.execute(text)
+        except DuckDBError as error:
+            self.found.errors.append((statement, str(error)))
+
+    def note_moment(self) -> None:
+        try:
+            ((latest,),) = self.duckdb.rows(
+                f"SELECT max(snapshot_id) FROM {_META}.ducklake_snapshot"
+            )
+        except DuckDBError:
+            return  # the script detached it
+        if latest == self.latest or not self.effort.moments:
+            return
+        self.latest = latest
+        for table in self.spans("table"):
+            if table.holds(latest):
+                query = f"SELECT rowid, * FROM lk.{table.full}"
+                found = self.ask(Reading("rows", table.full, latest), query)
+                if found.table is not None:
+                    self.found.moments[table.full, latest] = found.table
+
+    def freeze(self, before: int) -> None:
+        """Keep a copy, unless nothing has changed since the last one."""
+        if not self.dirty:
+            return
+        try:
+            readings = self.readings(self.effort.midway)
+            ((schema,),) = self.duckdb.rows("SELECT current_schema()")
+            self.duckdb.execute("USE memory")
+            self.duckdb.execute("DETACH lk")
+        except DuckDBError as error:
+            self.found.errors.append((Statement(f"reading before statement {before}"), str(error)))
+            return
+        self.copies += 1
+        folder = self.home.folder.with_name(f"{self.home.folder.name}-{self.copies}")
+        home = places.copy(self.home, folder)
+        self.found.frozen.append(Frozen(home, before, readings))
+        self.attach()
+        self.duckdb.execute(f"USE lk.{quoted(schema)}")
+        self.dirty = False
+
+    def freeze_last(self) -> None:
+        readings = self.readings(self.effort.last)
+        readings += tuple(
+            self.ask(Reading("query", query, -1), query.replace("{dir}", str(self.home.files)))
+            for query in self.queries
+        )
+        self.duckdb.renew()
+        self.found.frozen.append(Frozen(self.home, len(self.script.statements), readings))
+
+    def readings(self, limit: int | None) -> tuple[Reading, ...]:
+        """What is asked of this state, or ``limit`` questions of it, the latest rows among them."""
+        questions = list(self.questions())
+        if limit is not None and len(questions) > limit:
+            latest = max(reading.version for reading, _ in questions)
+            questions.sort(key=lambda each: each[0].what != "rows" or each[0].version != latest)
+            sure = min(limit // 2, sum(each[0].version == latest for each in questions))
+            questions = questions[:sure] + self.random.sample(questions[sure:], limit - sure)
+        return tuple(self.ask(reading, query) for reading, query in questions)
+
+    def questions(self) -> Iterator[tuple[Reading, str]]:
+        rows = self.duckdb.rows(f"SELECT snapshot_id FROM {_META}.ducklake_snapshot ORDER BY 1")
+        versions = [version for (version,) in rows]
+        for table in self.spans("table"):
+            held = [version for version in versions if table.holds(version)]
+            for version in held:
+                query = f"SELECT rowid, * FROM lk.{table.full} AT (VERSION => {version})"
+                yield Reading("rows", table.full, version), query
+            for first, last in _ranges(held):
+                arguments = ", ".join(_literal(part) for part in ("lk", table.schema, table.name))
+                query = f"SELECT * FROM ducklake_table_changes({arguments}, {first}, {last})"
+                yield Reading("changes", table.full, last, first), query
+        for view in self.spans("view"):
+            if view.holds(versions[-1]):
+                yield Reading("view", view.full, versions[-1]), f"SELECT * FROM lk.{view.full}"
+
+    def spans(self, kind: str) -> list[_Span]:
+        """Each table or view that there was, once for each name."""
+        query = (
+            f"SELECT s.schema_name, t.{kind}_name, t.begin_snapshot, t.end_snapshot "
+            f"FROM {_META}.ducklake_{kind} t JOIN {_META}.ducklake_schema s USING (schema_id)"
+        )
+        return sorted((_Span(*row) for row in set(self.duckdb.rows(query))), key=str)
+
+    def ask(self, reading: Reading, query: str) -> Reading:
+        values = {name: getattr(reading, name) for name in ("what", "name", "version", "first")}
+        try:
+            result = self.duckdb.query(query)
+        except DuckDBError as error:
+            return Reading(**values, error=str(error))
+        return Reading(**values, table=result.table, types=result.types)
+
+
+def _ranges(held: Sequence[int]) -> list[tuple[int, int]]:
+    """The whole life, each snapshot by itself, and the two halves."""
+    if not held:
+        return []
+    half = held[len(held) // 2]
+    several = [(held[0], held[-1]), (held[0], half), (half, held[-1])]
+    return list(dict.fromkeys([*several, *((version, version) for version in held)]))
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def record(
+    duckdb: DuckDBProcess,
+    script: Script,
+    kind: str,
+    folder: Path,
+    *,
+    postgres: str | None = None,
+    effort: Effort | None = None,
+) -> Recording:
+    """Run ``script`` in a lake of its own below ``folder``, which must not exist."""
+    shutil.rmtree(folder, ignore_errors=True)
+    home = places.make(kind, folder, postgres if kind == "postgres" else None)
+    return Recorder(duckdb, script, home, effort or Effort()).run()
