@@ -52,15 +52,14 @@ def of_where(text: str, *, zone: str = "UTC", args: Args | None = None) -> Predi
 
 
 def of_query(
-    text: str, tree: exp.Expr, start: int, *, zone: str = "UTC", args: Args | None = None
+    text: str, table: exp.Table | None, *, zone: str = "UTC", args: Args | None = None
 ) -> Predicate:
-    """The predicate for the table that is named at ``text[start:]``, whose tree is ``tree``.
+    """The predicate for a table in the tree of the query ``text``. Never fails.
 
     It is made of those parts of the WHERE and the ONs of the table's own SELECT that speak of this
     table alone. On the side of an outer join that may be missing, only what NULLs fail counts: a
     row that is not read must not let its partner pass for one without.
     """
-    table = next((t for t in tree.find_all(exp.Table) if _start(t) == start), None)
     scope = None if table is None else scope_of(table)
     if scope is None or "|>" in text:  # a pipe's WHERE may come after its LIMIT: trees do not tell
         return Predicate(None, zone)
@@ -72,12 +71,6 @@ def of_query(
         if scope.alone or _mentions(scope, part)
     ]
     return _predicate(parts, zone)
-
-
-def _start(table: exp.Table) -> int | None:
-    parts = table.parts
-    found: int | None = parts[0].meta.get("start") if parts else None
-    return found
 
 
 def _mentions(scope: Scope, part: exp.Expr) -> bool:

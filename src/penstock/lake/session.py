@@ -43,6 +43,11 @@ def prepare(spark: SparkSession) -> SparkSession:
     return spark
 
 
+def session_zone(spark: SparkSession) -> str:
+    """The time zone in which the session reads times without one."""
+    return str(spark.conf.get("spark.sql.session.timeZone") or "UTC")
+
+
 def source(spark: SparkSession | SparkSource | None) -> SparkSource:
     """A function that gives the prepared session, from what `Lake.attach` was given."""
     given: SparkSession | None = None

@@ -29,7 +29,7 @@ def table_of(types: dict[str, str]) -> Table:
 @contextmanager
 def memory() -> Iterator[Connection]:
     """An empty catalog in SQLite's memory."""
-    engine = create_engine("sqlite://")
+    engine = create_engine("sqlite://", execution_options={t.FORMAT: "1.0"})
     with engine.connect() as connection:
         t.METADATA.create_all(connection)
         yield connection

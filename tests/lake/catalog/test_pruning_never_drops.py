@@ -104,7 +104,11 @@ def matching(duck: duckdb.DuckDBPyConnection, kinds: dict[str, str], files: Any,
 
 @contextmanager
 def _postgres(uri: str) -> Iterator[Connection]:
-    engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(uri))
+    engine = create_engine(
+        "postgresql+psycopg://",
+        creator=lambda: psycopg.connect(uri),
+        execution_options={t.FORMAT: "1.0"},
+    )
     with engine.connect() as connection:
         t.METADATA.create_all(connection)
         yield connection

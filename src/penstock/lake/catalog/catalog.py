@@ -26,6 +26,7 @@ from penstock.lake.catalog.suggest import did_you_mean
 from penstock.lake.catalog.versions import check_writable
 from penstock.lake.catalog.writes import CommitInfo
 from penstock.lake.changes import ChangeSet
+from penstock.lake.conditions import Predicate
 from penstock.lake.files import FileSet, Table
 from penstock.lake.naming import fold
 from penstock.lake.snapshot import LATEST, At, Snapshot
@@ -208,13 +209,15 @@ class Catalog:
             data={"schema": schema, "table": name},
         )
 
-    def files(self, table: Table, snapshot_id: int) -> FileSet:
+    def files(self, table: Table, snapshot_id: int, keep: Predicate | None = None) -> FileSet:
         """The files of ``table`` at a snapshot, each with the delete file in force.
+
+        With ``keep`` those only that may hold rows which satisfy it.
 
         Raises UnsupportedFeature for what would give wrong rows if it were passed over.
         """
         with self.reading() as connection:
-            return files.load_files(connection, table, snapshot_id)
+            return files.load_files(connection, table, snapshot_id, keep)
 
     def next_column_id(self, table: Table) -> int:
         """The first field id that no column of the table ever had."""

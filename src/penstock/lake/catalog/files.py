@@ -9,21 +9,31 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, and_, select
 
 from penstock.errors import CatalogCorrupt, UnsupportedFeature
-from penstock.lake.catalog import inlined, tables
+from penstock.lake.catalog import inlined, pruning, tables
 from penstock.lake.catalog.mappings import load_mappings
 from penstock.lake.catalog.partial import partial_of
 from penstock.lake.catalog.paths import resolve
 from penstock.lake.catalog.reads import Record, visible
+from penstock.lake.conditions import Predicate
 from penstock.lake.files import DataFile, DeleteFile, FileSet, NameMapping, Table
 
 
-def load_files(connection: Connection, table: Table, snapshot_id: int) -> FileSet:
+def load_files(
+    connection: Connection,
+    table: Table,
+    snapshot_id: int,
+    keep: Predicate | None = None,
+) -> FileSet:
     """The files in force, each with its delete file, and the name mappings they use.
+
+    Files that surely hold no row which satisfies ``keep`` are left out (`pruning`).
 
     Raises UnsupportedFeature, naming the feature, where the files alone would give wrong rows.
     """
     _refuse_inlined(connection, table, snapshot_id)
-    rows = connection.execute(_query(tables.of(connection), table.id, snapshot_id)).all()
+    test = None if keep is None else pruning.kept(connection, table, keep)
+    query = _query(tables.of(connection), table.id, snapshot_id)
+    rows = connection.execute(query if test is None else query.where(test)).all()
     _refuse(rows, table)
     _check_one_delete_each(rows, table)
     _check_counts(rows, table)

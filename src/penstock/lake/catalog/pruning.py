@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, and_, exists, false, func, literal, not_, or_, select
 
-from penstock.lake.catalog import tables as t
+from penstock.lake.catalog import tables
 from penstock.lake.catalog.exclusion import Extent, excluded, identity
 from penstock.lake.catalog.transforms import excluded_by_transform
 from penstock.lake.catalog.typed_text import Test
@@ -38,8 +38,11 @@ def kept(connection: Connection, table: Table, predicate: Predicate) -> Test | N
     if predicate.condition is None:
         return None
     _prepare(connection)
-    keys = _keys(connection, table.id)
-    return _Choice(table, keys, predicate.zone, connection.dialect.name).kept(predicate.condition)
+    t = tables.of(connection)
+    choice = _Choice(
+        t, table, _keys(connection, t, table.id), predicate.zone, connection.dialect.name
+    )
+    return choice.kept(predicate.condition)
 
 
 def _prepare(connection: Connection) -> None:
@@ -48,7 +51,7 @@ def _prepare(connection: Connection) -> None:
         connection.exec_driver_sql("SET LOCAL work_mem = '128MB'")
 
 
-def _keys(connection: Connection, table_id: int) -> list[_Key]:
+def _keys(connection: Connection, t: tables.Tables, table_id: int) -> list[_Key]:
     c = t.partition_column.c
     query = select(c.partition_id, c.partition_key_index, c.column_id, c.transform)
     rows = connection.execute(query.where(c.table_id == table_id))
@@ -78,6 +81,7 @@ def paths(condition: Condition) -> frozenset[tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
+    tables: tables.Tables
     table: Table
     keys: Sequence[_Key]
     zone: str
@@ -130,6 +134,7 @@ class _Choice:
     def _by_statistics(self, condition: Condition, column: Column, *, nested: bool) -> Test | None:
         if nested and _asks_for_null(condition):
             return None  # whether NULLs of the struct itself are counted depends on the writer
+        t = self.tables
         s = t.file_column_stats.c
         extent = Extent(
             low=s.min_value,
@@ -152,6 +157,7 @@ class _Choice:
         return f.data_file_id.not_in(ids)
 
     def _by_partition(self, condition: Condition, column: Column, key: _Key) -> Test | None:
+        t = self.tables
         v, f = t.file_partition_value.c, t.data_file.c
         value = v.partition_value
         test = (
