@@ -7,7 +7,7 @@ Values are kept as the catalog has them (numbers, text, bytes), column by column
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from penstock.lake.schema import TableSchema
 
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 ROW_ID_COLUMN = "row_id"
 BEGIN_COLUMN = "begin_snapshot"
 END_COLUMN = "end_snapshot"
+
+# How nested values are written: all as a cast to text does it, or some as SQL literals
+# (`nested_text`).
+NestedTexts = Literal["cast", "sql"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,7 @@ class InlinedPart:
 
     schema: TableSchema
     rows: pa.Table
+    texts: NestedTexts = "sql"
 
 
 @dataclass(frozen=True, slots=True)
