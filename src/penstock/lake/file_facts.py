@@ -9,6 +9,7 @@ from penstock.lake.file_keys import FileKeys
 from penstock.lake.files import DataFile
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
 _START, _FIRST = "_penstock_start", "_penstock_first"
@@ -47,15 +48,19 @@ def with_begin(df: DataFrame, name: str, embedded: str, position: str) -> DataFr
     """With the snapshot that made the row as ``name``: the one in the file, else by its place."""
     from pyspark.sql import functions as fn
 
-    before = fn.size(fn.filter(_ENDS, lambda end: end <= fn.col(position)))
-    counted = fn.element_at(fn.col(_SNAPSHOTS), before + 1)
-    return df.withColumn(name, fn.coalesce(fn.col(embedded), counted, fn.col(_FIRST)))
+    return df.withColumn(name, fn.coalesce(embedded, _by_place(position), fn.col(_FIRST)))
 
 
 def within_counts(df: DataFrame, position: str, snapshot_id: int | None) -> DataFrame:
     """Only the rows that were there at the snapshot; of a file without counts, all."""
     from pyspark.sql import functions as fn
 
-    there = fn.size(fn.filter(_SNAPSHOTS, lambda one: one <= fn.lit(snapshot_id)))
-    end = fn.when(there > 0, fn.element_at(fn.col(_ENDS), fn.greatest(there, fn.lit(1))))
-    return df.where(fn.col(_ENDS).isNull() | (fn.col(position) < fn.coalesce(end, fn.lit(0))))
+    return df.where(fn.coalesce(_by_place(position) <= fn.lit(snapshot_id), fn.lit(True)))
+
+
+def _by_place(position: str) -> SparkColumn:
+    """The snapshot of the part of the file that the row is in; NULL where there are no counts."""
+    from pyspark.sql import functions as fn
+
+    before = fn.size(fn.filter(_ENDS, lambda end: end <= fn.col(position)))
+    return fn.element_at(fn.col(_SNAPSHOTS), before + 1)

@@ -51,8 +51,8 @@ class DeleteFile:
 class Partial:
     """What tells the snapshots of a merged file's rows apart. From ``last`` on all are there.
 
-    ``counts`` are pairs of a snapshot and the number of rows up to it, in the file's order (0.3);
-    where there are none, a column of the file names each row's snapshot.
+    ``counts`` are pairs of a snapshot and where its rows end, in the file's order (0.3); where
+    there are none, a column of the file names each row's snapshot.
     """
 
     last: int

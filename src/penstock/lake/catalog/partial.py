@@ -1,7 +1,8 @@
 """Merged files: what a catalog says of the snapshots whose rows one file holds.
 
 1.0 has the last of them (``partial_max``). 0.3 has text in ``partial_file_info``: the same as
-``partial_max:17``, or pairs of a snapshot and the rows up to it, as in ``15:3|16:6|17:9``.
+``partial_max:17``, or pairs of a snapshot and the rows up to it, as in ``15:3|16:6|17:9``, a pair for each file that
+was merged.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ def partial_of(row: Record) -> Partial | None:
     if found is not None:
         return Partial(int(found[1]))
     counts = _counts(text)
-    if not counts or any(a >= b for pair in pairwise(counts) for a, b in zip(*pair, strict=True)):
+    if not counts or any(before > after for (_, before), (_, after) in pairwise(counts)):
         raise CatalogCorrupt(
             f"data file {row.data_file_id} is merged of {text!r}, which is not in the format",
             hint="restore the catalog from a backup",
             data={"data_file_id": row.data_file_id},
         )
-    return Partial(counts[-1][0], counts)
+    return Partial(max(snapshot for snapshot, _ in counts), counts)
 
 
 def _counts(text: str) -> tuple[tuple[int, int], ...]:
