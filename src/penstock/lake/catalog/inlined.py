@@ -112,6 +112,16 @@ def load_delete_changes(
     return _deletes(connection, queries)
 
 
+def files_that_lost(
+    connection: Connection, table_id: int, first: int, last: int
+) -> list[Select[Any]]:
+    """Queries for the ids of data files with inlined deletes of these snapshots."""
+    return [
+        select(stored.c.file_id).where(stored.c.begin_snapshot.between(first, last))
+        for stored in _delete_tables(connection, table_id)
+    ]
+
+
 def changed_since(connection: Connection, table_id: int, snapshot_id: int) -> bool:
     """Whether inlined rows or deletes came or went after a snapshot."""
     rows = _having(
