@@ -1,0 +1,130 @@
+"""Values as DuckDB writes them as text: in the catalog's inlined rows, and as defaults.
+
+Dates and times become counts from 1970-01-01 without a zone or in UTC, because Python's own types
+end where DuckDB's do not: years before 1 and after 9999. Infinity is the number that Parquet files
+have for it. PostgreSQL's text of the same types is read too, as it had them in format 0.3.
+Each function raises ValueError for text that is none of its type's.
+"""
+
+from __future__ import annotations
+
+import re
+
+_DAY = 86_400
+_DATE = re.compile(r"(\d{4,})-(\d\d)-(\d\d)(?: \(?(BC)\)?)?")
+_MOMENT = re.compile(
+    r"(\d{4,})-(\d\d)-(\d\d)(?: \((BC)\))?"
+    r"(?:[ T](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?)?"
+    r"(?:(Z)|([+-])(\d\d)(?::?(\d\d))?(?::?(\d\d))?)?"
+    r"(?: (BC))?"
+)
+_UNIT = re.compile(r"([+-]?\d+) (year|month|mon|day|microsecond)s?")
+_CLOCK = re.compile(r"([+-]?)(\d+):(\d\d):(\d\d)(?:\.(\d{1,6}))?")
+_ESCAPED = re.compile(rb"\\x([0-9a-fA-F]{2})")
+
+# The counts that stand for "infinity", negated for "-infinity".
+DATE_LIMIT = 2**31 - 1
+MOMENT_LIMIT = 2**63 - 1
+_INFINITE = {"infinity": 1, "inf": 1, "-infinity": -1, "-inf": -1}
+
+
+def days(text: str) -> int:
+    """A date as days since 1970-01-01: ``2024-02-03``, ``0044-03-15 (BC)``, ``infinity``."""
+    if text in _INFINITE:
+        return _INFINITE[text] * DATE_LIMIT
+    match = _DATE.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is no date")
+    return _days(*match.groups())
+
+
+def micros(text: str) -> int:
+    """A timestamp, with or without an offset, as microseconds since 1970."""
+    return _count(text, 6)
+
+
+def nanos(text: str) -> int:
+    """A timestamp as nanoseconds since 1970."""
+    return _count(text, 9)
+
+
+def interval(text: str) -> dict[str, int]:
+    """``1 year 2 months -3 days 04:05:06.789`` as months, days and microseconds."""
+    counts = {"year": 0, "month": 0, "mon": 0, "day": 0, "microsecond": 0}
+    rest = text
+    while (match := _UNIT.match(rest)) is not None:
+        counts[match[2]] += int(match[1])
+        rest = rest[match.end() :].lstrip()
+    micros = counts["microsecond"]
+    if rest:
+        micros += _clock(rest, text)
+    elif rest == text:
+        raise ValueError(f"{text!r} is no interval")
+    months = 12 * counts["year"] + counts["month"] + counts["mon"]
+    return {"months": months, "days": counts["day"], "micros": micros}
+
+
+def blob(text: str) -> bytes:
+    r"""Bytes from printable text with ``\x00`` for all others."""
+    return _ESCAPED.sub(lambda match: bytes.fromhex(match[1].decode()), text.encode("ascii"))
+
+
+def boolean(text: str) -> bool:
+    return _BOOLEANS[text.lower()]
+
+
+_BOOLEANS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
+
+
+def scaled(count: int, limit: int, factor: int) -> int:
+    """A count of days or microseconds in a finer unit; infinity, at ``limit``, stays that."""
+    if abs(count) == limit:
+        return MOMENT_LIMIT if count > 0 else -MOMENT_LIMIT
+    return count * factor
+
+
+def _count(text: str, digits: int) -> int:
+    if text in _INFINITE:
+        return _INFINITE[text] * MOMENT_LIMIT
+    match = _MOMENT.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is no timestamp")
+    year, month, day, before, hour, minute, second, fraction, _, sign, *offset, after = (
+        match.groups()
+    )
+    whole = _days(year, month, day, before or after) * _DAY
+    if hour is not None:
+        whole += int(hour) * 3600 + int(minute) * 60 + int(second)
+    if sign is not None:
+        hours, minutes, seconds = (int(part or 0) for part in offset)
+        whole -= (hours * 3600 + minutes * 60 + seconds) * (-1 if sign == "-" else 1)
+    part = (fraction or "").ljust(digits, "0")
+    if part[digits:].strip("0"):
+        raise ValueError(f"{text!r} is finer than 10^-{digits} seconds")
+    count: int = whole * 10**digits + int(part[:digits])
+    return count
+
+
+def _clock(text: str, whole: str) -> int:
+    match = _CLOCK.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{whole!r} is no interval")
+    sign, hours, minutes, seconds, fraction = match.groups()
+    count = (int(hours) * 3600 + int(minutes) * 60 + int(seconds)) * 1_000_000
+    count += int((fraction or "").ljust(6, "0"))
+    return -count if sign == "-" else count
+
+
+def _days(year: str, month: str, day: str, era: str | None) -> int:
+    """Days since 1970-01-01 in the Gregorian calendar, extended to all years."""
+    y, m, d = int(year), int(month), int(day)
+    if not (1 <= m <= 12 and 1 <= d <= 31 and y > 0):
+        raise ValueError(f"there is no day {year}-{month}-{day}")
+    if era is not None:
+        y = 1 - y
+    y -= m <= 2  # years begin in March, so that the leap day is their last
+    cycle, in_cycle = divmod(y, 400)
+    in_year = (153 * (m - 3 if m > 2 else m + 9) + 2) // 5 + d - 1
+    in_cycle_days = in_cycle * 365 + in_cycle // 4 - in_cycle // 100 + in_year
+    found: int = cycle * 146_097 + in_cycle_days - 719_468
+    return found
