@@ -18,7 +18,7 @@ from tests.lake.differential.record import Frozen, Reading, Recording
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_BATCH = 50
+_BATCH = 25  # each join with deletes holds megabytes of the driver until the job ends
 _SHOWN = 6  # rows of a difference
 
 

@@ -71,9 +71,7 @@ class Bench:
 @contextmanager
 def bench() -> Iterator[Bench]:
     with (
-        tempfile.TemporaryDirectory(
-            prefix="replay-", ignore_cleanup_errors=True
-        ) as folder,
+        tempfile.TemporaryDirectory(prefix="replay-", ignore_cleanup_errors=True) as folder,
         ExitStack() as stack,
     ):
         yield Bench(stack, Path(folder))

@@ -1,0 +1,49 @@
+"""Random sequences of DuckDB's statements, on each catalog and by both writers.
+
+``PENSTOCK_TEST_EXAMPLES=1000`` tries that many, and others each time; `hunt` does so for hours.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests import duckdb_process, postgres
+from tests.lake.differential import generate, hunt, replay
+from tests.lake.differential.script import CATALOGS, WRITERS
+
+pytestmark = [pytest.mark.spark, pytest.mark.postgres]
+
+_EXAMPLES = os.environ.get("PENSTOCK_TEST_EXAMPLES")
+_COUNT = int(_EXAMPLES or 66)
+_BATCH = 11
+
+
+def _places() -> list[tuple[str, str]]:
+    kinds = [kind for kind in CATALOGS if kind != "postgres" or postgres.why_not() is None]
+    writers = [each for each in WRITERS if duckdb_process.why_not(each) is None]
+    return list(itertools.product(kinds, writers))
+
+
+def test_random_sequences(spark: SparkSession, tmp_path: Path) -> None:
+    seed = None if _EXAMPLES is None else random.randrange(2**32)
+    places = itertools.cycle(_places())
+    scripts = generate.scripts(_COUNT, seed)
+    assert len(scripts) == _COUNT
+    reports = []
+    with replay.bench() as room:
+        for start in range(0, _COUNT, _BATCH):
+            for recording, findings in hunt.check(
+                room, scripts[start : start + _BATCH], places, hunt.EFFORT
+            ):
+                if findings:
+                    path = hunt.write(tmp_path, recording, findings)
+                    reports.append(f"{path}\n{path.read_text()}\n")
+                    reports.append(replay.report(recording, findings))
+    if reports:
+        pytest.fail("\n".join(reports), pytrace=False)
