@@ -1,33 +1,47 @@
--- Every type of the format in the catalog itself, with what is odd about it.
--- writers: 1.5.5, 1.4.4
--- inline: 1000
-CREATE TABLE numbers (b BOOLEAN, i1 TINYINT, i2 SMALLINT, i4 INTEGER, i8 BIGINT, u1 UTINYINT, u2 USMALLINT, u4 UINTEGER, u8 UBIGINT, h HUGEINT, uh UHUGEINT, d1 DECIMAL(4,1), d2 DECIMAL(18,4), d3 DECIMAL(38,10));
-INSERT INTO numbers VALUES
-  (true, -128, -32768, -2147483648, -9223372036854775808, 255, 65535, 4294967295, 18446744073709551615, -99999999999999999999999999999999999999, 99999999999999999999999999999999999999, -999.9, -12345678901234.5678, '1234567890123456789012345678.0123456789'),
-  (false, 127, 32767, 2147483647, 9223372036854775807, 0, 0, 0, 0, 0, 0, -0.5, 0, -0.0000000001),
-  (NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
-CREATE TABLE floats (f FLOAT, d DOUBLE);
-INSERT INTO floats VALUES (0.1, 0.1), (1e30, 1e300), (16777217, 123456789012345678), (1e-45, 5e-324), (-0.0::FLOAT, -0.0::DOUBLE), (NULL, NULL);
-INSERT INTO floats VALUES ('-0.0'::FLOAT, '-0.0'::DOUBLE), (3.4028235e38, 1.7976931348623157e308);
-CREATE TABLE days (d DATE);
-INSERT INTO days VALUES ('2024-02-29'), ('1969-12-31'), ('0001-01-01'), ('0044-03-15 (BC)'), ('infinity'), ('-infinity'), ('10000-01-01'), (NULL);
-CREATE TABLE moments (t TIMESTAMP, s TIMESTAMP_S, ms TIMESTAMP_MS, tz TIMESTAMPTZ);
-INSERT INTO moments VALUES
-  ('2024-02-03 12:34:56.789012', '2024-02-03 12:34:56', '2024-02-03 12:34:56.789', '2024-02-03 12:34:56.789012+03'),
-  ('2024-02-03', '2024-02-03', '2024-02-03 00:00:00.1', '1969-12-31 23:59:59.999999+00'),
-  ('0044-03-15 (BC) 01:02:03', '1582-10-10', '1900-01-01 00:00:00.001', '0044-03-15 (BC) 01:02:03+00'),
-  ('12345-01-01 00:00:00.1', '9999-12-31 23:59:59', '9999-12-31 23:59:59.999', '12345-01-01 00:00:00.000001+00'),
-  (NULL, NULL, NULL, NULL);
-CREATE TABLE forever (t TIMESTAMP, tz TIMESTAMPTZ);
-INSERT INTO forever VALUES ('infinity', 'infinity'), ('-infinity', '-infinity');
-CREATE TABLE nanos (n TIMESTAMP_NS);
-INSERT INTO nanos VALUES ('2024-02-03 12:34:56.789012'), ('1969-12-31 23:59:59.999999'), (NULL);
-CREATE TABLE clocks (t TIME, i INTERVAL);
-INSERT INTO clocks VALUES ('12:34:56.789012', '1 year 2 months -3 days 04:05:06.789'), ('24:00:00', '-1 second'), ('00:00:00', '0 seconds'), ('01:02:03.5', '-5 years -1 month 40 days'), ('23:59:59.999999', '100 hours'), (NULL, NULL);
-CREATE TABLE texts (v VARCHAR, j JSON, u UUID);
-INSERT INTO texts VALUES
-  ('a''b"c', '{"a": [1, null], "b": "it''s"}', '550e8400-e29b-41d4-a716-446655440000'),
-  ('', 'null', '00000000-0000-0000-0000-000000000000'),
-  ('NULL', '"x"', 'FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF'),
-  ('line' || chr(10) || 'break' || chr(9) || 'tab' || chr(13) || '\ back', '1', NULL),
-  ('ünï🦆', '[]', NULL), (' lead and trail ', NULL, NULL), (chr(1) || 'x', NULL, NULL), (NULL, NULL, NULL);
+-- Values of every type kept in the catalog: SQLite and PostgreSQL have no column for most of them.
+-- catalogs: sqlite, postgres, duckdb
+-- inline: 100
+CREATE TABLE flat(
+    b BOOLEAN, i8 TINYINT, i16 SMALLINT, i32 INTEGER, i64 BIGINT,
+    u8 UTINYINT, u16 USMALLINT, u32 UINTEGER, u64 UBIGINT,
+    f FLOAT, d DOUBLE, d4 DECIMAL(4,1), d18 DECIMAL(18,3), d38 DECIMAL(38,10),
+    v VARCHAR, bl BLOB, j JSON, u UUID);
+INSERT INTO flat VALUES
+    (true, -128, -32768, -2147483648, -9223372036854775808, 0, 0, 0, 0,
+     'nan', 'nan', -999.9, 123456789012345.678, 1234567890123456789012345678.0123456789,
+     '', ''::BLOB, '{"a": [1, null], "b": "x\"y"}', '00112233-4455-6677-8899-aabbccddeeff'),
+    (false, 127, 32767, 2147483647, 9223372036854775807, 255, 65535, 4294967295,
+     18446744073709551615,
+     'inf', '-inf', 0, -0.001, -0.0000000001,
+     'é ☃ ''"\ {}[],', '\x00\xFF\x27\x5C'::BLOB, 'null', 'f0112233-4455-6677-8899-aabbccddeeff'),
+    (NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+     NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO flat(f, d, v) VALUES
+    (-0.0, -0.0, 'NULL'), (1.17549435e-38, 5e-324, 'null'), (0.1, 0.1, E'a\nb\tc'),
+    (3.4028235e38, 1.7976931348623157e308, '日本'), (16777217, 9007199254740993, ' x ');
+CREATE TABLE times(dt DATE, ts TIMESTAMP, tss TIMESTAMP_S, tsms TIMESTAMP_MS, tz TIMESTAMPTZ);
+INSERT INTO times VALUES
+    ('1970-01-01', '1970-01-01', '1970-01-01', '1970-01-01', '1970-01-01 00:00:00+00'),
+    ('0001-01-01', '0001-01-01', '0001-01-01', '0001-01-01', '0001-01-01 00:00:00+00'),
+    ('9999-12-31', '9999-12-31 23:59:59.999999', '9999-12-31 23:59:59',
+     '9999-12-31 23:59:59.999', '9999-12-31 23:59:59.999999+00'),
+    ('1582-10-10', '1582-10-10 01:02:03.000001', '1582-10-10 01:02:03',
+     '1582-10-10 01:02:03.5', '2013-03-10 02:30:00 America/New_York'),
+    ('2024-02-29', '1969-12-31 23:59:59.999999', '1969-12-31 23:59:59',
+     '1969-12-31 23:59:59.999', '1969-12-31 23:59:59.999999+00'),
+    (NULL, NULL, NULL, NULL, NULL);
+CREATE TABLE nested(
+    k INT, l INT[], s STRUCT(a INT, b VARCHAR), m MAP(VARCHAR, INT), ls STRUCT(a INT, u UTINYINT)[],
+    ll VARCHAR[][], sd STRUCT(f DOUBLE, t TIMESTAMP, d DECIMAL(9,2), n STRUCT(x BLOB)));
+INSERT INTO nested VALUES
+    (1, [1, NULL, 3], {'a': 1, 'b': 'x'}, MAP {'k': 1, 'n': NULL}, [{'a': 1, 'u': 255}, NULL],
+     [['a', NULL], NULL, []], {'f': 'nan', 't': '2013-01-02 03:04:05.5', 'd': 1.10, 'n': {'x': '\xAA'::BLOB}}),
+    (2, [], {'a': NULL, 'b': NULL}, MAP {}, [], [], {'f': -0.0, 't': NULL, 'd': NULL, 'n': NULL}),
+    (3, NULL, NULL, NULL, NULL, NULL, NULL),
+    (4, [2147483647], {'a': -1, 'b': 'it''s, {"x"} = [1]'}, MAP {'a=b, c': 1, '''': 2}, [{'a': NULL, 'u': NULL}],
+     [['NULL', 'null', '', 'a, b', '[x]', '"q"', 'it''s', '\']], {'f': 1e300, 't': '0001-01-01', 'd': -0.01, 'n': {'x': ''::BLOB}});
+DELETE FROM nested WHERE k = 2;
+UPDATE nested SET l = [9], s = {'a': 9, 'b': 'new'} WHERE k = 1;
+DELETE FROM flat WHERE i8 = 127;
+UPDATE flat SET i64 = 7, v = 'seven' WHERE i8 = -128;
+CALL ducklake_flush_inlined_data('lk');
