@@ -11,7 +11,14 @@ from bench.harness import RESULTS
 
 README = Path(__file__).resolve().parents[1] / "README.md"
 BEGIN, END = "<!-- bench -->", "<!-- /bench -->"
-PROGRAMS = ("append", "scan", "merge", "step_overhead")  # in the order of the table
+PROGRAMS = (
+    "append",
+    "scan",
+    "scan_deletes",
+    "small_files",
+    "merge",
+    "step_overhead",
+)  # in the order of the table
 
 
 def read(directory: Path) -> list[Mapping[str, Any]]:

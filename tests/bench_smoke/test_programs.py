@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from bench import append, data, harness, merge, scan
+from bench import append, data, harness, merge, scan, scan_deletes, small_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,6 +33,17 @@ def test_the_scans_agree(spark: SparkSession, tmp_path: Path) -> None:
     answers = [scan.aggregate(read()) for read in sides.values()]
     assert len(answers[0]) == 4
     assert answers == [answers[0]] * 3
+
+
+def test_one_row_of_a_hundred_is_deleted(spark: SparkSession, tmp_path: Path) -> None:
+    sides = scan_deletes.readers(scan_deletes.fill(spark, tmp_path, ROWS))
+    assert [read().count() for read in sides.values()] == [ROWS - ROWS // 100, ROWS]
+
+
+def test_the_scans_of_small_files_agree(spark: SparkSession, tmp_path: Path) -> None:
+    sides = small_files.readers(spark, small_files.fill(spark, tmp_path, ROWS, 7))
+    ours, theirs = (scan.aggregate(read()) for read in sides.values())
+    assert ours == theirs
 
 
 def test_the_merges_agree(spark: SparkSession, tmp_path: Path) -> None:

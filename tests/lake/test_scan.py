@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.errors import DataFileMissing, QueryFailed
+from penstock.errors import DataFileCorrupt, DataFileMissing, QueryFailed
 from penstock.lake import scan, session
 from penstock.lake.failures import explained
 from penstock.lake.file_columns import EMBEDDED_ROW_ID
@@ -106,7 +106,7 @@ def test_files_under_a_mapping_go_by_name(prepared: SparkSession, tmp_path: Path
 
 def test_files_without_ids_or_mapping_are_refused(prepared: SparkSession, tmp_path: Path) -> None:
     path = kv(tmp_path / "a.parquet", [1], ids=False)
-    with pytest.raises(QueryFailed), explained(table="main.t"):
+    with pytest.raises(DataFileCorrupt, match="field Ids"), explained(table="main.t"):
         read(prepared, [data_file(path)])
 
 

@@ -95,7 +95,10 @@ class Candidate:
             for file in (base_files.files if self.reads_base else ())
             if file.id is not None and file.id not in self.ended
         ]
-        return FileSet((*kept, *self.added), base_files.mappings)
+        files = (*kept, *self.added)
+        if not self.reads_base:
+            return FileSet(files, base_files.mappings)
+        return replace(base_files, files=files)
 
     def with_files(self, added: Iterable[DataFile]) -> Candidate:
         return replace(self, added=(*self.added, *added))
@@ -171,3 +174,10 @@ class Candidate:
 def live_rows(files: Iterable[DataFile]) -> int:
     """Rows of the files that their delete files leave."""
     return sum(f.record_count - (f.delete.delete_count if f.delete else 0) for f in files)
+
+
+def all_rows(files: FileSet) -> int:
+    """Rows of a table: those that the files' deletes leave, and what the catalog itself holds."""
+    inlined = 0 if files.inlined is None else files.inlined.count
+    deleted = 0 if files.inlined_deletes is None else files.inlined_deletes.rows.num_rows
+    return live_rows(files.files) + inlined - deleted

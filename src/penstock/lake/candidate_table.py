@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from penstock.errors import ColumnNotFound, TableNotFound
+from penstock.errors import ColumnNotFound, TableNotFound, UnsupportedFeature
 from penstock.lake import scan
 from penstock.lake.candidate import Candidate
 from penstock.lake.catalog.catalog import Catalog
@@ -72,7 +72,7 @@ class CandidateTable:
     def slice_df(self, column: str, value: object) -> DataFrame:
         """The rows of a slice as they will be; only files that may hold some are read."""
         whole, maybe = self.split(column, value)
-        files = FileSet((*whole, *maybe), self.files().mappings)
+        files = replace(self.files(), files=(*whole, *maybe))
         return scan.read(self._context.spark(), self._scan(files)).where(
             self.is_in_slice(column, value)
         )
@@ -85,6 +85,21 @@ class CandidateTable:
         """The files of the candidate state."""
         base = self._files_of_base() if self._candidate.reads_base else FileSet(())
         return self._candidate.files(base)
+
+    def refuse_inlined(self, doing: str) -> None:
+        """Raise UnsupportedFeature where the catalog itself holds rows or deletes of the table.
+
+        They would have to end there; only adding rows leaves them alone.
+        """
+        files, name = self.files(), self._candidate.qualified_name
+        if files.inlined is None and files.inlined_deletes is None:
+            return
+        feature = "inlined rows" if files.inlined is not None else "inlined deletes"
+        raise UnsupportedFeature(
+            f"table {name} has {feature}, so {doing} is not possible yet",
+            hint="flush them with DuckDB: CALL ducklake_flush_inlined_data('lake')",
+            data={"feature": feature, "table": name},
+        )
 
     def update(self, candidate: Candidate, *directories: str | None) -> None:
         """Take on a candidate state; the directories are removed when it is discarded."""

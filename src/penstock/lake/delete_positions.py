@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from penstock.errors import DataFileCorrupt, DataFileMissing
+from penstock.errors import DataFileCorrupt
 from penstock.lake import puffin
+from penstock.lake.failures import file_corrupt, file_missing
 from penstock.lake.files import DataFile, DeleteFile
 
 SNAPSHOT_ID = "_ducklake_internal_snapshot_id"
@@ -39,10 +40,6 @@ class Whose:
     table: str
     snapshot_id: int | None
 
-    def __str__(self) -> str:
-        at = "" if self.snapshot_id is None else f" at snapshot {self.snapshot_id}"
-        return f"of {self.table}{at}"
-
 
 def load(files: Sequence[DataFile], whose: Whose) -> list[Gone]:
     """What the delete files of these data files delete up to the snapshot, if one is given.
@@ -59,11 +56,7 @@ def _load(file: DataFile, whose: Whose) -> Gone:
     try:
         positions, since = _READERS[delete.format](delete, whose.snapshot_id)
     except FileNotFoundError:
-        raise DataFileMissing(
-            f"the catalog names {delete.path} {whose}, which is not there",
-            hint="restore the file, or read a snapshot that does not need it",
-            data=_data(delete, whose),
-        ) from None
+        raise file_missing(delete.path, whose.table, whose.snapshot_id) from None
     except (pa.ArrowException, OSError, KeyError) as error:
         raise _corrupt(delete, whose, str(error)) from error
     except DataFileCorrupt as error:
@@ -113,12 +106,4 @@ def as_one(column: pa.ChunkedArray) -> pa.Int64Array:
 
 
 def _corrupt(delete: DeleteFile, whose: Whose, why: str) -> DataFileCorrupt:
-    return DataFileCorrupt(
-        f"delete file {delete.path} {whose} cannot be read: {why}",
-        hint="restore the file, or read a snapshot that does not need it",
-        data=_data(delete, whose),
-    )
-
-
-def _data(delete: DeleteFile, whose: Whose) -> dict[str, object]:
-    return {"path": delete.path, "table": whose.table, "snapshot_id": whose.snapshot_id}
+    return file_corrupt(f"delete file {delete.path}", why, whose.table, whose.snapshot_id)

@@ -8,17 +8,25 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import unquote
 
-from penstock.errors import DataFileMissing, DataPathError, PenstockError, QueryFailed
+from penstock.errors import (
+    DataFileCorrupt,
+    DataFileMissing,
+    DataPathError,
+    PenstockError,
+    QueryFailed,
+)
 
 _CONDITION = re.compile(
     r"\[([A-Z][A-Z0-9_.]+)\]\s*(.*?)(?=\s*SQLSTATE:|\n\s*at |\n\n|$)", re.DOTALL
 )
 _LINE = re.compile(r"\(line (\d+), pos(?:ition)? (\d+)\)|line (\d+),? pos (\d+)")
 _READ_FILE = re.compile(r"reading file (\S.*?)\. (?=File does not exist)", re.DOTALL)
+_BAD_FILE = re.compile(r"while reading file (\S.*?\.parquet)\. ", re.DOTALL)
 _NO_PATH = re.compile(r"Path does not exist: (.*?)\. SQLSTATE", re.DOTALL)
 _JAVA_CAUSE = re.compile(r"(?:java|org)\.[\w.$]+(?:Exception|Error): ([^\n]+)")
 _SCHEME = re.compile(r"^file:/+")
 _CANNOT_WRITE = ("Mkdirs failed", "Permission denied", "Read-only file system", "No space left")
+_UNREADABLE = "FAILED_READ_FILE."
 _MISSING = {"FAILED_READ_FILE.FILE_NOT_EXIST", "PATH_NOT_FOUND"}
 
 
@@ -34,14 +42,17 @@ def explain(
 ) -> PenstockError:
     """What ``error``, raised by Spark, means to the user.
 
-    DataFileMissing for a file that the catalog names and that is gone, DataPathError when the
-    data path cannot be written, else QueryFailed. ``data`` has ``condition`` (Spark's name of the
-    error), ``line`` and ``column`` (in the SQL text, from 1) and ``fragment`` where known.
+    DataFileMissing for a file that the catalog names and that is gone, DataFileCorrupt for one that
+    cannot be read, DataPathError when the data path cannot be written, else QueryFailed. ``data``
+    has ``condition`` (Spark's name of the error), ``line`` and ``column`` (in the SQL text, from 1)
+    and ``fragment`` where known.
     """
     text = str(error)
     condition, cause = _condition(error, text)
     if condition in _MISSING:
         return _file_missing(text, table, snapshot_id)
+    if (condition or "").startswith(_UNREADABLE) and _BAD_FILE.search(text):
+        return _file_corrupt(text, cause, table, snapshot_id)
     if any(mark in text for mark in _CANNOT_WRITE) and condition is None:
         return DataPathError(
             f"the data path cannot be written: {_java_cause(text)}",
@@ -102,10 +113,38 @@ def _place(error: BaseException, text: str) -> dict[str, Any]:
 def _file_missing(text: str, table: str | None, snapshot_id: int | None) -> DataFileMissing:
     found = _READ_FILE.search(text) or _NO_PATH.search(text)
     path = local_path(found[1]) if found else "a data file"
-    whose = f" of {table}" if table else ""
-    whose += "" if snapshot_id is None else f" at snapshot {snapshot_id}"
+    return file_missing(path, table, snapshot_id)
+
+
+def _file_corrupt(
+    text: str, cause: str, table: str | None, snapshot_id: int | None
+) -> DataFileCorrupt:
+    found = _BAD_FILE.search(text)
+    path = local_path(found[1]) if found else "a data file"
+    _, told, why = cause.partition(f"{found[1]}. ") if found else ("", "", "")
+    return file_corrupt(path, why if told and why else _java_cause(text), table, snapshot_id)
+
+
+def file_missing(path: str, table: str | None, snapshot_id: int | None) -> DataFileMissing:
+    """The error for a file that the catalog names and that is gone."""
     return DataFileMissing(
-        f"the catalog names {path}{whose}, which is not there",
+        f"the catalog names {path}{_whose(table, snapshot_id)}, which is not there",
         hint="restore the file, or read a snapshot that does not need it",
         data={"path": path, "table": table, "snapshot_id": snapshot_id},
     )
+
+
+def file_corrupt(
+    path: str, why: str, table: str | None, snapshot_id: int | None
+) -> DataFileCorrupt:
+    """The error for a file that is there and is not what it should be."""
+    return DataFileCorrupt(
+        f"{path}{_whose(table, snapshot_id)} cannot be read: {why}",
+        hint="restore the file, or read a snapshot that does not need it",
+        data={"path": path, "table": table, "snapshot_id": snapshot_id},
+    )
+
+
+def _whose(table: str | None, snapshot_id: int | None) -> str:
+    whose = f" of {table}" if table else ""
+    return whose + ("" if snapshot_id is None else f" at snapshot {snapshot_id}")

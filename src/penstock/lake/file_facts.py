@@ -37,11 +37,14 @@ def with_facts(
 
 
 def with_row_id(df: DataFrame, name: str, embedded: str, position: str) -> DataFrame:
-    """With the row's id as ``name``: the one in the file, else the file's first plus the place."""
+    """With the row's id as ``name``: the one in the file, else the file's first plus the place.
+
+    To be asked for last: what `with_facts` added goes.
+    """
     from pyspark.sql import functions as fn
 
     row_id = fn.coalesce(fn.col(embedded), fn.col(_START) + fn.col(position))
-    return df.withColumn(name, row_id).drop(_START)
+    return df.withColumn(name, row_id).drop(_START, _FIRST, _SNAPSHOTS, _ENDS)
 
 
 def with_begin(df: DataFrame, name: str, embedded: str, position: str) -> DataFrame:

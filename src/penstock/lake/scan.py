@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from penstock.lake import inline_rows
 from penstock.lake.delete_files import SNAPSHOT_ID, Deletes, deleted_places, deleted_positions
 from penstock.lake.failures import explained
 from penstock.lake.file_columns import (
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
 # Columns of a scan beside the table's; no user column can have these names on DuckDB's side either.
 FILE = "_penstock_file"
 POSITION = "_penstock_position"
-ROW_ID = "_penstock_row_id"
-BEGIN = "_penstock_begin"
+ROW_ID = inline_rows.ROW_ID
+BEGIN = inline_rows.BEGIN
 
 _PLACE = "_penstock_place"
 _SNAPSHOT_FIELD = 2147483539
@@ -90,8 +91,6 @@ def read(
             for group, needs, files in _groups(scan)
         ]
         if inlined is not None:
-            from penstock.lake import inline_rows
-
             parts.append(inline_rows.read(spark, scan.schema, inlined, extra=row_ids))
         if not parts:
             return _empty(spark, scan.schema, extra)
@@ -215,8 +214,8 @@ def _with_facts(job: _Job, df: DataFrame) -> DataFrame:
         df = within_counts(df, POSITION, job.scan.snapshot_id)
     if ROW_ID not in job.extra:
         return df
-    df = with_row_id(df, ROW_ID, EMBEDDED_ROW_ID, POSITION)
-    return with_begin(df, BEGIN, SNAPSHOT_ID, POSITION)
+    df = with_begin(df, BEGIN, SNAPSHOT_ID, POSITION)
+    return with_row_id(df, ROW_ID, EMBEDDED_ROW_ID, POSITION)
 
 
 def _empty(spark: SparkSession, schema: TableSchema, extra: Iterable[str]) -> DataFrame:

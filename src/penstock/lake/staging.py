@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from penstock.errors import SchemaMismatch, UnsupportedFeature
 from penstock.lake import fingerprint, scan
 from penstock.lake.align import align, growth, typed
-from penstock.lake.candidate import Candidate, Staged, live_rows
+from penstock.lake.candidate import Candidate, Staged, all_rows, live_rows
 from penstock.lake.candidate_table import CandidateTable
 from penstock.lake.changes import NewTable
 from penstock.lake.deletes import Removed, remove
@@ -85,6 +85,7 @@ class TransactionTable(CandidateTable):
                 written = self._write(df, with_fingerprint=True)
             self._candidate = replace(self._candidate, added=written.files)
             return _replaced(written, 0)
+        self.refuse_inlined("replacing its rows")
         written = self._write(df, with_fingerprint=True)
         rows = live_rows(self.files().files)
         if before == self._start and self._is_same(
@@ -126,6 +127,7 @@ class TransactionTable(CandidateTable):
         column, value = slice_of
         df = self.in_slice(typed(df, self._candidate.schema), column, value)
         self.ensure(df, partition_by)
+        self.refuse_inlined("replacing a slice of it")
         before = self._candidate
         whole, maybe = self.split(column, value)
         written = self._write(df, slice=(column, value), with_fingerprint=True)
@@ -149,6 +151,7 @@ class TransactionTable(CandidateTable):
     ) -> Staged:
         """Update the rows whose keys ``df`` has, insert its others; see `penstock.lake.merge`."""
         with self._all_or_nothing():
+            self.refuse_inlined("merging into it")
             return merge(self, typed(df, self._candidate.schema), tuple(keys), slice)
 
     def evolve(self, df: DataFrame, *, drop: Sequence[str] = ()) -> None:
@@ -164,6 +167,7 @@ class TransactionTable(CandidateTable):
         current = without_columns(self.schema, self._droppable(drop))
         wanted = growth(schema_of(typed(df, current)), current)
         if wanted.columns or current != self.schema:
+            self.refuse_inlined("changing its columns")
             first = self._context.catalog.next_column_id(base)
             altered = assign_missing_ids(evolve(current, wanted), first)
             self._candidate = replace(self._candidate, altered=altered)
@@ -212,12 +216,15 @@ class TransactionTable(CandidateTable):
     def _rows_after(self, slice_of: SliceOf | None, added: int) -> int:
         """Rows of the slice, or table, with those just added; only those where more is unread."""
         try:
-            if slice_of is None:
-                return live_rows(self.files().files)
-            whole, maybe = self.split(*slice_of)
-        except UnsupportedFeature:  # inlined rows: they are appended to all the same
+            files = self.files()
+        except UnsupportedFeature:  # files of a kind that is not read: rows are added all the same
             return added
-        return self.slice_df(*slice_of).count() if maybe else live_rows(whole)
+        if slice_of is None:
+            return all_rows(files)
+        whole, maybe = self.split(*slice_of)
+        if maybe or files.inlined is not None or files.inlined_deletes is not None:
+            return self.slice_df(*slice_of).count()
+        return live_rows(whole)
 
     def _create(self, df: DataFrame, partition_by: Sequence[str]) -> None:
         schema = assign_ids(schema_of(df))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, select
@@ -24,13 +25,13 @@ def load_files(
     snapshot_id: int,
     keep: Predicate | None = None,
 ) -> FileSet:
-    """The files in force, each with its delete file, and the name mappings they use.
+    """The files in force, each with its delete file, the name mappings they use, and what the
+    catalog itself holds of the table's rows and deletes.
 
     Files that surely hold no row which satisfies ``keep`` are left out (`pruning`).
 
     Raises UnsupportedFeature, naming the feature, where the files alone would give wrong rows.
     """
-    _refuse_inlined(connection, table, snapshot_id)
     test = None if keep is None else pruning.kept(connection, table, keep)
     query = _query(tables.of(connection), table.id, snapshot_id)
     rows = connection.execute(query if test is None else query.where(test)).all()
@@ -39,7 +40,11 @@ def load_files(
     _check_counts(rows, table)
     partitioned = any(row.partition_id is not None for row in rows)
     values = _partition_values(connection, table.id, snapshot_id) if partitioned else {}
-    return as_file_set(connection, table, rows, values)
+    return replace(
+        as_file_set(connection, table, rows, values),
+        inlined=inlined.load_rows(connection, table, snapshot_id),
+        inlined_deletes=inlined.load_deletes(connection, table, snapshot_id),
+    )
 
 
 def as_file_set(
@@ -135,14 +140,6 @@ def _delete_file(row: Record, base: str) -> DeleteFile:
     )
 
 
-def _refuse_inlined(connection: Connection, table: Table, snapshot_id: int) -> None:
-    rows, deletes = inlined.in_force(connection, table.id, snapshot_id)
-    if rows:
-        raise _unsupported(table, "inlined rows")
-    if deletes:
-        raise _unsupported(table, "inlined deletes")
-
-
 _Test = Callable[[Record], bool]
 
 _REFUSED: Mapping[str, _Test] = {
@@ -162,13 +159,9 @@ def _refuse(rows: Iterable[Record], table: Table) -> None:
 
 
 def _unsupported(table: Table, feature: str) -> UnsupportedFeature:
-    hints = {
-        "inlined rows": "flush them with DuckDB: CALL ducklake_flush_inlined_data('lake')",
-        "inlined deletes": "flush them with DuckDB: CALL ducklake_flush_inlined_data('lake')",
-    }
     return UnsupportedFeature(
         f"table {table.qualified_name} has {feature}, which this version does not read",
-        hint=hints.get(feature, "read the table with DuckDB, or rewrite it there"),
+        hint="read the table with DuckDB, or rewrite it there",
         data={"feature": feature, "table": table.qualified_name},
     )
 
