@@ -1,8 +1,9 @@
 """What a file's columns are to the table's: their names, their values, what they lack.
 
-Files are grouped by how they are read (`FileGroup`): those with deletes apart from those without,
-those with field ids apart from those registered under a name mapping, those that lack a column
-with an initial default apart from those that have it.
+Files are grouped by how they are read (`FileGroup`): those with field ids apart from those
+registered under a name mapping, those that hold a column in another form than the table says, or
+that lack one with an initial default, apart from those that do not. What a file holds its footer
+says; it is read only where the catalog leaves that open.
 """
 
 from __future__ import annotations
@@ -11,11 +12,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from penstock.lake.files import DataFile, FileSet
-from penstock.lake.footers import missing_columns
-from penstock.lake.mapping import by_names, unmapped
+from penstock.lake.file_kinds import MILLISECONDS, may_differ, reads_itself
+from penstock.lake.files import DataFile, FileSet, NameMapping
+from penstock.lake.footers import layouts
+from penstock.lake.hive_values import in_path
+from penstock.lake.layouts import Layout
+from penstock.lake.mapping import by_names, folded_paths
+from penstock.lake.old_values import from_old, is_as_read
 from penstock.lake.schema import Column, TableSchema
-from penstock.lake.spark_types import file_schema, from_files, is_converted, quoted, spark_type
+from penstock.lake.spark_types import file_schema, quoted
 from penstock.lake.types import FIELD_ID
 
 if TYPE_CHECKING:
@@ -30,42 +35,108 @@ MAPPED_ROW_ID = str(ROW_ID_FIELD)
 
 @dataclass(frozen=True, slots=True)
 class FileGroup:
-    """Files that are read alike. ``mapping`` -1 is the table's own names, ``None`` field ids."""
+    """Files that are read alike. ``mapping`` -1 is the table's own names, ``None`` field ids.
 
-    deletes: bool
+    ``lacks`` are ids of columns, at any depth, that have an initial default instead; ``kinds`` of
+    those that the files hold in another form; ``hive`` of those whose value the path has, with the
+    name that it has there.
+    """
+
     mapping: int | None
-    lacks: frozenset[int]
+    lacks: frozenset[int] = frozenset()
+    kinds: frozenset[tuple[int, str]] = frozenset()
+    hive: frozenset[tuple[int, str]] = frozenset()
 
 
 def grouped(table: str, schema: TableSchema, files: FileSet) -> Mapping[FileGroup, list[DataFile]]:
     """The files of ``table`` by how they are read."""
-    lacking = _lacking(table, schema, files)
+    found = layouts(_doubtful(schema, files), table=table)
     groups: dict[FileGroup, list[DataFile]] = {}
     for file in files.files:
-        mapping = -1 if file.mapping_id is None and file.uses_mapping else file.mapping_id
-        group = FileGroup(file.delete is not None, mapping, lacking.get(file.path, frozenset()))
+        layout = found.get(file.path)
+        group = _group(schema, file, layout, files) if layout else FileGroup(_mapping(file))
         groups.setdefault(group, []).append(file)
     return groups
 
 
-def _lacking(table: str, schema: TableSchema, files: FileSet) -> Mapping[str, frozenset[int]]:
-    """For each file, the columns with an initial default that are younger than it."""
-    defaulted = [c for c in schema.columns if c.initial_default is not None]
-    if not defaulted:
-        return {}
-    by_id = [f.path for f in files.files if f.mapping_id is None and not f.uses_mapping]
-    mapped = {f.path: f.mapping_id for f in files.files if f.mapping_id is not None}
-    return {
-        **missing_columns(by_id, defaulted, table=table),
-        **{path: unmapped(files.mappings[i], defaulted) for path, i in mapped.items()},
-    }
+def _mapping(file: DataFile) -> int | None:
+    return -1 if file.mapping_id is None and file.uses_mapping else file.mapping_id
+
+
+def _doubtful(schema: TableSchema, files: FileSet) -> list[str]:
+    """Files whose footers have to be asked: under a mapping they may hold nearly anything."""
+    begins = {f.begin_snapshot for f in files.files}
+    columns = list(schema.walk())
+    asked = {begin for begin in begins if any(_is_doubtful(c, begin) for c in columns)}
+    return [
+        file.path
+        for file in files.files
+        if file.mapping_id is not None or (file.begin_snapshot in asked and not file.uses_mapping)
+    ]
+
+
+def _is_doubtful(column: Column, begin: int | None) -> bool:
+    kinds = column.types_since(begin)
+    if not kinds or not column.versions:  # the file is older, or that is not known
+        return column.initial_default is not None
+    if column.children or kinds == {column.type}:
+        return may_differ(column.type)
+    return not all(reads_itself(_WRITTEN_AS.get(kind, kind), column.type) for kind in kinds)
+
+
+# What the real extension writes types as.
+_WRITTEN_AS = {
+    "timestamp_s": "timestamp",
+    "timestamp_ms": MILLISECONDS,
+    "int128": "float64",
+    "uint128": "float64",
+}
+
+
+def _group(schema: TableSchema, file: DataFile, layout: Layout, files: FileSet) -> FileGroup:
+    """How a file is read, by its footer."""
+    mapping = None if file.mapping_id is None else files.mappings[file.mapping_id]
+    kinds = layout.by_id if mapping is None else _kinds_by_mapping(layout, mapping)
+    hive = {} if mapping is None else mapping.partitions
+    lacks: set[int] = set()
+    others: set[tuple[int, str]] = set()
+    for column in schema.walk():
+        if column.id is None or column.id in hive:
+            continue
+        kind = kinds.get(column.id)
+        if kind is None:
+            if column.initial_default is not None:
+                lacks.add(column.id)
+        elif not column.children and not reads_itself(kind, column.type) and _is_leaf(kind):
+            others.add((column.id, kind))
+    return FileGroup(_mapping(file), frozenset(lacks), frozenset(others), frozenset(hive.items()))
+
+
+def _is_leaf(kind: str) -> bool:
+    return kind != "nested"  # as a variant is
+
+
+def _kinds_by_mapping(layout: Layout, mapping: NameMapping) -> Mapping[int, str]:
+    named = folded_paths(mapping)
+    return {named[path]: kind for path, kind in layout.by_path.items() if path in named}
 
 
 def names_in_files(schema: TableSchema, files: FileSet, group: FileGroup) -> TableSchema:
-    """The schema with the names that the group's files use, columns in the same order."""
+    """The schema as the group's files have it, names and kinds, columns in the same order."""
     if group.mapping is None or group.mapping == -1:
-        return schema
-    return by_names(schema, files.mappings[group.mapping])
+        named = schema
+    else:
+        named = by_names(schema, files.mappings[group.mapping])
+    if not group.kinds:
+        return named
+    kinds = dict(group.kinds)
+    return TableSchema(tuple(_as_held(column, kinds) for column in named.columns))
+
+
+def _as_held(column: Column, kinds: Mapping[int, str]) -> Column:
+    kind = column.type if column.id is None else kinds.get(column.id, column.type)
+    children = tuple(_as_held(child, kinds) for child in column.children)
+    return replace(column, type=kind, children=children)
 
 
 def stored(named: TableSchema, group: FileGroup, *, row_ids: bool) -> StructType:
@@ -91,32 +162,19 @@ def values(
     named: TableSchema, schema: TableSchema, group: FileGroup
 ) -> tuple[bool, list[SparkColumn | str]]:
     """The table's columns from the stored ones, and whether they are those as they stand."""
+    hive = dict(group.hive)
     pairs = list(zip(named.columns, schema.columns, strict=True))
-    as_read = [_is_as_read(old, new, group) for old, new in pairs]
+    as_read = [new.id not in hive and is_as_read(old, new, group.lacks) for old, new in pairs]
     found: list[SparkColumn | str] = [
-        quoted(new.name) if plain else _value(old, new, group)
+        quoted(new.name) if plain else _value(old, new, group, hive)
         for plain, (old, new) in zip(as_read, pairs, strict=True)
     ]
     return all(as_read), found
 
 
-def _is_as_read(old: Column, new: Column, group: FileGroup) -> bool:
-    """Whether the file's value is the column's: an expression less to make, which takes time."""
-    return new.id not in group.lacks and old == new and not is_converted(new)
-
-
-def _value(old: Column, new: Column, group: FileGroup) -> SparkColumn:
+def _value(old: Column, new: Column, group: FileGroup, hive: Mapping[int, str]) -> SparkColumn:
     """The value of column ``new``, called ``old.name`` in the files."""
-    from pyspark.sql import functions as fn
-
-    if new.id in group.lacks:
-        value = fn.lit(new.initial_default).cast(spark_type(new))
-    else:
-        value = from_files(fn.col(quoted(old.name)), old)
-        if old != new:  # the names inside differ: Spark casts structs by position
-            value = value.cast(spark_type(_without_ids(new)))
-    return value.alias(new.name)
-
-
-def _without_ids(column: Column) -> Column:
-    return replace(column, id=None, children=tuple(_without_ids(c) for c in column.children))
+    name = None if new.id is None else hive.get(new.id)
+    if name is not None:
+        return in_path(name, new).alias(new.name)
+    return from_old(quoted(old.name), old, new, group.lacks).alias(new.name)

@@ -82,10 +82,14 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class NameMapping:
-    """``map_by_name``: source field path (names from the root) to field id."""
+    """``map_by_name``: source field path (names from the root) to field id.
+
+    ``partitions`` are the ids of columns whose value the file's path has, with their names there.
+    """
 
     id: int | None
     fields: Mapping[tuple[str, ...], int] = field(default_factory=dict)
+    partitions: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

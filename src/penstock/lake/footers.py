@@ -8,19 +8,18 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 from uuid import UUID
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
 from penstock.errors import DataFileMissing
 from penstock.lake.bounds import base_type
 from penstock.lake.files import DataFile
-from penstock.lake.schema import Column, TableSchema
+from penstock.lake.layouts import Layout, layout_of
+from penstock.lake.schema import TableSchema
 from penstock.lake.stats import from_footer, leaves
 
 _T = TypeVar("_T")
 _THREADS = 16
-_FIELD_ID = b"PARQUET:field_id"
 _FLOATS = {"float32", "float64"}
 
 
@@ -43,13 +42,9 @@ def describe(paths: Sequence[str], schema: TableSchema) -> list[DataFile]:
     return _each(lambda path: _describe(path, schema), paths)
 
 
-def missing_columns(
-    paths: Sequence[str], columns: Sequence[Column], *, table: str
-) -> dict[str, frozenset[int]]:
-    """For each file, which has field ids, the ids of ``columns`` that it does not have."""
-    wanted = frozenset(column.id for column in columns if column.id is not None)
-    found = _each(lambda path: wanted - _field_ids(path, table), paths)
-    return dict(zip(paths, found, strict=True))
+def layouts(paths: Sequence[str], *, table: str) -> dict[str, Layout]:
+    """What columns each of these files has. Raises DataFileMissing."""
+    return dict(zip(paths, _each(lambda path: _layout(path, table), paths), strict=True))
 
 
 def remove_directory(directory: str) -> None:
@@ -121,15 +116,14 @@ def _nan_columns(metadata: pq.FileMetaData, schema: TableSchema) -> frozenset[in
     return frozenset(found)
 
 
-def _field_ids(path: str, table: str) -> frozenset[int]:
+def _layout(path: str, table: str) -> Layout:
     system, name = _open(path)
     try:
-        schema: pa.Schema = pq.read_schema(name, filesystem=system)
+        metadata = pq.read_metadata(name, filesystem=system)
     except FileNotFoundError:
         raise DataFileMissing(
             f"the catalog names {path} of {table}, which is not there",
             hint="restore the file, or read a snapshot that does not need it",
             data={"path": path, "table": table},
         ) from None
-    ids = (field.metadata or {} for field in schema)
-    return frozenset(int(found[_FIELD_ID]) for found in ids if _FIELD_ID in found)
+    return layout_of(metadata)

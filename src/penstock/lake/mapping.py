@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from penstock.lake.files import NameMapping
+from penstock.lake.naming import fold
 from penstock.lake.schema import Column, TableSchema
 
 # Names that a mapping gives to the children of lists and maps, which have none in a schema.
@@ -22,10 +23,9 @@ def by_names(schema: TableSchema, mapping: NameMapping) -> TableSchema:
     return TableSchema(tuple(_renamed(column, sources) for column in schema.columns))
 
 
-def unmapped(mapping: NameMapping, columns: Sequence[Column]) -> frozenset[int]:
-    """The ids of ``columns`` that the files of this mapping do not have."""
-    known = set(mapping.fields.values())
-    return frozenset(c.id for c in columns if c.id is not None and c.id not in known)
+def folded_paths(mapping: NameMapping) -> Mapping[tuple[str, ...], int]:
+    """The ids of the mapping's fields by their paths, letter case aside."""
+    return {tuple(fold(name) for name in path): found for path, found in mapping.fields.items()}
 
 
 def _renamed(column: Column, sources: dict[int, tuple[str, ...]]) -> Column:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 from penstock.errors import SchemaMismatch
@@ -16,7 +16,9 @@ class Column:
 
     ``type`` is the format's text (``int32``, ``decimal(10,2)``, ``list``, ``struct``, ``map``).
     A list has one child ``element``; a map two, ``key`` and ``value``; a struct its fields.
-    ``id`` is the Parquet field id; ``None`` until a commit assigns it.
+    ``id`` is the Parquet field id; ``None`` until a commit assigns it. ``versions`` are the
+    snapshots and the types of the column's versions up to this one, oldest first; none when the
+    column does not come from a catalog.
     """
 
     name: str
@@ -27,12 +29,26 @@ class Column:
     initial_default: str | None = None
     default: str | None = None
     default_kind: str = "literal"  # or "expression", which only DuckDB can evaluate
+    versions: tuple[tuple[int, str], ...] = field(default=(), compare=False, repr=False)
 
     def walk(self) -> Iterator[Column]:
         """This column and its descendants, parents first: the order of field ids."""
         yield self
         for child in self.children:
             yield from child.walk()
+
+    def types_since(self, snapshot_id: int | None) -> frozenset[str]:
+        """The types that a file begun in that snapshot may hold the column in.
+
+        More than one, since files may be merged later. Empty: the file is older than the column.
+        """
+        if snapshot_id is None or not self.versions:
+            return frozenset({self.type})
+        if snapshot_id < self.versions[0][0]:
+            return frozenset()
+        ends = [begin for begin, _ in self.versions[1:]]
+        past = zip(self.versions[:-1], ends, strict=True)
+        return frozenset({self.type, *(kind for (_, kind), end in past if end > snapshot_id)})
 
 
 @dataclass(frozen=True, slots=True)

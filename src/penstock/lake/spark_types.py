@@ -1,8 +1,7 @@
 """Table schemas as Spark's types, and the values of types that Spark stores in another form.
 
-What is read in another form (`from_files`) and how, `penstock.lake.stored_values` has. Types that
-Spark stores in a wider one are checked before a write, so that no file holds a value that its
-column cannot.
+Types that Spark stores in a wider one are checked before a write, so that no file holds a value
+that its column cannot. What files hold otherwise than the table says, `old_values` turns.
 """
 
 from __future__ import annotations

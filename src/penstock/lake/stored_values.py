@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from penstock.lake.file_kinds import MILLISECONDS
+
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     Convert = Callable[[SparkColumn, str], SparkColumn]
 
 _SECOND = 1_000_000
-_INFINITE = (
+INFINITE = (
     9_223_372_036_854_775_807  # the count that stands for "infinity", negated for "-infinity"
 )
 
@@ -107,17 +109,17 @@ def _nanoseconds(value: SparkColumn, path: str) -> SparkColumn:
     )
     refused = fn.raise_error(message).cast("timestamp_ntz")
     return (
-        fn.when(fn.abs(value) == _INFINITE, moment(value))
+        fn.when(fn.abs(value) == INFINITE, moment(value))
         .when(rest == 0, moment(micros))
         .when(value.isNotNull(), refused)
     )
 
 
-def milliseconds(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - of the table's shape
+def _milliseconds(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - of the table's shape
     """Of a file whose unit is milliseconds: Spark's own reader fails on an infinite one."""
     from pyspark.sql import functions as fn
 
-    infinite = fn.abs(value) == _INFINITE
+    infinite = fn.abs(value) == INFINITE
     return moment(fn.when(infinite, value).otherwise(value * 1000))
 
 
@@ -145,4 +147,5 @@ READERS: Mapping[str, Convert] = {
     "uint128": _whole_number,
     "uuid": _uuid,
     "variant": _variant,
+    MILLISECONDS: _milliseconds,
 }

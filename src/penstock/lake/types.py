@@ -92,6 +92,8 @@ _PHYSICAL = {
     "time": "long",
     "timetz": "long",
     "timestamp_ns": "long",
+    "milliseconds": "long",  # kinds of files that the format has no type for
+    "int96": "timestamp_ntz",
 }
 
 # Types that Spark writes as something else, or not at all. Reading them is another matter.

@@ -47,10 +47,9 @@ def load_mappings(connection: Connection, table_id: int) -> dict[int, NameMappin
 
 def _mapping(mapping_id: int, rows: Sequence[Record]) -> NameMapping:
     for row in rows:
-        if row.type != "map_by_name" or row.is_partition:
+        if row.type != "map_by_name":
             raise UnsupportedFeature(
-                f"name mapping {mapping_id} takes columns from "
-                + ("the directories" if row.is_partition else repr(row.type)),
+                f"name mapping {mapping_id} takes columns by {row.type!r}",
                 hint="read the table with DuckDB, or rewrite it there",
             )
     by_number = {row.column_id: row for row in rows}
@@ -59,14 +58,18 @@ def _mapping(mapping_id: int, rows: Sequence[Record]) -> NameMapping:
         parent = by_number.get(row.parent_column)
         return (*(path(parent) if parent is not None else ()), row.source_name)
 
-    return NameMapping(mapping_id, {path(row): row.target_field_id for row in rows})
+    return NameMapping(
+        mapping_id,
+        {path(row): row.target_field_id for row in rows if not row.is_partition},
+        {row.target_field_id: row.source_name for row in rows if row.is_partition},
+    )
 
 
 def mapping_for(connection: Connection, ids: Ids, table_id: int, schema: TableSchema) -> int:
     """The name mapping of the table's columns as they are now, made when there is none alike."""
     wanted = dict(mapping_paths(schema.columns))
     for mapping_id, mapping in load_mappings(connection, table_id).items():
-        if mapping.fields == wanted:
+        if mapping.fields == wanted and not mapping.partitions:
             return mapping_id
     mapping_id = ids.file()
     connection.execute(

@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Connection, FromClause, Row, and_, func, o
 
 from penstock.errors import SnapshotNotFound
 from penstock.lake.catalog import tables
+from penstock.lake.catalog.column_history import History, load_history
 from penstock.lake.catalog.paths import resolve_directory
 from penstock.lake.files import PartitionField, Table
 from penstock.lake.schema import Column, TableSchema
@@ -133,8 +134,9 @@ def table_names(connection: Connection, snapshot_id: int) -> Sequence[Record]:
 def load_tables(
     connection: Connection, data_path: str, snapshot_id: int, table_id: int | None = None
 ) -> list[Table]:
-    """Every table at a snapshot (or one), with columns and partitioning: four queries."""
+    """Every table at a snapshot (or one), with columns and partitioning: five queries."""
     columns = _columns(connection, snapshot_id, table_id)
+    history = load_history(connection, snapshot_id, table_id)
     partitions = _partitions(connection, snapshot_id, table_id, columns)
     versions = _schema_versions(connection, snapshot_id, table_id)
     found: list[Table] = []
@@ -148,7 +150,7 @@ def load_tables(
                 schema_name=row.schema_name,
                 name=row.table_name,
                 path=resolve_directory(schema_path, row.path, row.path_is_relative),
-                schema=build_schema(columns.get(row.table_id, ())),
+                schema=build_schema(columns.get(row.table_id, ()), history),
                 begin_snapshot=row.begin_snapshot,
                 partition_id=partition_id,
                 partition_by=fields,
@@ -200,8 +202,9 @@ def _columns(
     return grouped
 
 
-def build_schema(rows: Iterable[Record]) -> TableSchema:
+def build_schema(rows: Iterable[Record], history: History | None = None) -> TableSchema:
     """The tree of columns from the rows of one table, which come in column order."""
+    before = history or {}
     children: dict[int | None, list[Record]] = defaultdict(list)
     for row in rows:
         children[row.parent_column].append(row)
@@ -216,6 +219,10 @@ def build_schema(rows: Iterable[Record]) -> TableSchema:
             initial_default=row.initial_default,
             default=None if row.default_value == _NO_DEFAULT else row.default_value,
             default_kind=row.default_value_type or "literal",
+            versions=(
+                *before.get((row.table_id, row.column_id), ()),
+                (row.begin_snapshot, row.column_type),
+            ),
         )
 
     return TableSchema(tuple(build(row) for row in children.get(None, ())))

@@ -1,0 +1,126 @@
+"""Values of a column as a file holds it, as those of the column that the table has.
+
+The two have the same place in their schemas, and the same ids; names, types and what is there
+may differ at any depth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from penstock.lake.bounds import base_type
+from penstock.lake.defaults import initial_value
+from penstock.lake.promotions import promoted
+from penstock.lake.schema import Column
+from penstock.lake.spark_types import spark_type
+from penstock.lake.stored_values import READERS
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A column in the file and in the table; ``lacks`` are ids that the file does not have."""
+
+    old: Column
+    new: Column
+    lacks: frozenset[int]
+    path: str
+
+    @property
+    def is_lacking(self) -> bool:
+        return self.new.id in self.lacks
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the values are the same, whatever the names inside."""
+        if self.is_lacking or self.old.type != self.new.type:
+            return False
+        return base_type(self.new.type) not in READERS and all(c.is_plain for c in self.inside())
+
+    def inside(self) -> list[_Pair]:
+        return [
+            _Pair(old, new, self.lacks, f"{self.path}.{new.name}")
+            for old, new in zip(self.old.children, self.new.children, strict=True)
+        ]
+
+
+def is_as_read(old: Column, new: Column, lacks: frozenset[int]) -> bool:
+    """Whether the file's value is the column's: an expression less to make, which takes time."""
+    return old == new and _Pair(old, new, lacks, new.name).is_plain
+
+
+def from_old(name: str, old: Column, new: Column, lacks: frozenset[int]) -> SparkColumn:
+    """The value of column ``new`` from the one called ``name`` (quoted) in the file."""
+    from pyspark.sql import functions as fn
+
+    pair = _Pair(old, new, lacks, new.name)
+    value = _value(fn.col(name), pair)
+    if pair.is_plain and old.children:  # Spark casts structs by position
+        return value.cast(spark_type(_without_ids(new)))
+    return value
+
+
+def _value(value: SparkColumn, pair: _Pair) -> SparkColumn:
+    if pair.is_lacking:
+        return initial_value(pair.new)
+    if pair.is_plain:
+        return value
+    nested = _NESTED.get(pair.new.type)
+    if nested is not None:
+        return nested(value, pair)
+    reader = READERS.get(base_type(pair.old.type))
+    read = value if reader is None else reader(value, pair.path)
+    if pair.old.type == pair.new.type:
+        return read
+    return promoted(read, pair.old.type, pair.new, spark_type(pair.new), path=pair.path)
+
+
+def _in_struct(value: SparkColumn, pair: _Pair) -> SparkColumn:
+    from pyspark.sql import functions as fn
+
+    fields = [_part(value.getField(p.old.name), p).alias(p.new.name) for p in pair.inside()]
+    return fn.when(value.isNotNull(), fn.struct(*fields))
+
+
+def _part(value: SparkColumn, pair: _Pair) -> SparkColumn:
+    """One value inside, by name the table's."""
+    found = _value(value, pair)
+    if pair.is_plain and pair.old.children and pair.old != pair.new:
+        return found.cast(spark_type(_without_ids(pair.new)))
+    return found
+
+
+def _in_list(value: SparkColumn, pair: _Pair) -> SparkColumn:
+    from pyspark.sql import functions as fn
+
+    (element,) = pair.inside()
+    return fn.transform(value, lambda item: _part(item, element))
+
+
+def _in_map(value: SparkColumn, pair: _Pair) -> SparkColumn:
+    from pyspark.sql import functions as fn
+
+    key, item = pair.inside()
+    return fn.map_from_entries(
+        fn.transform(
+            fn.map_entries(value),
+            lambda entry: fn.struct(
+                _part(entry["key"], key).alias("key"), _part(entry["value"], item).alias("value")
+            ),
+        )
+    )
+
+
+_NESTED: Mapping[str, Callable[[SparkColumn, _Pair], SparkColumn]] = {
+    "struct": _in_struct,
+    "list": _in_list,
+    "map": _in_map,
+}
+
+
+def _without_ids(column: Column) -> Column:
+    return replace(column, id=None, children=tuple(_without_ids(c) for c in column.children))
