@@ -189,6 +189,8 @@ def _write_again(
 
 def _insert(job: MergeJob, matches: Matches) -> Written:
     """Source rows that match nothing."""
+    if matches.keys == job.source.rows:
+        return Written()
     rows = job.source.frame
     if matches.total:
         keys = list(job.source.keys)

@@ -10,6 +10,7 @@ from penstock.lake import fingerprint, scan
 from penstock.lake.candidate import live_rows
 from penstock.lake.file_columns import EMBEDDED_ROW_ID
 from penstock.lake.files import DataFile
+from penstock.lake.merge_few import FEW, collect, distinct
 from penstock.lake.merge_source import Source, within_bounds
 from penstock.lake.scan import FILE, POSITION, ROW_ID
 from penstock.lake.schema import TableSchema
@@ -35,7 +36,8 @@ class Matches:
 
     ``hits`` and ``changes`` count them, and those that change, by FILE. ``assumed``: nothing was
     compared, all count as changed until `all_change` has looked at some. ``pairs`` is how many
-    rows the source has when it is joined with itself by the keys, where that was asked.
+    rows the source has when it is joined with itself by the keys, where that was asked; ``keys``
+    how many of its keys are matched, where that is known.
     """
 
     rows: DataFrame
@@ -43,6 +45,7 @@ class Matches:
     changes: dict[str, int]
     assumed: bool = False
     pairs: int | None = None
+    keys: int | None = None
     persisted: DataFrame | None = None  # what ``rows`` is a selection of
 
     @property
@@ -81,12 +84,14 @@ def find_matches(job: MergeJob) -> Matches:
     if is_large(job.scanned.files.files):
         matches = _with_pairs(job)
         return replace(matches, assumed=bool(job.source.others) and matches.total > 0)
-    return compared(job) if job.source.others else _counted(_matches(job, changed=False))
+    if job.source.others:
+        return compared(job)
+    return _counted(_matches(job, changed=False), job.source)
 
 
 def compared(job: MergeJob) -> Matches:
     """The matches, each compared in all columns."""
-    return _counted(_matches(job, changed=None))
+    return _counted(_matches(job, changed=None), job.source)
 
 
 def _matches(job: MergeJob, *, changed: bool | None) -> DataFrame:
@@ -102,7 +107,8 @@ def _matches(job: MergeJob, *, changed: bool | None) -> DataFrame:
         *(FILE, POSITION, EMBEDDED_ROW_ID),
         differs.alias(CHANGED),
     )
-    return scan.with_row_ids(job.spark, job.scanned, picked).drop(EMBEDDED_ROW_ID)
+    found = scan.with_row_ids(job.spark, job.scanned, picked)
+    return found.select(*map(quoted, (*keys, *kept)), FILE, POSITION, CHANGED, ROW_ID)
 
 
 def _with_pairs(job: MergeJob) -> Matches:
@@ -115,7 +121,7 @@ def _with_pairs(job: MergeJob) -> Matches:
 
     found = _matches(job, changed=bool(job.source.others))
     if not _is_small(job.source):
-        return _counted(found)
+        return _counted(found, job.source)
     keys = job.source.frame.select(*(quoted(key) for key in job.source.keys))
     own = keys
     for within in within_bounds(job.source):  # true of all, and what Spark adds to the other join
@@ -171,9 +177,19 @@ def all_change(job: MergeJob, matches: Matches) -> bool:
     return all(row[0] for row in found.take(min(_SAMPLE, matches.total)))
 
 
-def _counted(found: DataFrame) -> Matches:
+def _counted(found: DataFrame, source: Source) -> Matches:
     found = found.persist()
-    return _of(found, _counts(found))
+    few = None
+    if source.rows <= FEW:
+        few = collect(found, [*map(quoted, source.keys), FILE, POSITION, CHANGED], 2 * FEW)
+    if few is None:
+        return _of(found, _counts(found))
+    groups = few.group_by(FILE).aggregate(
+        [(POSITION, "count"), (CHANGED, "sum"), (POSITION, "max")]
+    )
+    hits, changes, last = f"{POSITION}_count", f"{CHANGED}_sum", f"{POSITION}_max"
+    counts = {row[FILE]: (row[hits], row[changes], row[last]) for row in groups.to_pylist()}
+    return replace(_of(found, counts), keys=distinct(few, source.keys))
 
 
 def _counts(found: DataFrame) -> dict[str, tuple[int, int, int]]:
@@ -220,6 +236,6 @@ def collapse(job: MergeJob, matches: Matches) -> Matches:
             ROW_ID: fn.when(first, fn.col(ROW_ID)),
         }
     )
-    found = _counted(rows)
+    found = _counted(rows, job.source)
     matches.release()
     return found

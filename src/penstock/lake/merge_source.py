@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import MergeKeyError, SchemaMismatch
 from penstock.lake.align import align
 from penstock.lake.bounds import base_type
+from penstock.lake.merge_few import bounds, collect, distinct, has_nulls
 from penstock.lake.naming import fold
 from penstock.lake.schema import Column, TableSchema
 from penstock.lake.spark_types import quoted, spark_type
@@ -91,12 +92,15 @@ def merge_source(
 
 
 def check_keys(source: Source, *, table: str) -> Source:
-    """``source`` with its counts, if no key is NULL and none comes twice: one action.
+    """``source`` with its counts, if no key is NULL and none comes twice.
 
     Raises MergeKeyError; ``data`` has the counts and up to 20 of the rows' keys.
     """
     from pyspark.sql import functions as fn
 
+    few = _checked_here(source)
+    if few is not None:
+        return few
     groups, n = _groups(source), fn.col(_N)
     (found,) = groups.agg(
         fn.coalesce(fn.sum(n), fn.lit(0)).alias("rows"),
@@ -107,6 +111,18 @@ def check_keys(source: Source, *, table: str) -> Source:
     if found["nulls"] or found["duplicates"]:
         raise _refused(source, table, found["nulls"], found["duplicates"])
     return _with_counts(source, found)
+
+
+def _checked_here(source: Source) -> Source | None:
+    """``source`` with its counts if its rows are few and their keys certainly unique."""
+    rows = collect(source.frame, [quoted(key) for key in source.keys])
+    if rows is None or has_nulls(rows, source.keys):
+        return None
+    if distinct(rows, source.keys) != rows.num_rows:
+        return None
+    found = ((key, bounds(rows, key)) for key in _ordered(source))
+    limits = tuple((key, *ends) for key, ends in found if ends is not None)
+    return replace(source, rows=rows.num_rows, bounds=limits)
 
 
 def count(source: Source, *, table: str) -> Source:

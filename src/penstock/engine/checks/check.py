@@ -38,28 +38,41 @@ def of_rows(name: str, view: str, predicate: str, args: Mapping[str, Any] | None
 def counting_query(checks: Sequence[Check], view: str) -> str:
     """One query for all tests: rows of (leg, counts), a leg for all row tests, then one a test.
 
-    ``counts`` of leg 0 are those of the row tests in order; every other leg has one count.
+    ``counts`` of leg 0 are those of the row tests in order; of every other leg the first counts. A
+    leg without rows is not there. All are counted by one aggregation over all legs: one each
+    would be another shuffle each, and Spark plans the rest of a query anew after every one.
     """
     by_row = [check.predicate for check in checks if check.predicate is not None]
+    others = [check.failing for check in checks if check.predicate is None]
+    columns = [f"c{at}" for at in range(max(1, len(by_row)))]
     legs = []
     if by_row:
-        counts = ", ".join(f"count_if({predicate})" for predicate in by_row)
-        legs.append(f"SELECT 0 AS leg, array({counts}) AS counts FROM {quoted(view)}")
-    others = [check.failing for check in checks if check.predicate is None]
+        counts = ", ".join(
+            f"CASE WHEN {predicate} THEN 1 ELSE 0 END AS {name}"
+            for name, predicate in zip(columns, by_row, strict=True)
+        )
+        legs.append(f"SELECT 0 AS leg, {counts} FROM {quoted(view)}")
+    ones = ", ".join(f"1 AS {name}" for name in columns)
     legs += [
-        f"SELECT {number} AS leg, array(count(*)) AS counts FROM ({failing})"
+        f"SELECT {number} AS leg, {ones} FROM ({failing})"
         for number, failing in enumerate(others, start=1)
     ]
-    return " UNION ALL ".join(legs)
+    sums = ", ".join(f"sum({name})" for name in columns)
+    return f"SELECT leg, array({sums}) AS counts FROM ({' UNION ALL '.join(legs)}) GROUP BY leg"
 
 
 def assign_counts(checks: Sequence[Check], legs: Mapping[int, Sequence[int]]) -> list[int]:
     """The failures of each test in order, from the rows of `counting_query`."""
-    by_row = iter(legs.get(0, ()))
-    others = iter(sorted(leg for leg in legs if leg))
-    return [
-        next(by_row) if check.predicate is not None else legs[next(others)][0] for check in checks
-    ]
+    number, row_test = 0, 0
+    found: list[int] = []
+    for check in checks:
+        if check.predicate is not None:
+            found.append(legs[0][row_test] if 0 in legs else 0)
+            row_test += 1
+        else:
+            number += 1
+            found.append(legs[number][0] if number in legs else 0)
+    return found
 
 
 def sample_query(check: Check) -> str:
