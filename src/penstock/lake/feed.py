@@ -8,17 +8,18 @@ from the file that held it, at the position that was deleted.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from penstock.lake import inline_rows
 from penstock.lake.catalog import feed as catalog_feed
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.feed import Bound, Changed
 from penstock.lake.delete_files import Deletes, deleted_positions
 from penstock.lake.failures import explained
 from penstock.lake.files import DataFile, FileSet, Table
-from penstock.lake.inlined import BEGIN_COLUMN, END_COLUMN, InlinedPart
+from penstock.lake.inlined import InlinedPart, InlinedRows
 from penstock.lake.naming import TableRef
 from penstock.lake.scan import BEGIN, FILE, POSITION, ROW_ID, Scan, read
 from penstock.lake.spark_types import quoted
@@ -115,7 +116,7 @@ class _Source:
 
     def come(self, files: Sequence[DataFile]) -> DataFrame:
         """The rows that began, of data files these only: _SNAPSHOT, ROW_ID and the columns."""
-        return self._union([self.begun(files), self._inlined(self.changed.inlined.begun)])
+        return self._union([self.begun(files), self._inlined(self.changed.inlined.begun, inline_rows.BEGIN)])
 
     def begun(self, files: Sequence[DataFile]) -> DataFrame | None:
         """The rows of these data files that began in the range."""
@@ -130,7 +131,7 @@ class _Source:
         ends = self.changed.ends
         whole = [file for file in self.changed.lost.files if file.id in ends]
         rest = [file for file in self.changed.lost.files if file.id not in ends]
-        inlined = self._inlined(tuple(_by_end(part) for part in self.changed.inlined.ended))
+        inlined = self._inlined(self.changed.inlined.ended, inline_rows.END)
         return self._union([self._deleted(rest), self._ended(whole), inlined])
 
     def named(self, rows: DataFrame, first: Mapping[str, str]) -> DataFrame:
@@ -203,10 +204,13 @@ class _Source:
             return found
         return found.groupBy(FILE, POSITION).agg(fn.min(_SINCE).alias(_SINCE))
 
-    def _inlined(self, parts: Sequence[InlinedPart]) -> DataFrame | None:
+    def _inlined(self, parts: Sequence[InlinedPart], at: str) -> DataFrame | None:
+        """Rows that the catalog held, at the snapshot in which they began or ended."""
         if not parts:
             return None
-        raise NotImplementedError("inlined rows come with the room that reads them")
+        rows = InlinedRows(tuple(parts))
+        df = inline_rows.read(self.spark, self.table.schema, rows, extra=True, ends=True)
+        return self._as(df, df[at])
 
     def _at(self, rows: DataFrame, snapshot: SparkColumn) -> DataFrame:
         """Those of the rows whose snapshot is in the range."""
@@ -223,12 +227,6 @@ class _Source:
             return reduce(lambda a, b: a.union(b), found)
         nothing = read(self.spark, self._scan(FileSet(()), ()), row_ids=True)
         return self._as(nothing, nothing[BEGIN])
-
-
-def _by_end(part: InlinedPart) -> InlinedPart:
-    """The rows as beginning when they ended, which is when their deletion is in the feed."""
-    index = part.rows.schema.get_field_index(BEGIN_COLUMN)
-    return replace(part, rows=part.rows.set_column(index, BEGIN_COLUMN, part.rows[END_COLUMN]))
 
 
 def _of_kind(rows: DataFrame, kind: str) -> DataFrame:
