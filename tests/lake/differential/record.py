@@ -8,20 +8,24 @@ is. What Penstock makes of the copies is looked at later, for many scripts at on
 from __future__ import annotations
 
 import random
+import re
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
 
 from penstock.lake.naming import quote_identifier as quoted
-from tests.duckdb_process import DuckDBError, DuckDBProcess
+from tests.duckdb_process import DuckDBError, DuckDBGone, DuckDBProcess
 from tests.lake.differential import places
 from tests.lake.differential.places import Home
 from tests.lake.differential.script import Script, Statement
 
-_META = "__ducklake_metadata_lk"
+# Options of an ATTACH that say where a lake is, which the harness says itself.
+_WHERE = re.compile(r"\s*(DATA_PATH|OVERRIDE_DATA_PATH|METADATA_\w+)\b", re.I)
+_OPTION = re.compile(r"(?:'(?:[^']|'')*'|[^,'])+")
 
 
 @dataclass(frozen=True)
@@ -105,6 +109,8 @@ class Recorder:
         self.duckdb, self.script, self.home, self.effort = duckdb, script, home, effort
         self.found = Recording(script, duckdb.version, home)
         self.random = random.Random(script.text)
+        self.alias = "lk"
+        self.own_options: str | None = None
         self.copies = 0
         self.latest = -1
         self.dirty = False
@@ -117,39 +123,74 @@ class Recorder:
         for at, statement in enumerate(self.script.statements):
             if statement.kind == "query":
                 continue
+            failed = len(self.found.errors)
             if not open_transaction and (statement.kind == "check" or statement.destroys):
                 self.freeze(at)
             if statement.kind == "sql":
                 self.execute(statement)
                 open_transaction = (open_transaction or statement.opens) and not statement.closes
             if not open_transaction:
+                if len(self.found.errors) > failed:
+                    self.recover()
                 self.note_moment()
         if open_transaction:
             self.execute(Statement("ROLLBACK"))
         self.freeze_last()
         return self.found
 
-    def attach(self, more: str = "") -> None:
+    @property
+    def meta(self) -> str:
+        return quoted(f"__ducklake_metadata_{self.alias}")
+
+    def attach(self) -> None:
         options = [f"DATA_PATH '{self.home.data_path}'"]
-        if self.script.inline is not None:
+        if self.own_options is not None:
+            options += [self.own_options] if self.own_options else []
+        elif self.script.inline is not None:
             options.append(f"DATA_INLINING_ROW_LIMIT {self.script.inline}")
-        options += [each for each in (self.script.attach, more) if each]
+        options += [self.script.attach] if self.script.attach else []
         uri = self.home.uri.replace("'", "''")
-        self.duckdb.execute(f"ATTACH '{uri}' AS lk ({', '.join(options)})")
-        self.duckdb.execute("USE lk")
+        self.duckdb.execute(f"ATTACH '{uri}' AS {quoted(self.alias)} ({', '.join(options)})")
+        self.duckdb.execute(f"USE {quoted(self.alias)}")
+
+    def attach_as(self, alias: str, options: str) -> None:
+        """A script attaches a lake itself: it gets this one, by the name that it wants."""
+        with suppress(DuckDBError):
+            self.detach()
+        self.alias = alias
+        listed = _OPTION.findall(options)
+        self.own_options = ", ".join(each for each in listed if not _WHERE.match(each))
+        self.attach()
+
+    def detach(self) -> None:
+        self.duckdb.execute("USE memory")
+        self.duckdb.execute(f"DETACH {quoted(self.alias)}")
 
     def execute(self, statement: Statement) -> None:
         text = statement.text.replace("{dir}", str(self.home.files))
         self.dirty = True
         try:
-            self.duckdb.execute(text)
+            own = statement.own_attach
+            if own is not None:
+                self.attach_as(own[1] or "lk", own[2] or "")
+            else:
+                self.duckdb.execute(text)
+        except DuckDBGone as error:
+            self.found.errors.append((statement, str(error)))
+            self.duckdb.renew()
+            self.attach()
         except DuckDBError as error:
             self.found.errors.append((statement, str(error)))
+
+    def recover(self) -> None:
+        """End the transaction that a statement of its own may leave when it fails."""
+        with suppress(DuckDBError):
+            self.duckdb.execute("ROLLBACK")
 
     def note_moment(self) -> None:
         try:
             ((latest,),) = self.duckdb.rows(
-                f"SELECT max(snapshot_id) FROM {_META}.ducklake_snapshot"
+                f"SELECT max(snapshot_id) FROM {self.meta}.ducklake_snapshot"
             )
         except DuckDBError:
             return  # the script detached it
@@ -158,7 +199,7 @@ class Recorder:
         self.latest = latest
         for table in self.spans("table"):
             if table.holds(latest):
-                query = f"SELECT rowid, * FROM lk.{table.full}"
+                query = f"SELECT rowid, * FROM {quoted(self.alias)}.{table.full}"
                 found = self.ask(Reading("rows", table.full, latest), query)
                 if found.table is not None:
                     self.found.moments[table.full, latest] = found.table
@@ -170,8 +211,7 @@ class Recorder:
         try:
             readings = self.readings(self.effort.midway)
             ((schema,),) = self.duckdb.rows("SELECT current_schema()")
-            self.duckdb.execute("USE memory")
-            self.duckdb.execute("DETACH lk")
+            self.detach()
         except DuckDBError as error:
             self.found.errors.append((Statement(f"reading before statement {before}"), str(error)))
             return
@@ -180,11 +220,18 @@ class Recorder:
         home = places.copy(self.home, folder)
         self.found.frozen.append(Frozen(home, before, readings))
         self.attach()
-        self.duckdb.execute(f"USE lk.{quoted(schema)}")
+        with suppress(DuckDBError):  # it may have been in no lake
+            self.duckdb.execute(f"USE {quoted(self.alias)}.{quoted(schema)}")
         self.dirty = False
 
     def freeze_last(self) -> None:
-        readings = self.readings(self.effort.last)
+        try:
+            self.note_moment()
+            readings = self.readings(self.effort.last)
+        except DuckDBError:
+            self.duckdb.renew()  # the script let go of its lake, or broke it
+            self.attach()
+            readings = self.readings(self.effort.last)
         readings += tuple(
             self.ask(Reading("query", query, -1), query.replace("{dir}", str(self.home.files)))
             for query in self.queries
@@ -203,26 +250,33 @@ class Recorder:
         return tuple(self.ask(reading, query) for reading, query in questions)
 
     def questions(self) -> Iterator[tuple[Reading, str]]:
-        rows = self.duckdb.rows(f"SELECT snapshot_id FROM {_META}.ducklake_snapshot ORDER BY 1")
+        rows = self.duckdb.rows(f"SELECT snapshot_id FROM {self.meta}.ducklake_snapshot ORDER BY 1")
         versions = [version for (version,) in rows]
         for table in self.spans("table"):
             held = [version for version in versions if table.holds(version)]
             for version in held:
-                query = f"SELECT rowid, * FROM lk.{table.full} AT (VERSION => {version})"
+                source = f"{quoted(self.alias)}.{table.full}"
+                query = f"SELECT rowid, * FROM {source} AT (VERSION => {version})"
                 yield Reading("rows", table.full, version), query
             for first, last in _ranges(held):
-                arguments = ", ".join(_literal(part) for part in ("lk", table.schema, table.name))
+                arguments = ", ".join(
+                    _literal(part) for part in (self.alias, table.schema, table.name)
+                )
                 query = f"SELECT * FROM ducklake_table_changes({arguments}, {first}, {last})"
                 yield Reading("changes", table.full, last, first), query
         for view in self.spans("view"):
             if view.holds(versions[-1]):
-                yield Reading("view", view.full, versions[-1]), f"SELECT * FROM lk.{view.full}"
+                yield (
+                    Reading("view", view.full, versions[-1]),
+                    f"SELECT * FROM {quoted(self.alias)}.{view.full}",
+                )
 
     def spans(self, kind: str) -> list[_Span]:
         """Each table or view that there was, once for each name."""
         query = (
             f"SELECT s.schema_name, t.{kind}_name, t.begin_snapshot, t.end_snapshot "
-            f"FROM {_META}.ducklake_{kind} t JOIN {_META}.ducklake_schema s USING (schema_id)"
+            f"FROM {self.meta}.ducklake_{kind} t "
+            f"JOIN {self.meta}.ducklake_schema s USING (schema_id)"
         )
         return sorted((_Span(*row) for row in set(self.duckdb.rows(query))), key=str)
 
