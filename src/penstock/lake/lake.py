@@ -8,10 +8,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from penstock.lake import queries
+from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.files import Table as TableInfo
-from penstock.lake.naming import DEFAULT_SCHEMA, TableRef
-from penstock.lake.rewriters import Wanted
+from penstock.lake.naming import TableRef
+from penstock.lake.objects import ListedFile, Macro, Option, View
+from penstock.lake.resolver import Resolver
 from penstock.lake.session import SparkSource, source
 from penstock.lake.snapshot import At, Snapshot
 from penstock.lake.table import Table
@@ -69,7 +71,9 @@ class Lake:
 
     def table(self, name: str) -> Table:
         """The table ``schema.name``, or ``name`` in ``main``."""
-        return Table(TableRef.parse(name), self.catalog, self._spark, self.at, self.transaction)
+        ref = TableRef.parse(name)
+        begin, view = self.transaction, self._names().read_view
+        return Table(ref, self.catalog, self._spark, self.at, begin, view)
 
     def sql(
         self,
@@ -82,7 +86,7 @@ class Lake:
         ``args`` are the values of ``:name`` markers. ``views`` are DataFrames that the query may
         name like tables.
         """
-        return queries.run(self._spark(), text, self, args=args, views=views)
+        return queries.run(self._spark(), text, self._names(), args=args, views=views)
 
     def transaction(
         self, author: str | None = None, message: str | None = None, extra: str | None = None
@@ -95,11 +99,32 @@ class Lake:
         return self.catalog.snapshots()
 
     def schemas(self, at: At | None = None) -> list[str]:
-        return self.catalog.schemas(self.catalog.snapshot(at or self.at).id)
+        return self.catalog.schemas(self._snapshot_id(at))
 
     def tables(self, at: At | None = None) -> list[TableInfo]:
         """The tables at a snapshot, by schema and name."""
-        return self.catalog.tables(self.catalog.snapshot(at or self.at).id)
+        return self.catalog.tables(self._snapshot_id(at))
+
+    def views(self, at: At | None = None) -> list[View]:
+        """The views at a snapshot, by schema and name. Whether one can be read shows then."""
+        snapshot_id = self._snapshot_id(at)
+        with self.catalog.reading() as connection:
+            return objects.views(connection, snapshot_id)
+
+    def macros(self, at: At | None = None) -> list[Macro]:
+        """The macros at a snapshot, by schema and name, with their parameters and defaults."""
+        snapshot_id = self._snapshot_id(at)
+        with self.catalog.reading() as connection:
+            return objects.macros(connection, snapshot_id)
+
+    def options(self) -> list[Option]:
+        """Every option that is stored, with what it is set for: the lake, a schema or a table."""
+        with self.catalog.reading() as connection:
+            return objects.options(connection)
+
+    def list_files(self, name: str, version: int | None = None) -> list[ListedFile]:
+        """The data files of a table with their delete files, as ``ducklake_list_files``."""
+        return self.table(name).list_files(version)
 
     def close(self) -> None:
         """Close the catalog. The Spark session is the caller's."""
@@ -116,8 +141,8 @@ class Lake:
     ) -> None:
         self.close()
 
-    def read(self, wanted: Wanted) -> DataFrame:
-        """What a name in a query means: for `penstock.lake.queries`."""
-        ref = TableRef(wanted.reference.schema or DEFAULT_SCHEMA, wanted.reference.name)
-        at = wanted.at or self.at
-        return Table(ref, self.catalog, self._spark, at, self.transaction).to_df()
+    def _snapshot_id(self, at: At | None) -> int:
+        return self.catalog.snapshot(at or self.at).id
+
+    def _names(self, at: At | None = None) -> Resolver:
+        return Resolver(self.catalog, self._spark, at or self.at, self.transaction)

@@ -35,6 +35,7 @@ def run(
     """
     zone = str(spark.conf.get("spark.sql.session.timeZone") or "UTC")
     bound = {name: in_zone(value, zone) for name, value in (args or {}).items()}
+    written, text = text, names.expand(text)
     try:
         analysis = analyse(text)
     except Unreadable as problem:
@@ -42,7 +43,18 @@ def run(
     local = {fold(name): df for name, df in (views or {}).items()}
     work = Work(spark, names, bound, zone, local)
     edits = [edit for rewriter in REWRITERS for edit in rewriter(analysis, work)]
-    return _run(work, text, edits)
+    try:
+        return _run(work, text, edits)
+    except QueryFailed as problem:
+        raise problem if text == written else _without_column(problem) from None
+
+
+def _without_column(problem: QueryFailed) -> QueryFailed:
+    """Macros keep the lines of the text, not its columns."""
+    line = problem.data.get("line")
+    message = problem.message.split(", at line ")[0]
+    data = {key: value for key, value in problem.data.items() if key != "column"}
+    return QueryFailed(message if line is None else f"{message}, at line {line}", data=data)
 
 
 def _run(work: Work, text: str, edits: Sequence[Edit]) -> DataFrame:

@@ -63,6 +63,7 @@ class Analysis:
 
     text: str
     tree: exp.Expression
+    tokens: Sequence[Any] = field(repr=False)
     tables: tuple[Reference, ...]
     qualifiers: tuple[Qualifier, ...]
 
@@ -82,6 +83,7 @@ def analyse(text: str) -> Analysis:
     return Analysis(
         text,
         tree,
+        tokens,
         tuple(sorted(found, key=lambda r: r.start)),
         tuple(sorted(columns, key=lambda q: q.start)),
     )

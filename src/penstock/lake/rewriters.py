@@ -6,13 +6,16 @@ earlier ones noted in `Work`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from penstock.lake import travel
+from penstock.lake import calls, row_ids, travel
+from penstock.lake.calls import Arguments
+from penstock.lake.conditions import Predicate
 from penstock.lake.edits import Edit, stand_in
 from penstock.lake.naming import fold
+from penstock.lake.predicates import of_query
 from penstock.lake.references import Analysis, Reference
 from penstock.lake.snapshot import At
 
@@ -22,18 +25,43 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a query wants read for one of its references; ``at`` where it names a snapshot."""
+    """What a query wants read for one of its references; ``at`` where it names a snapshot.
+
+    ``keep`` is what of the query's conditions tells which files of a table can matter.
+    """
 
     reference: Reference
     analysis: Analysis
     at: At | None
+    keep: Predicate | None = None
+    row_ids: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What stands in for a reference; whether it has DuckDB's ``rowid`` as asked for."""
+
+    df: DataFrame
+    row_ids: bool = False
 
 
 class Names(Protocol):
     """What names mean: given by who runs the query."""
 
-    def read(self, wanted: Wanted) -> DataFrame:
+    def read(self, wanted: Wanted) -> Rows:
         """The rows of a table or view. Raises TableNotFound, SchemaNotFound."""
+        ...
+
+    def functions(self) -> Collection[str]:
+        """The names, folded, of the table functions that `call` knows."""
+        ...
+
+    def call(self, name: str, schema: str | None, arguments: Arguments) -> DataFrame:
+        """The rows of a table function; ``schema`` is what stood before its name."""
+        ...
+
+    def expand(self, text: str) -> str:
+        """The text without macros, line by line."""
         ...
 
 
@@ -59,11 +87,26 @@ Rewriter = Callable[[Analysis, Work], Iterable[Edit]]
 
 
 def tables(analysis: Analysis, work: Work) -> Iterable[Edit]:
-    """The tables and views that the query reads."""
+    """The tables and views that the query reads, with row ids where it names them."""
+    with_ids = row_ids.wanted(analysis)
+    exposed: list[Reference] = []
     for one in analysis.tables:
-        view = work.stand_in(_rows(one, analysis, work))
+        rows = _rows(one, analysis, work, one.start in with_ids)
+        if rows.row_ids:
+            exposed.append(one)
+        view = work.stand_in(rows.df)
         name = None if one.aliased else one.name
         yield stand_in(analysis.text, one.start, one.end, view=view, name=name)
+    yield from row_ids.hidden(analysis, exposed)
+
+
+def functions(analysis: Analysis, work: Work) -> Iterable[Edit]:
+    """The lake's own table functions."""
+    for call in calls.found(analysis, work.names.functions()):
+        arguments = calls.evaluated(call, work.spark, work.args)
+        df = work.names.call(call.name, call.schema, arguments)
+        name = None if call.aliased else call.name
+        yield stand_in(analysis.text, call.start, call.end, view=work.stand_in(df), name=name)
 
 
 def qualifiers(analysis: Analysis, _: Work) -> Iterable[Edit]:
@@ -74,11 +117,12 @@ def qualifiers(analysis: Analysis, _: Work) -> Iterable[Edit]:
             yield Edit(one.start, one.end, "")
 
 
-REWRITERS: tuple[Rewriter, ...] = (tables, qualifiers)
+REWRITERS: tuple[Rewriter, ...] = (tables, functions, qualifiers)
 
 
-def _rows(one: Reference, analysis: Analysis, work: Work) -> DataFrame:
+def _rows(one: Reference, analysis: Analysis, work: Work, with_ids: bool) -> Rows:
     if one.schema is None and fold(one.name) in work.views:
-        return work.views[fold(one.name)]
+        return Rows(work.views[fold(one.name)])
     at = None if one.travel is None else travel.point(one.travel, work.args, work.zone)
-    return work.names.read(Wanted(one, analysis, at))
+    keep = of_query(analysis.text, one.node, zone=work.zone, args=work.args)
+    return work.names.read(Wanted(one, analysis, at, keep, with_ids))

@@ -7,12 +7,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from penstock.lake import scan
+from penstock.lake import feed, scan
+from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.catalog.feed import Bound
+from penstock.lake.conditions import Predicate
 from penstock.lake.files import Table as TableInfo
 from penstock.lake.naming import TableRef
+from penstock.lake.objects import Description, ListedFile
+from penstock.lake.predicates import of_where
 from penstock.lake.schema import TableSchema
-from penstock.lake.session import SparkSource
+from penstock.lake.session import SparkSource, session_zone
 from penstock.lake.snapshot import At, Snapshot
 from penstock.lake.transaction import Staged, Transaction, TransactionTable
 
@@ -41,6 +46,7 @@ class Table:
     spark: SparkSource
     at: At
     begin: Callable[[], Transaction]
+    view: Callable[[TableRef, Snapshot], DataFrame | None] | None = None  # reads a view
 
     def to_df(
         self,
@@ -49,21 +55,48 @@ class Table:
         where: str | SparkColumn | None = None,
         *,
         row_ids: bool = False,
+        keep: Predicate | None = None,
     ) -> DataFrame:
         """The rows at a snapshot: by id, by time (in force then), or the latest.
+
+        Files that surely hold no row which satisfies ``where`` are not given to Spark when it is a
+        text; ``keep`` says the same of a condition that the caller applies.
 
         ``row_ids`` adds the column ``rowid``, which stays a row's own through updates and
         compactions. Raises SnapshotNotFound, SchemaNotFound, TableNotFound, UnsupportedFeature.
         """
         given = version is not None or timestamp is not None
         at = self.catalog.snapshot(At(version, timestamp) if given else self.at)
+        if self.view is not None and not row_ids and not self._is_there(at):
+            rows = self.view(self.ref, at)
+            if rows is not None:
+                return rows if where is None else rows.where(where)
         info = self._info(at.id)
-        files = self.catalog.files(info, at.id)
+        spark = self.spark()
+        if isinstance(where, str) and keep is None:
+            keep = of_where(where, zone=session_zone(spark))
+        files = self.catalog.files(info, at.id, keep)
         source = scan.Scan(str(self.ref), info.schema, files, at.id)
-        df = scan.read(self.spark(), source, row_ids=row_ids)
+        df = scan.read(spark, source, row_ids=row_ids)
         if row_ids:
             df = df.withColumnRenamed(scan.ROW_ID, "rowid").drop(scan.BEGIN)
         return df if where is None else df.where(where)
+
+    def changes(self, from_: Bound, to: Bound) -> DataFrame:
+        """The rows that came and went in a range of snapshots; see `penstock.lake.feed`.
+
+        ``from_`` and ``to`` are ids of snapshots or times, both inclusive. Raises
+        SnapshotNotFound, SchemaNotFound, TableNotFound.
+        """
+        return feed.changes(self.spark(), self.catalog, self.ref, from_, to)
+
+    def insertions(self, from_: Bound, to: Bound) -> DataFrame:
+        """The rows that came, by inserts and updates alike, with their row ids and snapshots."""
+        return feed.insertions(self.spark(), self.catalog, self.ref, from_, to)
+
+    def deletions(self, from_: Bound, to: Bound) -> DataFrame:
+        """The rows that went, by deletes and updates alike, with their row ids and snapshots."""
+        return feed.deletions(self.spark(), self.catalog, self.ref, from_, to)
 
     @property
     def schema(self) -> TableSchema:
@@ -76,7 +109,22 @@ class Table:
 
     def exists(self, at: At | None = None) -> bool:
         snapshot = self.catalog.snapshot(at or self.at)
-        return self.catalog.find_table(self.ref.schema, self.ref.name, snapshot.id) is not None
+        return self._is_there(snapshot)
+
+    def describe(self, at: At | None = None) -> Description:
+        """Comments and tags of the table and its columns, and its sort keys, at a snapshot."""
+        snapshot = self.catalog.snapshot(at or self.at)
+        info = self._info(snapshot.id)
+        with self.catalog.reading() as connection:
+            return objects.describe(connection, info, snapshot.id)
+
+    def list_files(
+        self, version: int | None = None, timestamp: datetime | None = None
+    ) -> list[ListedFile]:
+        """The data files at a snapshot, each with the delete file in force."""
+        given = version is not None or timestamp is not None
+        at = self.catalog.snapshot(At(version, timestamp) if given else self.at)
+        return [objects.listed(file) for file in self.catalog.files(self._info(at.id), at.id).files]
 
     def append(self, df: DataFrame, *, partition_by: Sequence[str] = ()) -> WriteResult:
         """Add rows in a transaction of their own; the table is made when it is missing."""
@@ -93,6 +141,9 @@ class Table:
     def merge(self, df: DataFrame, keys: Sequence[str]) -> WriteResult:
         """Update the rows whose keys ``df`` has, and insert its others."""
         return self._alone(lambda table: table.merge(df, keys))
+
+    def _is_there(self, snapshot: Snapshot) -> bool:
+        return self.catalog.find_table(self.ref.schema, self.ref.name, snapshot.id) is not None
 
     def _info(self, snapshot_id: int) -> TableInfo:
         return self.catalog.table(self.ref.schema, self.ref.name, snapshot_id)

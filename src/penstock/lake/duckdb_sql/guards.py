@@ -1,0 +1,77 @@
+"""What rules for DuckDB's SQL are made with: refusals, and text for Spark with parts put in."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+
+from penstock.errors import UnsupportedFeature
+
+_SPARK = "databricks"
+
+
+def refused(what: str) -> UnsupportedFeature:
+    return UnsupportedFeature(
+        f"{what} of DuckDB is not known to mean the same on Spark",
+        hint="read it with DuckDB, or write the query for Spark",
+        data={"feature": what},
+    )
+
+
+def spark(template: str, **parts: exp.Expr) -> exp.Expr:
+    """Spark's expression of a template in which ``:name`` stands for a part."""
+    tree = _parsed(template).copy()
+    for marker in list(tree.find_all(exp.Placeholder)):
+        part = _closed(parts[marker.name]).copy()
+        if marker is tree:
+            return part
+        marker.replace(part)
+    return tree
+
+
+def unless(what: str, types: str, node: exp.Expr, *operands: exp.Expr) -> exp.Expr:
+    """``node``, but an error naming ``what`` when an operand's type is like one of ``types``.
+
+    Spark knows the types before the query runs and drops what does not apply.
+    """
+    checks = [
+        f"TYPEOF(:o{at}) LIKE '{pattern}'"
+        for at, operand in enumerate(operands)
+        if not isinstance(operand, exp.Literal)
+        for pattern in types.split("|")
+    ]
+    if not checks:
+        return node
+    named: dict[str, Any] = {f"o{at}": operand for at, operand in enumerate(operands)}
+    kinds = types.replace("%", "").replace("|", ", ")
+    said = f"{what} of {kinds} in DuckDB is not known to mean the same on Spark"
+    test = " OR ".join(checks)
+    return spark(f"IF({test}, RAISE_ERROR('{said}'), :node)", node=node, **named)
+
+
+def whole_number(node: exp.Expr | None) -> int | None:
+    """The value of a literal like ``3`` or ``-3``."""
+    if isinstance(node, exp.Paren):
+        return whole_number(node.this)
+    if isinstance(node, exp.Neg):
+        inner = whole_number(node.this)
+        return None if inner is None else -inner
+    if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
+        return int(node.name)
+    return None
+
+
+def text_of(node: exp.Expr | None) -> str | None:
+    return node.name if isinstance(node, exp.Literal) and node.is_string else None
+
+
+def _closed(node: exp.Expr) -> exp.Expr:
+    return exp.Paren(this=node) if isinstance(node, exp.Binary | exp.Connector) else node
+
+
+@cache
+def _parsed(template: str) -> exp.Expr:
+    return sqlglot.parse_one(template, read=_SPARK)

@@ -1,0 +1,283 @@
+"""Rules for DuckDB's operators and clauses whose meaning or form differs on Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from sqlglot import exp
+
+from penstock.lake.duckdb_sql.guards import refused, spark, text_of, unless, whole_number
+from penstock.lake.naming import fold
+
+_FLOATS = "float|double|decimal%"
+# CAST to VARCHAR of these looks different; concatenation casts.
+NOT_AS_TEXT = "float|double|binary|timestamp|struct%|map%|array%|variant|interval%"
+
+_SPAN = "__interval"
+_SPANS = {
+    "to_days": "DAY",
+    "to_hours": "HOUR",
+    "to_minutes": "MINUTE",
+    "to_seconds": "SECOND",
+    "to_months": "MONTH",
+    "to_years": "YEAR",
+    "to_weeks": "WEEK",
+}
+
+
+def _div(node: exp.Expr) -> exp.Expr:
+    """``/`` is DOUBLE's by IEEE: 1 / 0 is infinity."""
+    a, b = node.this, node.expression
+    quotient = spark(
+        "IF(CAST(:b AS DOUBLE) = 0, CAST(:a AS DOUBLE) * CAST('Infinity' AS DOUBLE), "
+        "CAST(:a AS DOUBLE) / CAST(:b AS DOUBLE))",
+        a=a,
+        b=b,
+    )
+    if (whole_number(b) or 0) != 0:
+        quotient = spark("(CAST(:a AS DOUBLE) / CAST(:b AS DOUBLE))", a=a, b=b)
+    return unless("/", "float", quotient, a, b)
+
+
+def _int_div(node: exp.Expr) -> exp.Expr:
+    a, b = node.this, node.expression
+    return unless("//", _FLOATS, spark("(:a DIV NULLIF(:b, 0))", a=a, b=b), a, b)
+
+
+def _mod(node: exp.Expr) -> exp.Expr:
+    a, b = node.this, node.expression
+    return unless("%", "float|double", spark("(:a % NULLIF(:b, 0))", a=a, b=b), a, b)
+
+
+def _add(node: exp.Expr) -> exp.Expr:
+    a, b = node.this, node.expression
+    if span(b) is not None:
+        return _moved(a, "+", b)
+    if span(a) is not None:
+        return _moved(b, "+", a)
+    return node
+
+
+def _sub(node: exp.Expr) -> exp.Expr:
+    a, b = node.this, node.expression
+    if span(b) is not None:
+        return _moved(a, "-", b)
+    if whole_number(b) is not None or whole_number(a) is not None:
+        return node
+    # Days of DuckDB are an INTERVAL of Spark.
+    return unless("difference", "date|timestamp%", node, b)
+
+
+def _moved(moment: exp.Expr, sign: str, by: exp.Expr) -> exp.Expr:
+    """A DATE moved by an interval is a TIMESTAMP."""
+    text = f"(CAST(:m AS TIMESTAMP_NTZ) {sign} {span(by)})"
+    return unless("sum with an interval", "timestamp|string", spark(text, m=moment), moment)
+
+
+def intervals(tree: exp.Expr) -> None:
+    """Intervals as DuckDB prints them (``to_days(CAST(trunc(CAST(1 AS DOUBLE)) ...))``) marked.
+
+    Raises UnsupportedFeature for computed ones.
+    """
+    for node in list(tree.find_all(exp.Func)):
+        unit = _SPANS.get(_function(node))
+        if unit is None:
+            continue
+        inner: exp.Expr = node
+        while isinstance(inner, exp.Func | exp.Paren):
+            inner = (inner.expressions or [inner.this])[0]
+        value = whole_number(inner)
+        if value is None:
+            text = text_of(inner) or ""
+            value = int(text) if text.lstrip("-").isdigit() else None
+        if value is None:
+            raise refused(f"{_function(node)} of a computed value")
+        marked = exp.Literal.string(f"INTERVAL '{value}' {unit}")
+        node.replace(exp.Anonymous(this=_SPAN, expressions=[marked]))
+
+
+def _function(node: exp.Func) -> str:
+    name = node.name if isinstance(node, exp.Anonymous) else node.sql_name()
+    return str(name).lower()
+
+
+def span(node: exp.Expr) -> str | None:
+    """The text of an interval that `intervals` has marked."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    marked = isinstance(node, exp.Anonymous) and node.name == _SPAN
+    return str(node.expressions[0].name) if marked else None
+
+
+def _concatenation(node: exp.Expr) -> exp.Expr:
+    return unless("concatenation", NOT_AS_TEXT, node, node.this, node.expression)
+
+
+def _like(node: exp.Expr) -> exp.Expr:
+    r"""DuckDB has no escape character unless one is given, Spark's is ``\``."""
+    if isinstance(node.parent, exp.Escape):
+        return node
+    if text_of(node.expression) is None or "\\" in node.expression.name:
+        raise refused("LIKE with a computed pattern or a backslash")
+    return node
+
+
+def _bracket(node: exp.Expr) -> exp.Expr:
+    """``l[1]`` is the first; beyond the end is NULL. sqlglot counts from 0 already."""
+    (index,) = node.expressions if len(node.expressions) == 1 else (None,)
+    if text_of(index) is not None:
+        return node
+    at = whole_number(index)
+    if at is None or at == -1:
+        raise refused(f"the index {node.sql('duckdb')}")
+    return spark(f"TRY_ELEMENT_AT(:l, {at + 1})", l=node.this)
+
+
+def _any(node: exp.Expr) -> exp.Expr:
+    """``x = ANY(SELECT ...)`` is how DuckDB prints IN."""
+    right = node.expression
+    if isinstance(right, exp.Any):
+        query = right.this
+        while isinstance(query, exp.Subquery | exp.Paren) and not query.args.get("alias"):
+            query = query.this
+        if isinstance(query, exp.Query):
+            return exp.In(this=node.this, query=exp.Subquery(this=query.copy()))
+        raise refused("ANY of a list")
+    return node
+
+
+def _only_in_comparison(node: exp.Expr) -> exp.Expr:
+    if not isinstance(node.parent, exp.EQ):
+        raise refused("ANY")
+    return node
+
+
+def _select(node: exp.Expr) -> exp.Expr:
+    if node.args.get("match") or node.args.get("kind") or node.args.get("laterals"):
+        raise refused("this form of SELECT")
+    return node
+
+
+def _table(node: exp.Expr) -> exp.Expr:
+    if not isinstance(node.this, exp.Identifier):
+        raise refused(f"the table function {node.this.name or node.this.key}")
+    return node
+
+
+def _join(node: exp.Expr) -> exp.Expr:
+    method, kind = (str(node.args.get(key) or "").upper() for key in ("method", "kind"))
+    if kind not in {"", "INNER", "CROSS", "OUTER", "SEMI", "ANTI"} or method not in {"", "NATURAL"}:
+        raise refused(f"the join {method or kind}")
+    return node
+
+
+def _star(node: exp.Expr) -> exp.Expr:
+    """With USING, Spark puts the shared columns first, DuckDB where the left table has them."""
+    if node.args.get("replace") or node.args.get("rename"):
+        raise refused("* REPLACE")
+    select = node.parent
+    if not isinstance(select, exp.Select):
+        return node
+    joins = select.args.get("joins") or []
+    if any(join.args.get("method") for join in joins):
+        raise refused("* over a NATURAL join")
+    if not any(join.args.get("using") for join in joins):
+        return node
+    return _by_source(node, select, joins)
+
+
+def _by_source(star: exp.Expr, select: exp.Select, joins: list[exp.Join]) -> exp.Expr:
+    """``l.*, r.* EXCEPT (k) FROM l JOIN r ON l.k = r.k`` for ``* FROM l JOIN r USING (k)``."""
+    left, join = (select.args.get("from_") or select.args["from"]).this, joins[0]
+    side = str(join.args.get("side") or "").upper()
+    shared = list(join.args["using"])
+    bare = {fold(c.name) for c in select.find_all(exp.Column) if not c.table}
+    odd = len(joins) > 1 or side not in {"", "LEFT"} or bare & {fold(k.name) for k in shared}
+    if odd or star.args.get("except_") or star.args.get("except"):
+        raise refused("* over a join USING of this kind")
+    keys = [key.sql("databricks") for key in shared]
+    one, other = _name(left), _name(join.this)
+    join.set("using", None)
+    join.set("on", spark(" AND ".join(f"{one}.{key} = {other}.{key}" for key in keys)))
+    parts = [f"{one}.*", f"{other}.* EXCEPT ({', '.join(keys)})"]
+    if str(join.args.get("kind") or "").upper() in {"SEMI", "ANTI"}:
+        del parts[1]
+    stars = [spark(f"SELECT {part}").expressions[0] for part in parts]
+    at = select.expressions.index(star)
+    select.set("expressions", [*select.expressions[:at], *stars, *select.expressions[at + 1 :]])
+    return star
+
+
+def _name(source: exp.Expr) -> str:
+    alias = source.args.get("alias")
+    name = alias.this if alias is not None else source.this
+    return str(name.sql("databricks"))
+
+
+def _ordered(node: exp.Expr) -> exp.Expr:
+    """``ORDER BY ALL`` is printed as ``ORDER BY COLUMNS(*)``. NULLs come last, always."""
+    if isinstance(node.this, exp.Columns):
+        if not isinstance(node.this.this, exp.Star):
+            raise refused("COLUMNS")
+        return exp.Ordered(this=exp.column("ALL"), desc=node.args.get("desc"))
+    return node
+
+
+def _columns(node: exp.Expr) -> exp.Expr:
+    if not isinstance(node.parent, exp.Ordered):
+        raise refused("COLUMNS")
+    return node
+
+
+def _distinct(node: exp.Expr) -> exp.Expr:
+    if node.args.get("on"):
+        raise refused("DISTINCT ON")
+    return node
+
+
+def _set_operation(node: exp.Expr) -> exp.Expr:
+    if node.args.get("by_name"):
+        raise refused("UNION BY NAME")
+    return node
+
+
+def _frame(node: exp.Expr) -> exp.Expr:
+    if node.args.get("exclude"):
+        raise refused("a window frame with EXCLUDE")
+    return node
+
+
+def _same(node: exp.Expr) -> exp.Expr:
+    return node
+
+
+def _escape(node: exp.Expr) -> exp.Expr:
+    if text_of(node.this.expression) is None or text_of(node.expression) is None:
+        raise refused("LIKE with a computed pattern")
+    return node
+
+
+OPERATORS: Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
+    exp.Add: _add,
+    exp.Any: _only_in_comparison,
+    exp.Bracket: _bracket,
+    exp.Columns: _columns,
+    exp.DPipe: _concatenation,
+    exp.Distinct: _distinct,
+    exp.Div: _div,
+    exp.EQ: _any,
+    exp.Escape: _escape,
+    exp.ILike: _like,
+    exp.IntDiv: _int_div,
+    exp.Join: _join,
+    exp.Like: _like,
+    exp.Mod: _mod,
+    exp.Ordered: _ordered,
+    exp.Select: _select,
+    exp.Star: _star,
+    exp.Sub: _sub,
+    exp.Table: _table,
+    exp.Union: _set_operation,
+    exp.Window: _same,
+    exp.WindowSpec: _frame,
+}

@@ -1,0 +1,357 @@
+"""Macros in queries: a call becomes what the macro stands for, with the arguments in place.
+
+Calls are found in the text's tokens, so that the rest of the text stays as it was written. A macro
+stands before a built-in function of its name, as in DuckDB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from penstock.errors import QueryFailed, UnsupportedFeature
+from penstock.lake.duckdb_sql.text import readable
+from penstock.lake.duckdb_sql.translate import to_spark
+from penstock.lake.naming import DEFAULT_SCHEMA, fold
+from penstock.lake.objects import Macro, MacroForm, Parameter
+
+_DUCKDB, _SPARK = "duckdb", "spark"
+_OPEN, _CLOSE = {"(", "[", "{"}, {")", "]", "}"}
+_DEEPEST = 50
+
+# Types of the format as DuckDB's casts name them, for defaults.
+_TYPES = {
+    **{f"int{8 * n}": kind for n, kind in ((1, "TINYINT"), (2, "SMALLINT"), (4, "INTEGER"))},
+    "int64": "BIGINT",
+    "float32": "FLOAT",
+    "float64": "DOUBLE",
+    "boolean": "BOOLEAN",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP",
+    "varchar": "VARCHAR",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """The macros that a text may call, and where names without a schema are looked for."""
+
+    macros: Sequence[Macro]
+    path: tuple[str, ...] = (DEFAULT_SCHEMA,)
+    open: tuple[str, ...] = ()  # being expanded, outermost first
+
+    def find(self, schema: str | None, name: str) -> Macro | None:
+        for where in (schema,) if schema is not None else self.path:
+            for macro in self.macros:
+                if (fold(macro.schema_name), fold(macro.name)) == (fold(where), fold(name)):
+                    return macro
+        return None
+
+    def names(self) -> set[str]:
+        """``main.f``, folded."""
+        return {fold(macro.qualified_name) for macro in self.macros}
+
+    def inside(self, macro: Macro) -> Book:
+        """For the body of a macro. Raises QueryFailed when that calls itself."""
+        if macro.qualified_name in self.open or len(self.open) >= _DEEPEST:
+            chain = " → ".join((*self.open, macro.qualified_name))
+            raise QueryFailed(f"the macro {macro.qualified_name} calls itself: {chain}")
+        return replace(self, open=(*self.open, macro.qualified_name))
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    start: int
+    end: int
+    macro: Macro
+    arguments: tuple[tuple[str | None, str], ...]  # name where given, text
+    in_from: bool
+    aliased: bool
+
+
+def called(text: str, dialect: str = _SPARK) -> set[str]:
+    """The names, folded, of all functions that a text calls; none when it cannot be read."""
+    try:
+        tokens = sqlglot.tokenize(text, read=dialect)
+    except SqlglotError:
+        return set()
+    pairs = pairwise(tokens)
+    return {fold(name.text) for name, bracket in pairs if bracket.text == "(" and _is_name(name)}
+
+
+def expand(text: str, book: Book, dialect: str = _SPARK) -> str:
+    """``text`` without calls of the book's macros; lines stay lines.
+
+    Raises QueryFailed for arguments that do not fit and for recursion, UnsupportedFeature where a
+    body is not known to mean the same on Spark.
+    """
+    if not book.macros:
+        return text
+    parts: list[str] = []
+    position = 0
+    for call in _calls(text, book, dialect):
+        arguments = [(name, expand(value, book, dialect)) for name, value in call.arguments]
+        body = _BODIES[dialect](call, _bound(call.macro, arguments), book)
+        breaks = "\n" * (text.count("\n", call.start, call.end) - body.count("\n"))
+        parts += [text[position : call.start], _placed(call, body, dialect), breaks]
+        position = call.end
+    return "".join([*parts, text[position:]])
+
+
+def _placed(call: _Call, body: str, dialect: str) -> str:
+    if not call.in_from:
+        return f"({body})"
+    mark = '"' if dialect == _DUCKDB else "`"
+    name = call.macro.name.replace(mark, mark * 2)
+    return f"({body})" if call.aliased else f"({body}) AS {mark}{name}{mark}"
+
+
+def _calls(text: str, book: Book, dialect: str) -> list[_Call]:
+    """The outermost calls, in the order of the text."""
+    tokens = sqlglot.tokenize(text, read=dialect)
+    found: list[_Call] = []
+    at = 0
+    while at + 1 < len(tokens):
+        macro, first = _macro_at(tokens, at, book)
+        if macro is None:
+            at += 1
+            continue
+        close = _closing(tokens, at + 1)
+        start, end = tokens[first].start, tokens[close].end + 1
+        arguments = tuple(_arguments(text, tokens, at + 2, close))
+        in_from = macro.kind == "table"
+        found.append(_Call(start, end, macro, arguments, in_from, _is_aliased(tokens, close + 1)))
+        at = close + 1
+    return found
+
+
+def _macro_at(tokens: Sequence[Any], at: int, book: Book) -> tuple[Macro | None, int]:
+    """The macro that the name at ``at`` calls, and where the call begins: at its schema if any."""
+    if tokens[at + 1].text != "(" or not _is_name(tokens[at]):
+        return None, at
+    if at >= 2 and tokens[at - 1].text == ".":
+        return book.find(tokens[at - 2].text, tokens[at].text), at - 2
+    return book.find(None, tokens[at].text), at
+
+
+def _is_name(token: Any) -> bool:
+    return token.token_type.name not in {"STRING", "NUMBER"} and token.text[:1] not in "()[],.=<>"
+
+
+def _closing(tokens: Sequence[Any], at: int) -> int:
+    depth = 0
+    for i in range(at, len(tokens)):
+        depth += (tokens[i].text in _OPEN) - (tokens[i].text in _CLOSE)
+        if depth == 0:
+            return i
+    raise QueryFailed(f"the bracket after {tokens[at - 1].text} is not closed")
+
+
+def _arguments(
+    text: str, tokens: Sequence[Any], begin: int, end: int
+) -> list[tuple[str | None, str]]:
+    if begin >= end:
+        return []
+    found: list[tuple[str | None, str]] = []
+    depth, start = 0, begin
+    for i in range(begin, end + 1):
+        depth += (tokens[i].text in _OPEN) - (tokens[i].text in _CLOSE)
+        if i == end or (depth == 0 and tokens[i].text == ","):
+            found.append(_argument(text, tokens[start:i]))
+            start = i + 1
+    return found
+
+
+def _argument(text: str, tokens: Sequence[Any]) -> tuple[str | None, str]:
+    if not tokens:
+        raise QueryFailed("an argument of a macro is empty")
+    name = None
+    if len(tokens) > 2 and tokens[1].text in {":=", "=>"}:
+        name, tokens = tokens[0].text, tokens[2:]
+    return name, text[tokens[0].start : tokens[-1].end + 1]
+
+
+def _is_aliased(tokens: Sequence[Any], at: int) -> bool:
+    if at >= len(tokens):
+        return False
+    kind = tokens[at].token_type.name
+    return kind in {"ALIAS", "VAR", "IDENTIFIER"}
+
+
+def _bound(
+    macro: Macro, arguments: Sequence[tuple[str | None, str]]
+) -> tuple[MacroForm, dict[str, str | Parameter]]:
+    """The overload that fits, and by parameter (folded) its argument or, for a default, itself."""
+    fitting = [(form, bound) for form in macro.forms if (bound := _fit(form, arguments))]
+    if not fitting:
+        shapes = " or ".join(_shape(macro, form) for form in macro.forms)
+        raise QueryFailed(
+            f"the arguments do not fit the macro {macro.qualified_name}", hint=f"it is {shapes}"
+        )
+    exact = [one for one in fitting if len(one[0].parameters) == len(arguments)] or fitting
+    if len(exact) > 1:
+        raise UnsupportedFeature(
+            f"overloads of the macro {macro.qualified_name} that only types tell apart",
+            hint="read it with DuckDB",
+        )
+    form, values = exact[0]
+    return form, values.values
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    values: dict[str, str | Parameter]
+
+
+def _fit(form: MacroForm, arguments: Sequence[tuple[str | None, str]]) -> _Fit | None:
+    names = [fold(parameter.name) for parameter in form.parameters]
+    bound: dict[str, str | Parameter] = {}
+    free = list(names)
+    for name, value in arguments:
+        if name is None and not free:
+            return None
+        wanted = fold(name) if name is not None else free[0]
+        if wanted not in free:
+            return None
+        free.remove(wanted)
+        bound[wanted] = value
+    for parameter in form.parameters:
+        if fold(parameter.name) in free:
+            if parameter.default is None:
+                return None
+            bound[fold(parameter.name)] = parameter
+    return _Fit(bound)
+
+
+def _shape(macro: Macro, form: MacroForm) -> str:
+    parts = [p.name if p.default is None else f"{p.name} := {p.default}" for p in form.parameters]
+    return f"{macro.name}({', '.join(parts)})"
+
+
+def _in_duckdb(call: _Call, bound: tuple[MacroForm, dict[str, str | Parameter]], book: Book) -> str:
+    """The body in DuckDB's SQL, for a text that is."""
+    form, values = bound
+    if form.dialect != _DUCKDB:
+        raise UnsupportedFeature(
+            f"the macro {call.macro.qualified_name} is of the dialect {form.dialect}, "
+            "what calls it of duckdb"
+        )
+    parts = {name: _tree(_default(v), _DUCKDB) for name, v in values.items()}
+    return _body(call.macro, form, book, parts).sql(_DUCKDB)
+
+
+def _in_spark(call: _Call, bound: tuple[MacroForm, dict[str, str | Parameter]], book: Book) -> str:
+    """The body in Spark's SQL, the arguments' text put in as it was written."""
+    form, values = bound
+    if form.dialect == _SPARK:
+        return _spark_body(form, values, book.inside(call.macro))
+    markers: dict[str, str] = {}
+    parts: dict[str, exp.Expr] = {}
+    for at, (name, value) in enumerate(values.items()):
+        given = isinstance(value, str)
+        tree = _tree(_default(value), _SPARK if given else _DUCKDB)
+        if given and not _is_plain(tree):
+            marker = f"__penstock_argument_{len(book.open)}_{at}__"
+            markers[marker] = str(value)
+            tree = exp.column(exp.to_identifier(marker, quoted=False))
+        parts[name] = tree
+    body = _body(call.macro, form, book, parts)
+    for table in body.find_all(exp.Table):
+        if isinstance(table.this, exp.Identifier) and not table.db and not _is_cte(body, table):
+            table.set("db", exp.to_identifier(book.path[0]))
+    try:
+        text = to_spark(body)
+    except UnsupportedFeature as problem:
+        raise UnsupportedFeature(
+            f"the macro {call.macro.qualified_name}: {problem.message}",
+            hint=problem.hint,
+            data=problem.data,
+        ) from None
+    for marker, value in markers.items():
+        text = text.replace(marker, f"({value})")
+    return text
+
+
+_BODIES = {_DUCKDB: _in_duckdb, _SPARK: _in_spark}
+
+
+def _spark_body(form: MacroForm, values: Mapping[str, str | Parameter], book: Book) -> str:
+    parts: list[str] = []
+    position = 0
+    tokens = sqlglot.tokenize(form.sql, read=_SPARK)
+    for at, token in enumerate(tokens):
+        before = tokens[at - 1].text if at else ""
+        after = tokens[at + 1].text if at + 1 < len(tokens) else ""
+        if fold(token.text) in values and before != "." and after not in {"(", "."}:
+            value = f"({_default(values[fold(token.text)])})"
+            parts += [form.sql[position : token.start], value]
+            position = token.end + 1
+    return expand("".join([*parts, form.sql[position:]]), book)
+
+
+def _body(macro: Macro, form: MacroForm, book: Book, parts: Mapping[str, exp.Expr]) -> exp.Expr:
+    """The tree of a body with its own macros expanded and its parameters replaced."""
+    inner = book.inside(macro)
+    try:
+        text = expand(readable(form.sql, inner.names()), inner, _DUCKDB)
+        tree = sqlglot.parse_one(text, read=_DUCKDB)
+    except SqlglotError as error:
+        raise UnsupportedFeature(
+            f"the macro {macro.qualified_name} is not understood: {str(error).splitlines()[0]}"
+        ) from None
+    for function in tree.find_all(exp.Lambda):
+        if any(fold(one.name) in parts for one in function.expressions):
+            raise UnsupportedFeature(
+                f"the macro {macro.qualified_name} calls a lambda's parameter like its own"
+            )
+    for column in list(tree.find_all(exp.Column)):
+        part = parts.get(fold(column.name)) if not column.table else None
+        if part is None:
+            continue
+        value = part.copy() if isinstance(part, exp.Literal | exp.Column) else exp.paren(part)
+        if column is tree:
+            tree = value
+        else:
+            column.replace(value)
+    return tree
+
+
+def _is_plain(tree: exp.Expr) -> bool:
+    """A literal, whose value a rule may want to see."""
+    inner = tree.this if isinstance(tree, exp.Neg) else tree
+    return isinstance(inner, exp.Literal | exp.Null | exp.Boolean)
+
+
+def _is_cte(tree: exp.Expr, table: exp.Table) -> bool:
+    return any(fold(cte.alias) == fold(table.name) for cte in tree.find_all(exp.CTE))
+
+
+def _tree(text: str, dialect: str) -> exp.Expr:
+    try:
+        return sqlglot.parse_one(text, read=dialect)
+    except SqlglotError as error:
+        raise QueryFailed(
+            f"the argument {text} of a macro is not understood: {str(error).splitlines()[0]}"
+        ) from None
+
+
+def _default(value: str | Parameter) -> str:
+    """An argument as it is, a default as DuckDB's literal."""
+    if isinstance(value, str):
+        return value
+    kind = value.default_type or ""
+    text = value.default or ""
+    quoted = "'" + text.replace("'", "''") + "'"
+    if kind == "varchar":
+        return quoted
+    if kind.startswith(("int", "decimal")) and text.lstrip("-").replace(".", "", 1).isdigit():
+        return text
+    if kind not in _TYPES:
+        raise UnsupportedFeature(f"a default of the type {kind} of the parameter {value.name}")
+    return f"CAST({quoted} AS {_TYPES[kind]})"

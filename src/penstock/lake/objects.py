@@ -1,0 +1,129 @@
+"""What a lake holds besides tables: views and macros; and what is said of tables: tags, sort keys,
+options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+COMMENT = "comment"  # the tag that COMMENT ON writes
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A view at one snapshot. ``dialect`` is of its text: ``duckdb``, ``spark``, ...
+
+    ``aliases`` name its first columns, in order; further ones keep their names.
+    """
+
+    id: int
+    schema_name: str
+    name: str
+    dialect: str
+    sql: str
+    aliases: tuple[str, ...]
+    begin_snapshot: int
+    tags: Mapping[str, str] = field(default_factory=dict)
+    column_tags: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # format 1.1
+
+    @property
+    def qualified_name(self) -> str:
+        return f"{self.schema_name}.{self.name}"
+
+    @property
+    def comment(self) -> str | None:
+        return self.tags.get(COMMENT)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """Of a macro. ``type`` is ``None`` for any; ``default`` is text, ``None`` for none."""
+
+    name: str
+    type: str | None = None
+    default: str | None = None
+    default_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MacroForm:
+    """One overload: ``sql`` is an expression (``scalar``) or a SELECT (``table``)."""
+
+    kind: str
+    dialect: str
+    sql: str
+    parameters: tuple[Parameter, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Macro:
+    """A macro at one snapshot, with its overloads."""
+
+    id: int
+    schema_name: str
+    name: str
+    forms: tuple[MacroForm, ...]
+    begin_snapshot: int
+
+    @property
+    def kind(self) -> str:
+        """``scalar`` or ``table``: that of all its forms."""
+        return self.forms[0].kind if self.forms else "scalar"
+
+    @property
+    def qualified_name(self) -> str:
+        return f"{self.schema_name}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """One key that a table's rows are sorted by when files are written or merged."""
+
+    expression: str
+    dialect: str
+    direction: str  # "ASC" or "DESC"
+    nulls: str  # "NULLS_FIRST" or "NULLS_LAST"
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What is said of a table at one snapshot; ``column_tags`` by column."""
+
+    tags: Mapping[str, str] = field(default_factory=dict)
+    column_tags: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    sorted_by: tuple[SortKey, ...] = ()
+
+    @property
+    def comment(self) -> str | None:
+        return self.tags.get(COMMENT)
+
+    def column_comment(self, column: str) -> str | None:
+        return self.column_tags.get(column, {}).get(COMMENT)
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option as it is stored. ``scope`` is GLOBAL, SCHEMA or TABLE, as DuckDB has it.
+
+    ``entry`` is the schema's or table's name; ``None`` for a global one.
+    """
+
+    name: str
+    value: str
+    scope: str = "GLOBAL"
+    entry: str | None = None
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFile:
+    """A data file with the delete file in force, by the names of ``ducklake_list_files``."""
+
+    data_file: str
+    data_file_size_bytes: int
+    data_file_footer_size: int | None
+    data_file_encryption_key: bytes | None = None
+    delete_file: str | None = None
+    delete_file_size_bytes: int | None = None
+    delete_file_footer_size: int | None = None
+    delete_file_encryption_key: bytes | None = None

@@ -1,0 +1,147 @@
+"""What names in a query mean: tables, views and macros of a lake at a snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from penstock.errors import PenstockError, QueryFailed, UnsupportedFeature
+from penstock.lake import queries, table_functions, views
+from penstock.lake.calls import Arguments
+from penstock.lake.catalog import objects
+from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.macros import Book, called, expand
+from penstock.lake.naming import DEFAULT_SCHEMA, TableRef, fold
+from penstock.lake.objects import View
+from penstock.lake.rewriters import Rows, Wanted
+from penstock.lake.row_ids import ROWID
+from penstock.lake.session import SparkSource, session_zone
+from penstock.lake.snapshot import At, Snapshot
+from penstock.lake.table import Table
+from penstock.lake.transaction import Transaction
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Resolver:
+    """Names as they are meant at one snapshot, ``at``.
+
+    ``path`` are the schemas of names without one, in order: a view's own first, then ``main``, as
+    in DuckDB after ``USE``. ``inside`` are the views being read, outermost first.
+    """
+
+    catalog: Catalog
+    spark: SparkSource
+    at: At
+    begin: Callable[[], Transaction]
+    path: tuple[str, ...] = (DEFAULT_SCHEMA,)
+    inside: tuple[View, ...] = ()
+    _seen: dict[At, Snapshot] = field(default_factory=dict)  # one query sees one latest snapshot
+
+    def read(self, wanted: Wanted) -> Rows:
+        """The rows of a table or view. Raises TableNotFound, SchemaNotFound, SnapshotNotFound."""
+        one = wanted.reference
+        snapshot = self.snapshot(wanted.at or self.at)
+        for schema in (one.schema,) if one.schema else self.path:
+            ref = TableRef(schema, one.name)
+            if self.catalog.find_table(ref.schema, ref.name, snapshot.id) is not None:
+                return self._table(ref, snapshot, wanted)
+            view = self.find_view(ref, snapshot)
+            if view is not None:
+                return Rows(self.view(view, snapshot))
+        missing = TableRef(one.schema or self.path[0], one.name)
+        self.catalog.table(missing.schema, missing.name, snapshot.id)
+        raise AssertionError("a table that is not there was found")
+
+    def _table(self, ref: TableRef, snapshot: Snapshot, wanted: Wanted) -> Rows:
+        table = Table(ref, self.catalog, self.spark, At(snapshot.id), self.begin)
+        row_ids = wanted.row_ids and table.schema.find(ROWID) is None
+        return Rows(table.to_df(row_ids=row_ids, keep=wanted.keep), row_ids)
+
+    def functions(self) -> Collection[str]:
+        return table_functions.NAMES
+
+    def call(self, name: str, schema: str | None, arguments: Arguments) -> DataFrame:
+        """The rows of a table function; what stands before its name is a schema or the lake."""
+        snapshot = self.snapshot(self.at)
+        known = {fold(one) for one in self.catalog.schemas(snapshot.id)} if schema else set()
+        where = schema if schema is not None and fold(schema) in known else self.path[0]
+        spark = self.spark()
+        place = table_functions.Place(spark, self.catalog, snapshot, where, session_zone(spark))
+        return table_functions.call(name, place, arguments)
+
+    def snapshot(self, at: At) -> Snapshot:
+        if at not in self._seen:
+            self._seen[at] = self.catalog.snapshot(at)
+        return self._seen[at]
+
+    def read_view(self, ref: TableRef, snapshot: Snapshot) -> DataFrame | None:
+        """The rows of the view of this name, if there is one."""
+        found = self.find_view(ref, snapshot)
+        return None if found is None else self.view(found, snapshot)
+
+    def find_view(self, ref: TableRef, snapshot: Snapshot) -> View | None:
+        with self.catalog.reading() as connection:
+            found = objects.views(connection, snapshot.id, [ref.name])
+        return next((v for v in found if _same_schema(v, ref)), None)
+
+    def view(self, view: View, snapshot: Snapshot) -> DataFrame:
+        """The rows of a view, its tables as they were at the snapshot."""
+        if any(view.id == one.id for one in self.inside):
+            chain = " → ".join(v.qualified_name for v in (*self.inside, view))
+            raise QueryFailed(f"the view {view.qualified_name} reads itself: {chain}")
+        schemas = dict.fromkeys((view.schema_name, *self.path, DEFAULT_SCHEMA))
+        inner = replace(self, at=At(snapshot.id), path=tuple(schemas), inside=(*self.inside, view))
+        try:
+            text = views.spark_text(view, inner.book(view.sql, view.dialect))
+            df = queries.run(self.spark(), text, inner)
+        except QueryFailed as problem:
+            raise _in_view(view, problem) from problem
+        _check_types(view, df)
+        return df.toDF(*views.column_names(view, df.columns))
+
+    def expand(self, text: str) -> str:
+        """A query without macros."""
+        return expand(text, self.book(text))
+
+    def book(self, text: str, dialect: str = "spark") -> Book:
+        """The macros that a text may call, and those that they call."""
+        names, known = called(text, dialect), set[str]()
+        found = Book((), self.path)
+        while names - known:
+            snapshot = self.snapshot(self.at)
+            with self.catalog.reading() as connection:
+                more = objects.macros(connection, snapshot.id, sorted(names - known))
+            known |= names
+            found = replace(found, macros=(*found.macros, *more))
+            names = {
+                name for m in more for form in m.forms for name in called(form.sql, form.dialect)
+            }
+        return found
+
+
+def _same_schema(view: View, ref: TableRef) -> bool:
+    return (fold(view.schema_name), fold(view.name)) == (fold(ref.schema), fold(ref.name))
+
+
+def _in_view(view: View, problem: PenstockError) -> QueryFailed:
+    """Places in the view's text are not places in the query's."""
+    said = problem.message.split(", at line ")[0]
+    start = f"in the view {view.qualified_name}: "
+    data = {k: v for k, v in problem.data.items() if k not in {"line", "column"}}
+    return QueryFailed(start + said.removeprefix(start), hint=problem.hint, data=data)
+
+
+def _check_types(view: View, df: DataFrame) -> None:
+    """An INTERVAL of Spark has two forms, neither of which is DuckDB's."""
+    if view.dialect != "duckdb":
+        return
+    for one in df.schema.fields:
+        if "interval" in one.dataType.simpleString():
+            raise UnsupportedFeature(
+                f"the view {view.qualified_name} cannot be read: {one.name} is an interval",
+                hint="read it with DuckDB",
+            )
