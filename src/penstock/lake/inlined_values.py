@@ -240,17 +240,14 @@ def _blob(value: Any) -> bytes:
 
 
 def _wide(value: Any) -> Decimal:
-    found = Decimal(int(value))
-    if abs(found) >= _TOO_WIDE:
+    found = int(value)
+    if abs(found) >= 10**38:
         raise UnsupportedFeature(
             f"the inlined value {value} has more than the 38 digits of Spark's decimals",
             hint="read this column with DuckDB",
             data={"value": str(value)},
         )
-    return found
-
-
-_TOO_WIDE = Decimal(10) ** 38
+    return Decimal(found)
 
 _SMALL = frozenset({"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"})
 _MOMENTS = frozenset({"timestamp", "timestamp_s", "timestamp_ms"})
