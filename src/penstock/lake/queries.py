@@ -42,6 +42,9 @@ def run(
         raise _unreadable(spark, text, bound, problem) from None
     local = {fold(name): df for name, df in (views or {}).items()}
     work = Work(spark, names, bound, zone, local)
+    answer = names.answer(analysis, work)
+    if answer is not None:
+        return answer
     edits = [edit for rewriter in REWRITERS for edit in rewriter(analysis, work)]
     try:
         return _run(work, text, edits)

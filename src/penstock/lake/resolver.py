@@ -7,14 +7,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from penstock.errors import PenstockError, QueryFailed, UnsupportedFeature
-from penstock.lake import queries, table_functions, views
+from penstock.lake import metadata_answers, queries, table_functions, travel, views
 from penstock.lake.calls import Arguments
 from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.macros import Book, called, expand
 from penstock.lake.naming import DEFAULT_SCHEMA, TableRef, fold
 from penstock.lake.objects import View
-from penstock.lake.rewriters import Rows, Wanted
+from penstock.lake.references import Analysis
+from penstock.lake.rewriters import Rows, Wanted, Work
 from penstock.lake.row_ids import ROWID
 from penstock.lake.session import SparkSource, session_zone
 from penstock.lake.snapshot import At, Snapshot
@@ -72,6 +73,23 @@ class Resolver:
         spark = self.spark()
         place = table_functions.Place(spark, self.catalog, snapshot, where, session_zone(spark))
         return table_functions.call(name, place, arguments)
+
+    def answer(self, analysis: Analysis, work: Work) -> DataFrame | None:
+        """Counts and extremes of a whole table, where the catalog knows them exactly."""
+        one = analysis.tables[0] if len(analysis.tables) == 1 else None
+        asked = None if one is None else metadata_answers.wanted(analysis.tree, one.node)
+        if one is None or asked is None or (one.schema is None and fold(one.name) in work.views):
+            return None
+        at = None if one.travel is None else travel.point(one.travel, work.args, work.zone)
+        snapshot = self.snapshot(at or self.at)
+        for schema in (one.schema,) if one.schema else self.path:
+            table = self.catalog.find_table(schema, one.name, snapshot.id)
+            if table is not None:
+                found = (self.catalog, table, snapshot.id)
+                return metadata_answers.answer(work.spark, *found, asked)
+            if self.find_view(TableRef(schema, one.name), snapshot) is not None:
+                return None
+        return None
 
     def snapshot(self, at: At) -> Snapshot:
         if at not in self._seen:

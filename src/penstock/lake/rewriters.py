@@ -60,6 +60,10 @@ class Names(Protocol):
         """The rows of a table function; ``schema`` is what stood before its name."""
         ...
 
+    def answer(self, analysis: Analysis, work: Work) -> DataFrame | None:
+        """The whole answer where it needs no rows; else ``None``."""
+        ...
+
     def expand(self, text: str) -> str:
         """The text without macros, line by line."""
         ...

@@ -1,0 +1,133 @@
+"""How many rows a table has, and the least and greatest values of a column, without its files.
+
+Only what is exact. A bound need not be (the format says "does not have to be exact"), so a column
+is answered for where its writers' bounds are: no deletes, no values that a bound cuts or rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Boolean, Connection, and_, case, func, or_, select
+
+from penstock.lake.bounds import base_type, bound_from_text
+from penstock.lake.catalog import inlined, tables
+from penstock.lake.catalog.reads import visible
+from penstock.lake.comparable import INTEGERS
+from penstock.lake.files import Table
+from penstock.lake.schema import Column
+
+# Text shorter than this is cut by no writer known: the real extension cuts after 256 bytes.
+_CUT = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """``rows`` is ``None`` where only the files tell. ``plain``: all files, no deletes."""
+
+    rows: int | None
+    files: int
+    plain: bool
+
+
+def totals(connection: Connection, table: Table, snapshot_id: int) -> Totals:
+    """The number of rows at a snapshot, by five sums."""
+    t = tables.of(connection)
+    f, d = t.data_file.c, t.delete_file.c
+    inside = case((or_(f.partial_max > snapshot_id, t.partial_file_info.is_not(None)), 1), else_=0)
+    unread = case((or_(f.encryption_key.is_not(None), f.file_format != "parquet"), 1), else_=0)
+    files, rows, odd = connection.execute(
+        select(func.count(), func.sum(f.record_count), func.sum(inside) + func.sum(unread)).where(
+            f.table_id == table.id, visible(t.data_file, snapshot_id)
+        )
+    ).one()
+    later = case((d.partial_max > snapshot_id, 1), else_=0)
+    deletes, over, deleted, in_part = connection.execute(
+        select(
+            func.count(),
+            func.count(d.data_file_id.distinct()),
+            func.sum(d.delete_count),
+            func.sum(later),
+        )
+        .join_from(t.delete_file, t.data_file, d.data_file_id == f.data_file_id)
+        .where(
+            d.table_id == table.id,
+            visible(t.delete_file, snapshot_id),
+            visible(t.data_file, snapshot_id),
+        )
+    ).one()
+    if inlined.load_deletes(connection, table, snapshot_id) is not None:
+        return Totals(None, files, False)
+    held = inlined.load_rows(connection, table, snapshot_id)
+    sure = not odd and not in_part and deletes == over and (rows is not None or not files)
+    count = int(rows or 0) - int(deleted or 0) + (0 if held is None else held.count)
+    return Totals(count if sure else None, files, sure and not deletes and held is None)
+
+
+def extremes(
+    connection: Connection, table: Table, column: Column, snapshot_id: int, files: int
+) -> tuple[str | None, str | None] | None:
+    """The least and the greatest value of a column as text; ``None`` where they are not sure.
+
+    Both are ``None`` of a column without values. ``files`` is how many there are; none of them may
+    have deletes.
+    """
+    exact = _EXACT.get("integer" if column.type in INTEGERS else base_type(column.type))
+    if exact is None or column.id is None:
+        return None
+    t = tables.of(connection)
+    s, f = t.file_column_stats.c, t.data_file.c
+    of_bounds = [
+        tables.optional(t.file_column_stats, f"{end}_is_exact", Boolean()) for end in _ENDS
+    ]
+    query = (
+        select(f.record_count, s.value_count, s.null_count, s.min_value, s.max_value, *of_bounds)
+        .join_from(
+            t.data_file,
+            t.file_column_stats,
+            and_(s.data_file_id == f.data_file_id, s.column_id == column.id),
+        )
+        .where(s.table_id == table.id, f.table_id == table.id, visible(t.data_file, snapshot_id))
+    )
+    rows = connection.execute(query).all()
+    if len(rows) != files:
+        return None
+    return _extremes(rows, column, exact)
+
+
+_ENDS = ("min", "max")
+
+
+def _extremes(
+    rows: Iterable[Any], column: Column, exact: Callable[[str], bool]
+) -> tuple[str | None, str | None] | None:
+    found: list[tuple[Any, str]] = []
+    for records, values, nulls, low, high, low_exact, high_exact in rows:
+        if nulls is None or values is None or values + nulls != records:
+            return None
+        if values == 0:
+            continue
+        if low_exact is False or high_exact is False:
+            return None
+        for text in (low, high):
+            value = None if text is None or not exact(text) else bound_from_text(column.type, text)
+            if value is None:
+                return None
+            found.append((value, text))
+    if not found:
+        return None, None
+    return min(found)[1], max(found)[1]
+
+
+_ANY: Callable[[str], bool] = lambda _: True  # noqa: E731 - a name for the table below
+# Floats are not here: -0.0 has the bound 0.0, and the text of a 32-bit one is rounded.
+_EXACT: Mapping[str, Callable[[str], bool]] = {
+    "integer": _ANY,
+    "decimal": _ANY,
+    "date": lambda text: len(text) == 10,
+    "timestamp": lambda text: "BC" not in text,
+    "timestamptz": lambda text: text.endswith("+00"),
+    "varchar": lambda text: len(text.encode()) < _CUT,
+}
