@@ -116,7 +116,9 @@ class _Source:
 
     def come(self, files: Sequence[DataFile]) -> DataFrame:
         """The rows that began, of data files these only: _SNAPSHOT, ROW_ID and the columns."""
-        return self._union([self.begun(files), self._inlined(self.changed.inlined.begun, inline_rows.BEGIN)])
+        return self._union(
+            [self.begun(files), self._inlined(self.changed.inlined.begun, inline_rows.BEGIN)]
+        )
 
     def begun(self, files: Sequence[DataFile]) -> DataFrame | None:
         """The rows of these data files that began in the range."""
