@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import pytest
 from pyarrow import parquet as pq
+from sqlalchemy import text
 
-from penstock.errors import UnsupportedFeature
+from penstock.errors import CatalogCorrupt, UnsupportedFeature
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.files import ColumnStats, PartitionField, Table
+from penstock.lake.files import ColumnStats, Partial, PartitionField, Table
 from penstock.lake.schema import type_text
 from penstock.lake.stats import from_footer
 from penstock.lake.types import to_spark_schema
@@ -94,30 +95,57 @@ def files_at(place: Place, version: int | None = None) -> int:
         return len(lake.files(lake.table("main", "t", at), at).files)
 
 
-def test_inlined_rows_are_refused_until_flushed(place: Place) -> None:
+def test_inlined_rows_come_with_the_files(place: Place) -> None:
     prepare(place, ["CREATE TABLE t (i INT)", "INSERT INTO t VALUES (1)"], inline=10)
-    assert files_at(place, 1) == 0
-    with pytest.raises(UnsupportedFeature, match=r"has inlined rows(.|\s)*ducklake_flush"):
-        files_at(place)
+    assert inlined_at(place, 1) == (0, 0)
+    assert inlined_at(place) == (1, 0)
     prepare(place, ["CALL ducklake_flush_inlined_data('lk')"])
-    assert files_at(place) == 1
+    assert (inlined_at(place), files_at(place)) == ((0, 0), 1)
 
 
-def test_inlined_deletes_are_refused(place: Place) -> None:
+def test_inlined_deletes_come_with_the_files(place: Place) -> None:
     create = "CREATE TABLE t AS SELECT range AS i FROM range(100)"
     prepare(place, [create, "DELETE FROM t WHERE i = 1"], inline=10)
-    assert files_at(place, 1) == 1
-    with pytest.raises(UnsupportedFeature, match="inlined deletes"):
+    assert [inlined_at(place, version) for version in (1, 2)] == [(0, 0), (0, 1)]
+
+
+def inlined_at(place: Place, version: int | None = None) -> tuple[int, int]:
+    """Rows and deletes that the catalog itself holds."""
+    with place.open() as lake:
+        at = lake.latest().id if version is None else version
+        found = lake.files(lake.table("main", "t", at), at)
+    rows = 0 if found.inlined is None else found.inlined.count
+    deletes = 0 if found.inlined_deletes is None else found.inlined_deletes.rows.num_rows
+    return rows, deletes
+
+
+def test_merged_files_know_their_last_snapshot(place: Place) -> None:
+    inserts = [f"INSERT INTO t VALUES ({i})" for i in range(3)]
+    prepare(place, ["CREATE TABLE t (i INT)", *inserts, "CALL ducklake_merge_adjacent_files('lk')"])
+    with place.open() as lake:
+        found = [lake.files(lake.table("main", "t", 2), version).files for version in (2, 5)]
+    assert [file.partial for files in found for file in files] == [Partial(4)] * 2
+
+
+def test_more_rows_deleted_than_a_file_has(place: Place) -> None:
+    create = "CREATE TABLE t AS SELECT range AS i FROM range(100)"
+    prepare(place, [create, "DELETE FROM t WHERE i = 1"])
+    change(place, "UPDATE ducklake_delete_file SET delete_count = 101")
+    with pytest.raises(CatalogCorrupt, match="has 100 rows, of which 101 are deleted"):
         files_at(place)
 
 
-def test_merged_files_are_read_from_their_last_snapshot_on(place: Place) -> None:
-    inserts = [f"INSERT INTO t VALUES ({i})" for i in range(3)]
-    prepare(place, ["CREATE TABLE t (i INT)", *inserts, "CALL ducklake_merge_adjacent_files('lk')"])
-    assert files_at(place) == 1
-    assert files_at(place, 4) == 1
-    with pytest.raises(UnsupportedFeature, match="merged files read at a snapshot inside"):
-        files_at(place, 2)
+def test_an_unknown_kind_of_delete_file_is_named(place: Place) -> None:
+    create = "CREATE TABLE t AS SELECT range AS i FROM range(100)"
+    prepare(place, [create, "DELETE FROM t WHERE i = 1"])
+    change(place, "UPDATE ducklake_delete_file SET format = 'avro'")
+    with pytest.raises(UnsupportedFeature, match=r"main\.t has delete files that are neither"):
+        files_at(place)
+
+
+def change(place: Place, statement: str) -> None:
+    with place.open() as lake, lake.writing() as connection:
+        connection.execute(text(statement))
 
 
 def test_partition_transforms_are_read(place: Place) -> None:
@@ -141,10 +169,7 @@ def test_partition_transforms_are_read(place: Place) -> None:
 
 def test_encrypted_lakes_are_refused(place: Place) -> None:
     prepare(place, ["CREATE TABLE t AS SELECT 1 AS i"])
-    from sqlalchemy import text
-
-    with place.open() as lake, lake.writing() as connection:
-        connection.execute(text("UPDATE ducklake_data_file SET encryption_key = 'x'"))
+    change(place, "UPDATE ducklake_data_file SET encryption_key = 'x'")
     with pytest.raises(UnsupportedFeature, match="encrypted files"):
         files_at(place)
 

@@ -8,7 +8,7 @@ from penstock.errors import UnsupportedFeature
 from penstock.lake.lake import Lake
 from tests import duck
 from tests.lake.catalog.conftest import Place
-from tests.lake.differential.content import assert_same, of_spark, theirs
+from tests.lake.differential.content import assert_same, of_spark
 
 pytestmark = pytest.mark.spark
 
@@ -212,24 +212,13 @@ def test_rewritten_files(place: Place, lake: Lake) -> None:
 
 
 def test_merged_files(place: Place, lake: Lake) -> None:
-    """Read where all their rows are in; refused inside."""
     inserts = [f"INSERT INTO t VALUES ({i})" for i in range(4)]
     run(place, "CREATE TABLE t(i INT)", *inserts, "CALL ducklake_merge_adjacent_files('lk')")
     run(place, "DELETE FROM t WHERE i = 2", "INSERT INTO t VALUES (9)")
-    table, known = lake.table("t"), theirs(place)
-    for version in (5, 6, 7):
-        assert of_spark(table.to_df(version=version)) == known[version]["main.t"]
-    for version in (2, 3, 4):
-        with pytest.raises(UnsupportedFeature, match="merged files"):
-            table.to_df(version=version)
+    assert_same(lake, place)
 
 
 REFUSED = {
-    "inlined rows": (["CREATE TABLE t(i INT)", "INSERT INTO t VALUES (1)"], 10, "inlined rows"),
-    "inlined deletes": (
-        ["CREATE TABLE t AS SELECT range AS i FROM range(100)", "DELETE FROM t WHERE i = 5"],
-        *(10, "inlined deletes"),
-    ),
     "interval": (["CREATE TABLE t AS SELECT INTERVAL 1 DAY AS c"], 0, "'c' has type interval"),
     "time": (["CREATE TABLE t AS SELECT TIME '01:02:03' AS c"], 0, "'c' has type time"),
     "timetz": (["CREATE TABLE t AS SELECT '01:02:03+00'::TIMETZ AS c"], 0, "'c' has type timetz"),
@@ -273,20 +262,4 @@ def test_flushed_rows_of_several_snapshots(place: Place, lake: Lake) -> None:
     inserts = [f"INSERT INTO t VALUES ({i})" for i in range(3)]
     run(place, "CREATE TABLE t(i INT)", *inserts, "DELETE FROM t WHERE i = 1", inline=10)
     run(place, "CALL ducklake_flush_inlined_data('lk')")
-    assert_latest_or_refused(place, lake)
-
-
-def assert_latest_or_refused(place: Place, lake: Lake) -> None:
-    """The latest snapshot reads the same, an older one too or it is inside a merged file."""
-    versions = [snapshot.id for snapshot in lake.snapshots()]
-    table = lake.table("t")
-    known, refused = theirs(place), []
-    assert of_spark(table.to_df()) == known[versions[-1]]["main.t"]
-    for version in versions[1:-1]:
-        try:
-            found = of_spark(table.to_df(version=version))
-        except UnsupportedFeature as error:
-            refused.append(error.data["feature"])
-        else:
-            assert found == known[version]["main.t"]
-    assert set(refused) <= {"merged files read at a snapshot inside them"}
+    assert_same(lake, place)
