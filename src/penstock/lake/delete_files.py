@@ -180,7 +180,7 @@ def _by_spark(spark: SparkSession, deletes: Deletes, owners: pa.Array) -> DataFr
         rows = read_files(
             spark, schema, [d.path for d in listed], table=deletes.table, snapshot_id=at
         )
-        if at is not None and any((delete.partial_max or -1) > at for delete in listed):
+        if at is not None:
             told = fn.col(SNAPSHOT_ID)
             rows = rows.where(told.isNull() | (told <= fn.lit(at)))
         rows = rows.withColumn(_DELETE, keys.column(rows))
