@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from penstock.lake import queries
 from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.explain import Explanation, explain
 from penstock.lake.files import Table as TableInfo
 from penstock.lake.naming import TableRef
 from penstock.lake.objects import ListedFile, Macro, Option, View
@@ -87,6 +88,20 @@ class Lake:
         name like tables.
         """
         return queries.run(self._spark(), text, self._names(), args=args, views=views)
+
+    def explain(
+        self,
+        text: str,
+        args: Mapping[str, Any] | None = None,
+        views: Mapping[str, DataFrame] | None = None,
+        *,
+        plan: bool = False,
+    ) -> Explanation:
+        """What `sql` would read: how many files and bytes of how many, and by what it chose them.
+
+        With ``plan`` also Spark's plan. Its text (``str()``) is for reading.
+        """
+        return explain(self._names(), text, args=args, views=views, plan=plan)
 
     def transaction(
         self, author: str | None = None, message: str | None = None, extra: str | None = None

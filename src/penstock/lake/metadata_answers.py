@@ -96,6 +96,13 @@ def answer(
     return spark.sql(f"SELECT {', '.join(items)}", args=values)
 
 
+def knows(
+    catalog: Catalog, table: Table, snapshot_id: int, aggregates: Sequence[Aggregate]
+) -> bool:
+    """Whether the catalog answers all of them."""
+    return _values(catalog, table, snapshot_id, aggregates) is not None
+
+
 def _values(
     catalog: Catalog, table: Table, snapshot_id: int, aggregates: Sequence[Aggregate]
 ) -> list[tuple[Any, str]] | None:

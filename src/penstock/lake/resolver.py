@@ -11,10 +11,11 @@ from penstock.lake import metadata_answers, queries, table_functions, travel, vi
 from penstock.lake.calls import Arguments
 from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.files import Table as TableInfo
 from penstock.lake.macros import Book, called, expand
 from penstock.lake.naming import DEFAULT_SCHEMA, TableRef, fold
 from penstock.lake.objects import View
-from penstock.lake.references import Analysis
+from penstock.lake.references import Analysis, Reference
 from penstock.lake.rewriters import Rows, Wanted, Work
 from penstock.lake.row_ids import ROWID
 from penstock.lake.session import SparkSource, session_zone
@@ -82,14 +83,23 @@ class Resolver:
             return None
         at = None if one.travel is None else travel.point(one.travel, work.args, work.zone)
         snapshot = self.snapshot(at or self.at)
+        table = self.find(one, snapshot)
+        if table is None:
+            return None
+        return metadata_answers.answer(work.spark, self.catalog, table, snapshot.id, asked)
+
+    def find(self, one: Reference, snapshot: Snapshot) -> TableInfo | None:
+        """The table that a reference means; ``None`` where it means a view.
+
+        Raises TableNotFound, SchemaNotFound.
+        """
         for schema in (one.schema,) if one.schema else self.path:
             table = self.catalog.find_table(schema, one.name, snapshot.id)
             if table is not None:
-                found = (self.catalog, table, snapshot.id)
-                return metadata_answers.answer(work.spark, *found, asked)
+                return table
             if self.find_view(TableRef(schema, one.name), snapshot) is not None:
                 return None
-        return None
+        return self.catalog.table(one.schema or self.path[0], one.name, snapshot.id)
 
     def snapshot(self, at: At) -> Snapshot:
         if at not in self._seen:

@@ -1,0 +1,58 @@
+"""What `Lake.explain` says of a query."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.errors import QueryFailed, TableNotFound
+from penstock.lake.lake import Lake
+from tests.lake.conftest import Rows
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def filled(lake: Lake, rows: Rows) -> Lake:
+    for low in (0, 10, 100):
+        lake.table("t").append(rows("k INT, v STRING", [(low, f"v{low}"), (low + 5, None)]))
+    return lake
+
+
+def test_files_and_bytes_of_how_many(filled: Lake) -> None:
+    found = filled.explain("SELECT * FROM t WHERE k > :low AND length(v) > 2", {"low": 99})
+    (table,) = found.tables
+    assert (table.name, table.snapshot, table.files, table.of_files) == ("main.t", 3, 2, 6)
+    assert 0 < table.bytes < table.of_bytes
+    assert (table.rows, table.used, table.unused) == (2, ("k > :low",), ("LENGTH(v) > 2",))
+    text = str(found)
+    assert "files: 2 of 6" in text
+    assert "chosen by: k > :low" in text
+    assert "not used to choose: LENGTH(v) > 2" in text
+
+
+def test_each_reference_by_itself(filled: Lake, rows: Rows) -> None:
+    views = {"given": rows("k INT", [(1,)])}
+    query = "SELECT * FROM t AT (VERSION => 1) a JOIN t b ON a.k = b.k AND b.k = 5 JOIN given USING"
+    found = filled.explain(f"{query} (k)", views=views)
+    assert [(one.kind, one.snapshot, one.of_files) for one in found.tables] == [
+        ("table", 1, 2),
+        ("table", 3, 6),
+        ("given", None, 0),
+    ]
+
+
+def test_answered_by_the_catalog(filled: Lake) -> None:
+    (table,) = filled.explain("SELECT COUNT(*) FROM t").tables
+    assert (table.answered, table.files, table.of_files) == (True, 0, 6)
+
+
+def test_sparks_plan(filled: Lake) -> None:
+    assert filled.explain("SELECT k FROM t").plan is None
+    assert "Scan parquet" in str(filled.explain("SELECT k FROM t", plan=True))
+
+
+def test_wrong_queries(filled: Lake) -> None:
+    with pytest.raises(TableNotFound):
+        filled.explain("SELECT * FROM nobody")
+    with pytest.raises(QueryFailed):
+        filled.explain("SELECT * FROM")
