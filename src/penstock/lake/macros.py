@@ -16,6 +16,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from penstock.errors import QueryFailed, UnsupportedFeature
+from penstock.lake.duckdb_sql.guards import whole_number
 from penstock.lake.duckdb_sql.text import readable
 from penstock.lake.duckdb_sql.translate import to_spark
 from penstock.lake.naming import DEFAULT_SCHEMA, fold
@@ -314,12 +315,22 @@ def _body(macro: Macro, form: MacroForm, book: Book, parts: Mapping[str, exp.Exp
         part = parts.get(fold(column.name)) if not column.table else None
         if part is None:
             continue
-        value = part.copy() if isinstance(part, exp.Literal | exp.Column) else exp.paren(part)
+        value: exp.Expr = (
+            part.copy() if isinstance(part, exp.Literal | exp.Column) else exp.paren(part)
+        )
+        if isinstance(column.parent, exp.Bracket) and column.parent.this is not column:
+            value = _index(part) or value
         if column is tree:
             tree = value
         else:
             column.replace(value)
     return tree
+
+
+def _index(part: exp.Expr) -> exp.Expr | None:
+    """sqlglot keeps indexes counted from 0, but leaves a parameter as it was written."""
+    at = whole_number(part)
+    return None if at is None else exp.Literal.number(at - 1)
 
 
 def _is_plain(tree: exp.Expr) -> bool:
