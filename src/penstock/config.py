@@ -309,8 +309,10 @@ def _catalog_uri(root: Path, text: str) -> str:
     """``ducklake:`` in front, and a file's path absolute; the rest is the catalog's to judge."""
     uri = text.removeprefix("ducklake:")
     kind, colon, path = uri.partition(":")
-    if colon and kind == "sqlite" and path:
-        return f"ducklake:sqlite:{_absolute(root, path)}"
+    if colon and kind in {"sqlite", "duckdb"} and path:
+        return f"ducklake:{kind}:{_absolute(root, path)}"
+    if uri and not colon:  # a file without a kind
+        return f"ducklake:{_absolute(root, uri)}"
     return f"ducklake:{uri}"
 
 

@@ -1,4 +1,4 @@
-"""One suite over both databases: a test that asks for ``lake`` runs on each."""
+"""One suite over the three databases: a test that asks for ``lake`` runs on each."""
 
 from __future__ import annotations
 
@@ -44,10 +44,11 @@ def postgres_uri(postgres_server: str) -> Iterator[str]:
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+@pytest.fixture(params=["sqlite", "duckdb", pytest.param("postgres", marks=pytest.mark.postgres)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     makers: dict[str, Callable[[], str]] = {
         "sqlite": lambda: f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}",
+        "duckdb": lambda: f"ducklake:{tmp_path / 'meta.ducklake'}",
         "postgres": lambda: str(request.getfixturevalue("postgres_uri")),
     }
     return Place(makers[request.param](), f"{tmp_path}/data/")

@@ -175,8 +175,7 @@ def test_privileges_on_postgres(postgres_uri: str, tmp_path: Path) -> None:
         ("ducklake:", ConfigError),
         ("ducklake:sqlte:meta.sqlite", ConfigError),
         ("ducklake:sqlite:", ConfigError),
-        ("ducklake:meta.ducklake", UnsupportedFeature),
-        ("ducklake:duckdb:meta.db", UnsupportedFeature),
+        ("ducklake:duckdb:", ConfigError),
         ("ducklake:mysql:host=x", UnsupportedFeature),
     ],
 )

@@ -91,8 +91,9 @@ def test_what_duckdb_did(place: Place, statement: str, inline: int) -> None:
     with duck.attach(place.uri, place.data_path, inline=inline) as theirs:
         theirs.execute("CREATE TABLE t AS SELECT range AS i FROM range(50)")
         theirs.execute("DELETE FROM t WHERE i = 1")
-        with place.open() as lake:
-            assert not lake.changed_since(lake.table("main", "t", 2), 2)
+    with place.open() as lake:
+        assert not lake.changed_since(lake.table("main", "t", 2), 2)
+    with duck.attach(place.uri, place.data_path, inline=inline) as theirs:
         theirs.execute(statement)
     with place.open() as lake:
         assert lake.changed_since(lake.table("main", "t", 2), 2)

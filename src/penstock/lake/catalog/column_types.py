@@ -9,9 +9,14 @@ import datetime as dt
 import uuid
 from typing import Any
 
-from sqlalchemy import BigInteger, Boolean, Dialect, String, Uuid, types
+from sqlalchemy import BigInteger, Boolean, ColumnElement, Dialect, String, Uuid, types
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
 
 from penstock.lake.bounds import format_timestamp
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 class Flag(types.TypeDecorator[bool]):
@@ -50,6 +55,27 @@ class Identity(types.TypeDecorator[str]):
         return None if value is None else str(value)
 
 
+class _Fetched(FunctionElement[Any]):
+    """A time as it is selected. From DuckDB microseconds: for more, its driver wants pytz."""
+
+    inherit_cache = True
+    name = "fetched"
+
+    def __init__(self, kind: types.TypeEngine[Any], column: ColumnElement[Any]) -> None:
+        super().__init__(column)
+        self.type = kind
+
+
+@compiles(_Fetched)
+def _plain(element: _Fetched, compiler: SQLCompiler, **kw: Any) -> str:
+    return compiler.process(*element.clauses, **kw)
+
+
+@compiles(_Fetched, "duckdb")
+def _microseconds(element: _Fetched, compiler: SQLCompiler, **kw: Any) -> str:
+    return f"epoch_us({compiler.process(*element.clauses, **kw)})"
+
+
 class Instant(types.TypeDecorator[dt.datetime]):
     """TIMESTAMP WITH TIME ZONE, or text in UTC on SQLite; aware and in UTC in Python."""
 
@@ -63,6 +89,9 @@ class Instant(types.TypeDecorator[dt.datetime]):
             return dialect.type_descriptor(String())
         return dialect.type_descriptor(types.TIMESTAMP(timezone=True))
 
+    def column_expression(self, column: ColumnElement[Any]) -> ColumnElement[Any]:
+        return _Fetched(self, column)
+
     def process_bind_param(self, value: dt.datetime | None, dialect: Dialect) -> Any:
         return format_timestamp(value) if value and dialect.name == "sqlite" else value
 
@@ -73,5 +102,7 @@ class Instant(types.TypeDecorator[dt.datetime]):
     ) -> dt.datetime | None:
         if value is None:
             return None
+        if isinstance(value, int):
+            return _EPOCH + dt.timedelta(microseconds=value)
         moment = dt.datetime.fromisoformat(value) if isinstance(value, str) else value
         return moment.astimezone(dt.UTC)

@@ -1,4 +1,4 @@
-"""SQLAlchemy engines for the two databases, and how a transaction begins on each."""
+"""SQLAlchemy engines for the three databases, and how a transaction begins on each."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy.dialects import registry
 from sqlalchemy.pool import QueuePool
 
 from penstock.errors import CatalogMissing, CatalogUnreachable, ConfigError, EnvironmentMissing
 from penstock.lake.catalog.faults import translating
 from penstock.lake.catalog.location import CatalogLocation
 
-_BEGIN = "penstock_begin"
+_WRITES = "penstock_writes"  # the execution option of a transaction that will write
 _CONNECT_TIMEOUT = "10"  # seconds, when the connection string sets none
 _LOCK_KEY = 0x70656E73746F636B  # "penstock": the advisory lock that writers take in turn
 
@@ -30,16 +31,20 @@ def make_engine(
     lock_timeout: float,
     metadata_schema: str | None,
 ) -> Engine:
-    """An engine whose tables live in ``metadata_schema`` (PostgreSQL; default ``public``).
+    """An engine whose tables live in ``metadata_schema`` (default ``public``, DuckDB: ``main``).
 
-    ``lock_timeout`` is in seconds. Nothing is connected yet, but a missing SQLite file is said.
+    ``lock_timeout`` is in seconds. Nothing is connected yet, but a missing file is said.
     """
-    if where.kind == "sqlite":
-        _check_file(Path(where.target), where, create and not read_only)
-        return _sqlite_engine(where, read_only, create, lock_timeout)
-    return _postgres_engine(where, lock_timeout).execution_options(
-        schema_translate_map={None: metadata_schema or "public"}
-    )
+    if where.kind == "postgres":
+        return _postgres_engine(where, lock_timeout).execution_options(
+            schema_translate_map={None: metadata_schema or "public"}
+        )
+    _check_file(Path(where.target), where, create and not read_only)
+    if where.kind == "duckdb":
+        return _duckdb_engine(where, lock_timeout).execution_options(
+            schema_translate_map={None: metadata_schema or "main"}
+        )
+    return _sqlite_engine(where, read_only, create, lock_timeout)
 
 
 def _check_file(path: Path, where: CatalogLocation, create: bool) -> None:
@@ -58,6 +63,11 @@ def _check_file(path: Path, where: CatalogLocation, create: bool) -> None:
         ) from error
     if not stat.S_ISREG(mode):
         raise CatalogUnreachable(f"the catalog {where} is not a file", hint="check the path")
+
+
+def is_void(where: CatalogLocation) -> bool:
+    """Whether there is nothing to read yet: DuckDB does not make a file by reading it."""
+    return where.kind == "duckdb" and not Path(where.target).exists()
 
 
 def _make_folder(folder: Path, where: CatalogLocation) -> None:
@@ -90,7 +100,35 @@ def _sqlite_engine(
 
 def _begin_sqlite(connection: Connection) -> None:
     """The driver is told to keep out of transactions: it would begin them too late and too weak."""
-    connection.exec_driver_sql(connection.get_execution_options().get(_BEGIN, "BEGIN"))
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if _writes(connection) else "BEGIN")
+
+
+def _writes(connection: Connection) -> bool:
+    return bool(connection.get_execution_options().get(_WRITES, False))
+
+
+def _duckdb_engine(where: CatalogLocation, lock_timeout: float) -> Engine:
+    # Late: a lake elsewhere needs none of it.
+    from penstock.lake.catalog.duckdb_dialect import DuckDBDialect
+    from penstock.lake.catalog.duckdb_file import DuckDBFile
+
+    file = DuckDBFile(where, lock_timeout)
+    registry.register("penstock_duckdb", DuckDBDialect.__module__, DuckDBDialect.__name__)
+    engine = create_engine(
+        "penstock_duckdb://",
+        creator=file.connect,
+        poolclass=QueuePool,
+        pool_size=4,
+        max_overflow=-1,
+    )
+    event.listen(engine, "begin", _announce)
+    return engine
+
+
+def _announce(connection: Connection) -> None:
+    """The file is opened when the transaction begins: by then it is known what for."""
+    raw: Any = connection.connection.dbapi_connection
+    raw.will_write = _writes(connection)
 
 
 def _postgres_engine(where: CatalogLocation, lock_timeout: float) -> Engine:
@@ -156,14 +194,14 @@ def writing(engine: Engine, where: CatalogLocation) -> Iterator[Connection]:
 
 @contextmanager
 def begin_writing(connection: Connection) -> Iterator[None]:
-    options: dict[str, Any] = {_BEGIN: "BEGIN IMMEDIATE"}
+    options: dict[str, Any] = {_WRITES: True}
     with connection.execution_options(**options).begin():
         lock(connection)
         yield
 
 
 def lock(connection: Connection) -> None:
-    """Take the writers' lock until the end of the transaction (PostgreSQL; SQLite has its own)."""
+    """Take the writers' lock until the transaction ends (PostgreSQL; files have their own)."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK_KEY})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
@@ -88,6 +89,20 @@ _POSTGRES: Mapping[str, Fault] = {
     "58": _unreachable,
 }
 
+# Kind of exception and, of the system's, its errno. A file that is none of DuckDB's is an IO
+# error without a number, what a statement of ours does not find is a damaged catalog.
+_DUCKDB: Mapping[tuple[str, str | None], Fault] = {
+    ("IO", "11"): _locked,  # EAGAIN
+    ("IO", "1"): _read_only,  # EPERM
+    ("IO", "30"): _read_only,  # EROFS
+    ("IO", None): _corrupt,
+    ("Binder", None): _corrupt,
+    ("Catalog", None): _corrupt,
+    ("Serialization", None): _corrupt,
+    ("FATAL", None): _unreachable,
+    ("INTERNAL", None): _unreachable,
+}
+
 _LOST_RACES = frozenset({"40001", "40P01"})  # serialization_failure, deadlock_detected
 
 
@@ -110,12 +125,36 @@ def translate(where: CatalogLocation, error: exc.DBAPIError) -> LakeError | None
     if code is not None:
         fault = _SQLITE.get(code & 0xFF)
         return None if fault is None else fault(where, detail)
+    kind, number = duckdb_code(error.orig)
+    if kind is not None:
+        fault = _DUCKDB.get((kind, number)) or (_unreachable if kind == "IO" else None)
+        return None if fault is None else fault(where, _said(error.orig))
     state = sql_state(error)
     if state is None:
         lost = error.connection_invalidated or isinstance(error, exc.OperationalError)
         return _unreachable(where, detail) if lost else None
     fault = _POSTGRES.get(state) or _POSTGRES.get(state[:2])
     return None if fault is None else fault(where, detail)
+
+
+def duckdb_code(error: BaseException | None) -> tuple[str | None, str | None]:
+    """DuckDB's kind of error and the system's number, if any; two ``None`` for others' errors."""
+    said = _duckdb_json(error)
+    return said.get("exception_type"), said.get("errno")
+
+
+def _duckdb_json(error: BaseException | None) -> Mapping[str, str]:
+    """What DuckDB says when it is asked for JSON; the kind's name stands in front of it."""
+    text = str(error)
+    try:
+        said = json.loads(text[text.index("{") :])
+    except ValueError:
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _said(error: BaseException | None) -> str:
+    return (_duckdb_json(error).get("exception_message") or str(error)).splitlines()[0]
 
 
 def sql_state(error: exc.DBAPIError) -> str | None:
@@ -133,6 +172,9 @@ def connection_lost(error: exc.DBAPIError) -> bool:
     code: int | None = getattr(error.orig, "sqlite_errorcode", None)
     if code is not None:
         return code & 0xFF == 10  # IOERR: the file may or may not hold the commit
+    kind, _ = duckdb_code(error.orig)
+    if kind is not None:
+        return kind in {"IO", "FATAL", "INTERNAL"}
     state = sql_state(error)
     return state is None or state[:2] in {"08", "57", "58"}
 

@@ -12,15 +12,15 @@ from penstock.errors import ConfigError, UnsupportedFeature
 _PREFIX = "ducklake:"
 _SECRET = re.compile(r"(password\s*=\s*)('(?:[^'\\]|\\.)*'|\S+)", re.IGNORECASE)
 _URL_SECRET = re.compile(r"(://[^:/@\s]*:)[^@\s]*@")
-_HINT = "write ducklake:sqlite:PATH or ducklake:postgres:dbname=NAME host=HOST"
-_SCHEME = re.compile(r"(?!duckdb:)[A-Za-z][A-Za-z0-9+]+:")  # one letter: a drive of Windows
+_HINT = "write ducklake:PATH, ducklake:sqlite:PATH or ducklake:postgres:dbname=NAME host=HOST"
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+]+:")  # one letter: a drive of Windows
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogLocation:
-    """``target`` is the absolute path of a SQLite file or a libpq connection string."""
+    """``target`` is the absolute path of a file or a libpq connection string."""
 
-    kind: str  # "sqlite" or "postgres"
+    kind: str  # "sqlite", "duckdb" or "postgres"
     target: str
 
     def __str__(self) -> str:
@@ -33,13 +33,13 @@ def parse_location(uri: str) -> CatalogLocation:
     """Read a catalog's URI, with or without ``ducklake:`` in front.
 
     A relative path is relative to the working directory, as for DuckDB. Raises ConfigError for
-    what is no URI, UnsupportedFeature for a DuckDB file as the catalog.
+    what is no URI. A path without a kind is a DuckDB file, unless there is one of SQLite.
     """
     text = uri.removeprefix(_PREFIX)
     scheme, colon, rest = text.partition(":")
     reader = _READERS.get(scheme.lower()) if colon else None
     if reader is None:
-        return _duckdb(text)
+        return _bare(text)
     return reader(rest)
 
 
@@ -56,13 +56,26 @@ def _postgres(rest: str) -> CatalogLocation:
 
 
 def _duckdb(rest: str) -> CatalogLocation:
+    if not rest or "\x00" in rest:
+        raise ConfigError("the catalog's URI names no DuckDB file", hint=_HINT)
+    return CatalogLocation("duckdb", str(Path(rest).expanduser().absolute()))
+
+
+def _bare(rest: str) -> CatalogLocation:
     if not rest:
         raise ConfigError("the catalog's URI is empty", hint=_HINT)
     if found := _SCHEME.match(rest):
         raise ConfigError(f"there are no catalogs of kind {found[0][:-1]!r}", hint=_HINT)
-    raise UnsupportedFeature(
-        f"{rest!r} is a catalog in a DuckDB file, which this version does not open", hint=_HINT
-    )
+    return _sqlite(rest) if _is_sqlite(rest) else _duckdb(rest)
+
+
+def _is_sqlite(path: str) -> bool:
+    """DuckDB looks at what is in the file, too (https://sqlite.org/fileformat.html, 1.3)."""
+    try:
+        with Path(path).expanduser().open("rb") as file:
+            return file.read(16) == b"SQLite format 3\x00"
+    except (OSError, ValueError):
+        return False
 
 
 def _mysql(rest: str) -> CatalogLocation:
@@ -72,6 +85,7 @@ def _mysql(rest: str) -> CatalogLocation:
 
 _READERS: Mapping[str, Callable[[str], CatalogLocation]] = {
     "sqlite": _sqlite,
+    "duckdb": _duckdb,
     "postgres": _postgres,
     "postgresql": _postgres,
     "mysql": _mysql,

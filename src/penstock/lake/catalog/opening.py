@@ -55,9 +55,10 @@ def _ensure(
     engine: Engine, location: CatalogLocation, data_path: str | None, may_create: bool
 ) -> Mapping[str, str]:
     """The global options of the catalog, after creating it where that is due."""
-    with engines.reading(engine, location) as connection:
-        if creation.exists(connection):
-            return _global_options(connection)
+    if not engines.is_void(location):
+        with engines.reading(engine, location) as connection:
+            if creation.exists(connection):
+                return _global_options(connection)
     if not may_create:
         raise CatalogMissing(
             f"{location} holds no DuckLake",
@@ -75,7 +76,7 @@ def _global_options(connection: Connection) -> dict[str, str]:
 
 
 def _default_data_path(location: CatalogLocation) -> str:
-    if location.kind == "sqlite":
+    if location.kind != "postgres":
         return absolute_directory(f"{location.target}.files")
     raise ConfigError(
         f"a new catalog at {location} needs a data_path",
