@@ -11,14 +11,16 @@ from bench.harness import RESULTS
 
 README = Path(__file__).resolve().parents[1] / "README.md"
 BEGIN, END = "<!-- bench -->", "<!-- /bench -->"
-PROGRAMS = (
+PROGRAMS = (  # in the order of the table
     "append",
     "scan",
     "scan_deletes",
     "small_files",
     "merge",
     "step_overhead",
-)  # in the order of the table
+    "planning",
+    "time_travel",
+)
 
 
 def read(directory: Path) -> list[Mapping[str, Any]]:
