@@ -187,7 +187,7 @@ class Catalog:
     def find_table(self, schema: str, name: str, snapshot_id: int) -> Table | None:
         wanted = (fold(schema), fold(name))
         with self.reading() as connection:
-            for table_id, in_schema, called in reads.table_names(connection, snapshot_id):
+            for table_id, in_schema, called in reads.table_names(connection, snapshot_id, name):
                 if (fold(in_schema), fold(called)) == wanted:
                     return reads.load_tables(connection, self.data_path, snapshot_id, table_id)[0]
         return None

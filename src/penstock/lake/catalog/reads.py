@@ -120,14 +120,21 @@ def schema_rows(connection: Connection, snapshot_id: int) -> Sequence[Record]:
     return connection.execute(query).all()
 
 
-def table_names(connection: Connection, snapshot_id: int) -> Sequence[Record]:
-    """``(table_id, schema_name, table_name)`` at a snapshot."""
+def table_names(
+    connection: Connection, snapshot_id: int, name: str | None = None
+) -> Sequence[Record]:
+    """``(table_id, schema_name, table_name)`` at a snapshot; of those that may be ``name`` only.
+
+    Databases fold more letters than DuckDB does: who asks for a name compares what comes.
+    """
     t = tables.of(connection)
     query = (
         select(t.table.c.table_id, t.schema.c.schema_name, t.table.c.table_name)
         .join_from(t.table, t.schema, t.table.c.schema_id == t.schema.c.schema_id)
         .where(visible(t.table, snapshot_id), visible(t.schema, snapshot_id))
     )
+    if name is not None:
+        query = query.where(func.lower(t.table.c.table_name) == func.lower(name))
     return connection.execute(query).all()
 
 
