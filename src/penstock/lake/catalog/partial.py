@@ -1,8 +1,8 @@
 """Merged files: what a catalog says of the snapshots whose rows one file holds.
 
 1.0 has the last of them (``partial_max``). 0.3 has text in ``partial_file_info``: the same as
-``partial_max:17``, or pairs of a snapshot and the rows up to it, as in ``15:3|16:6|17:9``, a pair for each file that
-was merged.
+``partial_max:17``, or pairs of a snapshot and the rows up to it, as in ``15:3|16:6|17:9``, one for
+each file that was merged.
 """
 
 from __future__ import annotations
