@@ -14,7 +14,13 @@ from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.dialects import registry
 from sqlalchemy.pool import QueuePool
 
-from penstock.errors import CatalogMissing, CatalogUnreachable, ConfigError, EnvironmentMissing
+from penstock.errors import (
+    CatalogMissing,
+    CatalogUnreachable,
+    ConfigError,
+    EnvironmentMissing,
+    UnsupportedFeature,
+)
 from penstock.lake.catalog.faults import translating
 from penstock.lake.catalog.location import CatalogLocation
 
@@ -43,6 +49,11 @@ def make_engine(
     if where.kind == "duckdb":
         return _duckdb_engine(where, lock_timeout).execution_options(
             schema_translate_map={None: metadata_schema or "main"}
+        )
+    if metadata_schema not in {None, "main"}:
+        raise UnsupportedFeature(
+            f"the catalog {where} has no schema {metadata_schema!r}: SQLite has none but main",
+            hint="leave metadata_schema out",
         )
     return _sqlite_engine(where, read_only, create, lock_timeout)
 

@@ -13,6 +13,7 @@ from penstock.errors import SnapshotNotFound
 from penstock.lake.catalog import tables
 from penstock.lake.catalog.column_history import History, load_history
 from penstock.lake.catalog.paths import resolve_directory
+from penstock.lake.catalog.rows import check, check_unique, damaged
 from penstock.lake.files import PartitionField, Table
 from penstock.lake.schema import Column, TableSchema
 from penstock.lake.snapshot import At, Snapshot
@@ -103,12 +104,24 @@ def snapshot_missing(connection: Connection, at: At) -> SnapshotNotFound:
     s = tables.of(connection).snapshot.c
     first, last = connection.execute(select(func.min(s.snapshot_id), func.max(s.snapshot_id))).one()
     start = connection.execute(select(s.snapshot_time).where(s.snapshot_id == first)).scalar()
+    gap = _around(connection, at.version) if at.version is not None else ""
     asked = f"snapshot {at.version}" if at.version is not None else f"snapshot at {at.timestamp}"
     return SnapshotNotFound(
         f"there is no {asked}",
-        hint=f"snapshots {first} to {last} remain, the first of {start}",
+        hint=f"snapshots {first} to {last} remain{gap}, the first of {start}",
         data={"version": at.version, "timestamp": at.timestamp, "first": first, "last": last},
     )
+
+
+def _around(connection: Connection, version: int) -> str:
+    """For a version that expired between others: those that remain beside it."""
+    c = tables.of(connection).snapshot.c
+    below = select(func.max(c.snapshot_id)).where(c.snapshot_id < version).scalar_subquery()
+    above = select(func.min(c.snapshot_id)).where(c.snapshot_id > version).scalar_subquery()
+    before, after = connection.execute(select(below, above)).one()
+    if before is None or after is None:
+        return ""
+    return f" (none between {before} and {after}: expired)"
 
 
 def schema_rows(connection: Connection, snapshot_id: int) -> Sequence[Record]:
@@ -117,7 +130,11 @@ def schema_rows(connection: Connection, snapshot_id: int) -> Sequence[Record]:
     c = t.schema.c
     query = select(c.schema_id, c.schema_name, c.path, c.path_is_relative)
     query = query.where(visible(t.schema, snapshot_id)).order_by(c.schema_name)
-    return connection.execute(query).all()
+    rows = connection.execute(query).all()
+    for row in rows:
+        check(row, f"row {row.schema_id} of ducklake_schema", texts=("schema_name",))
+    check_unique((row.schema_name for row in rows), "schema")
+    return rows
 
 
 def table_names(
@@ -135,7 +152,7 @@ def table_names(
     )
     if name is not None:
         query = query.where(func.lower(t.table.c.table_name) == func.lower(name))
-    return connection.execute(query).all()
+    return _checked_tables(connection.execute(query).all())
 
 
 def load_tables(
@@ -191,7 +208,15 @@ def _table_rows(connection: Connection, snapshot_id: int, table_id: int | None) 
         .where(*_only(c.table_id, table_id))
         .order_by(s.schema_name, c.table_name)
     )
-    return connection.execute(query).all()
+    return _checked_tables(connection.execute(query).all())
+
+
+def _checked_tables(rows: Sequence[Record]) -> Sequence[Record]:
+    for row in rows:
+        what = f"row {row.table_id} of ducklake_table"
+        check(row, what, numbers=("table_id",), texts=("schema_name", "table_name"))
+    check_unique((f"{row.schema_name}.{row.table_name}" for row in rows), "table")
+    return rows
 
 
 def _columns(
@@ -213,8 +238,19 @@ def build_schema(rows: Iterable[Record], history: History | None = None) -> Tabl
     """The tree of columns from the rows of one table, which come in column order."""
     before = history or {}
     children: dict[int | None, list[Record]] = defaultdict(list)
+    ids: set[int | None] = {None}
     for row in rows:
+        what = f"column {row.column_id} of table {row.table_id} in ducklake_column"
+        check(row, what, numbers=("column_id",), texts=("column_name", "column_type"))
+        if row.column_id in ids:
+            raise damaged(f"{what} is there twice at one snapshot")
+        ids.add(row.column_id)
         children[row.parent_column].append(row)
+    if lost := children.keys() - ids:
+        raise damaged(
+            f"table {children[min(lost, key=repr)][0].table_id} in ducklake_column has columns "
+            f"under column {min(lost, key=repr)}, which is not there"
+        )
 
     def build(row: Record) -> Column:
         return Column(
@@ -252,6 +288,8 @@ def _partitions(
     found: dict[int, tuple[int, tuple[PartitionField, ...]]] = {}
     for table, partition_id, column_id, transform in connection.execute(query):
         names = {row.column_id: row.column_name for row in columns.get(table, ())}
+        if not isinstance(transform, str):
+            raise damaged(f"partitioning {partition_id} of table {table} has no transform")
         field = PartitionField(names.get(column_id, f"#{column_id}"), transform)
         found[table] = (partition_id, (*found.get(table, (0, ()))[1], field))
     return found

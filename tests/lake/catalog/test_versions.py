@@ -1,0 +1,69 @@
+"""Catalogs of other versions are read as they are, and nothing is written to them."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import select, text
+
+from penstock.errors import UnsupportedFeature
+from penstock.lake.catalog import tables
+from tests.lake.catalog import staging
+from tests.lake.catalog.conftest import Place
+
+COLUMNS = staging.columns(id="int64")
+
+# What 0.4 brought, undone: ducklake-migrations, 0.3 -> 0.4.
+TO_0_3 = (
+    *(
+        f"DROP TABLE ducklake_{name}"
+        for name in ("macro", "macro_impl", "macro_parameters", "sort_info", "sort_expression")
+    ),
+    "DROP TABLE ducklake_file_variant_stats",
+    "ALTER TABLE ducklake_column DROP COLUMN default_value_type",
+    "ALTER TABLE ducklake_column DROP COLUMN default_value_dialect",
+    "ALTER TABLE ducklake_schema_versions DROP COLUMN table_id",
+    "ALTER TABLE ducklake_delete_file DROP COLUMN partial_max",
+    "ALTER TABLE ducklake_data_file ADD COLUMN partial_file_info VARCHAR",
+)
+TO_1_1 = (
+    "ALTER TABLE ducklake_data_file ADD COLUMN row_group_count BIGINT",
+    "ALTER TABLE ducklake_delete_file ADD COLUMN row_group_count BIGINT",
+    "ALTER TABLE ducklake_file_column_stats ADD COLUMN min_is_exact BOOLEAN",
+    "ALTER TABLE ducklake_file_column_stats ADD COLUMN max_is_exact BOOLEAN",
+    "ALTER TABLE ducklake_table_column_stats ADD COLUMN min_is_exact BOOLEAN",
+    "ALTER TABLE ducklake_table_column_stats ADD COLUMN max_is_exact BOOLEAN",
+    "ALTER TABLE ducklake_schema ADD COLUMN parent_schema_id BIGINT",
+)
+
+
+def change_version(place: Place, version: str, statements: tuple[str, ...]) -> None:
+    with place.open() as lake:
+        staging.create(lake, "t", COLUMNS)
+        with lake.writing() as connection:
+            for statement in statements:
+                connection.execute(text(statement))
+            connection.execute(
+                text(f"UPDATE ducklake_metadata SET value = '{version}' WHERE key = 'version'")
+            )
+
+
+@pytest.mark.parametrize(("version", "statements"), [("0.3", TO_0_3), ("0.4", ()), ("1.1", TO_1_1)])
+def test_read_and_not_written(place: Place, version: str, statements: tuple[str, ...]) -> None:
+    change_version(place, version, statements)
+    with place.open() as lake:
+        table = lake.table("main", "t", 1)
+        assert (lake.version, table.schema_version) == (version, 1)
+        assert table.schema.columns[0].name == "id"
+        assert lake.files(table, 1).files == ()
+        with pytest.raises(UnsupportedFeature, match=f"{version} of the format, which is read"):
+            staging.create(lake, "u", COLUMNS)
+
+
+@pytest.mark.parametrize(("version", "statements"), [("0.3", TO_0_3), ("1.0", ()), ("1.1", TO_1_1)])
+def test_every_table_can_be_asked(place: Place, version: str, statements: tuple[str, ...]) -> None:
+    change_version(place, version, statements)
+    with place.open() as lake, lake.reading() as connection:
+        found = tables.of(connection)
+        for name in tables.Tables.__slots__:
+            connection.execute(select(getattr(found, name))).all()
+        connection.execute(select(found.partial_file_info)).all()
