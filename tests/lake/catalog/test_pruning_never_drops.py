@@ -8,18 +8,18 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from decimal import Decimal
 from typing import Any
 
 import duckdb
-import psycopg
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Connection, create_engine
+from sqlalchemy import Connection
 
 from penstock.lake.catalog import tables as t
+from penstock.lake.catalog.catalog import Catalog
 from tests.lake.catalog import pruned
 
 # Few values, close together, so that bounds and constants meet.
@@ -102,32 +102,14 @@ def matching(duck: duckdb.DuckDBPyConnection, kinds: dict[str, str], files: Any,
     return {row[0] for row in duck.execute(f"SELECT DISTINCT file FROM t WHERE {where}").fetchall()}
 
 
-@contextmanager
-def _postgres(uri: str) -> Iterator[Connection]:
-    engine = create_engine(
-        "postgresql+psycopg://",
-        creator=lambda: psycopg.connect(uri),
-        execution_options={t.FORMAT: "1.0"},
-    )
-    with engine.connect() as connection:
-        t.METADATA.create_all(connection)
+@pytest.fixture
+def catalog(lake: Catalog) -> Iterator[Connection]:
+    with lake.writing() as connection:
         yield connection
-    engine.dispose()
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def catalog(request: pytest.FixtureRequest) -> Iterator[Connection]:
-    if request.param == "sqlite":
-        with pruned.memory() as connection:
-            yield connection
-    else:
-        uri = str(request.getfixturevalue("postgres_uri")).removeprefix("ducklake:postgres:")
-        with _postgres(uri) as connection:
-            yield connection
 
 
 @settings(
-    max_examples=300,
+    max_examples=200,
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
     suppress_health_check=list(HealthCheck),

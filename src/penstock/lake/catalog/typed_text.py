@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
+    Double,
     Float,
     Integer,
     Numeric,
@@ -25,7 +26,6 @@ from sqlalchemy import (
     literal,
     not_,
     or_,
-    try_cast,
 )
 
 from penstock.lake.comparable import as_text
@@ -71,13 +71,16 @@ def _on_postgresql(kind: str, text: Text, order: Order, value: Any) -> Test:
 
 
 def _on_duckdb(kind: str, text: Text, order: Order, value: Any) -> Test:
+    """As on PostgreSQL: CAST fails, and CASE keeps what is no number from it."""
     if kind == "integer":
         if abs(value) > _INT64:
             return false()
-        test: Test = order(try_cast(text, Numeric(38, 0)), literal(value, BigInteger()))
-        return test
-    finite = not_(func.lower(text).regexp_match("nan|inf"))
-    return and_(finite, order(try_cast(text, Float(53)), literal(value, Float())))
+        pattern = "^-?[0-9]{1,37}$"
+        test = order(cast(text, Numeric(38, 0)), literal(value, BigInteger()))
+    else:
+        pattern = r"^-?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]{1,3})?$"
+        test = order(cast(text, Double()), literal(value, Double()))
+    return case((func.regexp_matches(text, pattern), test), else_=false())
 
 
 class _Real(Float[float]):
