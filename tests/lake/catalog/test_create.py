@@ -114,3 +114,20 @@ def test_sqlite_without_data_path_keeps_files_beside_it(tmp_path: Path) -> None:
 def test_postgres_without_data_path_asks_for_one(postgres_uri: str) -> None:
     with pytest.raises(ConfigError, match="data_path"):
         Catalog.open(postgres_uri)
+
+
+def test_a_catalog_of_duckdbs_gets_our_indexes_when_asked(tmp_path: Path) -> None:
+    duck.required()
+    uri = f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}"
+    with duck.attach(uri, tmp_path / "data") as connection:
+        connection.execute("CREATE TABLE t AS SELECT 1 AS a")
+    for _ in range(2):
+        with Catalog.open(uri) as catalog:
+            catalog.add_indexes()
+    with duck.attach(uri) as connection:
+        connection.execute("INSERT INTO t VALUES (2)")
+        connection.execute("CALL ducklake_merge_adjacent_files('lk')")
+    assert duck.rows(uri, "SELECT a FROM t") == [(1,), (2,)]
+    with Catalog.open(uri) as catalog, catalog.reading() as found:
+        query = "SELECT count(*) FROM sqlite_master WHERE name LIKE 'penstock%'"
+        assert found.exec_driver_sql(query).scalar() == 6

@@ -64,7 +64,10 @@ def _insert_rows(connection: Connection, data_path: str) -> None:
 
 
 def create_indexes(connection: Connection) -> None:
-    """Indexes of our own. DuckDB neither minds nor drops them (there is a test)."""
+    """Indexes of our own, those that are not there yet.
+
+    DuckDB neither minds nor drops them (there is a test).
+    """
     if connection.dialect.name == "duckdb":
         return  # it skips what it need not read by itself, and indexes slow its writes
     schema = metadata_schema(connection)
@@ -72,7 +75,7 @@ def create_indexes(connection: Connection) -> None:
     for name, table, columns in (*_INDEXES, _STATS[connection.dialect.name]):
         listed = ", ".join(quote_identifier(column) for column in columns)
         connection.exec_driver_sql(
-            f"CREATE INDEX {quote_identifier(f'penstock_{name}')} "
+            f"CREATE INDEX IF NOT EXISTS {quote_identifier(f'penstock_{name}')} "
             f"ON {prefix}{quote_identifier(table)} ({listed})"
         )
 
