@@ -16,8 +16,8 @@ from penstock.errors import (
     TableNotFound,
     UnsupportedFeature,
 )
-from penstock.lake.catalog import engine as engines
 from penstock.lake.catalog import create, files, history, reads
+from penstock.lake.catalog import engine as engines
 from penstock.lake.catalog.commit import Also, Commit, RetryPolicy
 from penstock.lake.catalog.faults import corrupt
 from penstock.lake.catalog.location import CatalogLocation, parse_location
