@@ -38,7 +38,7 @@ def written(place: Place, statements: Iterable[str], *, inline: int = 0) -> None
 
 
 def theirs(place: Place) -> Mapping[Bounds, Content]:
-    """DuckDB's feeds of ``t``: of all snapshots, of halves, of single ones.
+    """DuckDB's feeds of ``t``: of all snapshots, of halves, of a single one.
 
     Each is read whole: a filter on the snapshot makes 1.5.5 lose changes.
     """
@@ -56,8 +56,7 @@ def _ranges(connection: duckdb.DuckDBPyConnection) -> list[Bounds]:
     there = [version for version in ids if _is_there(connection, version)]
     first, last = ids[0], there[-1]
     early, middle, late = (there[len(there) * n // 4] for n in (1, 2, 3))
-    pairs = {(first, last), (first, middle), (early, late), (middle, last), (late, late)}
-    return sorted({*pairs, (middle, middle), (last, last)})
+    return sorted({(first, last), (first, middle), (early, late), (middle, middle), (middle, last)})
 
 
 def _is_there(connection: duckdb.DuckDBPyConnection, version: int) -> bool:
