@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from sqlalchemy import text
 
@@ -66,3 +67,13 @@ def test_an_expired_snapshot_says_which_remain(place: Place) -> None:
         with pytest.raises(SnapshotNotFound, match="snapshots 1 to 4 remain") as found:
             lake.snapshot(At(version=2))
         assert "none between 1 and 3" in str(found.value)
+
+
+@pytest.mark.parametrize("column", ["path", "record_count"])
+def test_damaged_files(place: Place, column: str) -> None:
+    with place.open() as lake:
+        staging.create(lake, "t", COLUMNS, pa.table({"id": [1], "note": ["a"]}))
+        with lake.writing() as connection:
+            connection.execute(text(f"UPDATE ducklake_data_file SET {column} = NULL"))
+        with pytest.raises(CatalogCorrupt, match=f"row 0 of ducklake_data_file has .* {column}"):
+            lake.files(lake.table("main", "t", 1), 1)

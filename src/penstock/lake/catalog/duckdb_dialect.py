@@ -1,6 +1,6 @@
 """SQLAlchemy's view of DuckDB: as much as a catalog needs.
 
-(docs/adr/0008 says why the published dialect is not used.)
+(docs/adr/0006 says why the published dialect is not used.)
 """
 
 from __future__ import annotations

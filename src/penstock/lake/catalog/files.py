@@ -15,6 +15,7 @@ from penstock.lake.catalog.mappings import load_mappings
 from penstock.lake.catalog.partial import partial_of
 from penstock.lake.catalog.paths import resolve
 from penstock.lake.catalog.reads import Record, visible
+from penstock.lake.catalog.rows import check, damaged
 from penstock.lake.conditions import Predicate
 from penstock.lake.files import DataFile, DeleteFile, FileSet, NameMapping, Table
 
@@ -111,6 +112,8 @@ def selected(t: tables.Tables) -> list[ColumnElement[Any]]:
 
 def _data_file(row: Record, base: str, values: Mapping[int, Mapping[int, str | None]]) -> DataFile:
     keys = values.get(row.data_file_id)
+    what = f"row {row.data_file_id} of ducklake_data_file"
+    check(row, what, numbers=("begin_snapshot",), texts=("path",))
     return DataFile(
         path=resolve(base, row.path, row.path_is_relative),
         record_count=row.record_count,
@@ -128,6 +131,8 @@ def _data_file(row: Record, base: str, values: Mapping[int, Mapping[int, str | N
 
 
 def _delete_file(row: Record, base: str) -> DeleteFile:
+    what = f"row {row.delete_file_id} of ducklake_delete_file"
+    check(row, what, numbers=("delete_begin",), texts=("delete_path",))
     return DeleteFile(
         path=resolve(base, row.delete_path, row.delete_relative),
         delete_count=row.delete_count,
@@ -178,6 +183,8 @@ def _check_one_delete_each(rows: Sequence[Record], table: Table) -> None:
 
 def _check_counts(rows: Iterable[Record], table: Table) -> None:
     for row in rows:
+        if row.record_count is None:
+            raise damaged(f"row {row.data_file_id} of ducklake_data_file has no record_count")
         if (row.delete_count or 0) > row.record_count:
             raise CatalogCorrupt(
                 f"data file {row.data_file_id} of table {table.qualified_name} has "
