@@ -1,0 +1,91 @@
+"""A catalog in a DuckDB file is open for the transaction at hand, no longer."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import CatalogCorrupt, CatalogLocked, CatalogMissing
+from penstock.lake.catalog.catalog import Catalog
+from tests import duck
+from tests.lake.catalog import staging
+
+COLUMNS = staging.columns(id="int64")
+
+
+@contextmanager
+def held(path: Path, *, read_only: bool, statement: str = "SELECT 1") -> Iterator[None]:
+    """The file open in another process, which is killed at the end."""
+    program = (
+        f"import duckdb; c = duckdb.connect({str(path)!r}, read_only={read_only}); "
+        f"c.execute({statement!r}); print(flush=True); input()"
+    )
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        try:
+            yield
+        finally:
+            other.send_signal(signal.SIGKILL)
+
+
+def test_a_writer_elsewhere_is_waited_for_until_the_timeout(tmp_path: Path) -> None:
+    path = tmp_path / "meta.ducklake"
+    with Catalog.open(f"ducklake:{path}", lock_timeout=0.1) as lake:
+        with held(path, read_only=False), pytest.raises(CatalogLocked, match="run again"):
+            lake.latest()
+        assert lake.latest().id == 0
+
+
+def test_readers_elsewhere_let_read_but_not_write(tmp_path: Path) -> None:
+    path = tmp_path / "meta.ducklake"
+    with Catalog.open(f"ducklake:{path}", lock_timeout=0.1) as lake:
+        with held(path, read_only=True):
+            assert lake.latest().id == 0
+            with pytest.raises(CatalogLocked):
+                staging.create(lake, "t", COLUMNS)
+        assert staging.create(lake, "t", COLUMNS).id == 1
+
+
+def test_what_a_killed_writer_committed_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "meta.ducklake"
+    statement = "UPDATE ducklake_snapshot_changes SET author = 'ada'"
+    with Catalog.open(f"ducklake:{path}") as lake:
+        with held(path, read_only=False, statement=statement):
+            pass
+        assert lake.latest().author == "ada"
+
+
+def test_readers_and_a_writer_of_one_engine(tmp_path: Path) -> None:
+    with Catalog.open(f"ducklake:{tmp_path}/meta.ducklake", lock_timeout=0.1) as lake:
+        with lake.writing(), lake.reading():
+            pass
+        with lake.reading(), lake.reading(), pytest.raises(CatalogLocked), lake.writing():
+            pass
+        assert lake.latest().id == 0
+
+
+def test_a_metadata_schema(tmp_path: Path) -> None:
+    uri = f"ducklake:{tmp_path}/meta.ducklake"
+    with Catalog.open(uri, metadata_schema="theirs") as lake:
+        staging.create(lake, "t", COLUMNS)
+    with duck.attach(uri, metadata_schema="theirs") as theirs:
+        theirs.execute("INSERT INTO t VALUES (1)")
+    with Catalog.open(uri, metadata_schema="theirs") as lake:
+        assert lake.latest().id == 2
+
+
+def test_no_catalog(tmp_path: Path) -> None:
+    path = tmp_path / "meta.ducklake"
+    with pytest.raises(CatalogMissing):
+        Catalog.open(f"ducklake:{path}", create=False)
+    path.write_text("some text" * 999)
+    with pytest.raises(CatalogCorrupt, match="valid DuckDB"):
+        Catalog.open(f"ducklake:{path}")
