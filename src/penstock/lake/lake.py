@@ -7,6 +7,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from penstock.errors import ConfigError
 from penstock.lake import queries
 from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import Catalog
@@ -50,12 +51,17 @@ class Lake:
         override_data_path: bool = False,
         metadata_schema: str | None = None,
     ) -> Lake:
-        """Open the lake at ``uri`` (``ducklake:sqlite:PATH``, ``ducklake:postgres:...``).
+        """Open the lake at ``uri`` (``ducklake:PATH``, ``ducklake:sqlite:PATH``, ...).
 
         ``spark`` is a session, or a function that gives one, called when data is first needed;
         without it only the catalog can be used. A snapshot makes the lake read-only at it.
         The session's runtime settings that the lake relies on are set (`lake.session`).
         """
+        if snapshot_version is not None and snapshot_time is not None:
+            raise ConfigError(
+                "a lake is attached at a version or at a time, not at both",
+                hint="leave out snapshot_version or snapshot_time",
+            )
         at = At(snapshot_version, snapshot_time)
         pinned = at != At()
         catalog = Catalog.open(
