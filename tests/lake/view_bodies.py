@@ -62,6 +62,7 @@ VIEWS = (
     "SELECT id, sum(a) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS w FROM t",
     "SELECT id, first_value(a) OVER (ORDER BY a), rank() OVER (ORDER BY f) FROM t",
     "SELECT round(x), round(m, 1), floor(x), ceil(m), abs(a), sign(x), x ^ 2, pow(a, 2) FROM t",
+    "SELECT isnan(x), isinf(x), x = 'nan'::DOUBLE FROM t",
     "SELECT a & 3, a | 8, xor(a, 1) FROM t",
     "SELECT s, count(*) AS n FROM t GROUP BY ALL HAVING count(*) > 0 ORDER BY ALL",
     "SELECT a % 2 AS r, count(*) FILTER (WHERE a > 1) AS n FROM t GROUP BY r",
