@@ -138,7 +138,7 @@ def load_changed(connection: Connection, table: Table, within: Range) -> Changed
 
 
 def _files(connection: Connection, table: Table, rows: Sequence[Record]) -> FileSet:
-    files._refuse(rows, table)
+    files.refuse(rows, table)
     return files.as_file_set(connection, table, rows, {})
 
 

@@ -36,7 +36,7 @@ def load_files(
     test = None if keep is None else pruning.kept(connection, table, keep)
     query = _query(tables.of(connection), table.id, snapshot_id)
     rows = connection.execute(query if test is None else query.where(test)).all()
-    _refuse(rows, table)
+    refuse(rows, table)
     _check_one_delete_each(rows, table)
     _check_counts(rows, table)
     partitioned = any(row.partition_id is not None for row in rows)
@@ -156,7 +156,8 @@ _REFUSED: Mapping[str, _Test] = {
 }
 
 
-def _refuse(rows: Iterable[Record], table: Table) -> None:
+def refuse(rows: Iterable[Record], table: Table) -> None:
+    """Raise UnsupportedFeature for a row of `selected` that names what is not read."""
     for row in rows:
         for feature, test in _REFUSED.items():
             if test(row):
