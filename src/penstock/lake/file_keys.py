@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _LONG_BITS = 63
+_MOST_SIZES = 500  # each is a literal in the plan, 0.1 ms to make
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/+")
 
 
@@ -61,11 +62,11 @@ class Places:
 
     @classmethod
     def of(cls, files: Iterable[DataFile]) -> Places | None:
-        """Where the sizes differ, and these and the positions fit into one long."""
+        """Where the sizes differ, are not too many, and fit with the positions into one long."""
         listed = list(files)
         sizes = tuple(sorted({file.size_bytes for file in listed}))
         shift = max((file.record_count for file in listed), default=0).bit_length()
-        if len(sizes) < len(listed) or not sizes or sizes[0] <= 0:
+        if not len(listed) == len(sizes) <= _MOST_SIZES or not sizes or sizes[0] <= 0:
             return None
         return cls(shift, sizes) if sizes[-1].bit_length() + shift < _LONG_BITS else None
 
