@@ -17,7 +17,7 @@ from penstock.lake.files import DataFile, FileSet, NameMapping
 from penstock.lake.footers import layouts
 from penstock.lake.hive_values import in_path
 from penstock.lake.layouts import Layout
-from penstock.lake.mapping import by_names, folded_paths
+from penstock.lake.mapping import by_ids, by_names, folded_paths
 from penstock.lake.old_values import from_old, is_as_read
 from penstock.lake.schema import Column, TableSchema
 from penstock.lake.spark_types import file_schema, quoted
@@ -46,17 +46,25 @@ class FileGroup:
     lacks: frozenset[int] = frozenset()
     kinds: frozenset[tuple[int, str]] = frozenset()
     hive: frozenset[tuple[int, str]] = frozenset()
+    older: bool = False  # than the last change of the columns: names may have meant others then
 
 
 def grouped(table: str, schema: TableSchema, files: FileSet) -> Mapping[FileGroup, list[DataFile]]:
     """The files of ``table`` by how they are read."""
     found = layouts(_doubtful(schema, files), table=table)
+    changed = max((c.versions[-1][0] for c in schema.walk() if c.versions), default=0)
     groups: dict[FileGroup, list[DataFile]] = {}
     for file in files.files:
         layout = found.get(file.path)
         group = _group(schema, file, layout, files) if layout else FileGroup(_mapping(file))
+        if group.mapping is None and _is_older(file, changed):
+            group = replace(group, older=True)
         groups.setdefault(group, []).append(file)
     return groups
+
+
+def _is_older(file: DataFile, changed: int) -> bool:
+    return file.begin_snapshot is not None and file.begin_snapshot < changed
 
 
 def _mapping(file: DataFile) -> int | None:
@@ -123,7 +131,9 @@ def _kinds_by_mapping(layout: Layout, mapping: NameMapping) -> Mapping[int, str]
 
 def names_in_files(schema: TableSchema, files: FileSet, group: FileGroup) -> TableSchema:
     """The schema as the group's files have it, names and kinds, columns in the same order."""
-    if group.mapping is None or group.mapping == -1:
+    if group.mapping is None:
+        named = by_ids(schema) if group.older else schema
+    elif group.mapping == -1:
         named = schema
     else:
         named = by_names(schema, files.mappings[group.mapping])

@@ -17,7 +17,7 @@ from penstock.lake.spark_types import spark_type
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
 
-_NULL = ("__HIVE_DEFAULT_PARTITION__", "NULL")
+_NULL = ("__HIVE_DEFAULT_PARTITION__", "NULL")  # letter case aside
 _TYPES = frozenset(
     {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"}
     | {"boolean", "float32", "float64", "decimal", "varchar", "json", "date"}
@@ -41,7 +41,7 @@ def in_path(name: str, column: Column) -> SparkColumn:
     path = _unescaped(fn.col("_metadata.file_path"))
     pattern = f"(?i)(?:^|.*/){re.escape(name)}=([^/]*)/.*"
     text = _unescaped(fn.regexp_extract(path, pattern, 1))
-    return fn.when(~text.isin(*_NULL), text).cast(spark_type(column))
+    return fn.when(~fn.upper(text).isin(*_NULL), text).cast(spark_type(column))
 
 
 def _unescaped(text: SparkColumn) -> SparkColumn:

@@ -23,6 +23,23 @@ def by_names(schema: TableSchema, mapping: NameMapping) -> TableSchema:
     return TableSchema(tuple(_renamed(column, sources) for column in schema.columns))
 
 
+def by_ids(schema: TableSchema) -> TableSchema:
+    """``schema`` with names that no file has, so that Spark finds its fields by their ids alone.
+
+    Spark finds values by id, but takes the type to read them as from the requested field that is
+    called what the file's is, which may be another since columns were renamed (measured, 4.3).
+    """
+    return TableSchema(tuple(_by_id(column) for column in schema.columns))
+
+
+def _by_id(column: Column) -> Column:
+    children = tuple(_by_id(child) for child in column.children)
+    if column.type in _UNNAMED:
+        inside = zip(children, column.children, strict=True)
+        children = tuple(replace(child, name=old.name) for child, old in inside)
+    return replace(column, name=f"_penstock_{column.id}", children=children)
+
+
 def folded_paths(mapping: NameMapping) -> Mapping[tuple[str, ...], int]:
     """The ids of the mapping's fields by their paths, letter case aside."""
     return {tuple(fold(name) for name in path): found for path, found in mapping.fields.items()}

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 from penstock.lake.bounds import base_type
 from penstock.lake.defaults import initial_value
 from penstock.lake.promotions import promoted
-from penstock.lake.schema import Column
-from penstock.lake.spark_types import spark_type
+from penstock.lake.schema import Column, TableSchema
+from penstock.lake.spark_types import file_schema, spark_type
 from penstock.lake.stored_values import READERS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
+    from pyspark.sql.types import DataType
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +55,21 @@ def is_as_read(old: Column, new: Column, lacks: frozenset[int]) -> bool:
 
 
 def from_old(name: str, old: Column, new: Column, lacks: frozenset[int]) -> SparkColumn:
-    """The value of column ``new`` from the one called ``name`` (quoted) in the file."""
+    """The value of column ``new`` from the one called ``name`` (quoted) in the file.
+
+    Names inside become the table's by a cast first, which also has Spark read the column whole: a
+    struct of which it reads some fields loses its id, and is all NULL where the file calls it
+    something else (measured, 4.3).
+    """
     from pyspark.sql import functions as fn
 
+    source = fn.col(name)
+    if old.children and old != new:
+        old = _named_as(old, new)
+        source = source.cast(_stored_type(old))
     pair = _Pair(old, new, lacks, new.name)
-    value = _value(fn.col(name), pair)
-    if pair.is_plain and old.children:  # Spark casts structs by position
+    value = _value(source, pair)
+    if new.children:  # its names, by position, and all of it nullable: literals inside are not
         return value.cast(spark_type(_without_ids(new)))
     return value
 
@@ -120,6 +130,15 @@ _NESTED: Mapping[str, Callable[[SparkColumn, _Pair], SparkColumn]] = {
     "list": _in_list,
     "map": _in_map,
 }
+
+
+def _named_as(old: Column, new: Column) -> Column:
+    pairs = zip(old.children, new.children, strict=True)
+    return replace(old, name=new.name, children=tuple(_named_as(a, b) for a, b in pairs))
+
+
+def _stored_type(column: Column) -> DataType:
+    return file_schema(TableSchema((column,)), ids=False)[0].dataType
 
 
 def _without_ids(column: Column) -> Column:

@@ -84,6 +84,7 @@ def _day(value: SparkColumn, old: str, target: DataType) -> SparkColumn:  # noqa
 _PROMOTIONS: Mapping[tuple[str, str], Promote] = {
     ("decimal", "decimal"): _cast,
     ("float32", "float64"): _cast,
+    ("float64", "float32"): _cast,  # files hold an int128 as a double
     ("boolean", "json"): _text,
     ("decimal", "json"): _text,
     ("varchar", "json"): _same,
@@ -101,7 +102,8 @@ _PROMOTIONS: Mapping[tuple[str, str], Promote] = {
     **{(old, "timestamptz"): _cast for old in _MOMENTS},
     **{
         (old, "variant"): _cast
-        for old in ("boolean", "int8", "int16", "int32", "int64", "float32", "float64")
+        for old in (*_INTEGERS, "boolean", "decimal", "float32", "float64", *_MOMENTS)
+        if not old.endswith("128") and old != "timestamp_ns"
     },
-    **{(old, "variant"): _cast for old in ("varchar", "blob", "date", "timestamp", "timestamptz")},
+    **{(old, "variant"): _cast for old in ("varchar", "blob", "date", "timestamptz")},
 }
