@@ -14,5 +14,5 @@ INSERT INTO structs VALUES ({'a': NULL, 'b': NULL}, {'s': NULL, 'l': NULL}), (NU
 CREATE TABLE maps (m MAP(VARCHAR, INTEGER), n MAP(INTEGER, VARCHAR), o MAP(VARCHAR, STRUCT(x INTEGER, y VARCHAR)));
 INSERT INTO maps VALUES (MAP {'a': 1, 'b=c': 2, '': 3, ' x': NULL, 'NULL': 4, 'it''s': 5}, MAP {1: 'x=y', 2: NULL, 3: 'it''s'}, MAP {'k': {'x': 1, 'y': 'v'}, 'l': NULL});
 INSERT INTO maps VALUES (MAP {}, MAP {}, MAP {}), (NULL, NULL, NULL);
-CREATE TABLE odd (s STRUCT("A b" INTEGER, "x:y" INTEGER)[], m MAP(DATE, DATE), b BLOB[]);
-INSERT INTO odd VALUES ([{'A b': 1, 'x:y': 2}], MAP {DATE '2024-01-01': DATE '0044-03-15 (BC)'}, ['\x00\xFF\x27 ab,'::BLOB, ''::BLOB]);
+CREATE TABLE odd (s STRUCT("A b" INTEGER, "x:y" INTEGER)[], m MAP(DATE, DATE));
+INSERT INTO odd VALUES ([{'A b': 1, 'x:y': 2}], MAP {DATE '2024-01-01': DATE '0044-03-15 (BC)'});
