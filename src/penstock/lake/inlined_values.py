@@ -249,6 +249,7 @@ def _wide(value: Any) -> Decimal:
         )
     return Decimal(found)
 
+
 _SMALL = frozenset({"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"})
 _MOMENTS = frozenset({"timestamp", "timestamp_s", "timestamp_ms"})
 

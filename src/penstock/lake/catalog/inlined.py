@@ -137,18 +137,6 @@ def changed_since(connection: Connection, table_id: int, snapshot_id: int) -> bo
     )
 
 
-def in_force(connection: Connection, table_id: int, snapshot_id: int) -> tuple[bool, bool]:
-    """Whether a table has inlined rows, and inlined deletes, that count at a snapshot."""
-    rows = _having(connection, _row_tables(connection, table_id), _visible(snapshot_id))
-    deletes = any(
-        connection.execute(
-            select(literal(1)).where(d.c.begin_snapshot <= snapshot_id).limit(1)
-        ).first()
-        for d in _delete_tables(connection, table_id)
-    )
-    return bool(rows), deletes
-
-
 def _visible(snapshot_id: int) -> _Condition:
     return lambda begin, end: and_(begin <= snapshot_id, or_(end.is_(None), end > snapshot_id))
 
