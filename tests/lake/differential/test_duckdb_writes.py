@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.errors import UnsupportedFeature
 from penstock.lake.lake import Lake
 from tests import duck
 from tests.lake.catalog.conftest import Place
@@ -191,15 +190,6 @@ def test_scripts(place: Place, lake: Lake, script: list[str]) -> None:
     assert_same(lake, place)
 
 
-def test_uint64_that_was_smaller_is_an_error(place: Place, lake: Lake) -> None:
-    """Spark has no reader from 32 unsigned bits to a decimal; it says so, with the column."""
-    run(place, "CREATE TABLE t AS SELECT 7::UINTEGER AS c")
-    run(place, "ALTER TABLE t ALTER c SET DATA TYPE UBIGINT")
-    assert len(of_spark(lake.table("t").to_df(version=1)).rows) == 1
-    with pytest.raises(Exception, match=r"\[c\]. Expected Spark type decimal\(20,0\)"):
-        of_spark(lake.table("t").to_df())
-
-
 def test_rewritten_files(place: Place, lake: Lake) -> None:
     run(
         place,
@@ -216,30 +206,6 @@ def test_merged_files(place: Place, lake: Lake) -> None:
     run(place, "CREATE TABLE t(i INT)", *inserts, "CALL ducklake_merge_adjacent_files('lk')")
     run(place, "DELETE FROM t WHERE i = 2", "INSERT INTO t VALUES (9)")
     assert_same(lake, place)
-
-
-REFUSED = {
-    "interval": (["CREATE TABLE t AS SELECT INTERVAL 1 DAY AS c"], 0, "'c' has type interval"),
-    "time": (["CREATE TABLE t AS SELECT TIME '01:02:03' AS c"], 0, "'c' has type time"),
-    "timetz": (["CREATE TABLE t AS SELECT '01:02:03+00'::TIMETZ AS c"], 0, "'c' has type timetz"),
-    "hugeint": (["CREATE TABLE t AS SELECT 1::HUGEINT AS c"], 0, "'c' has type int128"),
-    "uhugeint": (["CREATE TABLE t AS SELECT 1::UHUGEINT AS c"], 0, "'c' has type uint128"),
-    "in a list": (
-        ["CREATE TABLE t AS SELECT [{'c': 1::HUGEINT}] AS l"],
-        *(0, "'l.element.c' has type int128"),
-    ),
-    "variant": (["CREATE TABLE t(c VARIANT)"], 0, "'c' has type variant"),
-    "geometry": (["CREATE TABLE t(c GEOMETRY)"], 0, "'c' has type geometry"),
-}
-
-
-@pytest.mark.parametrize(("script", "inline", "message"), REFUSED.values(), ids=REFUSED)
-def test_refused_by_name(
-    place: Place, lake: Lake, script: list[str], inline: int, message: str
-) -> None:
-    run(place, *script, inline=inline)
-    with pytest.raises(UnsupportedFeature, match=message):
-        lake.table("t").to_df()
 
 
 def test_nanoseconds_are_an_error(place: Place, lake: Lake) -> None:
