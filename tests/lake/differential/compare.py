@@ -34,7 +34,10 @@ class Finding:
     def __str__(self) -> str:
         script, statements = self.recording.script, self.recording.script.statements
         at = self.frozen.before
-        when = "at the end" if at == len(statements) else f"before {statements[at].text!r}"
+        before = (
+            f"before statement {at + 1}, {statements[at].text!r}" if at < len(statements) else ""
+        )
+        when = before or "at the end"
         return "\n".join(
             [
                 f"{script.name} on {self.frozen.home.kind}, written by {self.recording.writer}: "

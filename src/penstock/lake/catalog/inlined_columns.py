@@ -167,7 +167,7 @@ def _storage(column: Column) -> tuple[str, Callable[[Any], Any]]:
 
 
 def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes | memoryview) else str(value)
+    return bytes(value).decode() if isinstance(value, bytes | memoryview) else str(value)
 
 
 def _boolean(value: Any) -> bool:
