@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from penstock.lake.lake import Lake
-from penstock.lake.table import Table
 from tests.lake.differential import canonical
 from tests.lake.differential.record import Frozen, Reading, Recording
 
@@ -83,12 +81,7 @@ def _ask_all(
 ) -> Iterator[_Asked]:
     for recording in recordings:
         for frozen in recording.frozen:
-            known = [
-                reading
-                for reading in frozen.readings
-                if reading.table is not None
-                and (reading.what != "changes" or hasattr(Table, "changes"))
-            ]
+            known = [reading for reading in frozen.readings if reading.table is not None]
             if not known:
                 continue
             try:
@@ -118,8 +111,6 @@ def _open(spark: SparkSession, frozen: Frozen) -> Lake:
 
 
 def _rows(lake: Lake, reading: Reading) -> DataFrame:
-    if "row_ids" not in inspect.signature(Table.to_df).parameters:
-        return lake.table(reading.name).to_df(version=reading.version)
     df = lake.table(reading.name).to_df(version=reading.version, row_ids=True)
     return df.select("rowid", *(f"`{n.replace('`', '``')}`" for n in df.columns if n != "rowid"))
 
@@ -176,15 +167,11 @@ def _problem(one: _Asked, mine: list[str]) -> str | None:
     """What differs from DuckDB's answer, or ``None``."""
     table = one.reading.table
     assert table is not None
-    if one.reading.what == "rows" and "rowid" not in one.df.columns:
-        table = table.drop_columns(["rowid"])
     if list(one.df.columns) != table.column_names:
         return f"columns: DuckDB {table.column_names}, Penstock {one.df.columns}"
     kinds = [
         f"{field.name}: DuckDB {duck}, Penstock {ours.simpleString()}"
-        for field, duck, ours in zip(
-            table.schema, one.reading.types[-len(one.kinds) :], one.kinds, strict=True
-        )
+        for field, duck, ours in zip(table.schema, one.reading.types, one.kinds, strict=True)
         if not canonical.fits(field.type, duck, ours)
     ]
     if kinds:

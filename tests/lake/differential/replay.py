@@ -81,7 +81,9 @@ def session() -> SparkSession:
     from penstock.config import SparkSettings
     from penstock.engine.spark import start_session
 
-    conf = {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "1"}
+    # Each join holds at least one page until the job ends, and a job joins dozens of times here.
+    pages = {"spark.buffer.pageSize": "1m"}
+    conf = {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "1", **pages}
     return start_session(SparkSettings(master="local[1]", conf=conf), "penstock-replay")
 
 
