@@ -67,6 +67,7 @@ def is_scan(plan: Any) -> bool:
         ("SELECT MIN(f) FROM t AT (VERSION => 2)", False),
         ("SELECT MAX(s) FROM t AT (VERSION => 3)", False),
         ("SELECT MAX(x), COUNT(*) FROM t AT (VERSION => 3)", True),
+        ("SELECT COUNT(*) FROM t AT (VERSION => 5)", False),
         ("SELECT MAX(d) FROM t AT (VERSION => 4)", False),
         ("SELECT MAX(i) FROM t", False),
         ("SELECT MIN(i) FROM e", True),
@@ -115,3 +116,29 @@ def test_answers_are_those_of_the_rows(lake: Lake, query: str, known: bool) -> N
 def test_other_questions_are_sparks(query: str) -> None:
     analysis = analyse(query)
     assert wanted(analysis.tree, analysis.tables[0].node) is None
+
+
+def test_deletes_that_a_flush_put_into_one_file(spark: SparkSession, tmp_path: Path) -> None:
+    """DuckDB flushes rows that were deleted in several snapshots, and does not say which."""
+    uri = f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}"
+    with duck.attach(uri, tmp_path / "data", inline=10) as connection:
+        connection.execute("CREATE TABLE t (i integer)")
+        connection.execute("INSERT INTO t FROM range(5)")
+        for value in (1, 3):
+            connection.execute(f"DELETE FROM t WHERE i = {value}")
+        connection.execute("CALL ducklake_flush_inlined_data('lk')")
+        expected = {
+            version: connection.execute(
+                f"SELECT count(*) FROM t AT (VERSION => {version})"
+            ).fetchall()[0][0]
+            for (version,) in connection.execute(
+                "SELECT snapshot_id FROM lk.snapshots() WHERE snapshot_id > 0"
+            ).fetchall()
+        }
+    assert len(set(expected.values())) == 4
+    with Lake.attach(uri, spark=spark, read_only=True) as lake:
+        found = {
+            version: lake.sql(f"SELECT count(*) FROM t AT (VERSION => {version})").collect()[0][0]
+            for version in expected
+        }
+    assert found == expected
