@@ -81,7 +81,7 @@ def _why_not(run: Run) -> str | None:
     return no_server or duckdb_process.why_not(run.writer)
 
 
-@pytest.mark.parametrize("run", _runs())
+@pytest.mark.parametrize("run", list(_runs()))
 def test_penstock_reads_what_duckdb_reads(run: Run, results: dict[str, Result]) -> None:
     reason = _why_not(run)
     if reason is not None:
