@@ -110,14 +110,11 @@ REFUSED = {
     "SELECT TRY_CAST(s AS INTEGER) FROM t": "TRY_CAST",
     "SELECT d - DATE '2020-01-01' FROM t": "interval",
     "SELECT ts - ts FROM t": "interval",
-    "SELECT x // 2 FROM t": "div",
+    "SELECT x // 2 FROM t": "// of float",
     "SELECT * FROM t NATURAL JOIN u": "NATURAL",
     "PIVOT t ON s IN ('abc') USING sum(a)": "PIVOT",
     "SELECT first(a) FROM t": "first",
-}
-
-# These show when the rows are read: only then does Spark see the type.
-LATE = {
+    # These hang on the type of a column.
     "SELECT x::VARCHAR FROM t": "text of",
     "SELECT round(x, 1) FROM t": "round of",
 }
@@ -128,7 +125,7 @@ QUERIES = (
     "SELECT * FROM s.own",
     "SELECT top FROM s.other",
     "SELECT n FROM pinned",
-    "SELECT count(*) FROM plain AT (VERSION => 12)",
+    "SELECT count(*) AS n FROM plain AT (VERSION => 12)",
     "SELECT p.id, o.ten FROM PLAIN p JOIN over o ON o.ten = p.id * 10",
     "WITH plain AS (SELECT 1 AS z) SELECT z FROM plain",
     "SELECT id, t2 FROM macros",

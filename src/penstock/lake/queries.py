@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import QueryFailed
+from penstock.lake.duckdb_sql import guards
 from penstock.lake.edits import Edit, edited, touches_line
 from penstock.lake.failures import explain, explained
 from penstock.lake.naming import fold
@@ -92,6 +93,9 @@ def _locate(error: Exception, text: str, edits: Sequence[Edit]) -> None:
     if not type(error).__module__.startswith(("pyspark", "py4j", "grpc")):
         return
     told = explain(error)
+    refusal = guards.told(told.data.get("condition"), told.message)
+    if refusal is not None:
+        raise refusal from error
     if not isinstance(told, QueryFailed):
         raise told from error
     raise _at_line(told.message, told.data, text, edits) from error

@@ -128,6 +128,10 @@ class Resolver:
             df = queries.run(self.spark(), text, inner)
         except QueryFailed as problem:
             raise _in_view(view, problem) from problem
+        except UnsupportedFeature as problem:
+            if "view" in problem.data:
+                raise
+            raise views.unreadable(view, problem.message) from problem
         _check_types(view, df)
         return df.toDF(*views.column_names(view, df.columns))
 

@@ -26,7 +26,7 @@ def spark_text(view: View, book: Book) -> str:
     if view.dialect == _SPARK:
         return view.sql
     if view.dialect != "duckdb":
-        raise _unreadable(view, f"its SQL is of the dialect {view.dialect}")
+        raise unreadable(view, f"its SQL is of the dialect {view.dialect}")
     try:
         names = projections(view.sql)
         text = expand(readable(view.sql, book.names()), book, "duckdb")
@@ -34,9 +34,9 @@ def spark_text(view: View, book: Book) -> str:
         _name_columns(tree, names)
         return to_spark(tree)
     except SqlglotError as error:
-        raise _unreadable(view, str(error).splitlines()[0]) from None
+        raise unreadable(view, str(error).splitlines()[0]) from None
     except UnsupportedFeature as problem:
-        raise _unreadable(view, problem.message) from None
+        raise unreadable(view, problem.message) from None
 
 
 def column_names(view: View, columns: Sequence[str]) -> list[str]:
@@ -53,7 +53,8 @@ def column_names(view: View, columns: Sequence[str]) -> list[str]:
     return names
 
 
-def _unreadable(view: View, why: str) -> UnsupportedFeature:
+def unreadable(view: View, why: str) -> UnsupportedFeature:
+    """The refusal of a view for a reason."""
     return UnsupportedFeature(
         f"the view {view.qualified_name} cannot be read: {why}",
         hint="read it with DuckDB, or write its query for Spark",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
@@ -11,6 +12,8 @@ from sqlglot import exp
 from penstock.errors import UnsupportedFeature
 
 _SPARK = "databricks"
+_MARK = "refused: "
+_TOLD = re.compile(f"`{_MARK}([^`]*)`")
 
 
 def refused(what: str) -> UnsupportedFeature:
@@ -33,9 +36,10 @@ def spark(template: str, **parts: exp.Expr) -> exp.Expr:
 
 
 def unless(what: str, types: str, node: exp.Expr, *operands: exp.Expr) -> exp.Expr:
-    """``node``, but an error naming ``what`` when an operand's type is like one of ``types``.
+    """``node``, but `told` when an operand's type is like one of ``types``.
 
-    Spark knows the types before the query runs and drops what does not apply.
+    Spark knows the types when it analyses the query. It then evaluates the name of the part that
+    DATE_PART takes, and fails with that name if there is no such part; what is left is ``node``.
     """
     checks = [
         f"TYPEOF(:o{at}) LIKE '{pattern}'"
@@ -47,9 +51,15 @@ def unless(what: str, types: str, node: exp.Expr, *operands: exp.Expr) -> exp.Ex
         return node
     named: dict[str, Any] = {f"o{at}": operand for at, operand in enumerate(operands)}
     kinds = types.replace("%", "").replace("|", ", ")
-    said = f"{what} of {kinds} in DuckDB is not known to mean the same on Spark"
-    test = " OR ".join(checks)
-    return spark(f"IF({test}, RAISE_ERROR('{said}'), :node)", node=node, **named)
+    part = f"IF({' OR '.join(checks)}, '{_MARK}{what} of {kinds}', 'YEAR')"
+    test = f"DATE_PART({part}, DATE '2000-01-01') = 2000"
+    return spark(f"IF({test}, :node, NULL)", node=node, **named)
+
+
+def told(condition: str | None, message: str) -> UnsupportedFeature | None:
+    """The refusal that an error of Spark stands for, if it is one of `unless`."""
+    found = _TOLD.search(message) if condition == "INVALID_EXTRACT_FIELD" else None
+    return None if found is None else refused(found[1])
 
 
 def whole_number(node: exp.Expr | None) -> int | None:
