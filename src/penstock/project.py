@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from penstock.engine.plan import Plan
     from penstock.engine.results import ModelDetail, ModelStatus, RunResult, SnapshotInfo
     from penstock.lake.catalog.catalog import Catalog
+    from penstock.lake.explain import Explanation
     from penstock.lake.lake import Lake
 
 
@@ -192,6 +193,15 @@ class Project:
         from penstock.engine.preview import query
 
         return query(text, args or {}, self._session, self.lake, self.settings)
+
+    def explain(self, text: str, args: Mapping[str, Any] | None = None) -> Explanation:
+        """What `sql` would read: for each table the files, of how many, and by what it chose them.
+
+        Starts no Spark. Raises what `sql` raises before it starts it.
+        """
+        from penstock.engine.preview import explain_query
+
+        return explain_query(text, args or {}, self.lake, self.settings)
 
     def model(self, name: str) -> Model:
         """Raises ArgumentError with the nearest name."""

@@ -131,6 +131,16 @@ def test_sql_prints_a_table_or_json(shop: Path) -> None:
     }
 
 
+def test_sql_says_what_it_would_read(shop: Path) -> None:
+    query = "SELECT order_id FROM main.orders WHERE order_id > 3 AND length(customer) > 1"
+    said = penstock(shop, "sql", query, "--explain").stdout
+    assert "files: 0 of 2" in said
+    assert "chosen by: order_id > 3" in said
+    (table,) = as_json(shop, "sql", query, "--explain")["tables"]
+    assert (table["name"], table["files"], table["of_files"]) == ("main.main.orders", 0, 2)
+    assert table["unused"] == ["LENGTH(customer) > 1"]
+
+
 def test_preview_writes_nothing(shop: Path) -> None:
     before = as_json(shop, "snapshots")
     assert as_json(shop, "preview", "customers")["rows"] == [["ada", 2, "42.75"]]

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.config import Settings
+from penstock.engine.explain import explain
 from penstock.engine.plan import PlannedStep
 from penstock.engine.resolve import Pins, resolve
 from penstock.engine.sessions import lakes_for, session_for
 from penstock.engine.views import Views
 from penstock.errors import Diagnostic, InputError, ModelError, PartitionError, QueryFailed
+from penstock.lake.explain import Explanation
 from penstock.model.constants import Bindings
 from penstock.model.names import Names
 from penstock.model.query import Query, read_query
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 Attach = Callable[[str], "Lake"]
 Session = Callable[[], "SparkSession"]  # starts Spark, if nothing has yet
+_ZONE = "spark.sql.session.timeZone"
 _NAME = Path("query")  # where errors of a query without a file are placed
 _SELECT_ONLY = (
     "ask with one SELECT (WITH, FROM, VALUES and TABLE will do); a model's run writes tables"
@@ -54,10 +57,25 @@ def query(
 
     Raises ModelError for a text that cannot be run, before Spark starts where that can be told.
     """
+    return _Reader(session, attach, settings).read(_parsed(text, settings), Bindings(), args)
+
+
+def explain_query(
+    text: str, args: Mapping[str, Any], attach: Attach, settings: Settings
+) -> Explanation:
+    """What `query` would read. Starts no Spark. Raises ModelError, NotFound."""
+    parsed = _parsed(text, settings)
+    lakes = {name: attach(name) for name in {table.lake for table in parsed.reads}}
+    given = {one.name: one.value for one in parsed.settings}
+    zone = given.get(_ZONE, settings.spark.conf.get(_ZONE, "UTC"))
+    return explain(parsed, lakes, args, zone)
+
+
+def _parsed(text: str, settings: Settings) -> Query:
     parsed, findings = read_query(text, _NAME, names=Names(tuple(settings.lakes)))
     if parsed is None:
         raise ModelError([_for_query(finding) for finding in findings])
-    return _Reader(session, attach, settings).read(parsed, Bindings(), args)
+    return parsed
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from penstock.engine.choosing import has_conditions, predicates
 from penstock.engine.file_reader import Files, files
 from penstock.engine.views import Views
 from penstock.errors import ArgumentError, Location, NotFound, PenstockError, QueryFailed
+from penstock.lake.conditions import Predicate
 from penstock.lake.failures import explained
 from penstock.lake.naming import fold, quote_identifier
+from penstock.lake.session import session_zone
 from penstock.model.asset import TableName
 from penstock.model.constants import Bindings
 from penstock.model.model import Model
@@ -56,15 +59,18 @@ class Pins:
         """These pins, with ``table`` as ``read`` has it."""
         return replace(self, candidates={**self.candidates, _key(table): read})
 
-    def read(self, table: TableName) -> DataFrame:
+    def read(self, table: TableName, keep: Predicate | None = None) -> DataFrame:
+        """The table's rows; ``keep`` is what its reader asks of them, by which files are chosen."""
         candidate = self.candidates.get(_key(table))
         if candidate is not None:
             return candidate()
         version = self.versions[table.lake]
-        return self.lakes[table.lake].table(table_name(table)).to_df(version=version)
+        return self.lakes[table.lake].table(table_name(table)).to_df(version=version, keep=keep)
 
-    def read_at(self, table: TableName, at: dict[str, Any]) -> DataFrame:
-        return self.lakes[table.lake].table(table_name(table)).to_df(**at)
+    def read_at(
+        self, table: TableName, at: Mapping[str, Any], keep: Predicate | None = None
+    ) -> DataFrame:
+        return self.lakes[table.lake].table(table_name(table)).to_df(**at, keep=keep)
 
 
 def pin(lakes: Mapping[str, Lake], model: Model, base: Snapshot) -> Pins:
@@ -108,33 +114,46 @@ def resolve(
 
     Raises QueryFailed, NotFound, ArgumentError at a place of the script.
     """
-    quoted: dict[QuerySource, str] = {}
-    names: dict[str, str] = {}
-    for source in query.sources:
-        view = views.add(_read(source, bindings, pins, session, root))
-        quoted[source] = quote_identifier(view, mark="`")
-        names[view] = _called(source, bindings)
-    rendered = query.render(quoted)
+    named = {source: views.name() for source in query.sources}
+    rendered = query.render(quoted(named))
+    values = {**(args or {}), **rendered.args(bindings)}
+    keep: Mapping[QuerySource, Predicate] = {}
+    if query.tables and has_conditions(rendered):
+        keep = predicates(rendered, named, values, session_zone(session))
+    for source, view in named.items():
+        views.put(view, _read(source, bindings, pins, session, root=root, keep=keep.get(source)))
+    names = {view: called(source, bindings) for source, view in named.items()}
     if ASOF_SETTING in rendered.settings:
         session.conf.set(ASOF_SETTING, "true")
     try:
         with explained():
-            df = session.sql(rendered.sql, args={**(args or {}), **rendered.args(bindings)})
+            df = session.sql(rendered.sql, args=values)
     except QueryFailed as error:
         raise place(error, rendered, names) from error.__cause__
     return Resolved(df, rendered, names, query_start(query))
 
 
+def quoted(named: Mapping[QuerySource, str]) -> dict[QuerySource, str]:
+    """Names as they are written in the query."""
+    return {source: quote_identifier(view, mark="`") for source, view in named.items()}
+
+
 def _read(
-    source: QuerySource, bindings: Bindings, pins: Pins, session: SparkSession, root: Path
+    source: QuerySource,
+    bindings: Bindings,
+    pins: Pins,
+    session: SparkSession,
+    *,
+    root: Path,
+    keep: Predicate | None,
 ) -> DataFrame:
     try:
         with explained():
             if isinstance(source, FileSource):
                 return _read_file(source, bindings, root).read(session)
             if source.at is None:
-                return pins.read(source.table)
-            return pins.read_at(source.table, _moment(source.at, bindings))
+                return pins.read(source.table, keep)
+            return pins.read_at(source.table, moment(source.at, bindings), keep)
     except (ArgumentError, NotFound, QueryFailed) as error:
         error.location = error.location or source.location
         raise
@@ -146,7 +165,7 @@ def _read_file(source: FileSource, bindings: Bindings, root: Path) -> Files:
     return files(source.function, path, options, root=root, location=source.location)
 
 
-def _moment(at: TimeTravel, bindings: Bindings) -> dict[str, Any]:
+def moment(at: TimeTravel, bindings: Bindings) -> dict[str, Any]:
     """A version, or a time; one without a zone is in UTC, as the session is."""
     value = at.value.evaluate(bindings)
     try:
@@ -158,7 +177,7 @@ def _moment(at: TimeTravel, bindings: Bindings) -> dict[str, Any]:
     return {"timestamp": moment if moment.tzinfo else moment.replace(tzinfo=UTC)}
 
 
-def _called(source: QuerySource, bindings: Bindings) -> str:
+def called(source: QuerySource, bindings: Bindings) -> str:
     if isinstance(source, TableSource):
         return str(source.table)
     return f"{source.function}({source.path.evaluate(bindings)!r})"

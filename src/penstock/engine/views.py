@@ -18,11 +18,19 @@ class Views:
         self._prefix = f"penstock_{uuid4().hex[:12]}"
         self._names: list[str] = []
 
+    def name(self) -> str:
+        """A name for a view that `put` makes later."""
+        self._names.append(f"{self._prefix}_{len(self._names)}")
+        return self._names[-1]
+
+    def put(self, name: str, df: DataFrame) -> None:
+        """Make the view whose name was given out."""
+        df.createOrReplaceTempView(name)
+
     def add(self, df: DataFrame) -> str:
         """The name of a new view of ``df``."""
-        name = f"{self._prefix}_{len(self._names)}"
-        df.createOrReplaceTempView(name)
-        self._names.append(name)
+        name = self.name()
+        self.put(name, df)
         return name
 
     def __enter__(self) -> Views:

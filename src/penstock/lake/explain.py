@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import QueryFailed
 from penstock.lake import metadata_answers, queries, travel
+from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.conditions import Predicate
 from penstock.lake.files import FileSet, Table
 from penstock.lake.naming import fold
 from penstock.lake.predicates import of_query
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TableRead:
-    """One reference to a table, or to a view (then only its name and kind are known).
+    """One reference to a table, or to what else has rows (then only its name and kind are known).
 
     ``rows`` are those of the chosen files before deletes, with the inlined ones. ``used`` are the
     parts of the query that files were chosen by, ``unused`` those on this table that could not be;
@@ -32,7 +34,7 @@ class TableRead:
     """
 
     name: str
-    kind: str  # table, view or given (in views=)
+    kind: str  # table, view, given (in views=) or, in a project, file
     snapshot: int | None = None
     files: int = 0
     of_files: int = 0
@@ -98,27 +100,34 @@ class _Query:
     def _table(self, one: Reference, table: Table, snapshot: Snapshot) -> TableRead:
         catalog, analysis = self.names.catalog, self.analysis
         keep = of_query(analysis.text, one.node, zone=self.zone, args=self.args)
-        chosen = catalog.files(table, snapshot.id, keep)
-        everything = chosen if keep.condition is None else catalog.files(table, snapshot.id)
+        found = read_of(catalog, table, snapshot.id, keep)
         asked = metadata_answers.wanted(analysis.tree, one.node)
-        answered = asked is not None and metadata_answers.knows(catalog, table, snapshot.id, asked)
-        rows, deletes = _inlined(chosen)
-        return TableRead(
-            name=table.qualified_name,
-            kind="table",
-            snapshot=snapshot.id,
-            files=0 if answered else len(chosen.files),
-            of_files=len(everything.files),
-            bytes=0 if answered else _bytes(chosen),
-            of_bytes=_bytes(everything),
-            rows=sum(file.record_count for file in chosen.files) + rows,
-            files_with_deletes=sum(file.delete is not None for file in chosen.files),
-            inlined_rows=rows,
-            inlined_deletes=deletes,
-            used=keep.used,
-            unused=keep.unused,
-            answered=answered,
-        )
+        if asked is None or not metadata_answers.knows(catalog, table, snapshot.id, asked):
+            return found
+        return replace(found, files=0, bytes=0, answered=True)
+
+
+def read_of(catalog: Catalog, table: Table, snapshot_id: int, keep: Predicate | None) -> TableRead:
+    """What a read of the table by ``keep`` reads."""
+    keep = keep or Predicate(None)
+    chosen = catalog.files(table, snapshot_id, keep)
+    everything = chosen if keep.condition is None else catalog.files(table, snapshot_id)
+    rows, deletes = _inlined(chosen)
+    return TableRead(
+        name=table.qualified_name,
+        kind="table",
+        snapshot=snapshot_id,
+        files=len(chosen.files),
+        of_files=len(everything.files),
+        bytes=_bytes(chosen),
+        of_bytes=_bytes(everything),
+        rows=sum(file.record_count for file in chosen.files) + rows,
+        files_with_deletes=sum(file.delete is not None for file in chosen.files),
+        inlined_rows=rows,
+        inlined_deletes=deletes,
+        used=keep.used,
+        unused=keep.unused,
+    )
 
 
 def explain(

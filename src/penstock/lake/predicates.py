@@ -236,8 +236,10 @@ class _Reader:
         return Constant("boolean", bool(tree.this))
 
     def cast(self, tree: Any) -> Constant | None:
-        """``DATE '...'``, ``TIMESTAMP '...'`` and numbers with a suffix (``5L``)."""
+        """``DATE '...'``, ``TIMESTAMP '...'``, numbers with a suffix (``5L``), markers cast."""
         inner, to = tree.this, tree.to
+        if isinstance(inner, exp.Placeholder) and isinstance(to, exp.DataType):
+            return self._cast_argument(self._args.get(inner.name), str(to.this.value).upper())
         if not isinstance(inner, exp.Literal) or not isinstance(to, exp.DataType):
             return None
         if inner.is_string:
@@ -248,6 +250,14 @@ class _Reader:
         if number is None or (kind == "integer" and number.kind != "integer"):
             return None
         return None if kind is None else Constant(kind, _TO[kind](number.value))
+
+    def _cast_argument(self, value: object, kind: str) -> Constant | None:
+        if isinstance(value, str):
+            reader = _CASTS.get(kind)
+            return None if reader is None else reader(value)
+        known = of_python(value)
+        fits = known is not None and known.kind == "integer" and -(2**63) <= known.value < 2**63
+        return known if fits and kind == "BIGINT" else None
 
     def argument(self, tree: Any) -> Constant | None:
         name = tree.name

@@ -1,0 +1,62 @@
+"""Which parts of a script's query tell which files of its tables can matter."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+from penstock.errors import PenstockError
+from penstock.lake.conditions import Or, Predicate
+from penstock.lake.predicates import of_query
+from penstock.lake.references import Unreadable, analyse
+from penstock.model.render import RenderedQuery
+from penstock.model.sources import QuerySource
+
+_CONDITIONS = re.compile(r"\b(WHERE|ON)\b", re.IGNORECASE)
+
+
+def has_conditions(rendered: RenderedQuery) -> bool:
+    """Whether there may be any; without one the query need not be read again."""
+    return _CONDITIONS.search(rendered.sql) is not None
+
+
+def predicates(
+    rendered: RenderedQuery,
+    views: Mapping[QuerySource, str],
+    args: Mapping[str, Any],
+    zone: str,
+) -> dict[QuerySource, Predicate]:
+    """The predicate of each source of which there is one; ``views`` are their names in the text.
+
+    ``args`` are the values of the text's markers, ``zone`` the session's time zone. A source that
+    the query names more than once is read once, for all its places. Never fails.
+    """
+    try:
+        analysis = analyse(rendered.sql)
+    except (Unreadable, PenstockError):
+        return {}
+    nodes = defaultdict(list)
+    for one in analysis.tables:
+        nodes[one.name].append(one.node)
+    found: dict[QuerySource, Predicate] = {}
+    for source, view in views.items():
+        if rendered.sql.count(f"`{view}`") == len(nodes[view]):  # no place was overlooked
+            found[source] = _any_of(
+                [of_query(rendered.sql, node, zone=zone, args=args) for node in nodes[view]], zone
+            )
+    return found
+
+
+def _any_of(places: list[Predicate], zone: str) -> Predicate:
+    """What matters at one of the places."""
+    if len(places) == 1:
+        return places[0]
+    known = [place.condition for place in places if place.condition is not None]
+    parts = tuple(dict.fromkeys(part for place in places for part in (*place.used, *place.unused)))
+    if not known or len(known) < len(places):
+        return Predicate(None, zone, unused=parts)
+    used = tuple(" AND ".join(place.used) for place in places)
+    unused = tuple(part for place in places for part in place.unused)
+    return Predicate(Or(tuple(known)), zone, (" OR ".join(f"({one})" for one in used),), unused)
