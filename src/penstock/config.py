@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from penstock.attach_options import refusal_for_project
 from penstock.errors import ConfigError, Location
 
 FILE_NAME = "penstock.toml"
@@ -156,6 +157,8 @@ def _flatten_keys(
     values = {}
     for key, value in content.items():
         at = Location(path, _line_of(text, (*prefix, key)))
+        if prefix[0] == "lakes" and (refused := refusal_for_project(key.lower())):
+            raise ConfigError(refused[0], location=at, hint=refused[1])
         _known(key, allowed, f"key in [{'.'.join(prefix)}]", at)
         _expect(key, value, allowed[key], at)
         values[".".join((*prefix, key))] = _Value(value, at)

@@ -7,10 +7,11 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from penstock.attach_options import refuse_others
 from penstock.errors import ConfigError
 from penstock.lake import queries
 from penstock.lake.catalog import objects
-from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.catalog.catalog import LOCK_TIMEOUT, Catalog
 from penstock.lake.explain import Explanation, explain
 from penstock.lake.files import Table as TableInfo
 from penstock.lake.naming import TableRef
@@ -23,6 +24,11 @@ from penstock.lake.transaction import Transaction
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_OPTIONS = (
+    *("data_path", "override_data_path", "metadata_schema", "create_if_not_exists"),
+    *("read_only", "snapshot_version", "snapshot_time", "lock_timeout"),
+)
 
 
 class Lake:
@@ -50,13 +56,18 @@ class Lake:
         create_if_not_exists: bool = True,
         override_data_path: bool = False,
         metadata_schema: str | None = None,
+        lock_timeout: float = LOCK_TIMEOUT,
+        **others: object,
     ) -> Lake:
         """Open the lake at ``uri`` (``ducklake:PATH``, ``ducklake:sqlite:PATH``, ...).
 
         ``spark`` is a session, or a function that gives one, called when data is first needed;
         without it only the catalog can be used. A snapshot makes the lake read-only at it.
+        ``lock_timeout`` is in seconds. ``others`` are DuckDB's options that are refused, each with
+        what to do instead.
         The session's runtime settings that the lake relies on are set (`lake.session`).
         """
+        refuse_others(others, _OPTIONS)
         if snapshot_version is not None and snapshot_time is not None:
             raise ConfigError(
                 "a lake is attached at a version or at a time, not at both",
@@ -71,6 +82,7 @@ class Lake:
             create=create_if_not_exists and not pinned,
             metadata_schema=metadata_schema,
             override_data_path=override_data_path,
+            lock_timeout=lock_timeout,
         )
         if pinned:
             catalog.snapshot(at)  # raises now rather than at the first read

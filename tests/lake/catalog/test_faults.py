@@ -136,10 +136,10 @@ def test_two_delete_files_at_once_are_corrupt(lake: Catalog) -> None:
         connection.execute(
             text(
                 "INSERT INTO ducklake_delete_file (delete_file_id, table_id, begin_snapshot, "
-                "data_file_id, path, path_is_relative, format) VALUES (99, 1, 2, 0, 'y', :yes, "
-                "'parquet')"
+                "data_file_id, path, path_is_relative, format, delete_count, file_size_bytes) "
+                "VALUES (99, 1, 2, 0, 'y', :yes, 'parquet', 1, 1)"
             ),
-            {"yes": connection.dialect.name == "postgresql" or 1},
+            {"yes": connection.dialect.name != "sqlite" or 1},
         )
     with pytest.raises(CatalogCorrupt, match="two delete files"):
         lake.files(table, 2)
@@ -182,6 +182,16 @@ def test_privileges_on_postgres(postgres_uri: str, tmp_path: Path) -> None:
 def test_uris(uri: str, error: type[Exception]) -> None:
     with pytest.raises(error, match="ducklake:sqlite:PATH"):
         Catalog.open(uri)
+
+
+def test_a_path_alone_is_no_sqlite_file(sqlite_place: Place) -> None:
+    """DuckDB 1.5.5 does not attach it either."""
+    sqlite_place.open().close()
+    path = sqlite_place.uri.removeprefix("ducklake:sqlite:")
+    with pytest.raises(ConfigError, match=f"write ducklake:sqlite:{path}"):
+        Catalog.open(f"ducklake:{path}")
+    with pytest.raises(duckdb.Error):
+        duck.attach(f"ducklake:{path}")
 
 
 def test_a_connection_string_with_a_mistake() -> None:

@@ -100,10 +100,11 @@ def test_our_indexes_are_there_and_duckdb_does_not_mind(place: Place) -> None:
         sources = {
             "sqlite": "SELECT count(*) FROM sqlite_master WHERE name LIKE 'penstock_%'",
             "postgresql": "SELECT count(*) FROM pg_indexes WHERE indexname LIKE 'penstock_%%'",
+            "duckdb": "SELECT count(*) FROM duckdb_indexes()",  # it is as quick without
         }
         with lake.reading() as connection:
             found = connection.exec_driver_sql(sources[connection.dialect.name]).scalar()
-        assert found == 6
+        assert found == (0 if connection.dialect.name == "duckdb" else 6)
     with duck.attach(place.uri) as theirs:
         theirs.execute("CREATE TABLE mine AS SELECT 1 AS i")
         theirs.execute("DROP TABLE t")

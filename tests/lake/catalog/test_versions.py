@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import select, text
 
-from penstock.errors import UnsupportedFeature
+from penstock.errors import TableNotFound, UnsupportedFeature
 from penstock.lake.catalog import tables
 from tests.lake.catalog import staging
 from tests.lake.catalog.conftest import Place
@@ -67,3 +67,27 @@ def test_every_table_can_be_asked(place: Place, version: str, statements: tuple[
         for name in tables.Tables.__slots__:
             connection.execute(select(getattr(found, name))).all()
         connection.execute(select(found.partial_file_info)).all()
+
+
+def test_nested_schemas_are_refused_when_they_are_met(place: Place) -> None:
+    """1.1 has them. A schema inside another may bear the name of one that is not."""
+    row = "7, 0, 'inner', 0"
+    table = "70, 0, 7, 'mine', 'mine/'"
+    added = (
+        "INSERT INTO ducklake_schema (schema_id, begin_snapshot, schema_name, parent_schema_id) "
+        f"VALUES ({row}), (8, 0, 'main', 7)",
+        "INSERT INTO ducklake_table (table_id, begin_snapshot, schema_id, table_name, path) "
+        f"VALUES ({table}), (80, 0, 8, 't', 't/')",
+    )
+    change_version(place, "1.1", (*TO_1_1, *added))
+    with place.open() as lake:
+        assert lake.table("main", "t", 1).id == 1
+        for ask in (
+            lambda: lake.table("inner", "mine", 1),
+            lambda: lake.schemas(1),
+            lambda: lake.tables(1),
+        ):
+            with pytest.raises(UnsupportedFeature, match="nested schemas are not read"):
+                ask()
+        with pytest.raises(TableNotFound):
+            lake.table("main", "mine", 1)

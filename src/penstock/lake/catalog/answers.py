@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Boolean, Connection, and_, case, func, or_, select
+from sqlalchemy import Boolean, ColumnElement, Connection, and_, case, func, or_, select
 
 from penstock.lake.bounds import base_type, bound_from_text
 from penstock.lake.catalog import inlined, tables
 from penstock.lake.catalog.reads import visible
+from penstock.lake.catalog.rows import NoNumber
 from penstock.lake.comparable import INTEGERS
 from penstock.lake.files import Table
 from penstock.lake.schema import Column
@@ -37,14 +38,20 @@ def totals(connection: Connection, table: Table, snapshot_id: int) -> Totals:
     t = tables.of(connection)
     f, d = t.data_file.c, t.delete_file.c
     inside = case((or_(f.partial_max > snapshot_id, t.partial_file_info.is_not(None)), 1), else_=0)
-    unread = case((or_(f.encryption_key.is_not(None), f.file_format != "parquet"), 1), else_=0)
+    unread = case(
+        (or_(f.encryption_key.is_not(None), f.file_format != "parquet", *_damaged(f)), 1), else_=0
+    )
     files, rows, odd = connection.execute(
         select(func.count(), func.sum(f.record_count), func.sum(inside) + func.sum(unread)).where(
             f.table_id == table.id, visible(t.data_file, snapshot_id)
         )
     ).one()
-    deletes, over, deleted = connection.execute(
-        select(func.count(), func.count(d.data_file_id.distinct()), func.sum(d.delete_count))
+    unsure = case((or_(NoNumber(d.begin_snapshot), NoNumber(d.delete_count)), 1), else_=0)
+    deletes, over, deleted, no_numbers = connection.execute(
+        select(
+            *(func.count(), func.count(d.data_file_id.distinct())),
+            *(func.sum(d.delete_count), func.sum(unsure)),
+        )
         .join_from(t.delete_file, t.data_file, d.data_file_id == f.data_file_id)
         .where(
             d.table_id == table.id,
@@ -59,9 +66,14 @@ def totals(connection: Connection, table: Table, snapshot_id: int) -> Totals:
     # real extension's flush of inlined rows leaves partial_max out.
     last = connection.execute(select(func.max(t.snapshot.c.snapshot_id))).scalar()
     told = not deletes or (deletes == over and snapshot_id == last)
-    sure = not odd and told and (rows is not None or not files)
+    sure = not odd and not no_numbers and told and (rows is not None or not files)
     count = int(rows or 0) - int(deleted or 0) + (0 if held is None else held.count)
     return Totals(count if sure else None, files, sure and not deletes and held is None)
+
+
+def _damaged(f: Any) -> tuple[ColumnElement[bool], ...]:
+    """What no sum may pass over; who reads the files says it by its name."""
+    return NoNumber(f.begin_snapshot), NoNumber(f.record_count), f.record_count < 0
 
 
 def extremes(

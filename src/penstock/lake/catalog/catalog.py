@@ -169,8 +169,12 @@ class Catalog:
             return reads.snapshots(connection)
 
     def schemas(self, snapshot_id: int) -> list[str]:
+        """The schemas by name. Raises UnsupportedFeature where one is in another."""
         with self.reading() as connection:
-            return [row.schema_name for row in reads.schema_rows(connection, snapshot_id)]
+            rows = reads.schema_rows(connection, snapshot_id)
+        for row in rows:
+            reads.refuse_nested(row)
+        return [row.schema_name for row in rows]
 
     def tables(self, snapshot_id: int) -> list[Table]:
         """Every table at a snapshot, by schema and name."""
@@ -187,9 +191,15 @@ class Catalog:
     def find_table(self, schema: str, name: str, snapshot_id: int) -> Table | None:
         wanted = (fold(schema), fold(name))
         with self.reading() as connection:
-            for table_id, in_schema, called in reads.table_names(connection, snapshot_id, name):
-                if (fold(in_schema), fold(called)) == wanted:
-                    return reads.load_tables(connection, self.data_path, snapshot_id, table_id)[0]
+            named = [
+                row
+                for row in reads.table_names(connection, snapshot_id, name)
+                if (fold(row.schema_name), fold(row.table_name)) == wanted
+            ]
+            # One in a nested schema of this name is the last to be meant; it is refused.
+            for row in sorted(named, key=lambda row: row.parent_schema_id is not None):
+                reads.refuse_nested(row)
+                return reads.load_tables(connection, self.data_path, snapshot_id, row.table_id)[0]
         return None
 
     def _no_table(self, schema: str, name: str, snapshot_id: int) -> NotFound:
@@ -202,7 +212,7 @@ class Catalog:
                 hint=did_you_mean(schema, schemas, "schemas"),
                 data={"schema": schema},
             )
-        candidates = [f"{in_schema}.{called}" for _, in_schema, called in names]
+        candidates = [f"{row.schema_name}.{row.table_name}" for row in names]
         return TableNotFound(
             f"there is no table {schema}.{name} at snapshot {snapshot_id}",
             hint=did_you_mean(f"{schema}.{name}", candidates, "tables"),

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from sqlalchemy import Connection, select
 
 from penstock.lake.catalog import tables
+from penstock.lake.catalog.rows import damaged
 
 # By table and column: the snapshots in which its versions began and their types, oldest first.
 History = Mapping[tuple[int, int], tuple[tuple[int, str], ...]]
@@ -22,5 +23,10 @@ def load_history(connection: Connection, snapshot_id: int, table_id: int | None)
         query = query.where(c.table_id == table_id)
     found: dict[tuple[int, int], list[tuple[int, str]]] = defaultdict(list)
     for table, column, begin, kind in connection.execute(query):
+        if not isinstance(begin, int):
+            raise damaged(
+                f"column {column} of table {table} in ducklake_column has {begin!r} as its "
+                "begin_snapshot, where a number must be"
+            )
         found[table, column].append((begin, kind))
     return {key: tuple(versions) for key, versions in found.items()}

@@ -10,7 +10,8 @@ from sqlalchemy import Connection, and_
 from penstock.errors import CommitConflict
 from penstock.lake.catalog import tables as t
 from penstock.lake.catalog.paths import store
-from penstock.lake.catalog.reads import Record, visible
+from penstock.lake.catalog.reads import visible
+from penstock.lake.catalog.rows import Record
 from penstock.lake.catalog.state import Ids, SchemaEntry
 from penstock.lake.changes import NewTable
 from penstock.lake.naming import directory_name, fold, new_uuid7

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, func, select
 from penstock.errors import CommitConflict
 from penstock.lake.catalog import tables as t
 from penstock.lake.catalog.paths import resolve, stored_path
-from penstock.lake.catalog.reads import Record
+from penstock.lake.catalog.rows import Record
 from penstock.lake.catalog.state import Ids
 from penstock.lake.files import DeleteFile
 

@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, and_, false, func, or_, select
 
 from penstock.lake.catalog import files, inlined, reads, tables
-from penstock.lake.catalog.reads import Record
+from penstock.lake.catalog.rows import NoNumber, Record
 from penstock.lake.files import DataFile, DeleteFile, FileSet, Table
 from penstock.lake.inlined import END_COLUMN, InlinedChanges, InlinedDeletes
 from penstock.lake.snapshot import At
@@ -138,6 +138,7 @@ def load_changed(connection: Connection, table: Table, within: Range) -> Changed
 
 
 def _files(connection: Connection, table: Table, rows: Sequence[Record]) -> FileSet:
+    files.check_rows(rows)
     files.refuse(rows, table)
     return files.as_file_set(connection, table, rows, {})
 
@@ -154,10 +155,11 @@ def _begun(t: tables.Tables, table_id: int, within: Range) -> Select[Any]:
         .join_from(t.data_file, t.delete_file, false(), isouter=True)
         .where(
             f.table_id == table_id,
-            f.begin_snapshot <= within.last,
+            reads.begun(f.begin_snapshot, within.last),
             _was_seen(f),
             or_(
                 f.begin_snapshot >= within.first,
+                NoNumber(f.begin_snapshot),
                 f.partial_max >= within.first,
                 t.partial_file_info.is_not(None),
             ),
@@ -174,16 +176,16 @@ def _lost(
     told = and_(
         d.data_file_id == f.data_file_id,
         d.table_id == table_id,
-        d.begin_snapshot <= within.last,
+        reads.begun(d.begin_snapshot, within.last),
         or_(d.end_snapshot.is_(None), d.end_snapshot >= within.first),
     )
     by = [_delete_files(t, table_id, within), *by_inlined]
     return (
-        select(*files.selected(t), f.end_snapshot)
+        select(*files.selected(t))
         .join_from(t.data_file, t.delete_file, told, isouter=True)
         .where(
             f.table_id == table_id,
-            f.begin_snapshot <= within.last,
+            reads.begun(f.begin_snapshot, within.last),
             _was_seen(f),
             or_(
                 f.end_snapshot.between(within.first, within.last),
@@ -196,7 +198,11 @@ def _lost(
 
 def _was_seen(f: Any) -> ColumnElement[bool]:
     """Not of a file that ended in the snapshot in which it began."""
-    return or_(f.end_snapshot.is_(None), f.end_snapshot > f.begin_snapshot)
+    return or_(
+        f.end_snapshot.is_(None),
+        f.end_snapshot > f.begin_snapshot,
+        NoNumber(f.begin_snapshot),
+    )
 
 
 def _delete_files(t: tables.Tables, table_id: int, within: Range) -> Select[int]:
@@ -204,6 +210,10 @@ def _delete_files(t: tables.Tables, table_id: int, within: Range) -> Select[int]
     d = t.delete_file.alias("ranged").c
     return select(d.data_file_id).where(
         d.table_id == table_id,
-        d.begin_snapshot <= within.last,
-        or_(d.begin_snapshot >= within.first, d.partial_max >= within.first),
+        reads.begun(d.begin_snapshot, within.last),
+        or_(
+            d.begin_snapshot >= within.first,
+            NoNumber(d.begin_snapshot),
+            d.partial_max >= within.first,
+        ),
     )

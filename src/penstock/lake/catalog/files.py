@@ -14,8 +14,8 @@ from penstock.lake.catalog import inlined, pruning, tables
 from penstock.lake.catalog.mappings import load_mappings
 from penstock.lake.catalog.partial import partial_of
 from penstock.lake.catalog.paths import resolve
-from penstock.lake.catalog.reads import Record, visible
-from penstock.lake.catalog.rows import check, damaged
+from penstock.lake.catalog.reads import visible
+from penstock.lake.catalog.rows import Record, check, check_counts
 from penstock.lake.conditions import Predicate
 from penstock.lake.files import DataFile, DeleteFile, FileSet, NameMapping, Table
 
@@ -36,6 +36,7 @@ def load_files(
     test = None if keep is None else pruning.kept(connection, table, keep)
     query = _query(tables.of(connection), table.id, snapshot_id)
     rows = connection.execute(query if test is None else query.where(test)).all()
+    check_rows(rows)
     refuse(rows, table)
     _check_one_delete_each(rows, table)
     _check_counts(rows, table)
@@ -85,6 +86,7 @@ def selected(t: tables.Tables) -> list[ColumnElement[Any]]:
     return [
         f.data_file_id,
         f.begin_snapshot,
+        f.end_snapshot,
         f.path,
         f.path_is_relative,
         f.file_format,
@@ -98,7 +100,9 @@ def selected(t: tables.Tables) -> list[ColumnElement[Any]]:
         f.partial_max,
         t.partial_file_info,
         d.delete_file_id,
+        d.data_file_id.label("delete_of"),
         d.begin_snapshot.label("delete_begin"),
+        d.end_snapshot.label("delete_end"),
         d.path.label("delete_path"),
         d.path_is_relative.label("delete_relative"),
         d.format.label("delete_format"),
@@ -112,8 +116,7 @@ def selected(t: tables.Tables) -> list[ColumnElement[Any]]:
 
 def _data_file(row: Record, base: str, values: Mapping[int, Mapping[int, str | None]]) -> DataFile:
     keys = values.get(row.data_file_id)
-    what = f"row {row.data_file_id} of ducklake_data_file"
-    check(row, what, numbers=("begin_snapshot",), texts=("path",))
+    check(row, _data_row(row), texts=("path",))
     return DataFile(
         path=resolve(base, row.path, row.path_is_relative),
         record_count=row.record_count,
@@ -131,8 +134,7 @@ def _data_file(row: Record, base: str, values: Mapping[int, Mapping[int, str | N
 
 
 def _delete_file(row: Record, base: str) -> DeleteFile:
-    what = f"row {row.delete_file_id} of ducklake_delete_file"
-    check(row, what, numbers=("delete_begin",), texts=("delete_path",))
+    check(row, _delete_row(row), texts=("delete_path",))
     return DeleteFile(
         path=resolve(base, row.delete_path, row.delete_relative),
         delete_count=row.delete_count,
@@ -142,6 +144,43 @@ def _delete_file(row: Record, base: str) -> DeleteFile:
         begin_snapshot=row.delete_begin,
         partial_max=row.delete_partial_max,
         format=row.delete_format,
+    )
+
+
+def _data_row(row: Record) -> str:
+    return f"row {row.data_file_id} of ducklake_data_file"
+
+
+def _delete_row(row: Record) -> str:
+    return f"row {row.delete_file_id} of ducklake_delete_file"
+
+
+_DATA_NUMBERS = ("data_file_id", "begin_snapshot", "record_count", "file_size_bytes")
+_DATA_OPTIONAL = (
+    *("end_snapshot", "footer_size", "row_id_start"),
+    *("partition_id", "mapping_id", "partial_max"),
+)
+_DELETE_NUMBERS = ("delete_file_id", "delete_begin", "delete_count", "delete_size")
+_DELETE_OPTIONAL = ("delete_end", "delete_footer", "delete_partial_max")
+_DELETE_LABELS = {
+    "delete_begin": "begin_snapshot",
+    "delete_end": "end_snapshot",
+    "delete_size": "file_size_bytes",
+    "delete_footer": "footer_size",
+    "delete_partial_max": "partial_max",
+}
+
+
+def check_rows(rows: Sequence[Record]) -> None:
+    """Raise CatalogCorrupt for a row of `selected` whose numbers are none, or negative."""
+    check_counts(rows, _data_row, numbers=_DATA_NUMBERS, optional=_DATA_OPTIONAL)
+    deletes = [row for row in rows if row.delete_of is not None]
+    check_counts(
+        deletes,
+        _delete_row,
+        numbers=_DELETE_NUMBERS,
+        optional=_DELETE_OPTIONAL,
+        labels=_DELETE_LABELS,
     )
 
 
@@ -161,12 +200,15 @@ def refuse(rows: Iterable[Record], table: Table) -> None:
     for row in rows:
         for feature, test in _REFUSED.items():
             if test(row):
-                raise _unsupported(table, feature)
+                raise _unsupported(table, feature, row)
 
 
-def _unsupported(table: Table, feature: str) -> UnsupportedFeature:
+def _unsupported(table: Table, feature: str, row: Record) -> UnsupportedFeature:
+    said = f"data file {row.data_file_id} in format {row.file_format!r}"
+    if row.delete_of is not None:
+        said += f", delete file {row.delete_file_id} in format {row.delete_format!r}"
     return UnsupportedFeature(
-        f"table {table.qualified_name} has {feature}, which this version does not read",
+        f"table {table.qualified_name} has {feature}, which this version does not read ({said})",
         hint="read the table with DuckDB, or rewrite it there",
         data={"feature": feature, "table": table.qualified_name},
     )
@@ -184,8 +226,6 @@ def _check_one_delete_each(rows: Sequence[Record], table: Table) -> None:
 
 def _check_counts(rows: Iterable[Record], table: Table) -> None:
     for row in rows:
-        if row.record_count is None:
-            raise damaged(f"row {row.data_file_id} of ducklake_data_file has no record_count")
         if (row.delete_count or 0) > row.record_count:
             raise CatalogCorrupt(
                 f"data file {row.data_file_id} of table {table.qualified_name} has "

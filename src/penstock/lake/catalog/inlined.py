@@ -31,7 +31,8 @@ from sqlalchemy import (
 from penstock.lake.catalog import tables
 from penstock.lake.catalog.engine import metadata_schema
 from penstock.lake.catalog.inlined_columns import Schemas, arrow_type, pick, settle, to_arrow
-from penstock.lake.catalog.reads import visible
+from penstock.lake.catalog.reads import begun, visible
+from penstock.lake.catalog.rows import check_column
 from penstock.lake.inlined import (
     BEGIN_COLUMN,
     END_COLUMN,
@@ -81,7 +82,7 @@ def load_deletes(connection: Connection, of: TableInfo, snapshot_id: int) -> Inl
     queries = [
         select(stored.c.file_id, stored.c.row_id, stored.c.begin_snapshot)
         .join_from(stored, f, f.c.data_file_id == stored.c.file_id)
-        .where(stored.c.begin_snapshot <= snapshot_id, visible(f, snapshot_id))
+        .where(begun(stored.c.begin_snapshot, snapshot_id), visible(f, snapshot_id))
         for stored in _delete_tables(connection, of.id)
     ]
     found = _deletes(connection, queries)
@@ -138,7 +139,7 @@ def changed_since(connection: Connection, table_id: int, snapshot_id: int) -> bo
 
 
 def _visible(snapshot_id: int) -> _Condition:
-    return lambda begin, end: and_(begin <= snapshot_id, or_(end.is_(None), end > snapshot_id))
+    return lambda begin, end: and_(begun(begin, snapshot_id), or_(end.is_(None), end > snapshot_id))
 
 
 def _load(connection: Connection, of: TableInfo, where: _Condition) -> tuple[InlinedPart, ...]:
@@ -175,7 +176,10 @@ def _batch(rows: Sequence[Any], columns: Sequence[SchemaColumn], name: str) -> p
 
     turned = list(zip(*rows, strict=True))
     count = len(_SYSTEM)
-    system = [pa.array(values, pa.int64()) for values in turned[:count]]
+    system = [
+        pa.array(check_column(values, name, each, optional=each == END_COLUMN), pa.int64())
+        for each, values in zip(_SYSTEM, turned[:count], strict=True)
+    ]
     own = [to_arrow(v, c, name) for v, c in zip(turned[count:], columns, strict=True)]
     return pa.record_batch([*system, *own], schema=_schema(columns))
 
@@ -203,12 +207,19 @@ def _texts(connection: Connection) -> NestedTexts:
 def _deletes(connection: Connection, queries: Sequence[Select[Any]]) -> InlinedDeletes:
     import pyarrow as pa
 
-    schema = pa.schema([(name, pa.int64()) for name in ("file_id", "position", "snapshot")])
+    names = ("file_id", "position", "snapshot")
+    schema = pa.schema([(name, pa.int64()) for name in names])
     batches: list[pa.RecordBatch] = []
     for query in queries:
         result = connection.execute(query.execution_options(yield_per=_BATCH))
         batches += [
-            pa.record_batch([pa.array(v, pa.int64()) for v in zip(*rows, strict=True)], schema)
+            pa.record_batch(
+                [
+                    pa.array(check_column(values, "a table of inlined deletes", name), pa.int64())
+                    for name, values in zip(names, zip(*rows, strict=True), strict=True)
+                ],
+                schema,
+            )
             for rows in result.partitions(_BATCH)
         ]
     return InlinedDeletes(pa.Table.from_batches(batches, schema))

@@ -33,7 +33,7 @@ def parse_location(uri: str) -> CatalogLocation:
     """Read a catalog's URI, with or without ``ducklake:`` in front.
 
     A relative path is relative to the working directory, as for DuckDB. Raises ConfigError for
-    what is no URI. A path without a kind is a DuckDB file, unless there is one of SQLite.
+    what is no URI. A path without a kind is a DuckDB file.
     """
     text = uri.removeprefix(_PREFIX)
     scheme, colon, rest = text.partition(":")
@@ -66,11 +66,19 @@ def _bare(rest: str) -> CatalogLocation:
         raise ConfigError("the catalog's URI is empty", hint=_HINT)
     if found := _SCHEME.match(rest):
         raise ConfigError(f"there are no catalogs of kind {found[0][:-1]!r}", hint=_HINT)
-    return _sqlite(rest) if _is_sqlite(rest) else _duckdb(rest)
+    if _is_sqlite(rest):
+        raise ConfigError(
+            f"{rest} is a SQLite file, and a path alone means one of DuckDB",
+            hint=f"write ducklake:sqlite:{rest}",
+        )
+    return _duckdb(rest)
 
 
 def _is_sqlite(path: str) -> bool:
-    """DuckDB looks at what is in the file, too (https://sqlite.org/fileformat.html, 1.3)."""
+    """Told by its first bytes (https://sqlite.org/fileformat.html, 1.3).
+
+    DuckDB 1.5.5 refuses such a file as well, with "Unsupported parameter for SQLite Attach".
+    """
     try:
         with Path(path).expanduser().open("rb") as file:
             return file.read(16) == b"SQLite format 3\x00"

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, select
 
 from penstock.errors import UnsupportedFeature
 from penstock.lake.catalog import tables
-from penstock.lake.catalog.reads import Record
+from penstock.lake.catalog.rows import Record
 from penstock.lake.catalog.state import Ids
 from penstock.lake.files import NameMapping
 from penstock.lake.schema import Column, TableSchema

@@ -7,10 +7,11 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, FromClause, func, select
+from sqlalchemy import ColumnElement, Connection, FromClause, case, func, or_, select
 
 from penstock.lake.catalog import tables
-from penstock.lake.catalog.reads import Record, visible
+from penstock.lake.catalog.reads import visible
+from penstock.lake.catalog.rows import NoNumber, Record, check_begin, damaged
 from penstock.lake.files import DataFile, Table
 from penstock.lake.naming import fold
 from penstock.lake.objects import (
@@ -67,6 +68,7 @@ def views(
         .order_by(s.schema_name, v.view_name)
     )  # fmt: skip
     rows = [row for row in connection.execute(query) if _is_named(row.view_name, names)]
+    check_begin(rows, "view", "view_id")
     tags = _tags(connection, snapshot_id, [row.view_id for row in rows])
     return [_view(row, tags.get(row.view_id, {})) for row in rows]
 
@@ -103,6 +105,7 @@ def macros(
         .order_by(s.schema_name, m.macro_name)
     )
     rows = [row for row in connection.execute(query) if _is_named(row.macro_name, names)]
+    check_begin(rows, "macro", "macro_id")
     forms = _forms(connection, [row.macro_id for row in rows])
     return [
         Macro(
@@ -157,12 +160,14 @@ def describe(connection: Connection, table: Table, snapshot_id: int) -> Descript
     c = t.column_tag.c
     names = {column.id: column.name for column in table.schema.columns}
     found: dict[str, dict[str, str]] = defaultdict(dict)
-    query = select(c.column_id, c.key, c.value).where(
+    query = select(c.table_id, c.column_id, c.key, c.value, c.begin_snapshot).where(
         c.table_id == table.id, visible(t.column_tag, snapshot_id)
     )
-    for column_id, key, value in connection.execute(query):
-        if column_id in names:
-            found[names[column_id]][key] = value
+    rows = connection.execute(query).all()
+    check_begin(rows, "column_tag", "table_id")
+    for row in rows:
+        if row.column_id in names:
+            found[names[row.column_id]][row.key] = row.value
     return Description(
         tags=_tags(connection, snapshot_id, [table.id]).get(table.id, {}),
         column_tags=dict(found),
@@ -174,12 +179,17 @@ def _sorted_by(connection: Connection, table_id: int, snapshot_id: int) -> tuple
     t = tables.of(connection)
     i, e = t.sort_info.c, t.sort_expression.c
     query = (
-        select(e.expression, e.dialect, e.sort_direction, e.null_order)
+        select(
+            *(e.expression, e.dialect, e.sort_direction, e.null_order),
+            *(i.sort_id, i.begin_snapshot),
+        )
         .join_from(t.sort_info, t.sort_expression, i.sort_id == e.sort_id)
         .where(i.table_id == table_id, visible(t.sort_info, snapshot_id))
         .order_by(e.sort_key_index)
     )
-    return tuple(SortKey(*row) for row in connection.execute(query))
+    rows = connection.execute(query).all()
+    check_begin(rows, "sort_info", "sort_id")
+    return tuple(SortKey(*row[:4]) for row in rows)
 
 
 def tags(connection: Connection, snapshot_id: int, object_id: int) -> dict[str, str]:
@@ -193,11 +203,14 @@ def _tags(
     if not ids:
         return {}
     t = tables.of(connection)
-    query = select(t.tag.c.object_id, t.tag.c.key, t.tag.c.value).where(
-        t.tag.c.object_id.in_(list(ids)), visible(t.tag, snapshot_id)
+    c = t.tag.c
+    query = select(c.object_id, c.key, c.value, c.begin_snapshot).where(
+        c.object_id.in_(list(ids)), visible(t.tag, snapshot_id)
     )
+    rows = connection.execute(query).all()
+    check_begin(rows, "tag", "object_id")
     found: dict[int, dict[str, str]] = defaultdict(dict)
-    for object_id, key, value in connection.execute(query):
+    for object_id, key, value, _ in rows:
         if value is not None:
             found[object_id][key] = value
     return found
@@ -285,6 +298,14 @@ def _sizes(
     connection: Connection, files: FromClause, snapshot_id: int
 ) -> dict[int, tuple[int, int]]:
     c = files.c
-    query = select(c.table_id, func.count(), func.sum(c.file_size_bytes))
+    bad = case((or_(NoNumber(c.begin_snapshot), NoNumber(c.file_size_bytes)), 1), else_=0)
+    query = select(c.table_id, func.count(), func.sum(c.file_size_bytes), func.sum(bad))
     query = query.where(visible(files, snapshot_id)).group_by(c.table_id)
-    return {row[0]: (int(row[1]), int(row[2] or 0)) for row in connection.execute(query)}
+    rows = connection.execute(query).all()
+    for row in rows:
+        if row[3]:
+            raise damaged(
+                f"{row[3]} rows of table {row[0]} in {files.description} have no begin_snapshot "
+                "or no file_size_bytes"
+            )
+    return {row[0]: (int(row[1]), int(row[2] or 0)) for row in rows}

@@ -11,7 +11,7 @@ import re
 from itertools import pairwise
 
 from penstock.errors import CatalogCorrupt
-from penstock.lake.catalog.reads import Record
+from penstock.lake.catalog.rows import Record
 from penstock.lake.files import Partial
 
 _LAST = re.compile(r"partial_max:(\d+)")

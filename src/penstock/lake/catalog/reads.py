@@ -7,28 +7,43 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, FromClause, Row, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, FromClause, Integer, and_, func, or_, select
 
-from penstock.errors import SnapshotNotFound
+from penstock.errors import SnapshotNotFound, UnsupportedFeature
 from penstock.lake.catalog import tables
 from penstock.lake.catalog.column_history import History, load_history
 from penstock.lake.catalog.paths import resolve_directory
-from penstock.lake.catalog.rows import check, check_unique, damaged
+from penstock.lake.catalog.rows import (
+    NoNumber,
+    Record,
+    check,
+    check_begin,
+    check_unique,
+    damaged,
+)
 from penstock.lake.files import PartitionField, Table
 from penstock.lake.schema import Column, TableSchema
 from penstock.lake.snapshot import At, Snapshot
 
 _NO_DEFAULT = "NULL"
-
-Record = Row[*tuple[Any, ...]]
+_BEGUN = ("begin_snapshot",)
 
 
 def visible(table: FromClause, snapshot_id: int) -> ColumnElement[bool]:
-    """The rows of a versioned table that are in force at a snapshot."""
+    """The rows of a versioned table that are in force at a snapshot.
+
+    And those that do not say when they began: passed over they would be missed by nobody, so who
+    asks looks at ``begin_snapshot`` (`rows.check_begin`).
+    """
     return and_(
-        table.c.begin_snapshot <= snapshot_id,
+        begun(table.c.begin_snapshot, snapshot_id),
         or_(table.c.end_snapshot.is_(None), table.c.end_snapshot > snapshot_id),
     )
+
+
+def begun(begin: ColumnElement[int], snapshot_id: int) -> ColumnElement[bool]:
+    """Of a ``begin_snapshot``: it is not above ``snapshot_id``, or is no number."""
+    return or_(begin <= snapshot_id, NoNumber(begin))
 
 
 def _snapshots_query(t: tables.Tables) -> Any:
@@ -125,28 +140,53 @@ def _around(connection: Connection, version: int) -> str:
 
 
 def schema_rows(connection: Connection, snapshot_id: int) -> Sequence[Record]:
-    """``(schema_id, schema_name, path, path_is_relative)`` at a snapshot, by name."""
+    """``(schema_id, schema_name, path, path_is_relative, ...)`` at a snapshot, by name."""
     t = tables.of(connection)
     c = t.schema.c
-    query = select(c.schema_id, c.schema_name, c.path, c.path_is_relative)
+    query = select(
+        c.schema_id, c.schema_name, c.path, c.path_is_relative, c.begin_snapshot, _parent(t)
+    )
     query = query.where(visible(t.schema, snapshot_id)).order_by(c.schema_name)
     rows = connection.execute(query).all()
     for row in rows:
-        check(row, f"row {row.schema_id} of ducklake_schema", texts=("schema_name",))
-    check_unique((row.schema_name for row in rows), "schema")
+        check(
+            row, f"row {row.schema_id} of ducklake_schema", numbers=_BEGUN, texts=("schema_name",)
+        )
+    check_unique((row.schema_name for row in rows if row.parent_schema_id is None), "schema")
     return rows
+
+
+def _parent(t: tables.Tables) -> ColumnElement[int | None]:
+    return tables.optional(t.schema, "parent_schema_id", Integer())
+
+
+def refuse_nested(row: Record) -> None:
+    """Raise UnsupportedFeature where ``row`` is of a schema that is in another, as 1.1 allows."""
+    if row.parent_schema_id is not None:
+        raise UnsupportedFeature(
+            f"schema {row.schema_name!r} is in another schema (of id {row.parent_schema_id}); "
+            "nested schemas are not read",
+            hint="read its tables with DuckDB; those of other schemas can be read by their names",
+            data={"schema": row.schema_name, "parent_schema_id": row.parent_schema_id},
+        )
 
 
 def table_names(
     connection: Connection, snapshot_id: int, name: str | None = None
 ) -> Sequence[Record]:
-    """``(table_id, schema_name, table_name)`` at a snapshot; of those that may be ``name`` only.
+    """``(table_id, schema_name, table_name, parent_schema_id, ...)`` at a snapshot.
 
-    Databases fold more letters than DuckDB does: who asks for a name compares what comes.
+    Of those that may be ``name`` only, where it is given. Databases fold more letters than DuckDB
+    does: who asks for a name compares what comes.
     """
     t = tables.of(connection)
     query = (
-        select(t.table.c.table_id, t.schema.c.schema_name, t.table.c.table_name)
+        select(
+            t.table.c.table_id,
+            t.schema.c.schema_name,
+            t.table.c.table_name,
+            *_checked_of(t),
+        )
         .join_from(t.table, t.schema, t.table.c.schema_id == t.schema.c.schema_id)
         .where(visible(t.table, snapshot_id), visible(t.schema, snapshot_id))
     )
@@ -158,13 +198,17 @@ def table_names(
 def load_tables(
     connection: Connection, data_path: str, snapshot_id: int, table_id: int | None = None
 ) -> list[Table]:
-    """Every table at a snapshot (or one), with columns and partitioning: five queries."""
+    """Every table at a snapshot (or one), with columns and partitioning: five queries.
+
+    Raises UnsupportedFeature where one is in a nested schema.
+    """
     columns = _columns(connection, snapshot_id, table_id)
     history = load_history(connection, snapshot_id, table_id)
     partitions = _partitions(connection, snapshot_id, table_id, columns)
     versions = _schema_versions(connection, snapshot_id, table_id)
     found: list[Table] = []
     for row in _table_rows(connection, snapshot_id, table_id):
+        refuse_nested(row)
         schema_path = resolve_directory(data_path, row.schema_path, row.schema_relative)
         partition_id, fields = partitions.get(row.table_id, (None, ()))
         found.append(
@@ -198,7 +242,7 @@ def _table_rows(connection: Connection, snapshot_id: int, table_id: int | None) 
             c.table_name,
             c.path,
             c.path_is_relative,
-            c.begin_snapshot,
+            *_checked_of(t),
             s.schema_name,
             s.path.label("schema_path"),
             s.path_is_relative.label("schema_relative"),
@@ -211,11 +255,24 @@ def _table_rows(connection: Connection, snapshot_id: int, table_id: int | None) 
     return _checked_tables(connection.execute(query).all())
 
 
+def _checked_of(t: tables.Tables) -> list[ColumnElement[Any]]:
+    """What `_checked_tables` looks at, besides names and ids."""
+    return [
+        t.table.c.begin_snapshot,
+        t.schema.c.begin_snapshot.label("schema_begin"),
+        _parent(t),
+    ]
+
+
 def _checked_tables(rows: Sequence[Record]) -> Sequence[Record]:
     for row in rows:
         what = f"row {row.table_id} of ducklake_table"
-        check(row, what, numbers=("table_id",), texts=("schema_name", "table_name"))
-    check_unique((f"{row.schema_name}.{row.table_name}" for row in rows), "table")
+        check(row, what, numbers=("table_id", *_BEGUN), texts=("schema_name", "table_name"))
+        if not isinstance(row.schema_begin, int):
+            what = f"schema {row.schema_name!r} in ducklake_schema"
+            check(row, what, numbers=("schema_begin",))
+    own = (row for row in rows if row.parent_schema_id is None)
+    check_unique((f"{row.schema_name}.{row.table_name}" for row in own), "table")
     return rows
 
 
@@ -241,7 +298,7 @@ def build_schema(rows: Iterable[Record], history: History | None = None) -> Tabl
     ids: set[int | None] = {None}
     for row in rows:
         what = f"column {row.column_id} of table {row.table_id} in ducklake_column"
-        check(row, what, numbers=("column_id",), texts=("column_name", "column_type"))
+        check(row, what, numbers=("column_id", *_BEGUN), texts=("column_name", "column_type"))
         if row.column_id in ids:
             raise damaged(f"{what} is there twice at one snapshot")
         ids.add(row.column_id)
@@ -280,13 +337,15 @@ def _partitions(
     t = tables.of(connection)
     i, c = t.partition_info.c, t.partition_column.c
     query = (
-        select(i.table_id, i.partition_id, c.column_id, c.transform)
+        select(i.table_id, i.partition_id, i.begin_snapshot, c.column_id, c.transform)
         .join_from(t.partition_info, t.partition_column, i.partition_id == c.partition_id)
         .where(visible(t.partition_info, snapshot_id), *_only(i.table_id, table_id))
         .order_by(i.table_id, c.partition_key_index)
     )
     found: dict[int, tuple[int, tuple[PartitionField, ...]]] = {}
-    for table, partition_id, column_id, transform in connection.execute(query):
+    rows = connection.execute(query).all()
+    check_begin(rows, "partition_info", "partition_id")
+    for table, partition_id, _, column_id, transform in rows:
         names = {row.column_id: row.column_name for row in columns.get(table, ())}
         if not isinstance(transform, str):
             raise damaged(f"partitioning {partition_id} of table {table} has no transform")

@@ -184,10 +184,11 @@ def _created(work: _Work, change: TableChange, name: str) -> _Target | None:
 
 def _check_name_is_free(work: _Work, schema: SchemaEntry, change: TableChange) -> None:
     wanted = (schema.name, fold(change.name))
-    for table_id, in_schema, called in reads.table_names(work.connection, work.base.id):
-        if (in_schema, fold(called)) == wanted and table_id != change.drops:
+    for row in reads.table_names(work.connection, work.base.id):
+        found = (row.schema_name, fold(row.table_name))
+        if found == wanted and row.table_id != change.drops:
             raise CommitConflict(
-                f"there is a table {schema.name}.{called} already", hint="run it again"
+                f"there is a table {schema.name}.{row.table_name} already", hint="run it again"
             )
 
 

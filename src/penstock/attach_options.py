@@ -1,0 +1,114 @@
+"""The options of DuckDB's ATTACH for lakes, and what is said of those that Penstock has not.
+
+They are those of the format's text (0.3, "Connecting") and those that DuckDB 1.5.5 takes. What has
+a keyword in `Lake.attach` is not here.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Mapping
+
+from penstock.errors import ConfigError, UnsupportedFeature
+
+# By name: what is wrong with it, and what to do.
+_REFUSED: Mapping[str, tuple[str, str]] = {
+    "automatic_migration": (
+        "Penstock migrates no catalogs: it reads the older versions as they are",
+        "leave it out; to write to the lake, attach it once with DuckDB and AUTOMATIC_MIGRATION",
+    ),
+    "migrate_if_required": (
+        "Penstock migrates no catalogs: it reads the older versions as they are",
+        "leave it out; to write to the lake, attach it once with DuckDB and AUTOMATIC_MIGRATION",
+    ),
+    "data_inlining_row_limit": (
+        "Penstock writes rows to files, however few; those that DuckDB inlined are read",
+        "leave it out, or make it 0",
+    ),
+    "encrypted": (
+        "encrypted files are neither written nor read",
+        "leave it out, or use DuckDB for this lake",
+    ),
+    "busy_timeout": (
+        "how long to wait for a lock is said otherwise",
+        "write lock_timeout, in seconds",
+    ),
+    "metadata_catalog": (
+        "the catalog's database is attached to nothing here, so it needs no name",
+        "leave it out",
+    ),
+    "metadata_path": (
+        "where the catalog is, is said by its URI",
+        "write ducklake:PATH, ducklake:sqlite:PATH or ducklake:postgres:dbname=NAME host=HOST",
+    ),
+    "metadata_parameters": (
+        "parameters of the catalog's database are said by its URI",
+        "write them as libpq's keywords: ducklake:postgres:dbname=NAME host=HOST sslmode=require",
+    ),
+    "type": (
+        "a lake is always a DuckLake",
+        "leave it out",
+    ),
+    "read_write": (
+        "a lake is attached for writing unless read_only is set",
+        "leave it out",
+    ),
+    "default_table": (
+        "a lake has no table that is meant when none is named",
+        "name the table",
+    ),
+    "recovery_mode": (
+        "it is a matter of DuckDB's own storage",
+        "leave it out",
+    ),
+}
+_META = "meta_"
+_PARAMETERS = "metadata_parameters"
+# What asks for what is done anyhow.
+_HARMLESS: Mapping[str, object] = {
+    "automatic_migration": False,
+    "migrate_if_required": False,
+    "data_inlining_row_limit": 0,
+    "encrypted": False,
+}
+# Of `Lake.attach` and not for penstock.toml: a project writes to its lakes, as they are now.
+_NOT_FOR_PROJECTS = ("read_only", "snapshot_version", "snapshot_time", "create_if_not_exists")
+
+
+def refuse_others(options: Mapping[str, object], known: Collection[str]) -> None:
+    """Raise UnsupportedFeature for an option that is refused, ConfigError for one that is unknown.
+
+    ``known`` are the names of those that there are.
+    """
+    for name, value in options.items():
+        folded = name.lower()
+        if folded in _HARMLESS and value == _HARMLESS[folded]:
+            continue
+        said = refusal(folded)
+        if said is None:
+            raise _unknown(name, known)
+        raise UnsupportedFeature(said[0], hint=said[1], data={"option": folded})
+
+
+def refusal(name: str) -> tuple[str, str] | None:
+    """Why an option that DuckDB has is refused, and what to do; ``None`` for any other name."""
+    found = _REFUSED.get(_PARAMETERS if name.startswith(_META) else name)
+    return None if found is None else (f"the option {name} is not taken: {found[0]}", found[1])
+
+
+def refusal_for_project(name: str) -> tuple[str, str] | None:
+    """`refusal` of a key of a lake in penstock.toml."""
+    if name not in _NOT_FOR_PROJECTS:
+        return refusal(name)
+    return (
+        f"the option {name} is not for a project's lake: a project writes to it, as it is now",
+        f"attach the lake in Python: Lake.attach(..., {name}=...)",
+    )
+
+
+def _unknown(name: str, known: Collection[str]) -> ConfigError:
+    near = difflib.get_close_matches(name.lower(), [*known, *_REFUSED], n=1)
+    return ConfigError(
+        f"a lake is attached with no option {name!r}",
+        hint=f"did you mean {near[0]!r}?" if near else f"options are {', '.join(known)}",
+    )
