@@ -23,7 +23,7 @@ from tests.lake.differential.record import Effort, Recording
 from tests.lake.differential.replay import Bench, bench, report
 from tests.lake.differential.script import CATALOGS, WRITERS, Script
 
-EFFORT = Effort(midway=4, last=16)
+EFFORT = Effort(midway=2, last=14)
 _SECONDS_TO_REDUCE = 120
 
 

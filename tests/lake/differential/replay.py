@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests import postgres
-from tests.duckdb_process import DuckDBProcess
+from tests.duckdb_process import DuckDBProcess, why_not
 from tests.lake.differential.compare import Finding, compare
 from tests.lake.differential.record import Effort, Recording, record
 from tests.lake.differential.script import CATALOGS, WRITERS, Script, load
@@ -111,6 +111,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for path in options.files:
             script = load(path)
             for writer in options.writer or script.writers:
+                if (reason := why_not(writer)) is not None:
+                    print(f"{script.name} is not written by {writer}: {reason}")
+                    continue
                 for kind in options.catalog or script.catalogs:
                     started = time.monotonic()
                     recording = room.record(script, kind, writer)

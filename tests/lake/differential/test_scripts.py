@@ -22,8 +22,8 @@ from tests.lake.differential.script import Script, load
 pytestmark = pytest.mark.spark
 
 _FOLDER = Path(__file__).parent / "scripts"
-# The catalogs differ in how they are read, not in what is read from them: all on one of them.
-_EFFORT = {"sqlite": Effort(), "postgres": Effort(3, 12), "duckdb": Effort(3, 12)}
+# The catalogs differ in how they are asked, not in what they say: most on one. `replay` asks all.
+_EFFORT = {"sqlite": Effort(6, 30), "postgres": Effort(2, 8), "duckdb": Effort(2, 8)}
 
 
 @dataclass(frozen=True)
