@@ -27,15 +27,23 @@ def is_remote(path: str) -> bool:
 
 
 def resolve(base: str, path: str, is_relative: bool | None) -> str:
-    """The absolute path of what the catalog stores; a NULL flag counts as relative."""
-    if is_relative is False or (is_relative is not None and not is_relative):
-        return path if _REMOTE.match(path) else str(Path(path).absolute())
-    return f"{base}{path}"
+    """The absolute path of what the catalog stores; a NULL flag counts as relative.
+
+    Text is put to text, as DuckDB does it: a directory without ``/`` at its end is the beginning
+    of a name.
+    """
+    if is_relative is None or is_relative:
+        return f"{base}{path}"
+    return path if _is_absolute(path) else f"{Path.cwd()}/{path}"
+
+
+def _is_absolute(path: str) -> bool:
+    return _REMOTE.match(path) is not None or Path(path).is_absolute()
 
 
 def resolve_directory(base: str, path: str | None, is_relative: bool | None) -> str:
-    resolved = resolve(base, path or "", is_relative)
-    return resolved if resolved.endswith("/") else f"{resolved}/"
+    """`resolve` of a schema's or a table's path, which may be missing."""
+    return resolve(base, path or "", is_relative)
 
 
 def store(base: str, path: str) -> tuple[str, bool]:
