@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import repeat
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, select
+from sqlalchemy import ColumnElement, Connection, and_, false, select
 
 from penstock.errors import CatalogCorrupt, UnsupportedFeature
 from penstock.lake.catalog import inlined, pruning, tables
@@ -15,7 +16,7 @@ from penstock.lake.catalog.mappings import load_mappings
 from penstock.lake.catalog.partial import partial_of
 from penstock.lake.catalog.paths import resolve
 from penstock.lake.catalog.reads import visible
-from penstock.lake.catalog.rows import Record, check, check_counts
+from penstock.lake.catalog.rows import Record, check, check_counts, column_of
 from penstock.lake.conditions import Predicate
 from penstock.lake.files import DataFile, DeleteFile, FileSet, NameMapping, Table
 
@@ -34,13 +35,13 @@ def load_files(
     Raises UnsupportedFeature, naming the feature, where the files alone would give wrong rows.
     """
     test = None if keep is None else pruning.kept(connection, table, keep)
-    query = _query(tables.of(connection), table.id, snapshot_id)
+    query = _query(connection, table.id, snapshot_id)
     rows = connection.execute(query if test is None else query.where(test)).all()
     check_rows(rows)
     refuse(rows, table)
     _check_one_delete_each(rows, table)
     _check_counts(rows, table)
-    partitioned = any(row.partition_id is not None for row in rows)
+    partitioned = any(one is not None for one in column_of(rows, "partition_id"))
     values = _partition_values(connection, table.id, snapshot_id) if partitioned else {}
     return replace(
         as_file_set(connection, table, rows, values),
@@ -56,28 +57,36 @@ def as_file_set(
     values: Mapping[int, Mapping[int, str | None]],
 ) -> FileSet:
     """Rows of `selected` as files with the mappings they use; ``values`` are partition values."""
-    mapping_ids = {row.mapping_id for row in rows if row.mapping_id is not None}
+    mapping_ids = set(column_of(rows, "mapping_id")) - {None}
     mappings = load_mappings(connection, table.id) if mapping_ids else {}
     _check_mappings(mapping_ids, mappings, table)
     return FileSet(
-        files=tuple(_data_file(row, table.path, values) for row in rows),
+        files=tuple(_data_files(rows, table.path, values)),
         mappings={key: mappings[key] for key in sorted(mapping_ids)},
     )
 
 
-def _query(t: tables.Tables, table_id: int, snapshot_id: int) -> Any:
+def _query(connection: Connection, table_id: int, snapshot_id: int) -> Any:
+    t = tables.of(connection)
     f, d = t.data_file.c, t.delete_file.c
-    in_force = and_(
-        d.data_file_id == f.data_file_id,
-        d.table_id == table_id,
-        visible(t.delete_file, snapshot_id),
-    )
+    in_force: ColumnElement[bool] = false()  # not looked for file by file where there is none
+    if _has_deletes(connection, t, table_id):
+        in_force = and_(
+            d.data_file_id == f.data_file_id,
+            d.table_id == table_id,
+            visible(t.delete_file, snapshot_id),
+        )
     return (
         select(*selected(t))
         .join_from(t.data_file, t.delete_file, in_force, isouter=True)
         .where(f.table_id == table_id, visible(t.data_file, snapshot_id))
         .order_by(f.data_file_id, d.delete_file_id)
     )
+
+
+def _has_deletes(connection: Connection, t: tables.Tables, table_id: int) -> bool:
+    one = select(t.delete_file.c.table_id).where(t.delete_file.c.table_id == table_id)
+    return connection.execute(one.limit(1)).first() is not None
 
 
 def selected(t: tables.Tables) -> list[ColumnElement[Any]]:
@@ -114,26 +123,45 @@ def selected(t: tables.Tables) -> list[ColumnElement[Any]]:
     ]
 
 
-def _data_file(row: Record, base: str, values: Mapping[int, Mapping[int, str | None]]) -> DataFile:
-    keys = values.get(row.data_file_id)
-    check(row, _data_row(row), texts=("path",))
-    return DataFile(
-        path=resolve(base, row.path, row.path_is_relative),
-        record_count=row.record_count,
-        size_bytes=row.file_size_bytes,
-        footer_size=row.footer_size,
-        id=row.data_file_id,
-        begin_snapshot=row.begin_snapshot,
-        row_id_start=row.row_id_start,
-        mapping_id=row.mapping_id,
-        partition_id=row.partition_id,
-        partition_values=None if keys is None else tuple(keys[key] for key in sorted(keys)),
-        delete=None if row.delete_file_id is None else _delete_file(row, base),
-        partial=partial_of(row),
+def _data_files(
+    rows: Sequence[Record], base: str, values: Mapping[int, Mapping[int, str | None]]
+) -> Iterable[DataFile]:
+    ids, paths = column_of(rows, "data_file_id"), column_of(rows, "path")
+    if not set(map(type, paths)) <= {str}:
+        for row in rows:
+            check(row, _data_row(row), texts=("path",))
+    merged = any(one is not None for one in column_of(rows, "partial_max")) or any(
+        column_of(rows, "partial_file_info")
+    )
+    deleted = any(one is not None for one in column_of(rows, "delete_of"))
+    nothing = repeat(None)
+    return map(
+        DataFile,
+        map(resolve, repeat(base), paths, column_of(rows, "path_is_relative")),
+        column_of(rows, "record_count"),
+        column_of(rows, "file_size_bytes"),
+        column_of(rows, "footer_size"),
+        ids,
+        column_of(rows, "begin_snapshot"),
+        column_of(rows, "row_id_start"),
+        column_of(rows, "mapping_id"),
+        repeat(False),  # uses_mapping
+        repeat(False),  # has_row_ids
+        column_of(rows, "partition_id"),
+        [_in_order(values.get(one)) for one in ids] if values else nothing,
+        [_delete_file(row, base) for row in rows] if deleted else nothing,
+        repeat(()),  # stats
+        [partial_of(row) for row in rows] if merged else nothing,
     )
 
 
-def _delete_file(row: Record, base: str) -> DeleteFile:
+def _in_order(keys: Mapping[int, str | None] | None) -> tuple[str | None, ...] | None:
+    return None if keys is None else tuple(keys[key] for key in sorted(keys))
+
+
+def _delete_file(row: Record, base: str) -> DeleteFile | None:
+    if row.delete_of is None:
+        return None
     check(row, _delete_row(row), texts=("delete_path",))
     return DeleteFile(
         path=resolve(base, row.delete_path, row.delete_relative),
@@ -174,7 +202,8 @@ _DELETE_LABELS = {
 def check_rows(rows: Sequence[Record]) -> None:
     """Raise CatalogCorrupt for a row of `selected` whose numbers are none, or negative."""
     check_counts(rows, _data_row, numbers=_DATA_NUMBERS, optional=_DATA_OPTIONAL)
-    deletes = [row for row in rows if row.delete_of is not None]
+    of = column_of(rows, "delete_of")
+    deletes = [row for row, one in zip(rows, of, strict=True) if one is not None]
     check_counts(
         deletes,
         _delete_row,
@@ -195,9 +224,11 @@ _REFUSED: Mapping[str, _Test] = {
 }
 
 
-def refuse(rows: Iterable[Record], table: Table) -> None:
+def refuse(rows: Sequence[Record], table: Table) -> None:
     """Raise UnsupportedFeature for a row of `selected` that names what is not read."""
-    for row in rows:
+    told = ("encryption_key", "delete_key", "file_format", "delete_format")
+    kinds = zip(*(column_of(rows, name) for name in told), strict=True)
+    for row in dict(zip(kinds, rows, strict=True)).values():  # one of each kind
         for feature, test in _REFUSED.items():
             if test(row):
                 raise _unsupported(table, feature, row)
@@ -215,7 +246,7 @@ def _unsupported(table: Table, feature: str, row: Record) -> UnsupportedFeature:
 
 
 def _check_one_delete_each(rows: Sequence[Record], table: Table) -> None:
-    ids = [row.data_file_id for row in rows]
+    ids = column_of(rows, "data_file_id")
     if len(set(ids)) != len(ids):
         doubled = sorted({i for i in ids if ids.count(i) > 1})[:5]
         raise CatalogCorrupt(
@@ -224,8 +255,8 @@ def _check_one_delete_each(rows: Sequence[Record], table: Table) -> None:
         )
 
 
-def _check_counts(rows: Iterable[Record], table: Table) -> None:
-    for row in rows:
+def _check_counts(rows: Sequence[Record], table: Table) -> None:
+    for row in rows if any(column_of(rows, "delete_count")) else ():
         if (row.delete_count or 0) > row.record_count:
             raise CatalogCorrupt(
                 f"data file {row.data_file_id} of table {table.qualified_name} has "
