@@ -186,6 +186,20 @@ WRONG: dict[str, tuple[int, Sequence[str]]] = {
             FLUSH,
         ),
     ),
+    "deletes of several snapshots that a flush puts into one file": (
+        10,
+        (
+            *THREE_AND_ONE,
+            "INSERT INTO t VALUES (5, 'e'), (6, 'f'), (7, 'g')",
+            "UPDATE t SET s = 'x' WHERE i = 2",
+            "DELETE FROM t WHERE i = 1",
+            "INSERT INTO t VALUES (8, 'h')",
+            "UPDATE t SET s = 'y' WHERE i = 3",
+            FLUSH,
+            "DELETE FROM t WHERE i = 3",
+            "INSERT INTO t VALUES (9, 'i')",
+        ),
+    ),
     "a rewritten file without the rows that the catalog deleted is an insert of all others": (
         10,
         (*TWENTY, "DELETE FROM t WHERE i = 11", "DELETE FROM t WHERE i = 12", REWRITE),
@@ -206,3 +220,26 @@ def test_right_where_duckdb_is_wrong(
         at: feeds.within(right, at) for at in known
     }
     assert found != known, "DuckDB has it right now: compare with it"
+
+
+def test_a_file_with_two_delete_files(tmp_path: Path, spark: SparkSession) -> None:
+    """Deletes that are flushed after their file was rewritten get a delete file beside the old.
+
+    DuckDB 1.5.5 then reads each row twice, and shows deletes that are not asked for.
+    """
+    place = feeds.sqlite_place(tmp_path)
+    deletes = ("DELETE FROM t WHERE i BETWEEN 11 AND 25", "DELETE FROM t WHERE i = 26")
+    feeds.written(place, (*TWENTY, *deletes, REWRITE), inline=10)
+    right, known = feeds.differences(place), feeds.theirs(place)
+    feeds.written(place, [FLUSH])
+    with Lake.attach(place.uri, data_path=place.data_path, spark=spark) as lake:
+        found = feeds.ours(lake, known)
+        table = lake.table("t")
+        before = [table.to_df(version=version).count() for version in (4, 5, 6)]
+        listed = [file for file in table.list_files(version=6) if file.delete_file]
+    assert {at: feeds.net(feed) for at, feed in found.items()} == {
+        at: feeds.within(right, at) for at in known
+    }
+    assert before == [24, 9, 8]
+    assert len(listed) == 2
+    assert len({file.data_file for file in listed}) == 1

@@ -91,7 +91,7 @@ class Candidate:
         """
         staged = {key: replace(one, partial_max=None) for key, one in self.deletes.items()}
         kept = [
-            replace(file, delete=staged.get(file.id, file.delete))
+            replace(file, delete=staged[file.id], more_deletes=()) if file.id in staged else file
             for file in (base_files.files if self.reads_base else ())
             if file.id is not None and file.id not in self.ended
         ]
@@ -173,7 +173,7 @@ class Candidate:
 
 def live_rows(files: Iterable[DataFile]) -> int:
     """Rows of the files that their delete files leave."""
-    return sum(f.record_count - (f.delete.delete_count if f.delete else 0) for f in files)
+    return sum(f.record_count - sum(d.delete_count for d in f.deletes) for f in files)
 
 
 def all_rows(files: FileSet) -> int:

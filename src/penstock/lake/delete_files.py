@@ -46,7 +46,7 @@ class Deletes:
     @property
     def rows(self) -> int:
         """At most: a delete file counts what it deletes later too."""
-        listed = sum(f.delete.delete_count for f in self.files if f.delete is not None)
+        listed = sum(d.delete_count for f in self.files for d in f.deletes)
         return listed + (self.inlined.rows.num_rows if self.inlined is not None else 0)
 
 
@@ -142,10 +142,11 @@ def _inlined(deletes: Deletes) -> list[Gone]:
 
 
 def _by_format(deletes: Deletes) -> Mapping[str, list[DataFile]]:
+    """A data file once for each of its delete files."""
     found: dict[str, list[DataFile]] = {"parquet": [], "puffin": []}
     for file in deletes.files:
-        if file.delete is not None:
-            found[file.delete.format].append(file)
+        for delete in file.deletes:
+            found[delete.format].append(replace(file, delete=delete, more_deletes=()))
     vectors = [file.delete for file in found["puffin"] if file.delete is not None]
     if sum(delete.delete_count for delete in vectors) > _VECTORS_HERE:
         raise _refused(deletes.table, f"puffin delete files of more than {_VECTORS_HERE:,} rows")

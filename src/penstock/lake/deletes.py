@@ -87,7 +87,7 @@ def remove(
     if not partial:
         return Removed(whole, {}, rows)
     job = _Job(spark, source, tuple(partial), f"{table_path}{new_uuid7()}")
-    total = rows + sum(f.delete.delete_count for f in partial if f.delete)
+    total = rows + sum(d.delete_count for f in partial for d in f.deletes)
     here = total <= collect and "://" not in job.directory
     try:
         with explained(table=source.table):

@@ -122,7 +122,7 @@ def read_of(catalog: Catalog, table: Table, snapshot_id: int, keep: Predicate | 
         bytes=_bytes(chosen),
         of_bytes=_bytes(everything),
         rows=sum(file.record_count for file in chosen.files) + rows,
-        files_with_deletes=sum(file.delete is not None for file in chosen.files),
+        files_with_deletes=sum(bool(file.deletes) for file in chosen.files),
         inlined_rows=rows,
         inlined_deletes=deletes,
         used=keep.used,

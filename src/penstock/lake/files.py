@@ -78,6 +78,12 @@ class DataFile:
     delete: DeleteFile | None = None  # in force at the snapshot that was asked for
     stats: tuple[ColumnStats, ...] = ()  # filled for staged files only
     partial: Partial | None = None  # a merged file, which holds rows of several snapshots
+    more_deletes: tuple[DeleteFile, ...] = ()  # in force too; only where the file has ended since
+
+    @property
+    def deletes(self) -> tuple[DeleteFile, ...]:
+        """All delete files in force: what they delete counts together."""
+        return self.more_deletes if self.delete is None else (self.delete, *self.more_deletes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,7 +122,7 @@ def _needs(file: DataFile, snapshot_id: int | None, hit: set[int]) -> _Needs:
     partial = file.partial
     inside = partial is not None and snapshot_id is not None and snapshot_id < partial.last
     counted = inside and partial is not None and bool(partial.counts)
-    deletes = file.delete is not None or file.id in hit
+    deletes = bool(file.deletes) or file.id in hit
     return _Needs(deletes, told=inside and not counted, counted=counted)
 
 

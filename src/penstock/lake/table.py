@@ -121,10 +121,10 @@ class Table:
     def list_files(
         self, version: int | None = None, timestamp: datetime | None = None
     ) -> list[ListedFile]:
-        """The data files at a snapshot, each with the delete file in force."""
+        """The data files at a snapshot, each with its delete file; once for each of several."""
         given = version is not None or timestamp is not None
         at = self.catalog.snapshot(At(version, timestamp) if given else self.at)
-        return [objects.listed(file) for file in self.catalog.files(self._info(at.id), at.id).files]
+        return objects.listed(self.catalog.files(self._info(at.id), at.id).files)
 
     def append(self, df: DataFrame, *, partition_by: Sequence[str] = ()) -> WriteResult:
         """Add rows in a transaction of their own; the table is made when it is missing."""

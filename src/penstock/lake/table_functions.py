@@ -100,7 +100,7 @@ def _list_files(place: Place, arguments: Arguments) -> DataFrame:
     schema = str(named.get("schema") or place.schema)
     table = place.catalog.table(schema, str(arguments.one(0, "table")), snapshot.id)
     files = place.catalog.files(table, snapshot.id).files
-    return _frame(place, [astuple(objects.listed(file)) for file in files], _FILES)
+    return _frame(place, [astuple(file) for file in objects.listed(files)], _FILES)
 
 
 def _options(place: Place, _: Arguments) -> DataFrame:

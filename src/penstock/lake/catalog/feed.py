@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, false, func, or_
 
 from penstock.lake.catalog import files, inlined, reads, tables
 from penstock.lake.catalog.rows import NoNumber, Record
-from penstock.lake.files import DataFile, DeleteFile, FileSet, Table
+from penstock.lake.files import DataFile, FileSet, Table
 from penstock.lake.inlined import END_COLUMN, InlinedChanges, InlinedDeletes
 from penstock.lake.snapshot import At
 
@@ -60,7 +60,7 @@ class Changed:
             n for part in self.inlined.ended for n in part.rows[END_COLUMN].unique().to_pylist()
         }
         ends |= set(self.inlined_deletes.rows["snapshot"].unique().to_pylist())
-        firsts, lasts = _spans(file.delete for file in self.deletes if file.delete is not None)
+        firsts, lasts = _spans(self._span(file) for file in self.deletes)
 
         def ended(snapshot_id: int) -> bool:
             index = bisect_right(firsts, snapshot_id)
@@ -68,12 +68,19 @@ class Changed:
 
         return ended
 
+    def _span(self, file: DataFile) -> tuple[int, int]:
+        """From which snapshot to which, at most, its delete file deletes."""
+        delete = file.delete
+        assert delete is not None, "listed for its delete file"
+        untold = delete.partial_max is None and file.partial is not None  # see _untold
+        return delete.begin_snapshot or 0, self.range.last if untold else delete.partial_max or 0
 
-def _spans(deletes: Iterable[DeleteFile]) -> tuple[list[int], list[int]]:
-    """From which snapshot to which delete files delete, those that touch as one, ascending."""
+
+def _spans(spans: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:
+    """Their firsts and lasts, those that touch as one, ascending."""
     firsts: list[int] = []
     lasts: list[int] = []
-    for first, last in sorted((d.begin_snapshot or 0, d.partial_max or 0) for d in deletes):
+    for first, last in sorted(spans):
         if lasts and first <= lasts[-1]:
             lasts[-1] = max(lasts[-1], last)
         else:
@@ -190,6 +197,10 @@ def _lost(
             or_(
                 f.end_snapshot.between(within.first, within.last),
                 *(f.data_file_id.in_(ids) for ids in by),
+                and_(
+                    or_(f.partial_max.is_not(None), t.partial_file_info.is_not(None)),
+                    f.data_file_id.in_(_untold(t, table_id, within)),
+                ),
             ),
         )
         .order_by(f.data_file_id, d.delete_file_id)
@@ -216,4 +227,16 @@ def _delete_files(t: tables.Tables, table_id: int, within: Range) -> Select[int]
             NoNumber(d.begin_snapshot),
             d.partial_max >= within.first,
         ),
+    )
+
+
+def _untold(t: tables.Tables, table_id: int, within: Range) -> Select[int]:
+    """Data files with a delete file that began earlier and has no last snapshot.
+
+    Those of merged files may delete later all the same: when DuckDB 1.5.5 flushes inlined rows,
+    their delete file tells in its column of all snapshots, and the catalog only of the first.
+    """
+    d = t.delete_file.alias("untold").c
+    return select(d.data_file_id).where(
+        d.table_id == table_id, d.begin_snapshot < within.first, d.partial_max.is_(None)
     )

@@ -70,9 +70,14 @@ def _files_changed(
         ),
         *mine,
     )
+    # What a flush of inlined rows leaves: deletes of snapshots that only the file tells.
+    untold = and_(
+        d.partial_max.is_(None),
+        or_(f.partial_max.is_not(None), t.partial_file_info.is_not(None)),
+    )
     deletes = exists().where(
         d.table_id == table.id,
-        or_(_touched(t.delete_file, snapshot_id), d.partial_max > snapshot_id),
+        or_(_touched(t.delete_file, snapshot_id), d.partial_max > snapshot_id, untold),
         f.data_file_id == d.data_file_id,
         *mine,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, FromClause, case, func, or_, select
@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Connection, FromClause, case, func, or_, s
 from penstock.lake.catalog import tables
 from penstock.lake.catalog.reads import visible
 from penstock.lake.catalog.rows import NoNumber, Record, check_begin, damaged
-from penstock.lake.files import DataFile, Table
+from penstock.lake.files import DataFile, DeleteFile, Table
 from penstock.lake.naming import fold
 from penstock.lake.objects import (
     Description,
@@ -261,9 +261,12 @@ def _is_named(name: str, names: Collection[str] | None) -> bool:
     return names is None or fold(name) in {fold(one) for one in names}
 
 
-def listed(file: DataFile) -> ListedFile:
-    """A file as ``ducklake_list_files`` has it."""
-    delete = file.delete
+def listed(files: Iterable[DataFile]) -> list[ListedFile]:
+    """Files as ``ducklake_list_files`` has them: one of several delete files once for each."""
+    return [_listed(file, delete) for file in files for delete in file.deletes or (None,)]
+
+
+def _listed(file: DataFile, delete: DeleteFile | None) -> ListedFile:
     if delete is None:
         return ListedFile(file.path, file.size_bytes, file.footer_size)
     return ListedFile(
