@@ -89,3 +89,21 @@ def test_no_catalog(tmp_path: Path) -> None:
     path.write_text("some text" * 999)
     with pytest.raises(CatalogCorrupt, match="valid DuckDB"):
         Catalog.open(f"ducklake:{path}")
+
+
+def test_without_the_library(tmp_path: Path) -> None:
+    """It is an extra. What is on SQLite goes on without it."""
+    code = f"""
+import sys
+sys.modules["duckdb"] = None  # as if it were not installed
+from penstock.errors import EnvironmentMissing
+from penstock.lake.catalog.catalog import Catalog
+Catalog.open("ducklake:sqlite:{tmp_path}/meta.sqlite").close()
+try:
+    Catalog.open("ducklake:{tmp_path}/meta.ducklake")
+except EnvironmentMissing as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'penstock[duckdb]'" in done.stdout
+    assert not (tmp_path / "meta.ducklake").exists()

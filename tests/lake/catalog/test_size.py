@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from sqlalchemy import event
 
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.files import DataFile, PartitionField
+from penstock.lake.snapshot import At
 from tests import duck
 from tests.lake.catalog import staging
 from tests.lake.catalog.conftest import Place
@@ -61,6 +63,30 @@ def test_reading_is_a_fixed_number_of_queries(lake: Catalog) -> None:
         )
     assert counts[0] == counts[1]
     assert max(counts[0]) <= 9
+
+
+def test_asking_is_a_fixed_number_of_queries_in_a_lake_of_many_tables(lake: Catalog) -> None:
+    """With 3 tables, snapshots and files of each, and with 30."""
+    counts: list[tuple[int, ...]] = []
+    for start, count in ((0, 3), (3, 30)):
+        for n in range(start, count):
+            fill(lake, f"t{n}", count)
+        at = lake.latest().id
+        table = lake.table("main", "t0", at)
+        asked: tuple[Callable[[], object], ...] = (
+            lake.latest,
+            lake.snapshots,
+            lambda: lake.snapshot(At(version=1)),
+            lambda: lake.snapshot(At(timestamp=dt.datetime.now(dt.UTC))),
+            lambda at=at: lake.schemas(at),
+            lambda at=at: lake.tables(at),
+            lambda at=at: lake.table("main", "t2", at),
+            lambda at=at: lake.find_table("main", "none", at),
+            lambda table=table, at=at: lake.files(table, at),
+        )
+        counts.append(tuple(queries(lake, ask) for ask in asked))
+    assert counts[0] == counts[1]
+    assert sum(counts[0]) <= 36  # SQLite: a BEGIN each
 
 
 def test_registering_and_listing_many_files_is_quick(lake: Catalog) -> None:

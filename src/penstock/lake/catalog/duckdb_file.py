@@ -106,14 +106,20 @@ class DuckDBFile:
         return duckdb.Error
 
 
-def _in_memory() -> DuckDBPyConnection:
+def require_library() -> None:
+    """Raise EnvironmentMissing where DuckDB is not installed: it is an extra."""
     try:
-        import duckdb
+        import duckdb  # noqa: F401 - whether it can be
     except ImportError as error:
         raise EnvironmentMissing(
             "a catalog in a DuckDB file needs the library duckdb",
             hint="pip install 'penstock[duckdb]'",
         ) from error
+
+
+def _in_memory() -> DuckDBPyConnection:
+    import duckdb
+
     settings: dict[str, str | bool | int | float | list[str]] = {
         "autoinstall_known_extensions": "false"
     }

@@ -121,8 +121,9 @@ def _writes(connection: Connection) -> bool:
 def _duckdb_engine(where: CatalogLocation, lock_timeout: float) -> Engine:
     # Late: a lake elsewhere needs none of it.
     from penstock.lake.catalog.duckdb_dialect import DuckDBDialect
-    from penstock.lake.catalog.duckdb_file import DuckDBFile
+    from penstock.lake.catalog.duckdb_file import DuckDBFile, require_library
 
+    require_library()
     file = DuckDBFile(where, lock_timeout)
     registry.register("penstock_duckdb", DuckDBDialect.__module__, DuckDBDialect.__name__)
     engine = create_engine(
