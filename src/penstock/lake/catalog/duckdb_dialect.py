@@ -5,12 +5,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import Connection, text, types
 from sqlalchemy.engine import default, reflection
-from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPIModule, ReflectedColumn
+from sqlalchemy.engine.interfaces import (
+    DBAPIConnection,
+    DBAPIModule,
+    ReflectedColumn,
+    ReflectedPrimaryKeyConstraint,
+)
 from sqlalchemy.sql import compiler
+
+_KINDS: Mapping[str, type[types.TypeEngine[Any]]] = {
+    "VARCHAR": types.TEXT,
+    "BIGINT": types.BIGINT,
+    "BOOLEAN": types.BOOLEAN,
+    "FLOAT": types.FLOAT,
+}
 
 
 class _Types(compiler.GenericTypeCompiler):
@@ -82,14 +95,35 @@ class DuckDBDialect(default.DefaultDialect):
         schema: str | None = None,
         **kw: Any,  # noqa: ARG002 - SQLAlchemy's
     ) -> list[ReflectedColumn]:
-        """Names in order. The types are left open: nobody asks for them."""
+        """In order. Types that none of our own tables has are left open."""
         query = text(
-            "SELECT column_name, is_nullable FROM duckdb_columns() "
+            "SELECT column_name, data_type, is_nullable FROM duckdb_columns() "
             "WHERE database_name = current_database() "
             "AND schema_name = :schema AND table_name = :table ORDER BY column_index"
         )
         rows = connection.execute(query, {"schema": schema or "main", "table": table_name})
         return [
-            {"name": name, "type": types.NullType(), "nullable": nullable, "default": None}
-            for name, nullable in rows
+            {
+                "name": name,
+                "type": _KINDS.get(kind, types.NullType)(),
+                "nullable": nullable,
+                "default": None,
+            }
+            for name, kind, nullable in rows
         ]
+
+    @reflection.cache
+    def get_pk_constraint(
+        self,
+        connection: Connection,
+        table_name: str,
+        schema: str | None = None,
+        **kw: Any,  # noqa: ARG002 - SQLAlchemy's
+    ) -> ReflectedPrimaryKeyConstraint:
+        query = text(
+            "SELECT unnest(constraint_column_names) FROM duckdb_constraints() "
+            "WHERE database_name = current_database() AND schema_name = :schema "
+            "AND table_name = :table AND constraint_type = 'PRIMARY KEY'"
+        )
+        rows = connection.execute(query, {"schema": schema or "main", "table": table_name})
+        return {"name": None, "constrained_columns": list(rows.scalars())}
