@@ -32,6 +32,12 @@ SETUP = (
     "CREATE OR REPLACE VIEW loop_a AS SELECT * FROM loop_b",
     "CREATE MACRO twice(x) AS x * 2",
     "CREATE VIEW macros AS SELECT id, twice(a + 1) AS t2 FROM t",
+    "CREATE TABLE e (id INTEGER, w VARCHAR, g VARCHAR, m VARCHAR)",
+    "INSERT INTO e VALUES (1, ' 12 ', '2020-01-31', 'a' || chr(10) || 'b'), "
+    "(2, '-7', '2020-02-30', 'b' || chr(10)), (3, '+5', 'abc', ' [b'), (4, '1.5', '', 'a.b'), "
+    "(5, '-2.5', NULL, 'axb'), (6, '', '2020-13-01', ''), (7, NULL, '2020-1', NULL), "
+    "(8, '300', 'x', chr(13) || 'ab'), (9, '99999999999', 'y', chr(11) || 'b'), "
+    "(10, '12abc', 'z', 'a' || chr(13) || 'b')",
 )
 
 VIEWS = (
@@ -92,28 +98,101 @@ VIEWS = (
     "SELECT max(a), s FROM t GROUP BY s ORDER BY 1 NULLS FIRST LIMIT 1 OFFSET 1",
     "SELECT main.t.a, lk.main.t.b FROM lk.main.t",
     "SELECT split_part(s, '_', 1), repeat(s, 2), lpad(s, 5, '*'), concat_ws('-', s, a) FROM t",
+    "SELECT f, string_agg(DISTINCT s, '+' ORDER BY s) AS p FROM t GROUP BY f",
+    "SELECT list(a ORDER BY id) FILTER (WHERE a > 0) FROM t",
+    "SELECT list(id ORDER BY f, x DESC, id) FROM t",
+    "SELECT TRY_CAST(s AS INTEGER), TRY_CAST(s AS DOUBLE), TRY_CAST(s AS DATE) FROM t",
+    "SELECT TRY_CAST(g AS DATE), TRY_CAST(g AS INTEGER) FROM e WHERE id <> 7",
+    "SELECT date_diff('month', d, ts), date_diff('year', d, DATE '2024-01-01'), "
+    "date_diff('quarter', DATE '2024-01-01', d) FROM t",
+    "SELECT d + INTERVAL '1 month', ts - INTERVAL '90 minutes', ts + INTERVAL 2 YEAR FROM t",
+    "SELECT struct_pack(x := a, y := s) AS p, st.*, (st).q FROM t",
+    "SELECT list_sort(l), list_sum(l), list_concat(l, [1]), list_concat(l, l), "
+    "list_position(l, 2), flatten([l, l]), list_reverse(l), list_max(l), list_min(l) FROM t",
+    "SELECT extract(second FROM ts), extract(dow FROM d), weekofyear(d), dayofmonth(d), "
+    "year(ts), isodow(ts) FROM t",
+    "SELECT w, TRY_CAST(w AS INTEGER) AS i, TRY_CAST(w AS TINYINT) AS j, TRY_CAST(w AS "
+    "DOUBLE) FROM e",
+    "SELECT regexp_replace(s, '[a-c]', 'X'), regexp_replace(s, '[a-c]', 'X', 'g'), "
+    r"regexp_replace(s, '(a)(.)', '<\2\1>0$'), regexp_replace(s, '(a)(.)', '\20', 'g') FROM "
+    "t",
+    r"SELECT regexp_matches(m, 'a.b'), regexp_matches(m, 'b$'), regexp_matches(m, '^\s'), "
+    r"regexp_extract(m, '\s+'), regexp_extract(m, '[\s\[]+b'), regexp_full_match(m, "
+    "'a[^x]b'), regexp_replace(m, 'b$', 'X') FROM e",
+    "SELECT strftime(ts, '%Y-%m-%d %H:%M:%S.%f'), strftime(d, '%d/%m/%Y week'), "
+    "strftime(ts, '%b %B %a %A %j %-d.%-m %%') FROM t",
+    "SELECT strptime('2020-01-02', '%Y-%m-%d'), strptime('03.04.2021 05:06:07', '%d.%m.%Y "
+    "%H:%M:%S')",
+    "SELECT string_agg(s, ',' ORDER BY id DESC), list(a ORDER BY id), array_agg(s ORDER BY "
+    "a DESC NULLS FIRST), string_agg(s ORDER BY id) FROM t",
+    "SELECT string_agg(s, ',' ORDER BY id), list(a ORDER BY id), first(a ORDER BY id) FROM "
+    "t WHERE id > 100",
+    "SELECT first(a ORDER BY id), last(s ORDER BY id), first(s ORDER BY a), arg_max(s, a), "
+    "arg_min(s, b), max_by(id, x), median(a), median(x) FROM t",
+    "SELECT DISTINCT ON (f) f, id FROM t ORDER BY f, id DESC",
+    "SELECT DISTINCT ON (g) f AS g, id AS k, s FROM t ORDER BY k LIMIT 2",
+    "SELECT l[1:2], l[2:], l[:2], l[5:9], list_slice(l, 1, 2), l[:], len(l), len(s), "
+    "length(l) FROM t",
+    "SELECT date_diff('hour', d, ts), date_diff('minute', d, ts), date_diff('second', ts, "
+    "TIMESTAMP '2020-03-01 00:00:00'), date_diff('day', ts, TIMESTAMP '2020-03-01 "
+    "00:00:00') FROM t",
+    "SELECT id, nth_value(a, 2) OVER (PARTITION BY f ORDER BY id ROWS BETWEEN UNBOUNDED "
+    "PRECEDING AND UNBOUNDED FOLLOWING) AS n, last_value(a) OVER (ORDER BY id) FROM t",
+    "SELECT id, avg(a) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) AS m, "
+    "sum(a) OVER (ORDER BY b RANGE BETWEEN 2 PRECEDING AND CURRENT ROW) AS r FROM t",
+    "SELECT f, s, sum(a), GROUPING(f) FROM t GROUP BY GROUPING SETS ((f), (s), ())",
+    "SELECT f, s, sum(a) FROM t GROUP BY CUBE (f, s)",
+    "SELECT date_part('dow', d), date_part('epoch', ts), dayofyear(d), second(ts), "
+    "epoch(ts), monthname(d), dayname(d), make_date(2020, 1, 2), epoch(d), "
+    "date_part('doy', ts) FROM t",
+    "SELECT date_trunc('hour', ts), date_trunc('minute', ts), date_trunc('second', ts), "
+    "date_trunc('week', d) FROM t",
+    "SELECT array_to_string(l, ','), list_contains(l, a), list_contains(l, nullif(id, 2)), "
+    "list_contains(l, 5) FROM t",
+    "SELECT ltrim(s, 'a'), rtrim(s, 'c'), trim(s, 'ac'), md5(s), string_split(s, '_'), "
+    "string_split(s, '.'), prefix(s, 'a'), suffix(s, 'c'), rpad(s, 5, '-'), instr(s, 'b') "
+    "FROM t",
+    "SELECT ln(abs(b)), log10(id), log2(id), log(id), pi() FROM t",
+    "SELECT sum(a) FILTER (WHERE a > 0), count(DISTINCT s), sum(DISTINCT a), count(*) "
+    "FILTER (WHERE f), avg(a) FILTER (WHERE f) FROM t",
+    "SELECT id FROM t WHERE a IN (SELECT b FROM t) OR s NOT IN ('abc') OR NOT EXISTS "
+    "(SELECT 1 FROM u WHERE u.id = t.id)",
+    "SELECT id, id FROM t QUALIFY row_number() OVER (PARTITION BY f ORDER BY id DESC) = 1",
 )
 
 # Each with words of the reason.
 REFUSED = {
     "SELECT * FROM t TABLESAMPLE 10%": "TABLESAMPLE",
     "SELECT * REPLACE (a + 1 AS a) FROM t": "REPLACE",
-    "SELECT list(a) FROM t": "array_agg",
+    "SELECT list(a) FROM t": "list without ORDER BY",
     "SELECT hash(a) FROM t": "hash",
     "SELECT * FROM range(3)": "generate_series",
-    "SELECT l[1:2] FROM t": "SLICE",
     "SELECT DISTINCT ON (s) s, a FROM t": "DISTINCT ON",
     "SELECT * FROM t POSITIONAL JOIN u": "POSITIONAL",
     "SELECT a FROM t UNION BY NAME SELECT b FROM t": "BY NAME",
     "SELECT COLUMNS('a|b') FROM t": "COLUMNS",
-    "SELECT regexp_replace(s, 'a', 'b') FROM t": "regexp_replace",
-    "SELECT TRY_CAST(s AS INTEGER) FROM t": "TRY_CAST",
     "SELECT d - DATE '2020-01-01' FROM t": "interval",
     "SELECT ts - ts FROM t": "interval",
     "SELECT x // 2 FROM t": "// of float",
     "SELECT * FROM t NATURAL JOIN u": "NATURAL",
     "PIVOT t ON s IN ('abc') USING sum(a)": "PIVOT",
-    "SELECT first(a) FROM t": "first",
+    "SELECT first(a) FROM t": "first without ORDER BY",
+    "SELECT string_agg(s, ',') FROM t": "string_agg without ORDER BY",
+    "SELECT list(a ORDER BY id) OVER (PARTITION BY f) FROM t": "window function",
+    "SELECT DISTINCT ON (f) f, sum(a) FROM t GROUP BY f ORDER BY f": "DISTINCT ON",
+    "SELECT l[-2:] FROM t": "slice",
+    "SELECT regexp_replace(s, 'a*', 'x', 'g') FROM t": "can be empty",
+    "SELECT regexp_matches(s, s) FROM t": "regular expression",
+    "SELECT regexp_matches(s, '\\bab') FROM t": "regular expression",
+    "SELECT regexp_matches(s, '(?i)AB') FROM t": "regular expression",
+    "SELECT regexp_matches(s, '[[:alpha:]]') FROM t": "regular expression",
+    "SELECT strftime(ts, '%c') FROM t": "%c in strftime",
+    "SELECT strptime(s, '%d %B %Y') FROM t": "strptime with this format",
+    "SELECT date_diff('week', d, ts) FROM t": "date_diff in week",
+    "SELECT TRY_CAST(s AS DECIMAL(10, 2)) FROM t": "TRY_CAST to DECIMAL",
+    "SELECT TRY_CAST(x AS INTEGER) FROM t": "TRY_CAST of",
+    "SELECT median(m) FROM t": "median of",
+    "SELECT age(ts, ts) FROM t": "age",
     # These hang on the type of a column.
     "SELECT x::VARCHAR FROM t": "text of",
     "SELECT round(x, 1) FROM t": "round of",

@@ -72,5 +72,6 @@ def _name_columns(tree: exp.Expr, names: Sequence[str]) -> None:
     if len(node.expressions) != len(names):
         return
     for one, name in zip(list(node.expressions), names, strict=True):
-        if not isinstance(one, exp.Alias | exp.Column | exp.Star | exp.Dot):
+        named = isinstance(one, exp.Alias | exp.Column | exp.Star | exp.Dot)
+        if not named or (isinstance(one, exp.Dot) and name.startswith("(")):
             one.replace(exp.alias_(one.copy(), name, quoted=True))

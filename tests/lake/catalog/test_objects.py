@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from sqlalchemy import event, text
 
 from penstock.errors import TableNotFound
 from penstock.lake.lake import Lake
 from penstock.lake.objects import Parameter, SortKey
+from penstock.lake.references import analyse
+from penstock.lake.resolver import Resolver
 from penstock.lake.snapshot import At
-from tests import duck
+from tests import duck, duckdb_process
+from tests.duckdb_process import DuckDBProcess
+from tests.lake.catalog import staging
+from tests.lake.differential import places
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SETUP = (
     "CREATE SCHEMA s",
@@ -36,12 +45,18 @@ SETUP = (
 )
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, list[Any]]]:
+@pytest.fixture(
+    scope="module",
+    params=["sqlite", "duckdb", pytest.param("postgres", marks=pytest.mark.postgres)],
+)
+def made(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, dict[str, list[Any]]]]:
     duck.required()
-    folder: Path = tmp_path_factory.mktemp("objects")
-    uri = f"ducklake:sqlite:{folder / 'meta.sqlite'}"
-    with duck.attach(uri, folder / "data") as con:
+    kind = request.param
+    server = request.getfixturevalue("postgres_server") if kind == "postgres" else None
+    home = places.make(kind, tmp_path_factory.mktemp("objects") / kind, server)
+    with duck.attach(home.uri, home.data_path.rstrip("/")) as con:
         for statement in SETUP:
             con.execute(statement)
         asked = {
@@ -50,7 +65,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, list[
             "old files": "FROM ducklake_list_files('lk', 't', snapshot_version => 4)",
         }
         found = {name: con.execute(query).fetchall() for name, query in asked.items()}
-    return uri, found
+    yield home.uri, found
+    places.drop(home)
 
 
 @pytest.fixture
@@ -65,6 +81,12 @@ def test_views(lake: Lake) -> None:
     assert (v.comment, w.comment) == ("the view", None)
     assert v.sql == "SELECT a, b FROM {DUCKLAKE_CATALOG}.main.t"
     assert w.qualified_name == "s.w"
+
+
+def test_a_view_is_what_a_wrong_name_may_have_meant(lake: Lake) -> None:
+    with pytest.raises(TableNotFound) as caught:
+        lake.catalog.table("s", "ww", lake.snapshots()[-1].id)
+    assert caught.value.hint == "did you mean s.w?"
 
 
 def test_views_at_a_snapshot(lake: Lake) -> None:
@@ -111,3 +133,84 @@ def test_files(made: tuple[str, dict[str, list[Any]]], lake: Lake) -> None:
     assert [astuple(file) for file in lake.list_files("t", version=4)] == made[1]["old files"]
     with pytest.raises(TableNotFound):
         lake.list_files("nope")
+
+
+OLD = (
+    "CREATE TABLE t (a INTEGER)",
+    "INSERT INTO t VALUES (1), (2)",
+    "CREATE VIEW v AS SELECT a FROM t",
+    "COMMENT ON TABLE t IS 'the table'",
+    "COMMENT ON COLUMN t.a IS 'the key'",
+    "COMMENT ON VIEW v IS 'the view'",
+    "CALL lk.set_option('target_file_size', '20MB', table_name => 't')",
+)
+
+
+def test_what_0_3_has(tmp_path: Path) -> None:
+    """No macros and sort keys are there; the rest is where it is today."""
+    reason = duckdb_process.why_not("1.4.4")
+    if reason is not None:
+        pytest.skip(reason)
+    uri = f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}"
+    process = DuckDBProcess("1.4.4")
+    try:
+        process.renew()
+        for statement in (f"ATTACH '{uri}' AS lk (DATA_PATH '{tmp_path}/data/')", "USE lk", *OLD):
+            process.execute(statement)
+        options = process.rows("SELECT option_name, value, scope, scope_entry FROM lk.options()")
+        files = process.rows("SELECT data_file FROM ducklake_list_files('lk', 't')")
+    finally:
+        process.close()
+    with Lake.attach(uri, read_only=True) as lake:
+        assert [(v.sql, v.comment) for v in lake.views()] == [("SELECT a FROM t", "the view")]
+        told = lake.table("t").describe()
+        assert (told.comment, told.column_comment("a")) == ("the table", "the key")
+        assert (told.sorted_by, lake.macros()) == ((), [])
+        ours = [(o.name, o.value, o.scope, o.entry) for o in lake.options()]
+        assert sorted(ours, key=str) == sorted(options, key=str)
+        assert [(file.data_file,) for file in lake.list_files("t")] == files
+
+
+def test_one_table_of_many_is_found_by_its_name(tmp_path: Path) -> None:
+    """What is asked, and how many rows come back, is the same with 10,000 tables beside it."""
+    uri = f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}"
+    with Lake.attach(uri, data_path=f"{tmp_path}/data/") as lake:
+        new = staging.create(lake.catalog, "wanted", staging.columns(id="int64"))
+        alone = asked(lake)
+        with lake.catalog.writing() as connection:
+            connection.execute(text(MANY), {"snapshot": new.id})
+        assert len(lake.tables()) == 10_001
+        assert asked(lake) == alone
+        assert len(alone) < 20
+
+
+MANY = (
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000) "
+    "INSERT INTO ducklake_table SELECT 1000 + i, 'uuid' || i, :snapshot, NULL, 0, 't' || i, "
+    "'t' || i || '/', 1 FROM n"
+)
+
+
+def asked(lake: Lake) -> list[int]:
+    """How many rows each statement gives of one query over one table, until Spark is needed."""
+    catalog, said = lake.catalog, list[tuple[str, Any]]()
+
+    def note(_c: object, _k: object, statement: str, parameters: object, *_rest: object) -> None:
+        said.append((statement, parameters))
+
+    event.listen(catalog._engine, "before_cursor_execute", note)
+    snapshot = catalog.latest()
+    names = Resolver(catalog, no_spark, At(snapshot.id), lake.transaction)
+    analysis = analyse("SELECT wanted.id, f(1) FROM wanted")
+    table = names.find(analysis.tables[0], names.snapshot(At(snapshot.id)))
+    assert table is not None
+    catalog.files(table, snapshot.id)
+    names.expand(analysis.text)
+    event.remove(catalog._engine, "before_cursor_execute", note)
+    with catalog.reading() as connection:
+        run = connection.exec_driver_sql
+        return [len(run(*one).fetchall()) for one in said if one[0].startswith(("SELECT", "WITH"))]
+
+
+def no_spark() -> SparkSession:
+    raise AssertionError("Spark is not needed")

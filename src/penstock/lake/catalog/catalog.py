@@ -16,7 +16,7 @@ from penstock.errors import (
     TableNotFound,
     UnsupportedFeature,
 )
-from penstock.lake.catalog import create, files, history, reads
+from penstock.lake.catalog import create, files, history, objects, reads
 from penstock.lake.catalog import engine as engines
 from penstock.lake.catalog.commit import Also, Commit, RetryPolicy
 from penstock.lake.catalog.faults import corrupt
@@ -206,13 +206,14 @@ class Catalog:
         with self.reading() as connection:
             schemas = [row.schema_name for row in reads.schema_rows(connection, snapshot_id)]
             names = reads.table_names(connection, snapshot_id)
+            views = objects.view_names(connection, snapshot_id)
         if fold(schema) not in map(fold, schemas):
             return SchemaNotFound(
                 f"there is no schema {schema!r} at snapshot {snapshot_id}",
                 hint=did_you_mean(schema, schemas, "schemas"),
                 data={"schema": schema},
             )
-        candidates = [f"{row.schema_name}.{row.table_name}" for row in names]
+        candidates = [*(f"{row.schema_name}.{row.table_name}" for row in names), *views]
         return TableNotFound(
             f"there is no table {schema}.{name} at snapshot {snapshot_id}",
             hint=did_you_mean(f"{schema}.{name}", candidates, "tables"),

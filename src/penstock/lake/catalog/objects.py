@@ -73,6 +73,17 @@ def views(
     return [_view(row, tags.get(row.view_id, {})) for row in rows]
 
 
+def view_names(connection: Connection, snapshot_id: int) -> list[str]:
+    """``main.v`` of every view at a snapshot."""
+    t = tables.of(connection)
+    query = (
+        select(t.schema.c.schema_name, t.view.c.view_name)
+        .join_from(t.view, t.schema, t.view.c.schema_id == t.schema.c.schema_id)
+        .where(visible(t.view, snapshot_id), visible(t.schema, snapshot_id))
+    )
+    return [f"{schema}.{name}" for schema, name in connection.execute(query)]
+
+
 def _view(row: Record, tags: Mapping[str, str]) -> View:
     return View(
         id=row.view_id,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from sqlglot import exp
 
@@ -26,7 +27,7 @@ def _cast(node: exp.Expr) -> exp.Expr:
     to: exp.DataType = node.args["to"]
     kind, operand = to.this, node.this
     if isinstance(node, exp.TryCast):
-        raise refused("TRY_CAST")
+        return _try_cast(operand, kind, to)
     if kind in _INTEGERS:
         return _to_integer(operand, _INTEGERS[kind])
     if kind in _SAME:
@@ -50,6 +51,41 @@ def _to_integer(operand: exp.Expr, kind: str) -> exp.Expr:
         f"ELSE CAST(:x AS {kind}) END",
         x=operand,
     )
+
+
+# Texts that both read alike; those that may be more to DuckDB (1e3, 1_000, 0x1F, infinity).
+_WHOLE = r"\s*[+-]?[0-9]+\s*"
+_FRACTION = r"\s*[+-]?[0-9]+\.[0-9]+\s*"
+_MAYBE = r"(?s)\s*[+-]?([0-9_.]+([eE][+-]?[0-9_]*)?|0[xXbBoO].*|(?i:inf(inity)?|nan))\s*"
+_TEXT_TYPES: Mapping[Any, tuple[str, str, str]] = {
+    _T.DOUBLE: (rf"{_WHOLE}|{_FRACTION}", _MAYBE, "TRY_CAST(TRIM(:x) AS DOUBLE)"),
+    _T.DATE: (r"[0-9]{4}-[0-9]{2}-[0-9]{2}", r"(?s).*[0-9].*|.*i.*|epoch", "TRY_CAST(:x AS DATE)"),
+    **{
+        kind: (
+            rf"{_WHOLE}|{_FRACTION}",
+            _MAYBE,
+            f"TRY_CAST(ROUND(TRY_CAST(TRIM(:x) AS DECIMAL(38, 10))) AS {name})",
+        )
+        for kind, name in _INTEGERS.items()
+    },
+}
+
+
+def _try_cast(operand: exp.Expr, kind: Any, to: exp.DataType) -> exp.Expr:
+    """Of texts: what both read, NULL for what no number can be, an error for what is between."""
+    if kind not in _TEXT_TYPES:
+        raise refused(f"TRY_CAST to {to.sql('duckdb')}")
+    plain, doubtful, value = _TEXT_TYPES[kind]
+    text = (
+        f"CASE WHEN :x RLIKE :plain THEN {value} "
+        "WHEN :x RLIKE :doubtful THEN RAISE_ERROR('TRY_CAST of a text of unusual form') END"
+    )
+    parts = {
+        name: exp.Literal.string(rf"\A(?:{pattern})\z")
+        for name, pattern in (("plain", plain), ("doubtful", doubtful))
+    }
+    kinds = "%int|decimal%|double|float|date|timestamp%|boolean|binary"
+    return unless("TRY_CAST", kinds, spark(text, x=operand, **parts), operand)
 
 
 CASTS: Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {

@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
+from penstock.lake.duckdb_sql.aggregates import AGGREGATES
 from penstock.lake.duckdb_sql.guards import refused, spark, text_of, unless, whole_number
+from penstock.lake.duckdb_sql.lists import LISTS, NAMED_LISTS
 from penstock.lake.duckdb_sql.operators import NOT_AS_TEXT
+from penstock.lake.duckdb_sql.patterns import PATTERNS
+from penstock.lake.duckdb_sql.times import DATE_PART, TIMES
 
 Rule = Callable[[exp.Expr], exp.Expr]
-
-_FIELDS = {"year", "month", "day", "hour", "minute", "quarter", "week"}
-_TRUNCATIONS = {"year", "quarter", "month", "week"}
 
 
 def _same(node: exp.Expr) -> exp.Expr:
@@ -93,66 +94,46 @@ def _sqrt(node: exp.Expr) -> exp.Expr:
     return spark(text, x=node.this)
 
 
-def _length(node: exp.Expr) -> exp.Expr:
-    return spark("LENGTH(:x)", x=node.this)
-
-
 def _trim(node: exp.Expr) -> exp.Expr:
-    if node.expression is not None:
-        raise refused("trim of given characters")
+    characters = node.expression
+    if characters is not None and not (text_of(characters) or "").isascii():
+        raise refused("trim of these characters")
+    if characters is not None and not text_of(characters):
+        raise refused("trim of computed characters")
     return node
 
 
-def _contains_item(node: exp.Expr) -> exp.Expr:
-    """NULLs among the items do not make the answer NULL."""
-    if not isinstance(node.expression, exp.Literal):
-        raise refused("list_contains of a computed value")
-    text = "IF(:l IS NULL, NULL, COALESCE(ARRAY_CONTAINS(:l, :v), FALSE))"
-    return spark(text, l=node.this, v=node.expression)
+def _split(node: exp.Expr) -> exp.Expr:
+    """Spark's separator is a pattern."""
+    separator = text_of(node.expression)
+    if not separator:
+        raise refused("string_split with a computed or empty separator")
+    pattern = "".join(c if c.isalnum() or ord(c) > 127 else f"\\{c}" for c in separator)
+    return spark("SPLIT(:x, :p)", x=node.this, p=exp.Literal.string(pattern))
 
 
-def _size(node: exp.Expr) -> exp.Expr:
-    if node.expression is not None:
-        raise refused("array_length of a dimension")
-    return spark("IF(:l IS NULL, NULL, SIZE(:l))", l=node.this)
+def _starts(name: str) -> Rule:
+    def rule(node: exp.Expr) -> exp.Expr:
+        value, part = node.expressions
+        return spark(f"{name}(:x, :p)", x=value, p=part)
+
+    return rule
 
 
-def _date_part(node: exp.Expr) -> exp.Expr:
-    field, moment = node.expressions
-    if (text_of(field) or "").lower() not in _FIELDS:
-        raise refused(f"date_part of {field.sql('duckdb')}")
-    return spark(f"EXTRACT({field.name.upper()} FROM :m)", m=moment)
+def _logarithm(name: str) -> Rule:
+    """DuckDB fails where Spark has NULL."""
+    text = f"IF(:x <= 0, RAISE_ERROR('logarithm of a number that is not positive'), {name}(:x))"
+    return lambda node: spark(text, x=node.this)
 
 
-def _extract(node: exp.Expr) -> exp.Expr:
-    field = node.this.name.lower()
-    if field not in _FIELDS:
-        raise refused(f"extract of {field}")
-    return spark(f"EXTRACT({field.upper()} FROM :m)", m=node.expression)
-
-
-def _field(name: str) -> Rule:
-    return lambda node: spark(f"EXTRACT({name} FROM :m)", m=node.this)
-
-
-def _date_trunc(node: exp.Expr) -> exp.Expr:
-    """A TIMESTAMP, of a DATE as well."""
-    unit = (node.text("unit") or "").lower()
-    if unit == "day":
-        text = "CAST(CAST(:m AS DATE) AS TIMESTAMP_NTZ)"
-    elif unit in _TRUNCATIONS:
-        text = f"CAST(TRUNC(CAST(:m AS DATE), '{unit.upper()}') AS TIMESTAMP_NTZ)"
-    else:
-        raise refused(f"date_trunc to {unit}")
-    return unless("date_trunc", "timestamp|string", spark(text, m=node.this), node.this)
-
-
-def _date_diff(node: exp.Expr) -> exp.Expr:
-    """Counts the midnights between; Spark counts full days."""
-    if node.text("unit").lower() != "day":
-        raise refused(f"date_diff in {node.text('unit').lower() or 'this unit'}")
-    text = "DATE_DIFF(CAST(:b AS DATE), CAST(:a AS DATE))"
-    return unless("date_diff", "timestamp", spark(text, a=node.expression, b=node.this), node.this)
+def _log(node: exp.Expr) -> exp.Expr:
+    if node.expression is None:
+        return _logarithm("LOG10")(node)
+    base = {2: "LOG2", 10: "LOG10"}.get(whole_number(node.this) or 0)
+    if base is None:
+        raise refused("log of this base")
+    text = f"IF(:x <= 0, RAISE_ERROR('logarithm of a number that is not positive'), {base}(:x))"
+    return spark(text, x=node.expression)
 
 
 def _count_star(_: exp.Expr) -> exp.Expr:
@@ -173,44 +154,11 @@ def _transform(node: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this="TRANSFORM", expressions=[one.copy() for one in node.expressions])
 
 
-def _array(node: exp.Expr) -> exp.Expr:
-    return exp.Anonymous(this="ARRAY", expressions=[one.copy() for one in node.expressions])
-
-
 def _struct_extract(node: exp.Expr) -> exp.Expr:
     value, key = node.this, node.expression
     if text_of(key) is None:
         raise refused("struct_extract by position")
     return spark(f"(:s).{exp.to_identifier(key.name, quoted=True).sql('databricks')}", s=value)
-
-
-def _regexp_like(node: exp.Expr) -> exp.Expr:
-    pattern = _pattern(node.expression)
-    if node.args.get("flag"):
-        raise refused("regexp_matches with options")
-    return spark("(:x RLIKE :p)", x=node.this, p=exp.Literal.string(pattern))
-
-
-def _full_match(node: exp.Expr) -> exp.Expr:
-    value, pattern = node.this, node.expression
-    whole = exp.Literal.string(rf"\A(?:{_pattern(pattern)})\z")
-    return spark("(:x RLIKE :p)", x=value, p=whole)
-
-
-def _regexp_extract(node: exp.Expr) -> exp.Expr:
-    pattern, group = exp.Literal.string(_pattern(node.expression)), node.args.get("group")
-    if node.args.get("parameters") or (group is not None and whole_number(group) is None):
-        raise refused("regexp_extract with options")
-    text = f"REGEXP_EXTRACT(:x, :p, {whole_number(group) or 0})"
-    return spark(text, x=node.this, p=pattern)
-
-
-def _pattern(node: exp.Expr) -> str:
-    """What RE2 and Java read alike: no classes by name, no flags, no lookarounds."""
-    text = text_of(node)
-    if text is None or any(mark in text for mark in ("(?", "[[", "\\p", "\\P", "\\C", "\\Q", "&&")):
-        raise refused("a regular expression that is computed or of special form")
-    return text
 
 
 def _pad(node: exp.Expr) -> exp.Expr:
@@ -226,6 +174,10 @@ def _named(*names: str) -> dict[type[exp.Expr], Rule]:
 
 
 FUNCTIONS: Mapping[type[exp.Expr], Rule] = {
+    **AGGREGATES,
+    **LISTS,
+    **PATTERNS,
+    **TIMES,
     **_named(
         *("Abs", "Sum", "Min", "Max", "Count", "Upper", "Lower", "Coalesce", "Nullif", "Greatest"),
         *("Least", "RowNumber", "Rank", "DenseRank", "Ntile", "PercentRank", "CumeDist", "Lag"),
@@ -234,50 +186,36 @@ FUNCTIONS: Mapping[type[exp.Expr], Rule] = {
         *("BitwiseAnd", "BitwiseOr", "BitwiseXor", "LastDay", "Unnest"),
         *("StddevPop", "Variance", "VariancePop", "CurrentDate", "Struct"),
         *("Transform", "ArrayFilter", "Explode", "SplitPart", "CountIf"),
+        *("NthValue", "Grouping", "MD5", "Pi"),
     ),
-    exp.ArrayContains: _contains_item,
-    exp.ArraySize: _size,
-    exp.Array: _array,
     exp.Avg: _avg,
     exp.Ceil: _whole("CEIL"),
     exp.Concat: _concat,
     exp.ConcatWs: _concat_ws,
-    exp.DateDiff: _date_diff,
-    exp.Day: _field("DAY"),
-    exp.Extract: _extract,
     exp.Floor: _whole("FLOOR"),
-    exp.Hour: _field("HOUR"),
     exp.Left: _ends,
-    exp.Length: _length,
-    exp.Minute: _field("MINUTE"),
-    exp.Month: _field("MONTH"),
+    exp.Ln: _logarithm("LN"),
+    exp.Log: _log,
     exp.Pad: _pad,
     exp.Pow: _pow,
-    exp.Quarter: _field("QUARTER"),
     exp.Right: _ends,
     exp.Round: _round,
-    exp.RegexpExtract: _regexp_extract,
-    exp.RegexpFullMatch: _full_match,
-    exp.RegexpLike: _regexp_like,
     exp.Sign: lambda node: spark("CAST(SIGN(:x) AS INT)", x=node.this),
-    exp.DayOfWeek: lambda node: spark("(EXTRACT(DOW FROM :m) - 1)", m=node.this),
-    exp.DayOfWeekIso: _field("DOW_ISO"),
     exp.IsNan: lambda node: spark("IF(:x IS NULL, NULL, ISNAN(:x))", x=node.this),
     exp.IsInf: lambda node: spark("(ABS(:x) = CAST('Infinity' AS DOUBLE))", x=node.this),
     exp.StructExtract: _struct_extract,
-    exp.Week: _field("WEEK"),
+    exp.Split: _split,
     exp.Sqrt: _sqrt,
     exp.Substring: _substring,
-    exp.TimestampTrunc: _date_trunc,
-    exp.DateTrunc: _date_trunc,
     exp.Trim: _trim,
-    exp.Year: _field("YEAR"),
 }
 
 NAMED: Mapping[str, Rule] = {
     "count_star": _count_star,
-    "date_part": _date_part,
-    "list_value": _array,
+    "date_part": DATE_PART,
+    **NAMED_LISTS,
+    "prefix": _starts("STARTSWITH"),
+    "suffix": _starts("ENDSWITH"),
     "__interval": _span,
     "list_apply": _transform,
     "apply": _transform,

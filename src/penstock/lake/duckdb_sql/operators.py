@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
 from penstock.lake.duckdb_sql.guards import refused, spark, text_of, unless, whole_number
+from penstock.lake.duckdb_sql.lists import sliced
 from penstock.lake.naming import fold
 
 _FLOATS = "float|double|decimal%"
@@ -23,6 +25,8 @@ _SPANS = {
     "to_years": "YEAR",
     "to_weeks": "WEEK",
 }
+_UNITS = set(_SPANS.values())
+_WRITTEN = re.compile(r"\s*(-?\d+)\s+([a-zA-Z]+?)s?\s*")
 
 
 def _div(node: exp.Expr) -> exp.Expr:
@@ -79,6 +83,10 @@ def intervals(tree: exp.Expr) -> None:
 
     Raises UnsupportedFeature for computed ones.
     """
+    for cast in list(tree.find_all(exp.Cast)):
+        found = _WRITTEN.fullmatch(text_of(cast.this) or "")
+        if cast.args["to"].this.name == "INTERVAL" and found and found[2].upper() in _UNITS:
+            _mark(cast, int(found[1]), found[2].upper())
     for node in list(tree.find_all(exp.Func)):
         unit = _SPANS.get(_function(node))
         if unit is None:
@@ -92,8 +100,12 @@ def intervals(tree: exp.Expr) -> None:
             value = int(text) if text.lstrip("-").isdigit() else None
         if value is None:
             raise refused(f"{_function(node)} of a computed value")
-        marked = exp.Literal.string(f"INTERVAL '{value}' {unit}")
-        node.replace(exp.Anonymous(this=_SPAN, expressions=[marked]))
+        _mark(node, value, unit)
+
+
+def _mark(node: exp.Expr, value: int, unit: str) -> None:
+    marked = exp.Literal.string(f"INTERVAL '{value}' {unit}")
+    node.replace(exp.Anonymous(this=_SPAN, expressions=[marked]))
 
 
 def _function(node: exp.Func) -> str:
@@ -127,6 +139,8 @@ def _bracket(node: exp.Expr) -> exp.Expr:
     (index,) = node.expressions if len(node.expressions) == 1 else (None,)
     if text_of(index) is not None:
         return node
+    if isinstance(index, exp.Slice):
+        return sliced(node, index)
     at = whole_number(index)
     if at is None or at == -1:
         raise refused(f"the index {node.sql('duckdb')}")
@@ -155,6 +169,9 @@ def _only_in_comparison(node: exp.Expr) -> exp.Expr:
 def _select(node: exp.Expr) -> exp.Expr:
     if node.args.get("match") or node.args.get("kind") or node.args.get("laterals"):
         raise refused("this form of SELECT")
+    distinct = node.args.get("distinct")
+    if distinct is not None and distinct.args.get("on") and isinstance(node, exp.Select):
+        return _first_of_each(node, distinct.args["on"])
     return node
 
 
@@ -230,9 +247,35 @@ def _columns(node: exp.Expr) -> exp.Expr:
 
 
 def _distinct(node: exp.Expr) -> exp.Expr:
-    if node.args.get("on"):
+    if node.args.get("on") and not isinstance(node.parent, exp.Select):
         raise refused("DISTINCT ON")
     return node
+
+
+def _first_of_each(select: exp.Select, on: exp.Expr) -> exp.Expr:
+    """``DISTINCT ON (k) ... ORDER BY o``: the first row of each ``k`` in that order."""
+    order = select.args.get("order")
+    odd = any(select.args.get(key) for key in ("group", "having", "qualify", "windows"))
+    if order is None or odd or select.find(exp.AggFunc, exp.Window) is not None:
+        raise refused("DISTINCT ON without ORDER BY, or of groups or windows")
+    named = {fold(one.alias): one.this for one in select.expressions if isinstance(one, exp.Alias)}
+    keys = [_meant(key, named) for key in on.expressions]
+    by = [item.copy() for item in order.expressions]
+    for item in by:
+        item.set("this", _meant(item.this, named))
+    window = exp.Window(this=exp.RowNumber(), partition_by=keys, order=exp.Order(expressions=by))
+    select.set("distinct", None)
+    select.set("qualify", exp.Qualify(this=exp.EQ(this=window, expression=exp.Literal.number(1))))
+    return select
+
+
+def _meant(key: exp.Expr, named: Mapping[str, exp.Expr]) -> exp.Expr:
+    """What a key of DISTINCT ON or its ORDER BY stands for."""
+    if isinstance(key, exp.Literal) or (isinstance(key, exp.Column) and key.name == "ALL"):
+        raise refused("DISTINCT ON of a position")
+    if isinstance(key, exp.Column) and not key.table and fold(key.name) in named:
+        return named[fold(key.name)].copy()
+    return key.copy()
 
 
 def _set_operation(node: exp.Expr) -> exp.Expr:
@@ -274,6 +317,7 @@ OPERATORS: Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.Mod: _mod,
     exp.Ordered: _ordered,
     exp.Select: _select,
+    exp.Slice: _same,
     exp.Star: _star,
     exp.Sub: _sub,
     exp.Table: _table,

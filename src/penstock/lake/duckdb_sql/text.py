@@ -77,7 +77,8 @@ def _between(sql: str, tokens: Sequence[Any], begin: int, end: int) -> str:
         return ""
     if tokens[begin].text.upper() == "DISTINCT":
         begin += 1
-    return sql[tokens[begin].start : tokens[end - 1].end + 1]
+    text = sql[tokens[begin].start : tokens[end - 1].end + 1]
+    return text.replace(" AS DOUBLE)", ' AS "DOUBLE")')  # as DuckDB prints what it has read
 
 
 def _depth(text: str) -> int:

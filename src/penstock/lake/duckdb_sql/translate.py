@@ -25,7 +25,7 @@ _SPARK = "databricks"
 # What means the same in both and has nothing to check.
 _SAME: tuple[type[exp.Expr], ...] = (
     exp.Alias, exp.And, exp.Between, exp.Boolean, exp.CTE, exp.Case, exp.Column, exp.Cube,
-    exp.DataType, exp.DataTypeParam, exp.Dot, exp.Except, exp.Exists, exp.Filter, exp.From,
+    exp.DataType, exp.DataTypeParam, exp.Dot, exp.Except, exp.Exists, exp.From,
     exp.GT, exp.GTE, exp.Group, exp.GroupingSets, exp.Having, exp.HistoricalData, exp.Identifier,
     exp.If, exp.In, exp.Intersect, exp.Is, exp.LT, exp.LTE, exp.Lambda, exp.Limit, exp.Literal,
     exp.Mul, exp.NEQ, exp.Neg, exp.Not, exp.Null, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Offset,

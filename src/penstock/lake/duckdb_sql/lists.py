@@ -1,0 +1,141 @@
+"""DuckDB's functions of lists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from sqlglot import exp
+
+from penstock.lake.duckdb_sql.guards import refused, spark, text_of, unless, whole_number
+
+Rule = Callable[[exp.Expr], exp.Expr]
+
+_NOT_AS_ITEMS = (
+    "array<float>|array<double>|array<binary>|array<timestamp>|array<struct%|array<array%|"
+    "array<map%|array<boolean>"
+)
+_NOT_WHOLE = "array<float>|array<double>|array<decimal%|array<string>|array<struct%|array<boolean>"
+_ITEMS = "FILTER(:l, e -> e IS NOT NULL)"
+
+
+def _contains(node: exp.Expr) -> exp.Expr:
+    """NULLs among the items do not make the answer NULL; to look for NULL does."""
+    text = "IF(:l IS NULL OR :v IS NULL, NULL, COALESCE(ARRAY_CONTAINS(:l, :v), FALSE))"
+    return spark(text, l=node.this, v=node.expression)
+
+
+def _size(node: exp.Expr) -> exp.Expr:
+    if node.expression is not None:
+        raise refused("array_length of a dimension")
+    return spark("IF(:l IS NULL, NULL, SIZE(:l))", l=node.this)
+
+
+def _length(node: exp.Expr) -> exp.Expr:
+    """Of a text or of a list: only by way of JSON is there one expression for both."""
+    if text_of(node.this) is not None:
+        return spark("LENGTH(:x)", x=node.this)
+    text = (
+        "IF(TYPEOF(:x) LIKE 'array%', "
+        "JSON_ARRAY_LENGTH(GET_JSON_OBJECT(TO_JSON(NAMED_STRUCT('v', :x)), '$.v')), "
+        "LENGTH(CAST(:x AS STRING)))"
+    )
+    kinds = "binary|int|bigint|double|struct%|map%|timestamp%|date|array<binary>|array<variant>"
+    return unless("length", kinds, spark(text, x=node.this), node.this)
+
+
+def array(node: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this="ARRAY", expressions=[one.copy() for one in node.expressions])
+
+
+def _sum(node: exp.Expr) -> exp.Expr:
+    (items,) = node.expressions
+    text = (
+        f"IF(SIZE({_ITEMS}) > 0, "
+        f"AGGREGATE({_ITEMS}, CAST(0 AS DECIMAL(38, 0)), (s, e) -> "
+        "CAST(s + CAST(e AS DECIMAL(38, 0)) AS DECIMAL(38, 0))), NULL)"
+    )
+    return unless("list_sum", _NOT_WHOLE, spark(text, l=items), items)
+
+
+def _concat(node: exp.Expr) -> exp.Expr:
+    """A NULL is no items."""
+    parts = [spark("COALESCE(:l, ARRAY())", l=one) for one in (node.this, *node.expressions)]
+    return exp.func("CONCAT", *parts, dialect="databricks")
+
+
+def _position(node: exp.Expr) -> exp.Expr:
+    items, value = node.expressions
+    return spark("CAST(NULLIF(ARRAY_POSITION(:l, :v), 0) AS INT)", l=items, v=value)
+
+
+def _joined(node: exp.Expr) -> exp.Expr:
+    """NULLs are left out."""
+    separator = node.expression
+    if text_of(separator) is None or node.args.get("null"):
+        raise refused("array_to_string of this form")
+    text = "ARRAY_JOIN(TRANSFORM(:l, e -> CAST(e AS STRING)), :s)"
+    text = f"IF(SIZE({_ITEMS}) > 0, {text}, IF(:l IS NULL, NULL, ''))"
+    return unless(
+        "array_to_string", _NOT_AS_ITEMS, spark(text, l=node.this, s=separator), node.this
+    )
+
+
+def _list_sort(node: exp.Expr) -> exp.Expr:
+    if node.args.get("nulls_first") is not None and node.args["nulls_first"].this:
+        raise refused("list_sort with NULLs first")
+    if node.args.get("asc") is not None:
+        raise refused("list_sort with an order")
+    kinds = "array<struct%|array<array%|array<map%"
+    return unless("list_sort", kinds, spark("ARRAY_SORT(:l)", l=node.this), node.this)
+
+
+def sliced(node: exp.Expr, part: exp.Expr) -> exp.Expr:
+    """``l[a:b]``, both counted from 1 and included."""
+    begin, end = part.this, part.expression
+    first = 1 if begin is None else whole_number(begin)
+    last = whole_number(end)
+    if first is None or first < 1 or (end is not None and (last is None or last < 0)):
+        raise refused(f"the slice {node.sql('duckdb')}")
+    if part.args.get("step"):
+        raise refused("a slice with a step")
+    length = (
+        f"GREATEST(SIZE(:l) - {first - 1}, 0)" if last is None else str(max(last - first + 1, 0))
+    )
+    return spark(f"IF(:l IS NULL, NULL, SLICE(:l, {first}, {length}))", l=node.this)
+
+
+def _list_slice(node: exp.Expr) -> exp.Expr:
+    items, *bounds = node.expressions
+    if len(bounds) != 2:
+        raise refused("list_slice of this form")
+    part = exp.Slice(this=bounds[0], expression=bounds[1])
+    return sliced(exp.Bracket(this=items, expressions=[part]), part)
+
+
+def _one(text: str) -> Rule:
+    return lambda node: spark(text, l=node.this)
+
+
+def _first(text: str) -> Rule:
+    return lambda node: spark(text, l=node.expressions[0])
+
+
+LISTS: Mapping[type[exp.Expr], Rule] = {
+    exp.Array: array,
+    exp.ArrayConcat: _concat,
+    exp.ArrayContains: _contains,
+    exp.ArrayMax: _one("ARRAY_MAX(:l)"),
+    exp.ArrayMin: _one("ARRAY_MIN(:l)"),
+    exp.ArraySize: _size,
+    exp.ArraySort: _list_sort,
+    exp.ArrayToString: _joined,
+    exp.Flatten: _one("FLATTEN(FILTER(:l, e -> e IS NOT NULL))"),
+    exp.Length: _length,
+}
+NAMED_LISTS: Mapping[str, Rule] = {
+    "list_position": _position,
+    "list_reverse": _first("REVERSE(:l)"),
+    "list_slice": _list_slice,
+    "list_sum": _sum,
+    "list_value": array,
+}
