@@ -5,7 +5,9 @@ Which files Spark is given shows in `DataFrame.inputFiles`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -77,3 +79,25 @@ def test_queries(filled: Lake, query: str, count: int, answer: list[tuple[object
     assert files(found) == count
     if answer is not None:
         assert table_of(found) == answer
+
+
+def test_paths_are_local_whatever_the_default_file_system(
+    filled: Lake, spark: SparkSession
+) -> None:
+    elsewhere = spark.newSession()
+    elsewhere.conf.set("fs.defaultFS", "hdfs://nowhere.invalid:1/")
+    with Lake.attach(filled.catalog.uri, spark=elsewhere) as lake:
+        assert lake.table("t").to_df(where="k > 14").count() == 3
+
+
+def test_reads_that_are_the_same_are_one(
+    filled: Lake, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    filled.table("many").append(spark.range(80).repartition(40))
+    counted = "SELECT id % 7 AS k, count(*) AS n FROM many GROUP BY ALL"
+    found = filled.sql(f"SELECT k FROM ({counted}) a JOIN ({counted}) b USING (k)")
+    assert (files(found), found.count()) == (40, 7)
+    found.explain()
+    folders = re.findall(r"file:([\w/.-]+/penstock-files-\w+)", capsys.readouterr().out)
+    assert (len(folders), len(set(folders))) == (2, 1)  # Spark knows a list by its folder
+    assert not Path(folders[0]).exists()

@@ -28,10 +28,12 @@ def read_files(
 ) -> DataFrame:
     """The rows of these files, at least one, as ``schema``: fields with an id match by it.
 
-    Each file is named, so Spark infers no partition columns from directories. Raises
+    Each file is named, so Spark infers no partition columns from directories. A path without a
+    scheme is on the local disk, whatever file system Spark takes for its default. Raises
     DataFileMissing when one is gone, DataFileCorrupt when one is empty (to Spark that is no error).
     """
-    sizes = _look(paths, table, snapshot_id)
+    elsewhere = "connect" in type(spark).__module__  # its server need not have this disk
+    sizes = {} if elsewhere else _look(paths, table, snapshot_id)
     # Never fewer rows than the catalog says, whatever the session is set to.
     reader = spark.read.schema(schema).options(ignoreMissingFiles="false", mergeSchema="false")
     with explained(table=table, snapshot_id=snapshot_id):
@@ -63,11 +65,15 @@ def _read(reader: DataFrameReader, paths: Sequence[str]) -> DataFrame:
     globbing off (``__globPaths__``, internal to Spark): with several paths that option reads each
     file several times over.
     """
-    odd = [path for path in paths if _GLOB.search(path)]
-    if not odd or not any(":" in path for path in odd):
-        return reader.parquet(*(_GLOB.sub(r"\\\g<0>", path) for path in paths))
-    plain = [path for path in paths if not _GLOB.search(path)]
+    odd = [_with_scheme(path) for path in paths if _GLOB.search(path)]
+    if not odd or not any(":" in path.split("://", 1)[1] for path in odd):
+        return reader.parquet(*(_GLOB.sub(r"\\\g<0>", _with_scheme(path)) for path in paths))
+    plain = [_with_scheme(path) for path in paths if not _GLOB.search(path)]
     parts = [reader.parquet(*plain)] if plain else []
     alone = reader.option("__globPaths__", "false")
     parts += [alone.parquet(path) for path in odd]
     return reduce(lambda a, b: a.union(b), parts)
+
+
+def _with_scheme(path: str) -> str:
+    return f"file://{path}" if path.startswith("/") else path

@@ -42,6 +42,8 @@ class Resolver:
     path: tuple[str, ...] = (DEFAULT_SCHEMA,)
     inside: tuple[View, ...] = ()
     _seen: dict[At, Snapshot] = field(default_factory=dict)  # one query sees one latest snapshot
+    # One DataFrame for reads that are the same: Spark then exchanges their rows once.
+    _reads: dict[tuple[object, ...], Rows] = field(default_factory=dict)
 
     def read(self, wanted: Wanted) -> Rows:
         """The rows of a table or view. Raises TableNotFound, SchemaNotFound, SnapshotNotFound."""
@@ -61,7 +63,11 @@ class Resolver:
     def _table(self, ref: TableRef, snapshot: Snapshot, wanted: Wanted) -> Rows:
         table = Table(ref, self.catalog, self.spark, At(snapshot.id), self.begin)
         row_ids = wanted.row_ids and table.schema.find(ROWID) is None
-        return Rows(table.to_df(row_ids=row_ids, keep=wanted.keep), row_ids)
+        asked = None if wanted.keep is None else wanted.keep.condition
+        key = (ref, snapshot.id, row_ids, asked)
+        if key not in self._reads:
+            self._reads[key] = Rows(table.to_df(row_ids=row_ids, keep=wanted.keep), row_ids)
+        return self._reads[key]
 
     def functions(self) -> Collection[str]:
         return table_functions.NAMES
