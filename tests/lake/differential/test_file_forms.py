@@ -6,10 +6,15 @@ Rows are compared with their row ids. What the catalog holds itself is in `test_
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
 from functools import reduce
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from penstock.lake.lake import Lake
@@ -168,3 +173,64 @@ def test_vectors_of_all_kinds_of_containers(
     writer.renew()
     with Lake.attach(place.uri, data_path=place.data_path, spark=spark, read_only=True) as lake:
         assert tuple(lake.sql(query).collect()[0]) == known
+
+
+IN_ORDER = [
+    *(insert(0, 3), insert(3, 6), delete(1), delete(4), insert(6, 9), MERGE, delete(7)),
+    *(insert(9, 30), "DELETE FROM t WHERE k > 12", REWRITE, delete(10), insert(30, 32)),
+]
+
+
+@pytest.mark.parametrize(
+    "catalog", ["duckdb", pytest.param("postgres", marks=pytest.mark.postgres)]
+)
+def test_in_other_catalogs(
+    writer: DuckDBProcess,
+    place: Place,
+    catalog: str,
+    request: pytest.FixtureRequest,
+    spark: SparkSession,
+) -> None:
+    uris: Mapping[str, Callable[[], str]] = {
+        "duckdb": lambda: f"ducklake:{Path(place.data_path).with_name('meta.ducklake')}",
+        "postgres": lambda: str(request.getfixturevalue("postgres_uri")),
+    }
+    other = replace(place, uri=uris[catalog]())
+    run(writer, other, IN_ORDER, 0)
+    check(writer, other, spark)
+
+
+def test_format_0_4(writer: DuckDBProcess, place: Place, spark: SparkSession) -> None:
+    if writer.version == "1.4.4":
+        pytest.skip("1.4.4 writes 0.3, with other tables")
+    run(writer, place, IN_ORDER, 0)
+    known = theirs(writer)
+    writer.renew()
+    with closing(sqlite3.connect(place.uri.removeprefix("ducklake:sqlite:"))) as catalog:
+        catalog.execute("UPDATE ducklake_metadata SET value = '0.4' WHERE key = 'version'")
+        catalog.commit()
+    with Lake.attach(place.uri, data_path=place.data_path, spark=spark, read_only=True) as lake:
+        assert ours(lake) == known
+
+
+def test_duckdb_sorts_by_bounds_of_later_rows(
+    writer: DuckDBProcess, place: Place, spark: SparkSession
+) -> None:
+    """A rewrite narrows the bounds of the table, and 1.5.5 sorts older snapshots by them.
+
+    It packs integers into a byte from the least value on; those below it come out 256 too great.
+    """
+    if writer.version == "1.4.4":
+        pytest.skip("1.4.4 does not")
+    table = ["CREATE TABLE u (i INTEGER)", "INSERT INTO u SELECT range FROM range(10)"]
+    run(writer, place, [*table, "DELETE FROM u WHERE i < 4", REWRITE.replace("'t'", "'u'")], 0)
+    wrong = writer.rows("SELECT i FROM u AT (VERSION => 3) ORDER BY i")
+    right = writer.rows("SELECT i FROM u AT (VERSION => 3)")
+    writer.renew()
+    with Lake.attach(place.uri, data_path=place.data_path, spark=spark, read_only=True) as lake:
+        df = lake.table("u").to_df(version=3)
+        assert [tuple(row) for row in df.orderBy("i").collect()] == [(i,) for i in range(10)]
+        (file,) = lake.table("u").list_files(version=3)
+    assert sorted(pq.read_table(file.data_file)["i"].to_pylist()) == list(range(10))
+    assert sorted(right) == [(i,) for i in range(10)]
+    assert wrong == [(i,) for i in (4, 5, 6, 7, 8, 9, 256, 257, 258, 259)], "right by now"
