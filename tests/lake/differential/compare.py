@@ -188,8 +188,8 @@ def _knew_better(one: _Asked, table: pa.Table, mine: list[str]) -> bool:
     if one.reading.what == "rows":
         moment = moments.get((one.reading.name, one.reading.version))
         return moment is not None and _difference(moment, mine) is None
-    if one.reading.what == "changes" and truth.is_true(one.reading, mine, moments):
-        return truth.is_true(one.reading, canonical.of_arrow(table), moments) is False
+    if one.reading.what == "changes":
+        return truth.knew_better(one.reading, mine, canonical.of_arrow(table), moments)
     return False
 
 

@@ -15,39 +15,55 @@ import pyarrow as pa
 from tests.lake.differential import canonical
 from tests.lake.differential.record import Reading
 
-_GONE = {"delete": "insert", "update_preimage": "update_postimage"}
+_GONE = ("delete", "update_preimage")
+_CHANGES = (["insert"], ["delete"], ["update_postimage", "update_preimage"])
 
 
-def is_true(
-    reading: Reading, feed: Sequence[str], moments: Mapping[tuple[str, int], pa.Table]
-) -> bool | None:
-    """Whether ``feed`` (texts of rows) leads from each state to the next; ``None``: unknown.
+def knew_better(
+    reading: Reading,
+    ours: Sequence[str],
+    theirs: Sequence[str],
+    moments: Mapping[tuple[str, int], pa.Table],
+) -> bool:
+    """Whether at each snapshot where the two feeds differ ours is true and theirs is not.
 
-    Unknown where a state was not seen, or had other columns than the last one.
+    Feeds are texts of rows. What is true is not known where a state was not seen.
     """
     assert reading.first is not None
-    known = sorted(version for name, version in moments if name == reading.name)
-    before, changes = Counter[str](), _by_snapshot(feed)
-    columns: list[str] | None = None
-    earlier = [version for version in known if version < reading.first]
-    if earlier:
-        before, columns = _state(moments[reading.name, earlier[-1]])
-    versions = range(reading.first, reading.version + 1)
-    if not set(changes) <= set(versions):
+    mine, known = _by_snapshot(ours), _by_snapshot(theirs)
+    differing = [version for version in {*mine, *known} if mine.get(version) != known.get(version)]
+    return all(
+        _is_true(mine.get(version), reading.name, version, moments)
+        and not _is_true(known.get(version), reading.name, version, moments)
+        if reading.first <= version <= reading.version
+        else version not in mine
+        for version in differing
+    )
+
+
+def _is_true(
+    feed: Counter[str] | None, name: str, version: int, moments: Mapping[tuple[str, int], pa.Table]
+) -> bool:
+    """Whether the changes of a snapshot lead from the state before it to the one after it."""
+    if (name, version) not in moments:
         return False
-    for version in versions:
-        if (reading.name, version) not in moments:
-            return None
-        after, found = _state(moments[reading.name, version])
-        if columns not in (None, found):
-            return None
-        columns = found
-        gone, come = changes.get(version, (Counter(), Counter()))
-        # An update to the values that a row had is one too, and no difference.
-        if (gone - come, come - gone) != (before - after, after - before):
+    after, columns = _state(moments[name, version])
+    before = Counter[str]()
+    earlier = [seen for table, seen in moments if table == name and seen < version]
+    if earlier:
+        before, others = _state(moments[name, max(earlier)])
+        if others != columns:
             return False
-        before = after
-    return _paired(feed)
+    gone, come = Counter[str](), Counter[str]()
+    kinds: dict[str, list[str]] = {}
+    for text in (feed or Counter()).elements():
+        row_id, kind, *values = json.loads(text)
+        (gone if kind in _GONE else come)[json.dumps([row_id, *values])] += 1
+        kinds.setdefault(row_id, []).append(kind)
+    # A row that went and came in one snapshot was updated, any other was not.
+    paired = all(sorted(found) in _CHANGES for found in kinds.values())
+    # An update to the values that a row had is one too, and no difference.
+    return paired and (gone - come, come - gone) == (before - after, after - before)
 
 
 def _state(table: pa.Table) -> tuple[Counter[str], list[str]]:
@@ -55,22 +71,9 @@ def _state(table: pa.Table) -> tuple[Counter[str], list[str]]:
     return Counter(canonical.of_arrow(table)), kinds
 
 
-def _by_snapshot(feed: Sequence[str]) -> dict[int, tuple[Counter[str], Counter[str]]]:
-    found: dict[int, tuple[Counter[str], Counter[str]]] = {}
+def _by_snapshot(feed: Sequence[str]) -> dict[int, Counter[str]]:
+    found: dict[int, Counter[str]] = {}
     for text in feed:
-        version, row_id, kind, *values = json.loads(text)
-        pair = found.setdefault(int(version), (Counter(), Counter()))
-        pair[0 if kind in _GONE else 1][json.dumps([row_id, *values])] += 1
+        version, *rest = json.loads(text)
+        found.setdefault(int(version), Counter())[json.dumps(rest)] += 1
     return found
-
-
-def _paired(feed: Sequence[str]) -> bool:
-    """A row that went and came in one snapshot was updated, any other was not."""
-    kinds: dict[tuple[str, str], set[str]] = {}
-    for text in feed:
-        version, row_id, kind, *_ = json.loads(text)
-        kinds.setdefault((version, row_id), set()).add(kind)
-    update = {"update_preimage", "update_postimage"}
-    return all(
-        found == update or (len(found) == 1 and not found & update) for found in kinds.values()
-    )
