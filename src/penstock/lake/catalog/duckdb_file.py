@@ -10,8 +10,10 @@ second one has the file open.
 from __future__ import annotations
 
 import itertools
+import re
 import threading
 import time
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
 
 _NAME = "penstock_catalog"  # what the file is attached as
 _PAUSE = 0.01  # seconds between two looks at a file that is in use
-_BATCH = 500  # rows of one INSERT
+_BATCH = 50  # rows of one INSERT with parameters
+_ROWS = "penstock_rows"
+_ONLY_MARKS = re.compile(r"\((\?, )*\?\)")
 _BUSY = {("IO", "11"), ("Binder", None)}  # EAGAIN: a lock; open in this process already
 
 
@@ -104,6 +108,11 @@ class DuckDBFile:
         import duckdb
 
         return duckdb.Error
+
+
+def _plain(value: Any) -> Any:
+    """DuckDB makes a UUID of its text; Arrow has none."""
+    return str(value) if isinstance(value, uuid.UUID) else value
 
 
 def require_library() -> None:
@@ -205,16 +214,32 @@ class _Cursor:
             self.description, self._rows = self._raw.description, rows
 
     def executemany(self, statement: str, parameters: Sequence[Sequence[Any]]) -> None:
-        """Rows to insert go in batches: one by one they take ten times as long."""
+        """Rows to insert go in batches: one by one they take ten times as long.
+
+        Many go as columns: of their thousands of parameters each would be planned by itself.
+        """
         head, values, row = statement.rpartition(" VALUES ")
         if not (statement.startswith("INSERT") and values):
             for given in parameters:
                 self.execute(statement, given)
             return
+        if len(parameters) > _BATCH and _ONLY_MARKS.fullmatch(row):
+            self._insert(head, parameters)
+            return
         for start in range(0, len(parameters), _BATCH):
             batch = parameters[start : start + _BATCH]
             listed = ", ".join([row] * len(batch))
             self.execute(f"{head} VALUES {listed}", list(itertools.chain.from_iterable(batch)))
+
+    def _insert(self, head: str, rows: Sequence[Sequence[Any]]) -> None:
+        import pyarrow as pa
+
+        columns = [pa.array([_plain(v) for v in one]) for one in zip(*rows, strict=True)]
+        self._raw.register(_ROWS, pa.table(columns, [f"c{n}" for n in range(len(columns))]))
+        try:
+            self.execute(f"{head} SELECT * FROM temp.{_ROWS}")
+        finally:
+            self._raw.unregister(_ROWS)
 
     def fetchone(self) -> Any:
         return self._rows.pop(0) if self._rows else None
