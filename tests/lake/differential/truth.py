@@ -30,11 +30,13 @@ def knew_better(
     Feeds are texts of rows. What is true is not known where a state was not seen.
     """
     assert reading.first is not None
+    assert reading.table is not None
     mine, known = _by_snapshot(ours), _by_snapshot(theirs)
+    columns = [_column(field) for field in reading.table.schema]
     differing = [version for version in {*mine, *known} if mine.get(version) != known.get(version)]
     return all(
-        _is_true(mine.get(version), reading.name, version, moments)
-        and not _is_true(known.get(version), reading.name, version, moments)
+        _is_true(mine.get(version), columns, reading.name, version, moments)
+        and not _is_true(known.get(version), columns, reading.name, version, moments)
         if reading.first <= version <= reading.version
         else version not in mine
         for version in differing
@@ -42,33 +44,41 @@ def knew_better(
 
 
 def _is_true(
-    feed: Counter[str] | None, name: str, version: int, moments: Mapping[tuple[str, int], pa.Table]
+    feed: Counter[str] | None,
+    columns: Sequence[str],
+    name: str,
+    version: int,
+    moments: Mapping[tuple[str, int], pa.Table],
 ) -> bool:
-    """Whether the changes of a snapshot lead from the state before it to the one after it."""
+    """Whether the changes of a snapshot lead from the state before it to the one after it.
+
+    Of columns that are not everywhere only the rows' ids are looked at.
+    """
     if (name, version) not in moments:
         return False
-    after, columns = _state(moments[name, version])
-    before = Counter[str]()
+    after = moments[name, version]
     earlier = [seen for table, seen in moments if table == name and seen < version]
-    if earlier:
-        before, others = _state(moments[name, max(earlier)])
-        if others != columns:
-            return False
+    before = moments[name, max(earlier)] if earlier else after.slice(0, 0)
+    shared = {_column(field) for field in before.schema} & {
+        _column(field) for field in after.schema
+    }
+    places = [at for at, column in enumerate(columns) if column in shared]
+    names = [columns[at].split("\n")[0] for at in places]
     gone, come = Counter[str](), Counter[str]()
     kinds: dict[str, list[str]] = {}
     for text in (feed or Counter()).elements():
-        row_id, kind, *values = json.loads(text)
-        (gone if kind in _GONE else come)[json.dumps([row_id, *values])] += 1
-        kinds.setdefault(row_id, []).append(kind)
+        row = [str(version), *json.loads(text)]
+        (gone if row[2] in _GONE else come)[json.dumps([row[at] for at in places])] += 1
+        kinds.setdefault(row[1], []).append(row[2])
     # A row that went and came in one snapshot was updated, any other was not.
     paired = all(sorted(found) in _CHANGES for found in kinds.values())
+    states = [Counter(canonical.of_arrow(table.select(names))) for table in (before, after)]
     # An update to the values that a row had is one too, and no difference.
-    return paired and (gone - come, come - gone) == (before - after, after - before)
+    return paired and (gone - come, come - gone) == (states[0] - states[1], states[1] - states[0])
 
 
-def _state(table: pa.Table) -> tuple[Counter[str], list[str]]:
-    kinds = [f"{field.name} {canonical.arrow_type(field.type)}" for field in table.schema]
-    return Counter(canonical.of_arrow(table)), kinds
+def _column(field: pa.Field) -> str:
+    return f"{field.name}\n{canonical.arrow_type(field.type)}"
 
 
 def _by_snapshot(feed: Sequence[str]) -> dict[int, Counter[str]]:
