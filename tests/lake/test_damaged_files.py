@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,6 +77,17 @@ def test_rows_that_are_not_there(
     gone = delete_file(tmp_path / "d.parquet", positions)
     with pytest.raises(DataFileCorrupt, match=r"d\.parquet of main\.t(.*)of 5 rows, lacks"):
         read(prepared, kv(tmp_path / "a.parquet", [1, 2, 3, 4, 5]), gone)
+
+
+@pytest.mark.parametrize("positions", [[5], [-1]])
+def test_rows_that_are_not_there_by_spark(
+    prepared: SparkSession, tmp_path: Path, positions: list[int]
+) -> None:
+    gone = replace(delete_file(tmp_path / "d.parquet", positions), delete_count=3_000_000)
+    file = data_file(kv(tmp_path / "a.parquet", [1, 2, 3, 4, 5]), delete=gone)
+    df = scan.read(prepared, Scan("main.t", KV, FileSet((file,)), 7))
+    with pytest.raises(QueryFailed, match=r"main\.t deletes rows(.*)d\.parquet"), explained():
+        df.collect()
 
 
 def test_empty_data_files(prepared: SparkSession, tmp_path: Path) -> None:

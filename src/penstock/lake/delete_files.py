@@ -16,6 +16,7 @@ from penstock.lake.parquet import read_files
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
     from penstock.lake.inlined import InlinedDeletes
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["SNAPSHOT_ID", "Deletes", "deleted_places", "deleted_positions"]
 
 _DELETE, _OWNER, _BEGIN = "_penstock_delete", "_penstock_owner", "_penstock_begin"
+_ROWS = "_penstock_rows"
 # Above this many positions Spark decides itself how to join; each takes 16 to 100 bytes broadcast.
 _BROADCAST_ROWS = 5_000_000
 # Positions read here take 16 bytes each; from more, Spark reads the Parquet ones.
@@ -190,11 +192,24 @@ def _by_spark(spark: SparkSession, deletes: Deletes, owners: pa.Array) -> DataFr
                 _DELETE: pa.array([keys.key(delete.path) for delete in listed], pa.string()),
                 _OWNER: owners,
                 _BEGIN: pa.array([delete.begin_snapshot for delete in listed], pa.int64()),
+                _ROWS: pa.array([file.record_count for file in deletes.files], pa.int64()),
             }
         )
         owned = rows.join(fn.broadcast(spark.createDataFrame(table)), _DELETE)
         since = fn.coalesce(fn.col(SNAPSHOT_ID), fn.col(_BEGIN)).alias(_BEGIN)
-        return owned.select(_OWNER, "pos", since)
+        return owned.select(_OWNER, _there(deletes.table).alias("pos"), since)
+
+
+def _there(table: str) -> SparkColumn:
+    """The position, which is one of the data file's rows; anything else is an error."""
+    from pyspark.sql import functions as fn
+
+    pos = fn.col("pos")
+    refusal = fn.raise_error(
+        fn.concat(fn.lit(f"a delete file of {table} deletes rows that are not there: "), _DELETE)
+    )
+    inside = pos.isNotNull() & (pos >= 0) & (pos < fn.col(_ROWS))
+    return fn.when(inside, pos).otherwise(refusal.cast("long"))
 
 
 def _small(found: DataFrame, deletes: Deletes) -> DataFrame:
