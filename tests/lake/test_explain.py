@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
+from pyspark.sql import SparkSession
 
 from penstock.errors import QueryFailed, TableNotFound
 from penstock.lake.lake import Lake
@@ -11,11 +14,15 @@ from tests.lake.conftest import Rows
 pytestmark = pytest.mark.spark
 
 
-@pytest.fixture
-def filled(lake: Lake, rows: Rows) -> Lake:
-    for low in (0, 10, 100):
-        lake.table("t").append(rows("k INT, v STRING", [(low, f"v{low}"), (low + 5, None)]))
-    return lake
+@pytest.fixture(scope="module")
+def filled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+    folder = tmp_path_factory.mktemp("explained")
+    with Lake.attach(f"ducklake:sqlite:{folder / 'meta.sqlite'}", spark=spark) as lake:
+        for low in (0, 10, 100):
+            pair = [(low, f"v{low}"), (low + 5, None)]
+            df = spark.createDataFrame(pair, "k INT, v STRING")
+            lake.table("t").append(df.repartitionByRange(2, "k"))
+        yield lake
 
 
 def test_files_and_bytes_of_how_many(filled: Lake) -> None:
