@@ -158,6 +158,38 @@ VIEWS = (
     "SELECT id FROM t WHERE a IN (SELECT b FROM t) OR s NOT IN ('abc') OR NOT EXISTS "
     "(SELECT 1 FROM u WHERE u.id = t.id)",
     "SELECT id, id FROM t QUALIFY row_number() OVER (PARTITION BY f ORDER BY id DESC) = 1",
+    "SELECT f, list(a ORDER BY id)[1] AS p, len(list(a ORDER BY id)) AS n, string_agg(s, "
+    "', ' ORDER BY id) FILTER (WHERE a IS NOT NULL) AS q FROM t GROUP BY f HAVING count(*) "
+    "> 0",
+    "SELECT date_trunc('month', ts) AS m, count(*) AS n, sum(x) FILTER (WHERE x > 0) AS z "
+    "FROM t GROUP BY date_trunc('month', ts) ORDER BY m",
+    "SELECT strftime(d, '%Y-%m') AS m, max(a) AS k FROM t GROUP BY strftime(d, '%Y-%m')",
+    "SELECT (SELECT string_agg(w, '|' ORDER BY w) FROM u WHERE u.id = t.id) AS q, id FROM t",
+    "SELECT id, (SELECT count(*) FROM u WHERE u.id = t.id) AS n FROM t",
+    "SELECT a::HUGEINT AS h, CAST(a AS SMALLINT) AS i FROM t",
+    "SELECT id, count(*) OVER (PARTITION BY f) AS n, lag(a, 1, 0) OVER (ORDER BY id) AS l, "
+    "dense_rank() OVER (ORDER BY f NULLS FIRST) AS r, percent_rank() OVER (ORDER BY id) AS "
+    "p FROM t",
+    "SELECT v.* FROM (VALUES (1, 'a', [1]), (2, NULL, NULL)) v(x, y, z) LIMIT 5 OFFSET 1",
+    "SELECT round(a, 1) AS r, mod(a, 4) AS m, abs(m) AS v, ceil(m) AS c, floor(x) AS fl, "
+    "greatest(a, NULL) AS g, least(s, 'b') AS le FROM t",
+    "SELECT DISTINCT ON (t.f, s IS NULL) t.id, u.w FROM t LEFT JOIN u ON u.id = t.id ORDER "
+    "BY t.f, s IS NULL, t.id DESC, u.w",
+    "SELECT concat_ws(', ', s, NULL, 'x') AS c, substring(s, 2, 1) AS u, split_part(s, "
+    "'b', 2) AS p, split_part(s, 'zz', 1) AS q, lpad(s, 2, '*') AS l, replace(s, '', 'x') "
+    "AS r FROM t",
+    "SELECT id, x FROM t WHERE x > 'nan'::DOUBLE OR x <> 2.5",
+    "SELECT t.id, k.w FROM t LEFT JOIN k ON t.id = k.id AND k.w LIKE 'k%' WHERE t.id NOT "
+    "IN (SELECT id FROM u)",
+    "SELECT upper('stra\u00dfe') AS a, lower('\u03a3\u0391\u03a3 \u03a3') AS b, "
+    "trim('\u00a0x\u3000') AS c, ltrim('\u2003 x ') AS d, upper(NULL::VARCHAR) AS e",
+    "SELECT trim(w) AS a, rtrim(w) || '.' AS b, ltrim(w) AS c, upper(m) AS d FROM e",
+    "SELECT a::HUGEINT AS h, CAST(a AS SMALLINT) AS i, x::HUGEINT AS j, m::HUGEINT AS k FROM t",
+    "SELECT regexp_extract(s, '(a)|(b)', 2) AS b, regexp_replace(s, '[^a-z]', '', 'g') AS c FROM t",
+    "SELECT make_date(year(d), month(d), 1) AS m, epoch(ts)::BIGINT AS e, "
+    "(d + INTERVAL 7 DAY)::DATE AS w, d + INTERVAL 1 YEAR AS y FROM t",
+    "SELECT list_concat(NULL, [1]) AS b, [1, 2, 3][2:3] AS c, len('abc') AS e, "
+    "array_to_string([1, NULL, 3], '-') AS g",
 )
 
 # Each with words of the reason.

@@ -30,6 +30,8 @@ def _cast(node: exp.Expr) -> exp.Expr:
         return _try_cast(operand, kind, to)
     if kind in _INTEGERS:
         return _to_integer(operand, _INTEGERS[kind])
+    if kind == _T.INT128:
+        return _to_integer(operand, "DECIMAL(38, 0)")
     if kind in _SAME:
         return spark(f"CAST(:x AS {_SAME[kind]})", x=operand)
     if kind in _TEXTS:
