@@ -52,10 +52,9 @@ def _name(path: str) -> str:
 class Places:
     """One number for each row of several files: the file's size, then the position in it.
 
-    A join on one long is cheaper than one on a file's name and a position; how much the whole costs,
-    `bench/scan_deletes.py` measures. It wants files that differ in size,
-    as most do; sizes are what the catalog says, and a file of another size is an error when it is
-    read.
+    A join on one long is cheaper than one on a file's name and a position; what the whole costs,
+    `bench/scan_deletes.py` measures. It wants files that differ in size, as most do; sizes are
+    what the catalog says, and a file of another size is an error when it is read.
     """
 
     shift: int
