@@ -64,6 +64,8 @@ def grouped(table: str, schema: TableSchema, files: FileSet) -> Mapping[FileGrou
 
 
 def _is_older(file: DataFile, changed: int) -> bool:
+    if file.rewritten:
+        return True
     return file.begin_snapshot is not None and file.begin_snapshot < changed
 
 
@@ -79,7 +81,9 @@ def _doubtful(schema: TableSchema, files: FileSet) -> list[str]:
     return [
         file.path
         for file in files.files
-        if file.mapping_id is not None or (file.begin_snapshot in asked and not file.uses_mapping)
+        if file.mapping_id is not None
+        or file.rewritten
+        or (file.begin_snapshot in asked and not file.uses_mapping)
     ]
 
 

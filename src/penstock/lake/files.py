@@ -79,6 +79,7 @@ class DataFile:
     stats: tuple[ColumnStats, ...] = ()  # filled for staged files only
     partial: Partial | None = None  # a merged file, which holds rows of several snapshots
     more_deletes: tuple[DeleteFile, ...] = ()  # in force too; only where the file has ended since
+    rewritten: bool = False  # from older files: its columns may be those that the table had then
 
     @property
     def deletes(self) -> tuple[DeleteFile, ...]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import repeat
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, false, select
+from sqlalchemy import ColumnElement, Connection, and_, false, or_, select
 
 from penstock.errors import CatalogCorrupt, UnsupportedFeature
 from penstock.lake.catalog import inlined, pruning, tables
@@ -60,10 +60,38 @@ def as_file_set(
     mapping_ids = set(column_of(rows, "mapping_id")) - {None}
     mappings = load_mappings(connection, table.id) if mapping_ids else {}
     _check_mappings(mapping_ids, mappings, table)
+    compacted = _compactions(connection, table)
+    files = _data_files(rows, table.path, values)
+    if compacted:
+        files = (replace(f, rewritten=f.begin_snapshot in compacted) for f in files)
     return FileSet(
-        files=tuple(_data_files(rows, table.path, values)),
+        files=tuple(files),
         mappings={key: mappings[key] for key in sorted(mapping_ids)},
     )
+
+
+_COMPACTIONS = ("rewrite_delete", "merge_adjacent", "inline_flush", "compacted", "flushed_inlined")
+
+
+def _compactions(connection: Connection, table: Table) -> frozenset[int]:
+    """Snapshots in which files of a table whose columns changed were written from older ones.
+
+    The real extension gives such a file the names and types of the file it comes from. A snapshot
+    of which nothing is on record any more may be one.
+    """
+    versions = [column.versions for column in table.schema.walk() if column.versions]
+    if all(len(v) == 1 and v[0][0] == table.begin_snapshot for v in versions):
+        return frozenset()
+    t = tables.of(connection)
+    f, c = t.data_file.c, t.snapshot_changes.c
+    told = or_(c.changes_made.is_(None), *(c.changes_made.contains(one) for one in _COMPACTIONS))
+    query = (
+        select(f.begin_snapshot)
+        .distinct()
+        .join_from(t.data_file, t.snapshot_changes, c.snapshot_id == f.begin_snapshot, isouter=True)
+        .where(f.table_id == table.id, told)
+    )
+    return frozenset(connection.execute(query).scalars())
 
 
 def _each_once(found: FileSet) -> FileSet:
