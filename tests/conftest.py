@@ -17,7 +17,9 @@ def spark() -> Iterator[SparkSession]:
     from penstock.config import SparkSettings
     from penstock.engine.spark import start_session
 
-    conf = {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2"}
+    # A join keeps a page of each side: small ones, as tests join dozens of tables in one job.
+    pages = {"spark.buffer.pageSize": "1m"}
+    conf = {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2", **pages}
     session = start_session(SparkSettings(master="local[2]", conf=conf), "penstock-tests")
     yield session
     session.stop()
