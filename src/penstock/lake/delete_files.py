@@ -8,7 +8,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from penstock.errors import UnsupportedFeature
-from penstock.lake.delete_positions import SNAPSHOT_ID, Gone, Whose, as_one, load
+from penstock.lake.delete_positions import SNAPSHOT_ID, Gone, Whose, as_one, bound_of, load
 from penstock.lake.failures import explained
 from penstock.lake.file_keys import FileKeys, Places
 from penstock.lake.files import DataFile, DeleteFile
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["SNAPSHOT_ID", "Deletes", "deleted_places", "deleted_positions"]
 
 _DELETE, _OWNER, _BEGIN = "_penstock_delete", "_penstock_owner", "_penstock_begin"
-_ROWS = "_penstock_rows"
+_ROWS, _BOUND = "_penstock_rows", "_penstock_bound"
 # Above this many positions Spark decides itself how to join; each takes 16 to 100 bytes broadcast.
 _BROADCAST_ROWS = 5_000_000
 # Positions read here take 16 bytes each; from more, Spark reads the Parquet ones.
@@ -183,9 +183,6 @@ def _by_spark(spark: SparkSession, deletes: Deletes, owners: pa.Array) -> DataFr
         rows = read_files(
             spark, schema, [d.path for d in listed], table=deletes.table, snapshot_id=at
         )
-        if at is not None:
-            told = fn.col(SNAPSHOT_ID)
-            rows = rows.where(told.isNull() | (told <= fn.lit(at)))
         rows = rows.withColumn(_DELETE, keys.column(rows))
         table = pa.table(
             {
@@ -193,9 +190,12 @@ def _by_spark(spark: SparkSession, deletes: Deletes, owners: pa.Array) -> DataFr
                 _OWNER: owners,
                 _BEGIN: pa.array([delete.begin_snapshot for delete in listed], pa.int64()),
                 _ROWS: pa.array([file.record_count for file in deletes.files], pa.int64()),
+                _BOUND: pa.array([bound_of(delete, at) for delete in listed], pa.int64()),
             }
         )
         owned = rows.join(fn.broadcast(spark.createDataFrame(table)), _DELETE)
+        told, bound = fn.col(SNAPSHOT_ID), fn.col(_BOUND)
+        owned = owned.where(told.isNull() | bound.isNull() | (told <= bound))
         since = fn.coalesce(fn.col(SNAPSHOT_ID), fn.col(_BEGIN)).alias(_BEGIN)
         return owned.select(_OWNER, _there(deletes.table).alias("pos"), since)
 

@@ -54,7 +54,7 @@ def _load(file: DataFile, whose: Whose) -> Gone:
     delete = file.delete
     assert delete is not None, "asked for only where there is one"
     try:
-        positions, since = _READERS[delete.format](delete, whose.snapshot_id)
+        positions, since = _READERS[delete.format](delete, bound_of(delete, whose.snapshot_id))
     except FileNotFoundError:
         raise file_missing(delete.path, whose.table, whose.snapshot_id) from None
     except (pa.ArrowException, OSError, KeyError) as error:
@@ -68,6 +68,11 @@ def _load(file: DataFile, whose: Whose) -> Gone:
             delete, whose, f"it deletes rows that {file.path}, of {file.record_count} rows, lacks"
         )
     return Gone(file, positions, since)
+
+
+def bound_of(delete: DeleteFile, snapshot_id: int | None) -> int | None:
+    """Up to which snapshot its deletes count. Of one that is staged all do: it foresees its own."""
+    return None if delete.id is None else snapshot_id
 
 
 def _parquet(delete: DeleteFile, snapshot_id: int | None) -> tuple[pa.Array, pa.Array]:
