@@ -23,6 +23,8 @@ from tests.lake.differential import places
 from tests.lake.differential.places import Home
 from tests.lake.differential.script import Script, Statement
 
+# 1.4.4 does not keep when the rows of files that it puts together came and went.
+_COMPACTS = re.compile(r"merge_adjacent|rewrite_data|\bcheckpoint\b", re.I)
 # Options of an ATTACH that say where a lake is, which the harness says itself.
 _WHERE = re.compile(r"\s*(DATA_PATH|OVERRIDE_DATA_PATH|METADATA_\w+)\b", re.I)
 _OPTION = re.compile(r"(?:'(?:[^']|'')*'|[^,'])+")
@@ -112,6 +114,7 @@ class Recorder:
         self.alias = "lk"
         self.own_options: str | None = None
         self.copies = 0
+        self.compacted = False
         self.latest = -1
         self.dirty = False
         self.queries = [each.text for each in script.statements if each.kind == "query"]
@@ -169,6 +172,7 @@ class Recorder:
     def execute(self, statement: Statement) -> None:
         text = statement.text.replace("{dir}", str(self.home.files))
         self.dirty = True
+        self.compacted |= _COMPACTS.search(text) is not None
         try:
             own = statement.own_attach
             if own is not None:
@@ -258,7 +262,7 @@ class Recorder:
                 source = f"{quoted(self.alias)}.{table.full}"
                 query = f"SELECT rowid, * FROM {source} AT (VERSION => {version})"
                 yield Reading("rows", table.full, version), query
-            for first, last in _ranges(held):
+            for first, last in _ranges(held) if self.has_changes else ():
                 arguments = ", ".join(
                     _literal(part) for part in (self.alias, table.schema, table.name)
                 )
@@ -270,6 +274,11 @@ class Recorder:
                     Reading("view", view.full, versions[-1]),
                     f"SELECT * FROM {quoted(self.alias)}.{view.full}",
                 )
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether DuckDB's feed says what happened."""
+        return not (self.compacted and self.duckdb.version == "1.4.4")
 
     def spans(self, kind: str) -> list[_Span]:
         """Each table or view that there was, once for each name."""

@@ -1,4 +1,5 @@
 -- Files written by others: no field ids, missing and extra columns, hive folders.
+-- catalogs: sqlite
 -- inline: 0
 CREATE TABLE t(a INT, b VARCHAR, c DOUBLE);
 INSERT INTO t VALUES (1, 'lake', 1.5);

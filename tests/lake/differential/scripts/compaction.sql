@@ -1,4 +1,5 @@
 -- Merged files are read at snapshots inside them; rewritten ones keep their row ids.
+-- catalogs: sqlite
 -- writers: 1.5.5, 1.4.4
 -- inline: 0
 CREATE TABLE t(i INT, v VARCHAR);

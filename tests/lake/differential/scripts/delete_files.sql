@@ -1,4 +1,5 @@
 -- Delete files over time: one for several snapshots, files that lose all rows, many tables.
+-- catalogs: sqlite
 -- writers: 1.5.5, 1.4.4
 -- inline: 0
 CREATE TABLE t AS SELECT range AS i, range % 5 AS g FROM range(50);

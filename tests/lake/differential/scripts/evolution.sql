@@ -1,4 +1,5 @@
 -- Columns come, go, widen and are renamed, at the top and inside structs, lists and maps.
+-- catalogs: sqlite
 -- inline: 0
 CREATE TABLE t(
     id INT, a TINYINT, s STRUCT(x INT, y STRUCT(z VARCHAR)), l STRUCT(p INT, q VARCHAR)[],

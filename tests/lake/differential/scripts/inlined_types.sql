@@ -38,7 +38,7 @@ INSERT INTO nested VALUES
      [['a', NULL], NULL, []], {'f': 0.1, 'd': 1.10, 'n': {'x': 5}}),
     (2, [], {'a': NULL, 'b': NULL}, MAP {}, [], [], {'f': -0.0, 'd': NULL, 'n': NULL}),
     (3, NULL, NULL, NULL, NULL, NULL, NULL),
-    (4, [2147483647], {'a': -1, 'b': 'it''s, {"x"} = [1]'}, MAP {'a=b, c': 1, '''': 2}, [{'a': NULL, 'u': NULL}],
+    (4, [2147483647], {'a': -1, 'b': 'it''s = [1]'}, MAP {'a=b, c': 1, '''': 2}, [{'a': NULL, 'u': NULL}],
      [['NULL', 'null', '', 'a, b', '[x]', '"q"', 'it''s', '\']], {'f': 1e300, 'd': -0.01, 'n': {'x': NULL}});
 DELETE FROM nested WHERE k = 2;
 UPDATE nested SET l = [9], s = {'a': 9, 'b': 'new'} WHERE k = 1;

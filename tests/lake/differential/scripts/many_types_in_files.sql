@@ -1,4 +1,5 @@
 -- Every type in Parquet files, and deletes over them.
+-- catalogs: sqlite
 -- writers: 1.5.5, 1.4.4
 -- inline: 0
 CREATE TABLE t(k INT, u8 UTINYINT, u16 USMALLINT, u32 UINTEGER, u64 UBIGINT, f FLOAT, d DOUBLE, d4 DECIMAL(4,1),

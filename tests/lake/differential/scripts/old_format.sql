@@ -1,4 +1,5 @@
 -- What only 0.3 has: partial_file_info in both forms, compaction under its own names.
+-- catalogs: sqlite
 -- writers: 1.4.4
 CREATE TABLE t(i INT, v VARCHAR);
 INSERT INTO t VALUES (1, 'inlined'), (2, 'inlined');

@@ -1,4 +1,5 @@
 -- All transforms, keys that change over time, values that need escaping.
+-- catalogs: sqlite
 -- inline: 0
 CREATE TABLE t(k INT, p VARCHAR, ts TIMESTAMP, d DATE, tz TIMESTAMPTZ, n BIGINT);
 INSERT INTO t VALUES (0, 'unpartitioned', NULL, NULL, NULL, NULL);

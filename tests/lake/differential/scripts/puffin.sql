@@ -1,4 +1,5 @@
 -- Deletion vectors instead of Parquet delete files.
+-- catalogs: sqlite
 -- inline: 0
 CALL lk.set_option('write_deletion_vectors', true);
 CREATE TABLE t AS SELECT range AS i, range % 5 AS g FROM range(50);

@@ -1,4 +1,5 @@
 -- Views of DuckDB's dialect, over tables that change.
+-- catalogs: sqlite
 CREATE TABLE t AS SELECT range AS i, 'v' || range AS v FROM range(30);
 CREATE VIEW plain AS SELECT * FROM t;
 CREATE VIEW renamed(x, y) AS SELECT i, v FROM t WHERE i < 5;

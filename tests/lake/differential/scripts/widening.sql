@@ -1,4 +1,5 @@
 -- Every promotion that DuckDB allows, files of the narrow type kept.
+-- catalogs: sqlite
 -- inline: 0
 CREATE TABLE t(a TINYINT, b UTINYINT, c FLOAT, d INT, e USMALLINT, g UTINYINT, h SMALLINT);
 INSERT INTO t VALUES (-1, 255, 1.5, 1, 65535, 1, -3), (NULL, NULL, NULL, NULL, NULL, NULL, NULL), (127, 0, 0.1, -2147483648, 0, 255, 32767);

@@ -1,4 +1,5 @@
 -- Compactions after columns were added with a default, widened, renamed in structs.
+-- catalogs: sqlite
 -- inline: 0
 CREATE TABLE t(id INT, a SMALLINT, s STRUCT(x INT, y VARCHAR));
 INSERT INTO t VALUES (1, 1, {'x': 1, 'y': 'one'}), (2, 2, {'x': 2, 'y': 'two'}), (3, 3, NULL);

@@ -1,5 +1,6 @@
 -- Inlined deletes of a file that was rewritten meanwhile are flushed to a delete file of the old one,
 -- beside the one that it has.
+-- catalogs: sqlite
 -- inline: 5
 CREATE TABLE t AS SELECT range AS i FROM range(20);
 DELETE FROM t WHERE i IN (1, 12);

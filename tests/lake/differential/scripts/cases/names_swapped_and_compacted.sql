@@ -1,4 +1,5 @@
 -- Two columns take each other's names; then files from before and after are put together.
+-- catalogs: sqlite
 -- inline: 0
 CREATE TABLE t(id INT, a BIGINT, b BOOLEAN);
 INSERT INTO t VALUES (1, 1, true), (2, 2, false), (3, 3, NULL);
