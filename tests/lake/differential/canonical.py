@@ -55,12 +55,21 @@ def _moment(scalar: pa.Scalar) -> str:
 
 
 def _time(scalar: pa.Scalar) -> str:
-    return str(scalar.value)
+    """As DuckDB writes it; 24:00:00 is one."""
+    per_second = _PER_SECOND[scalar.type.unit]
+    seconds, rest = divmod(scalar.value, per_second)
+    fraction = f".{rest:0{len(str(per_second)) - 1}}".rstrip("0") if rest else ""
+    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}{fraction}"
 
 
-def _interval(scalar: pa.Scalar) -> str:
+def _interval(scalar: pa.Scalar) -> list[Any]:
     months, days, nanoseconds = scalar.as_py()
-    return f"{months} {days} {nanoseconds // 1000}"
+    return [str(months), str(days), str(nanoseconds // 1000)]
+
+
+def json_text(text: str) -> str:
+    """One text for JSON that means the same; numbers with a fraction as they are written."""
+    return json.dumps(json.loads(text, parse_float=str), sort_keys=True)
 
 
 _Arrow = tuple[Callable[[pa.DataType], bool], Callable[[Any], Value]]
@@ -97,20 +106,27 @@ def _map(pairs: Any) -> list[Any]:
 
 def arrow_type(kind: pa.DataType) -> str:
     """The type that Spark should have, in Spark's own short text; field names included."""
-    if pa.types.is_struct(kind):
-        fields = ",".join(f"{field.name}:{arrow_type(field.type)}" for field in kind)
-        return f"struct<{fields}>"
-    if pa.types.is_map(kind):
-        return f"map<{arrow_type(kind.key_type)},{arrow_type(kind.item_type)}>"
-    if pa.types.is_list(kind):
-        return f"array<{arrow_type(kind.value_type)}>"
-    if pa.types.is_timestamp(kind):
-        return "timestamp_ntz" if kind.tz is None else "timestamp"
-    if pa.types.is_decimal(kind):
-        return f"decimal({kind.precision},{kind.scale})"
+    for test, name in _ARROW_TYPES:
+        if test(kind):
+            return name(kind)
     return _TYPES.get(str(kind), str(kind))
 
 
+def _struct_type(kind: pa.StructType) -> str:
+    fields = ",".join(f"{field.name}:{arrow_type(field.type)}" for field in kind)
+    return f"struct<{fields}>"
+
+
+_ArrowType = tuple[Callable[[pa.DataType], bool], Callable[[Any], str]]
+_ARROW_TYPES: tuple[_ArrowType, ...] = (
+    (lambda kind: isinstance(kind, pa.BaseExtensionType), lambda k: arrow_type(k.storage_type)),
+    (pa.types.is_struct, _struct_type),
+    (pa.types.is_map, lambda k: f"map<{arrow_type(k.key_type)},{arrow_type(k.item_type)}>"),
+    (pa.types.is_list, lambda k: f"array<{arrow_type(k.value_type)}>"),
+    (pa.types.is_time, lambda _: "string"),
+    (pa.types.is_timestamp, lambda k: "timestamp_ntz" if k.tz is None else "timestamp"),
+    (pa.types.is_decimal, lambda k: f"decimal({k.precision},{k.scale})"),
+)
 _TYPES: Mapping[str, str] = {
     "bool": "boolean",
     "int8": "tinyint",
@@ -126,6 +142,7 @@ _TYPES: Mapping[str, str] = {
     "date32[day]": "date",
     "string": "string",
     "binary": "binary",
+    "month_day_nano_interval": "struct<months:int,days:int,micros:bigint>",
 }
 
 
@@ -226,13 +243,12 @@ _FROM_SPARK: Mapping[str, Callable[[Any, Any], Value]] = {
     ),
     "float": lambda value, _: _float(float(value)),
     "double": lambda value, _: _float(float(value)),
+    "variant": lambda value, _: json_text(value),
     "decimal": lambda value, _: _decimal(Decimal(value)),
 }
 
 
-def fits(arrow: pa.DataType, duckdb: str, spark: DataType) -> bool:
-    """Whether Spark's type is the one that stands for DuckDB's."""
-    return duckdb in _LOOSE or spark.simpleString() == arrow_type(arrow)
-
-
-_LOOSE: frozenset[str] = frozenset()
+def fits(arrow: pa.DataType, spark: DataType) -> bool:
+    """Whether Spark's type is the one that stands for DuckDB's. A variant comes as text."""
+    name = spark.simpleString()
+    return name == arrow_type(arrow) or (name == "variant" and pa.types.is_string(arrow))
