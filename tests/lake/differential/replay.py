@@ -28,13 +28,16 @@ if TYPE_CHECKING:
 
 
 class Bench:
-    """What replaying needs, each started when first needed and closed together."""
+    """What replaying needs, each started when first needed and closed together.
 
-    def __init__(self, stack: ExitStack, folder: Path) -> None:
+    A session of Spark that is given is not closed: it is others', too.
+    """
+
+    def __init__(self, stack: ExitStack, folder: Path, spark: SparkSession | None) -> None:
         self._stack, self._folder = stack, folder
         self._processes: dict[str, DuckDBProcess] = {}
         self._postgres: str | None = None
-        self._spark: SparkSession | None = None
+        self._spark = spark
         self._count = 0
 
     def duckdb(self, version: str) -> DuckDBProcess:
@@ -69,12 +72,12 @@ class Bench:
 
 
 @contextmanager
-def bench() -> Iterator[Bench]:
+def bench(spark: SparkSession | None = None) -> Iterator[Bench]:
     with (
         tempfile.TemporaryDirectory(prefix="replay-", ignore_cleanup_errors=True) as folder,
         ExitStack() as stack,
     ):
-        yield Bench(stack, Path(folder))
+        yield Bench(stack, Path(folder), spark)
 
 
 def session() -> SparkSession:

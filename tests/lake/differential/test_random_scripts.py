@@ -36,7 +36,7 @@ def test_random_sequences(spark: SparkSession, tmp_path: Path) -> None:
     scripts = generate.scripts(_COUNT, seed)
     assert len(scripts) == _COUNT
     reports = []
-    with replay.bench() as room:
+    with replay.bench(spark) as room:
         for start in range(0, _COUNT, _BATCH):
             for recording, findings in hunt.check(
                 room, scripts[start : start + _BATCH], places, hunt.EFFORT

@@ -61,7 +61,7 @@ def results(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[dic
         for item in request.session.items
         if isinstance(item, pytest.Function) and "results" in item.fixturenames
     ]
-    with replay.bench() as room:
+    with replay.bench(spark) as room:
         recorded = {
             str(run): room.record(run.script, run.catalog, run.writer, _EFFORT[run.catalog])
             for run in wanted
