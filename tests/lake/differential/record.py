@@ -317,7 +317,9 @@ def _complete(duckdb: DuckDBProcess, query: str) -> Result:
     table = duckdb.query(f"SELECT * REPLACE ({replaced}) FROM ({query})").table
     for at, kind in enumerate(types):
         if kind == "VARIANT":
-            plain = [None if v is None else json_text(v) for v in table.column(at).to_pylist()]
+            # A variant's own null is NULL, which becomes JSON's.
+            values = table.column(at).to_pylist()
+            plain = [None if v in (None, "null") else json_text(v) for v in values]
             table = table.set_column(at, names[at], pa.array(plain, pa.string()))
     return Result(table, types)
 
