@@ -91,6 +91,8 @@ def _is_doubtful(column: Column, begin: int | None) -> bool:
     kinds = column.types_since(begin)
     if not kinds or not column.versions:  # the file is older, or that is not known
         return column.initial_default is not None
+    if begin == column.versions[0][0] and column.initial_default is not None:
+        return True  # the file may have come before the column in one transaction
     if column.children or kinds == {column.type}:
         return may_differ(column.type)
     return not all(reads_itself(_WRITTEN_AS.get(kind, kind), column.type) for kind in kinds)

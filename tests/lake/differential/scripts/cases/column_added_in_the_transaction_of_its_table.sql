@@ -2,7 +2,6 @@
 -- writers: 1.5.5, 1.4.4
 -- catalogs: sqlite
 -- inline: 0
--- xfail: a file is taken to have the columns of the snapshot that it came in
 BEGIN;
 CREATE TABLE t(i INT);
 INSERT INTO t VALUES (1);
