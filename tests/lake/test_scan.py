@@ -64,9 +64,8 @@ def delete_file(path: Path, positions: list[int], since: list[int] | None = None
     if since:
         columns[field("_ducklake_internal_snapshot_id", pa.int64(), 2147483539)] = since
     write(path, columns)
-    return DeleteFile(
-        str(path), len(positions), 1, 1, begin_snapshot=1, partial_max=max(since) if since else None
-    )
+    last = max(since) if since else None
+    return DeleteFile(str(path), len(positions), 1, 1, id=7, begin_snapshot=1, partial_max=last)
 
 
 def read(spark: SparkSession, files: list[DataFile], schema: TableSchema = KV, **more: Any) -> Any:
