@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from penstock.attach_options import refuse_others
 from penstock.errors import ConfigError
-from penstock.lake import queries
+from penstock.lake import options, queries
 from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import LOCK_TIMEOUT, Catalog
 from penstock.lake.explain import Explanation, explain
@@ -154,6 +154,12 @@ class Lake:
         """Every option that is stored, with what it is set for: the lake, a schema or a table."""
         with self.catalog.reading() as connection:
             return objects.options(connection)
+
+    def set_option(
+        self, key: str, value: object, schema: str | None = None, table: str | None = None
+    ) -> None:
+        """Set an option for the lake, a schema or a table; see `penstock.lake.options`."""
+        options.set_option(self.catalog, key, value, schema=schema, table=table)
 
     def list_files(self, name: str, version: int | None = None) -> list[ListedFile]:
         """The data files of a table with their delete files, as ``ducklake_list_files``."""
