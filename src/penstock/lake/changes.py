@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Protocol
 
 from penstock.lake.files import DataFile, DeleteFile, PartitionField
+from penstock.lake.objects import MacroForm, SortKey
 from penstock.lake.schema import TableSchema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Tags = Mapping[str, str]
+TagChanges = Mapping[str, str | None]  # None takes the tag away
+
+
+class Compaction(Protocol):
+    """One piece of maintenance of one table; the kinds are in `penstock.lake.compaction`."""
+
+    @property
+    def table_id(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +32,24 @@ class NewTable:
     schema: TableSchema
     path: str  # absolute directory, ends in "/"; stored relative to the schema's
     partition_by: tuple[PartitionField, ...] = ()
+    sort_by: tuple[SortKey, ...] = ()
+    tags: Tags = field(default_factory=dict)  # the comment is the tag ``comment``
+    column_tags: Mapping[int, Tags] = field(default_factory=dict)  # by column id
+
+
+@dataclass(frozen=True, slots=True)
+class InlineChange:
+    """Rows of one table that the catalog itself takes, and rows that it ends.
+
+    ``insert`` has the table's columns, called by their field ids as text. ``row_ids`` are those of
+    the inserted rows (an update keeps its rows' ids); ``None``: given at the commit. ``end_rows``
+    are the row ids of inlined rows that end; ``delete`` the positions deleted from data files.
+    """
+
+    insert: pa.Table | None = None
+    row_ids: tuple[int, ...] | None = None
+    end_rows: tuple[int, ...] = ()
+    delete: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +57,8 @@ class TableChange:
     """The change of one table in one commit.
 
     ``table_id`` None means created here. ``drops`` is the id of the table of this name that the
-    same commit drops first (create or replace). ``schema`` set on an existing table means altered:
-    the full new list of columns, with ids.
+    same commit drops first (create or replace); with nothing else set, that is all. ``schema`` set
+    on an existing table means altered: the full new list of columns, with ids.
     """
 
     schema_name: str
@@ -40,14 +73,59 @@ class TableChange:
     # What is written follows from the rows that were seen (a merge, for instance): then rows that
     # others insert meanwhile are a conflict too, which the format by itself lets pass.
     depends_on_rows: bool = False
+    rename_to: str | None = None
+    partition_by: tuple[PartitionField, ...] | None = None  # () resets, None leaves it
+    sort_by: tuple[SortKey, ...] | None = None  # likewise
+    tags: TagChanges = field(default_factory=dict)
+    column_tags: Mapping[int, TagChanges] = field(default_factory=dict)
+    inline: InlineChange | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewView:
+    """A view to create, in place of the view of id ``replaces`` when that is set.
+
+    ``dialect`` is that of ``sql``: ``duckdb`` or ``spark``. ``aliases`` name its first columns.
+    """
+
+    schema_name: str
+    name: str
+    sql: str
+    dialect: str = "duckdb"
+    aliases: tuple[str, ...] = ()
+    replaces: int | None = None
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewMacro:
+    """A macro with its overloads, in place of the macro of id ``replaces`` when that is set."""
+
+    schema_name: str
+    name: str
+    forms: tuple[MacroForm, ...]
+    replaces: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeSet:
-    """``create_schemas`` holds names; a table change may refer to them."""
+    """What one commit does: changes, or ``compactions``, never both.
+
+    ``create_schemas`` holds names; table changes, views and macros may refer to them. What is
+    dropped, renamed or tagged goes by its id. Dropped schemas are empty by then: what is in them
+    is dropped by the same change set.
+    """
 
     create_schemas: tuple[str, ...] = ()
     tables: tuple[TableChange, ...] = ()
+    drop_schemas: tuple[int, ...] = ()
+    create_views: tuple[NewView, ...] = ()
+    drop_views: tuple[int, ...] = ()
+    rename_views: Mapping[int, str] = field(default_factory=dict)
+    view_tags: Mapping[int, TagChanges] = field(default_factory=dict)
+    create_macros: tuple[NewMacro, ...] = ()
+    drop_macros: tuple[int, ...] = ()
+    compactions: tuple[Compaction, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.create_schemas or self.tables)
+        return any(getattr(self, one.name) for one in fields(self))

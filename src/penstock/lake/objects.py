@@ -80,9 +80,17 @@ class SortKey:
     """One key that a table's rows are sorted by when files are written or merged."""
 
     expression: str
-    dialect: str
-    direction: str  # "ASC" or "DESC"
-    nulls: str  # "NULLS_FIRST" or "NULLS_LAST"
+    dialect: str = "duckdb"
+    direction: str = "ASC"  # or "DESC"
+    nulls: str = "NULLS_LAST"  # or "NULLS_FIRST"
+
+    @property
+    def descending(self) -> bool:
+        return self.direction == "DESC"
+
+    @property
+    def nulls_last(self) -> bool:
+        return self.nulls == "NULLS_LAST"
 
 
 @dataclass(frozen=True, slots=True)
