@@ -16,6 +16,7 @@ from penstock.lake.failures import explained
 from penstock.lake.file_columns import EMBEDDED_ROW_ID
 from penstock.lake.file_keys import Places
 from penstock.lake.files import DataFile, DeleteFile, FileSet, NameMapping
+from penstock.lake.inlined import InlinedPart, InlinedRows
 from penstock.lake.scan import Scan
 from penstock.lake.schema import Column, TableSchema
 from tests.lake.conftest import table_of
@@ -235,3 +236,19 @@ def test_places_are_for_files_of_different_sizes() -> None:
     assert Places.of([replace(one, size_bytes=1 << 60)]) is None
     assert Places.of([replace(one, size_bytes=0)]) is None
     assert Places.of([replace(one, size_bytes=n) for n in range(1, 502)]) is None
+
+
+def test_inlined_rows_have_no_place_but_a_row_id(prepared: SparkSession, tmp_path: Path) -> None:
+    columns: dict[str, Any] = {"row_id": [7], "begin_snapshot": [3]}
+    columns["end_snapshot"] = pa.array([None], pa.int64())
+    part = InlinedPart(KV, pa.table({**columns, "1": [5], "2": ["in"]}))
+    file = data_file(kv(tmp_path / "a.parquet", [1]), row_id_start=10, begin_snapshot=2)
+    source = Scan("main.t", KV, FileSet((file,), inlined=InlinedRows((part,))))
+    found = scan.read(prepared, source, positions=True, row_ids=True)
+    key = source.keys().key(file.path)
+    assert table_of(found) == [(1, "v1", key, 0, None, 10, 2), (5, "in", None, None, 7, 7, 3)]
+    embedded = scan.read(prepared, source, positions=True)
+    assert table_of(scan.with_row_ids(prepared, source, embedded).select("k", scan.ROW_ID)) == [
+        (1, 10),
+        (5, 7),
+    ]

@@ -27,6 +27,7 @@ from penstock.lake.file_columns import (
 from penstock.lake.file_facts import with_begin, with_facts, with_row_id, within_counts
 from penstock.lake.file_keys import FileKeys, Places
 from penstock.lake.files import DataFile, FileSet
+from penstock.lake.inlined import InlinedRows
 from penstock.lake.parquet import read_files
 from penstock.lake.schema import TableSchema
 from penstock.lake.spark_types import quoted, spark_type
@@ -79,22 +80,36 @@ def read(
 ) -> DataFrame:
     """The rows of a scan, as the files and the catalog have them at its snapshot.
 
-    With ``positions`` also FILE, POSITION and EMBEDDED_ROW_ID, and only rows of files: FILE is a
-    key of ``scan.keys()``, POSITION the row's place in its file from 0. With ``row_ids`` also
-    ROW_ID, which is DuckDB's ``rowid``, and BEGIN, the snapshot that made the row what it is.
+    With ``positions`` also FILE, POSITION and EMBEDDED_ROW_ID: FILE is a key of ``scan.keys()``,
+    POSITION the row's place in its file from 0; both are NULL for a row that is inlined in the
+    catalog, which its EMBEDDED_ROW_ID tells. With ``row_ids`` also ROW_ID, which is DuckDB's
+    ``rowid``, and BEGIN, the snapshot that made the row what it is.
     """
     extra = (*(_POSITIONS if positions else ()), *(_ROW_IDS if row_ids else ()))
-    inlined = None if positions else scan.files.inlined
     with explained(table=scan.table, snapshot_id=scan.snapshot_id):
         parts = [
             _read_group(_Job(spark, scan, group, needs, files, extra))
             for group, needs, files in _groups(scan)
         ]
-        if inlined is not None:
-            parts.append(inline_rows.read(spark, scan.schema, inlined, extra=row_ids))
+        if scan.files.inlined is not None:
+            parts.append(_inlined(spark, scan.schema, scan.files.inlined, extra))
         if not parts:
             return _empty(spark, scan.schema, extra)
         return reduce(lambda a, b: a.union(b), parts)
+
+
+def _inlined(
+    spark: SparkSession, schema: TableSchema, rows: InlinedRows, extra: Sequence[str]
+) -> DataFrame:
+    """Inlined rows with the columns of a scan."""
+    from pyspark.sql import functions as fn
+
+    df = inline_rows.read(spark, schema, rows, extra=bool(extra))
+    if FILE not in extra:
+        return df
+    known = {EMBEDDED_ROW_ID: fn.col(ROW_ID), ROW_ID: fn.col(ROW_ID), BEGIN: fn.col(BEGIN)}
+    system = (known.get(name, fn.lit(None)).cast(_KINDS[name]).alias(name) for name in extra)
+    return df.select(*(quoted(name) for name in schema.names), *system)
 
 
 def with_row_ids(spark: SparkSession, scan: Scan, df: DataFrame) -> DataFrame:
