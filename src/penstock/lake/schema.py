@@ -86,6 +86,16 @@ def can_widen(narrow: str, wide: str) -> bool:
     return wide in _WIDER.get(narrow, frozenset())
 
 
+def wider_types(narrow: str) -> tuple[str, ...]:
+    """The types that the format's promotions lead to, narrowest first."""
+    return tuple(
+        wide
+        for row in (_SIGNED, _UNSIGNED, _FLOATS)
+        for wide in row
+        if wide in _WIDER.get(narrow, frozenset())
+    )
+
+
 def assign_ids(schema: TableSchema, start: int = 1) -> TableSchema:
     """Number every column anew from ``start``, parents first: as the format does on creation."""
     numbers = count(start)
