@@ -80,6 +80,8 @@ class DataFile:
     partial: Partial | None = None  # a merged file, which holds rows of several snapshots
     more_deletes: tuple[DeleteFile, ...] = ()  # in force too; only where the file has ended since
     rewritten: bool = False  # from older files: its columns may be those that the table had then
+    # Staged: of a file that was added from elsewhere, what its columns are called there.
+    mapping: NameMapping | None = field(default=None, compare=False)
 
     @property
     def deletes(self) -> tuple[DeleteFile, ...]:

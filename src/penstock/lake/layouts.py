@@ -35,7 +35,7 @@ class Layout:
 
 
 def layout_of(metadata: pq.FileMetaData) -> Layout:
-    kinds = iter([_kind(metadata.schema.column(at)) for at in range(metadata.num_columns)])
+    kinds = iter([kind_of(metadata.schema.column(at)) for at in range(metadata.num_columns)])
     by_id: dict[int, str] = {}
     by_path: dict[Path, str] = {}
     for field in metadata.schema.to_arrow_schema():
@@ -75,7 +75,8 @@ _LISTS: tuple[Callable[[pa.DataType], bool], ...] = (
 )
 
 
-def _kind(column: pq.ColumnSchema) -> str:
+def kind_of(column: pq.ColumnSchema) -> str:
+    """The kind of one leaf."""
     physical: str = column.physical_type
     logical = json.loads(column.logical_type.to_json())
     name = str(logical["Type"])

@@ -55,7 +55,7 @@ def from_footer(
     found: list[ColumnStats] = []
     for index, column in leaves(metadata.schema.to_arrow_schema(), schema):
         chunks = [metadata.row_group(g).column(index) for g in range(metadata.num_row_groups)]
-        found.append(_leaf(chunks, column, nan_columns))
+        found.append(leaf_stats(chunks, column, nan_columns))
     return tuple(found)
 
 
@@ -106,9 +106,10 @@ def _match(field: pa.Field, columns: Sequence[Column]) -> Column | None:
     return next((column for column in columns if fold(column.name) == fold(field.name)), None)
 
 
-def _leaf(
+def leaf_stats(
     chunks: Sequence[pq.ColumnChunkMetaData], column: Column, nan_columns: frozenset[int] | None
 ) -> ColumnStats:
+    """Statistics of one leaf column from its chunk in every row group; see `from_footer`."""
     assert column.id is not None, f"column {column.name} has no id"
     nulls = [_null_count(chunk) for chunk in chunks]
     total = sum(chunk.num_values for chunk in chunks)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from sqlalchemy import Connection, select
 
@@ -67,11 +68,32 @@ def _mapping(mapping_id: int, rows: Sequence[Record]) -> NameMapping:
 
 def mapping_for(connection: Connection, ids: Ids, table_id: int, schema: TableSchema) -> int:
     """The name mapping of the table's columns as they are now, made when there is none alike."""
-    wanted = dict(mapping_paths(schema.columns))
-    for mapping_id, mapping in load_mappings(connection, table_id).items():
-        if mapping.fields == wanted and not mapping.partitions:
-            return mapping_id
-    mapping_id = ids.file()
+    wanted = NameMapping(None, dict(mapping_paths(schema.columns)))
+    return mappings_for(connection, ids, table_id, [wanted])[0]
+
+
+def mappings_for(
+    connection: Connection, ids: Ids, table_id: int, wanted: Sequence[NameMapping]
+) -> list[int]:
+    """Ids of these mappings, in their order; those that the table has not are made.
+
+    Two are alike when they give the same names to the same fields, in whatever order.
+    """
+    known = {_content(one): key for key, one in load_mappings(connection, table_id).items()}
+    found: list[int] = []
+    for one in wanted:
+        if _content(one) not in known:
+            known[_content(one)] = _insert(connection, ids, table_id, one)
+        found.append(known[_content(one)])
+    return found
+
+
+def _content(mapping: NameMapping) -> tuple[frozenset[Any], frozenset[Any]]:
+    return frozenset(mapping.fields.items()), frozenset(mapping.partitions.items())
+
+
+def _insert(connection: Connection, ids: Ids, table_id: int, mapping: NameMapping) -> int:
+    mapping_id, wanted = ids.file(), mapping.fields
     connection.execute(
         tables.column_mapping.insert().values(
             mapping_id=mapping_id, table_id=table_id, type="map_by_name"
@@ -90,6 +112,17 @@ def mapping_for(connection: Connection, ids: Ids, table_id: int, schema: TableSc
                 "is_partition": False,
             }
             for path, number in numbers.items()
+        ]
+        + [
+            {
+                "mapping_id": mapping_id,
+                "column_id": number,
+                "source_name": name,
+                "target_field_id": field_id,
+                "parent_column": None,
+                "is_partition": True,
+            }
+            for number, (field_id, name) in enumerate(mapping.partitions.items(), len(numbers))
         ],
     )
     return mapping_id

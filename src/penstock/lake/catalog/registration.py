@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from penstock.lake.catalog import tables as t
 from penstock.lake.catalog import totals
-from penstock.lake.catalog.mappings import mapping_for
+from penstock.lake.catalog.mappings import mapping_for, mappings_for
 from penstock.lake.catalog.paths import stored_path
 from penstock.lake.catalog.state import Ids
 from penstock.lake.files import DataFile
@@ -29,9 +29,7 @@ def add_files(
     files: Sequence[DataFile],
 ) -> None:
     """Register data files and bring the table's statistics up to date."""
-    mapping_id = None
-    if any(file.uses_mapping for file in files):
-        mapping_id = mapping_for(connection, ids, table_id, schema)
+    mapping_ids = _mapping_ids(connection, ids, table_id, schema, files)
     stats = totals.table_stats(connection, table_id)
     row_ids = accumulate((file.record_count for file in files), initial=stats.get("next_row_id", 0))
     numbered = list(zip(ids.files(len(files)), files, row_ids, strict=False))
@@ -41,15 +39,37 @@ def add_files(
             _data_row(file_id, file, start, snapshot_id, table_id)
             | stored_path(table_path, file.path)
             | {
-                "mapping_id": mapping_id if file.uses_mapping else file.mapping_id,
+                "mapping_id": mapping_id,
                 "partition_id": None if file.partition_values is None else partition_id,
             }
-            for file_id, file, start in numbered
+            for (file_id, file, start), mapping_id in zip(numbered, mapping_ids, strict=True)
         ],
     )
     _insert_all(connection, t.file_partition_value, _partition_rows(numbered, table_id))
     _insert_all(connection, t.file_column_stats, _stats_rows(numbered, table_id))
     totals.merge_table_stats(connection, table_id, schema, files, stats)
+
+
+def _mapping_ids(
+    connection: Connection,
+    ids: Ids,
+    table_id: int,
+    schema: TableSchema,
+    files: Sequence[DataFile],
+) -> list[int | None]:
+    """The name mapping of each file, if any. Files that share a mapping share one value of it."""
+    own = None
+    if any(file.uses_mapping for file in files):
+        own = mapping_for(connection, ids, table_id, schema)
+    given = {id(file.mapping): file.mapping for file in files if file.mapping is not None}
+    made = dict(
+        zip(given, mappings_for(connection, ids, table_id, list(given.values())), strict=True)
+        if given
+        else ()
+    )
+    return [
+        own if file.uses_mapping else made.get(id(file.mapping), file.mapping_id) for file in files
+    ]
 
 
 def _data_row(
