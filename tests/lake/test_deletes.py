@@ -102,3 +102,17 @@ def test_rows_staged_just_now_are_refused(spark: SparkSession, lake: Lake, tmp_p
     source = scan.Scan("main.t", source.schema, files, 1)
     with pytest.raises(UnsupportedFeature, match="this transaction itself wrote"):
         remove(spark, source, spark.range(0), {"a.parquet": 1}, f"{tmp_path}/")
+
+
+@pytest.mark.parametrize("read_here", [1_000, -1], ids=["here", "spark"])
+def test_deleted_rows_are_left_out_whoever_reads_the_positions(
+    spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch, read_here: int
+) -> None:
+    for first, end in ((0, 200), (200, 500)):
+        lake.table("t").append(spark.range(first, end, 1, 1))
+    commit(lake, delete(spark, lake, "id % 3 = 0 OR id BETWEEN 60 AND 130", 1_000)[0])
+    commit(lake, delete(spark, lake, "id IN (1, 499)", 1_000)[0])
+    monkeypatch.setattr("penstock.lake.delete_files._READ_HERE", read_here)
+    left = {row[0] for row in table_of(lake.table("t").to_df())}
+    gone = {i for i in range(500) if i % 3 == 0 or 60 <= i <= 130} | {1, 499}
+    assert left == set(range(500)) - gone

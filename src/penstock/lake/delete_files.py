@@ -21,7 +21,14 @@ if TYPE_CHECKING:
 
     from penstock.lake.inlined import InlinedDeletes
 
-__all__ = ["SNAPSHOT_ID", "Deletes", "deleted_places", "deleted_positions"]
+__all__ = [
+    "SNAPSHOT_ID",
+    "Deletes",
+    "broadcast",
+    "deleted_places",
+    "deleted_positions",
+    "places_here",
+]
 
 _DELETE, _OWNER, _BEGIN = "_penstock_delete", "_penstock_owner", "_penstock_begin"
 _ROWS, _BOUND = "_penstock_rows", "_penstock_bound"
@@ -86,11 +93,25 @@ def deleted_positions(
 
     found = _united(spark, deletes, here, there)
     picked = found.withColumnRenamed(_BEGIN, since) if since else found.drop(_BEGIN)
-    return _small(picked, deletes)
+    return broadcast(picked, deletes)
+
+
+def places_here(deletes: Deletes, places: Places) -> pa.Int64Array | None:
+    """The numbers (`Places`) of the deleted rows, where they are few enough to be read here."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    by_format = _by_format(deletes)
+    if by_format["parquet"] and not _are_few(deletes, by_format["parquet"]):
+        return None
+    gone = load([*by_format["puffin"], *by_format["parquet"]], _whose(deletes))
+    gone += _inlined(deletes)
+    numbers = [pc.add(one.positions, places.base(one.file)) for one in gone]
+    return pa.concat_arrays([pa.array([], pa.int64()), *numbers])
 
 
 def deleted_places(spark: SparkSession, deletes: Deletes, places: Places, name: str) -> DataFrame:
-    """The deleted rows by their one number (`Places`), called ``name``."""
+    """The deleted rows by their one number (`Places`), called ``name``; some may come twice."""
     import pyarrow as pa
     import pyarrow.compute as pc
     from pyspark.sql import functions as fn
@@ -104,7 +125,16 @@ def deleted_places(spark: SparkSession, deletes: Deletes, places: Places, name: 
         found = _by_spark(spark, replace(deletes, files=files), owners)
         return found.select((fn.col(_OWNER) + fn.col("pos")).alias(name))
 
-    return _small(_united(spark, deletes, here, there), deletes)
+    return _united(spark, deletes, here, there)
+
+
+def _are_few(deletes: Deletes, parquet: Sequence[DataFile]) -> bool:
+    """Whether the Parquet delete files are read here rather than by a job of Spark's."""
+    return deletes.rows <= _READ_HERE and not any(_is_remote(file.delete) for file in parquet)
+
+
+def _whose(deletes: Deletes) -> Whose:
+    return Whose(deletes.table, deletes.snapshot_id)
 
 
 def _united(
@@ -116,9 +146,8 @@ def _united(
     """Vectors, inlined deletes and few positions by ``here``, many by ``there``."""
     by_format = _by_format(deletes)
     vectors, parquet = by_format["puffin"], by_format["parquet"]
-    few = deletes.rows <= _READ_HERE and not any(_is_remote(file.delete) for file in parquet)
-    whose = Whose(deletes.table, deletes.snapshot_id)
-    gone = load([*vectors, *(parquet if few else ())], whose)
+    few = _are_few(deletes, parquet)
+    gone = load([*vectors, *(parquet if few else ())], _whose(deletes))
     gone += _inlined(deletes)
     frames = [spark.createDataFrame(here(gone))] if gone or few else []
     frames += [] if few else [there(parquet)]
@@ -212,7 +241,8 @@ def _there(table: str) -> SparkColumn:
     return fn.when(inside, pos).otherwise(refusal.cast("long"))
 
 
-def _small(found: DataFrame, deletes: Deletes) -> DataFrame:
+def broadcast(found: DataFrame, deletes: Deletes) -> DataFrame:
+    """``found``, of a row for each of the deletes or fewer, sent to all where it is small."""
     from pyspark.sql import functions as fn
 
     return fn.broadcast(found) if deletes.rows <= _BROADCAST_ROWS else found

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _LONG_BITS = 63
+_LEAST_SHIFT = 6
 _MOST_SIZES = 500  # each is a literal in the plan, 0.1 ms to make
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/+")
 
@@ -57,7 +58,7 @@ class Places:
     what the catalog says, and a file of another size is an error when it is read.
     """
 
-    shift: int
+    shift: int  # 6 at least: 64 places that follow each other are of one file (`delete_masks`)
     sizes: tuple[int, ...]
 
     @classmethod
@@ -66,6 +67,7 @@ class Places:
         listed = list(files)
         sizes = tuple(sorted({file.size_bytes for file in listed}))
         shift = max((file.record_count for file in listed), default=0).bit_length()
+        shift = max(shift, _LEAST_SHIFT)
         if not len(listed) == len(sizes) <= _MOST_SIZES or not sizes or sizes[0] <= 0:
             return None
         return cls(shift, sizes) if sizes[-1].bit_length() + shift < _LONG_BITS else None

@@ -13,7 +13,8 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from penstock.lake import inline_rows
-from penstock.lake.delete_files import SNAPSHOT_ID, Deletes, deleted_places, deleted_positions
+from penstock.lake.delete_files import SNAPSHOT_ID, Deletes, deleted_positions
+from penstock.lake.delete_masks import less_deleted
 from penstock.lake.failures import explained
 from penstock.lake.file_columns import (
     EMBEDDED_ROW_ID,
@@ -214,8 +215,7 @@ def _less_deleted(job: _Job, df: DataFrame) -> DataFrame:
     scan, places = job.scan, job.places()
     deletes = Deletes(scan.table, job.files, scan.snapshot_id, scan.files.inlined_deletes)
     if places is not None:
-        deleted = deleted_places(job.spark, deletes, places, _PLACE)
-        return df.join(deleted, _PLACE, "left_anti")
+        return less_deleted(job.spark, df, deletes, places, _PLACE)
     deleted = deleted_positions(job.spark, deletes, scan.keys(), (FILE, POSITION))
     return df.join(deleted, [FILE, POSITION], "left_anti")
 
