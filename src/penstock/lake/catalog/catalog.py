@@ -135,11 +135,12 @@ class Catalog:
 
         Commits on a clean exit. Raises ReadOnlyLake, CatalogLocked.
         """
-        self._check_writable()
+        self.check_writable()
         with engines.writing(self._engine, self._location) as connection:
             yield connection
 
-    def _check_writable(self) -> None:
+    def check_writable(self) -> None:
+        """Raise UnsupportedFeature or ReadOnlyLake where nothing can be written."""
         check_writable(self._location, self.version)
         if self.read_only:
             raise ReadOnlyLake(
@@ -275,7 +276,7 @@ class Catalog:
         again on each retry. Raises CommitConflict, RetriesExhausted (neither landed) and
         CommitUnknown (touch nothing).
         """
-        self._check_writable()
+        self.check_writable()
         if self.option("encrypted") == "true":
             raise UnsupportedFeature(
                 f"the lake {self._location} wants its files encrypted, which this version does not",

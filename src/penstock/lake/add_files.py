@@ -1,0 +1,111 @@
+"""Adding Parquet files that are there to a table: registered where they are, not copied.
+
+As ``ducklake_add_data_files`` of DuckDB 1.5.5 (measured). From then on the files are the lake's:
+maintenance removes them when no snapshot needs them any more. What that function lets pass and
+what would be wrong later is refused: a file that the table has already, one that is scheduled for
+deletion, NULLs in NOT NULL columns, a path that contradicts the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from penstock.errors import CommitConflict
+from penstock.lake.added_files import Progress, Reader
+from penstock.lake.catalog import added
+from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.changes import ChangeSet, TableChange
+from penstock.lake.file_fit import Rules
+from penstock.lake.file_globs import expand
+from penstock.lake.files import DataFile, Table
+from penstock.lake.naming import TableRef
+from penstock.lake.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class AddedFile:
+    """One file that was added. ``path`` is absolute."""
+
+    path: str
+    rows: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What was added, and the snapshot that it is in; none when no file had rows."""
+
+    files: tuple[AddedFile, ...]
+    snapshot: Snapshot | None
+
+    @property
+    def rows(self) -> int:
+        return sum(file.rows for file in self.files)
+
+
+def add_data_files(
+    catalog: Catalog,
+    table: str | TableRef,
+    paths: str | Sequence[str],
+    *,
+    allow_missing: bool = False,
+    ignore_extra_columns: bool = False,
+    hive_partitioning: bool | None = None,
+    author: str | None = None,
+    message: str | None = None,
+    extra: str | None = None,
+    progress: Progress | None = None,
+) -> Added:
+    """Add files, directories or patterns of files to a table, in one commit.
+
+    Columns go by their names. ``allow_missing`` lets columns of the table be missing (they read as
+    their default), ``ignore_extra_columns`` leaves out those that the table has not.
+    ``hive_partitioning`` takes columns and partition values from directories ``name=value``; unless
+    it is false, where they are there. ``progress`` is called with how many footers were read, of
+    how many. Files without rows are passed over. Raises DataFileMissing, DataFileCorrupt,
+    SchemaMismatch, CommitConflict.
+    """
+    ref = TableRef.parse(table) if isinstance(table, str) else table
+    catalog.check_writable()
+    base = catalog.latest()
+    info = catalog.table(ref.schema, ref.name, base.id)
+    rules = Rules(allow_missing, ignore_extra_columns)
+    files = Reader(info, rules, hive_partitioning).read_all(expand(paths), progress)
+    added_files = tuple(AddedFile(one.path, one.record_count, one.size_bytes) for one in files)
+    if not files:
+        return Added((), None)
+    change = TableChange(info.schema_name, info.name, table_id=info.id, add=tuple(files))
+
+    def look(connection: Connection, snapshot_id: int) -> None:
+        _check_new(connection, catalog.data_path, info, files, snapshot_id)
+
+    changes = ChangeSet(tables=(change,))
+    snapshot = catalog.commit(
+        base, changes, author=author, message=message, extra=extra, also=(look,)
+    )
+    return Added(added_files, snapshot)
+
+
+def _check_new(
+    connection: Connection, data_path: str, table: Table, files: Sequence[DataFile], snapshot: int
+) -> None:
+    """Within the commit, so that two who add the same file cannot both succeed."""
+    paths = {file.path for file in files}
+    known = added.in_force(connection, table, before=snapshot) & paths
+    if known:
+        raise CommitConflict(
+            f"{len(known)} of these files are in table {table.qualified_name} already, such as "
+            f"{min(known)}",
+            hint="leave them out; rows of a file that is added twice would be there twice",
+            data={"table": table.qualified_name, "paths": sorted(known)[:100]},
+        )
+    dying = added.scheduled(connection, data_path) & paths
+    if dying:
+        raise CommitConflict(
+            f"{len(dying)} of these files are scheduled for deletion, such as {min(dying)}",
+            hint="copy them and add the copies: maintenance is about to remove these",
+            data={"table": table.qualified_name, "paths": sorted(dying)[:100]},
+        )
