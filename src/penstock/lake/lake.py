@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from penstock.attach_options import refuse_others
 from penstock.errors import ConfigError
-from penstock.lake import options, queries
+from penstock.lake import options
+from penstock.lake.add_files import Added, add_data_files
 from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import LOCK_TIMEOUT, Catalog
 from penstock.lake.explain import Explanation, explain
@@ -19,6 +21,9 @@ from penstock.lake.objects import ListedFile, Macro, Option, View
 from penstock.lake.resolver import Resolver
 from penstock.lake.session import SparkSource, source
 from penstock.lake.snapshot import At, Snapshot
+from penstock.lake.statements import dispatch
+from penstock.lake.statements.session import Current
+from penstock.lake.statements.session import Session as Statements
 from penstock.lake.table import Table
 from penstock.lake.transaction import Transaction
 
@@ -42,6 +47,7 @@ class Lake:
         self.catalog = catalog
         self.at = at
         self._spark = spark
+        self._current = Current()
 
     @classmethod
     def attach(
@@ -100,12 +106,24 @@ class Lake:
         args: Mapping[str, Any] | None = None,
         views: Mapping[str, DataFrame] | None = None,
     ) -> DataFrame:
-        """Run one SELECT over the lake's tables; see `penstock.lake.queries`.
+        """Run a query or another statement, or several with ``;`` between; the last one's rows.
 
-        ``args`` are the values of ``:name`` markers. ``views`` are DataFrames that the query may
-        name like tables.
+        ``args`` are the values of ``:name`` markers. ``views`` are DataFrames that a query may
+        name like tables. What a statement other than a query answers (counts, names) is known
+        without Spark, and is a DataFrame when it is used as one. BEGIN opens a transaction for
+        this lake in this thread.
         """
-        return queries.run(self._spark(), text, self._names(), args=args, views=views)
+        session = Statements(
+            catalog=self.catalog,
+            spark=self._spark,
+            at=self.at,
+            begin=self.transaction,
+            names=self._names_in,
+            current=self._current,
+            args=args or {},
+            views=views,
+        )
+        return cast("DataFrame", dispatch.run(session, text))
 
     def explain(
         self,
@@ -161,6 +179,26 @@ class Lake:
         """Set an option for the lake, a schema or a table; see `penstock.lake.options`."""
         options.set_option(self.catalog, key, value, schema=schema, table=table)
 
+    def add_data_files(
+        self,
+        table: str,
+        paths: str | Sequence[str],
+        *,
+        schema: str | None = None,
+        allow_missing: bool = False,
+        ignore_extra_columns: bool = False,
+        hive_partitioning: bool | None = None,
+    ) -> Added:
+        """Add Parquet files that are there to a table; see `penstock.lake.add_files`."""
+        return add_data_files(
+            self.catalog,
+            TableRef.parse(table) if schema is None else TableRef(schema, table),
+            paths,
+            allow_missing=allow_missing,
+            ignore_extra_columns=ignore_extra_columns,
+            hive_partitioning=hive_partitioning,
+        )
+
     def list_files(self, name: str, version: int | None = None) -> list[ListedFile]:
         """The data files of a table with their delete files, as ``ducklake_list_files``."""
         return self.table(name).list_files(version)
@@ -185,3 +223,10 @@ class Lake:
 
     def _names(self, at: At | None = None) -> Resolver:
         return Resolver(self.catalog, self._spark, at or self.at, self.transaction)
+
+    def _names_in(self, transaction: Transaction | None) -> Resolver:
+        """What names mean to a statement, which sees the changes of its own transaction."""
+        if transaction is None:
+            return self._names()
+        at = At(transaction.base.id)
+        return replace(self._names(at), transaction=transaction)

@@ -13,7 +13,7 @@ from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.files import Table as TableInfo
 from penstock.lake.macros import Book, called, expand
-from penstock.lake.naming import DEFAULT_SCHEMA, TableRef, fold
+from penstock.lake.naming import DEFAULT_SCHEMA, TableRef, fold, quote_identifier
 from penstock.lake.objects import View
 from penstock.lake.references import Analysis, Reference
 from penstock.lake.rewriters import Rows, Wanted, Work
@@ -41,6 +41,7 @@ class Resolver:
     begin: Callable[[], Transaction]
     path: tuple[str, ...] = (DEFAULT_SCHEMA,)
     inside: tuple[View, ...] = ()
+    transaction: Transaction | None = None  # whose own changes reads see where they name no time
     _seen: dict[At, Snapshot] = field(default_factory=dict)  # one query sees one latest snapshot
     # One DataFrame for reads that are the same: Spark then exchanges their rows once.
     _reads: dict[tuple[object, ...], Rows] = field(default_factory=dict)
@@ -51,6 +52,9 @@ class Resolver:
         snapshot = self.snapshot(wanted.at or self.at)
         for schema in (one.schema,) if one.schema else self.path:
             ref = TableRef(schema, one.name)
+            staged = None if wanted.at is not None else self._staged(ref)
+            if staged is not None:
+                return staged
             if self.catalog.find_table(ref.schema, ref.name, snapshot.id) is not None:
                 return self._table(ref, snapshot, wanted)
             view = self.find_view(ref, snapshot)
@@ -59,6 +63,14 @@ class Resolver:
         missing = TableRef(one.schema or self.path[0], one.name)
         self.catalog.table(missing.schema, missing.name, snapshot.id)
         raise AssertionError("a table that is not there was found")
+
+    def _staged(self, ref: TableRef) -> Rows | None:
+        """The rows of a table that the transaction has changed, as it leaves them."""
+        if self.transaction is None or self.at != At(self.transaction.base.id):
+            return None
+        name = f"{quote_identifier(ref.schema)}.{quote_identifier(ref.name)}"
+        table = self.transaction.table(name)
+        return Rows(table.to_df()) if table.candidate.change() is not None else None
 
     def _table(self, ref: TableRef, snapshot: Snapshot, wanted: Wanted) -> Rows:
         table = Table(ref, self.catalog, self.spark, At(snapshot.id), self.begin)
@@ -90,7 +102,7 @@ class Resolver:
         at = None if one.travel is None else travel.point(one.travel, work.args, work.zone)
         snapshot = self.snapshot(at or self.at)
         table = self.find(one, snapshot)
-        if table is None:
+        if table is None or (at is None and self._staged(TableRef(table.schema_name, table.name))):
             return None
         return metadata_answers.answer(work.spark, self.catalog, table, snapshot.id, asked)
 

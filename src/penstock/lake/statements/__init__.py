@@ -1,0 +1,1 @@
+"""SQL statements, one file each. `dispatch.run` finds out which one a text is."""

@@ -1,0 +1,89 @@
+"""What a statement answers: a few rows, known without Spark, that are a DataFrame when asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.lake.session import SparkSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row
+
+COUNTS = (
+    *("num_affected_rows", "num_updated_rows"),
+    *("num_deleted_rows", "num_inserted_rows"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Rows in place of a DataFrame: most of what is done with a result needs no Spark.
+
+    Whatever else a DataFrame can do is asked of one, made then. ``types`` are Spark's names.
+    """
+
+    columns: list[str]
+    types: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    spark: SparkSource
+
+    def to_df(self) -> DataFrame:
+        """The same as a DataFrame of the session."""
+        pairs = zip(self.columns, self.types, strict=True)
+        schema = ", ".join(f"`{name}` {kind}" for name, kind in pairs)
+        if not schema:
+            from pyspark.sql.types import StructType
+
+            return self.spark().createDataFrame([], StructType([]))
+        return self.spark().createDataFrame(list(self.rows), schema)
+
+    def collect(self) -> list[Row]:
+        from pyspark.sql import Row
+
+        make = Row(*self.columns)
+        return [make(*row) if self.columns else Row() for row in self.rows]
+
+    def first(self) -> Row | None:
+        found = self.collect()
+        return found[0] if found else None
+
+    def count(self) -> int:
+        return len(self.rows)
+
+    def limit(self, number: int) -> Answer:
+        return Answer(self.columns, self.types, self.rows[:number], self.spark)
+
+    def toLocalIterator(self) -> Iterator[Row]:  # noqa: N802 - as a DataFrame has it
+        return iter(self.collect())
+
+    @property
+    def dtypes(self) -> list[tuple[str, str]]:
+        return list(zip(self.columns, (kind.lower() for kind in self.types), strict=True))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.to_df(), name)
+
+    def __getitem__(self, item: Any) -> Any:
+        return self.to_df()[item]
+
+
+def nothing(spark: SparkSource) -> Answer:
+    """The answer of a statement that has none to give."""
+    return Answer([], (), (), spark)
+
+
+def counts(spark: SparkSource, *, updated: int = 0, deleted: int = 0, inserted: int = 0) -> Answer:
+    """The rows that a statement changed, as Delta names them."""
+    row = (updated + deleted + inserted, updated, deleted, inserted)
+    return Answer(list(COUNTS), ("long",) * 4, (row,), spark)
+
+
+def table(spark: SparkSource, columns: str, rows: Sequence[tuple[Any, ...]]) -> Answer:
+    """Rows under columns written as in ``name STRING, count LONG``."""
+    pairs = [column.strip().split(" ", 1) for column in columns.split(",")]
+    names, types = [pair[0] for pair in pairs], tuple(pair[1].lower() for pair in pairs)
+    return Answer(names, types, tuple(rows), spark)

@@ -1,0 +1,132 @@
+"""Which statement a text is; a query goes to Spark as before, at the price of one look at it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from penstock.errors import QueryFailed
+from penstock.lake.statements import (
+    describe,
+    insert,
+    show,
+    transactions,
+)
+from penstock.lake.statements.answer import Answer
+from penstock.lake.statements.reader import Reader
+from penstock.lake.statements.session import Session
+from penstock.lake.statements.tokens import split
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Statement = Callable[[Session, Reader], "DataFrame | Answer"]
+
+STATEMENTS: Mapping[str, Statement] = {
+    "ABORT": transactions.rollback,
+    "BEGIN": transactions.begin,
+    "COMMIT": transactions.commit,
+    "DESC": describe.run,
+    "DESCRIBE": describe.run,
+    "END": transactions.commit,
+    "INSERT": insert.run,
+    "ROLLBACK": transactions.rollback,
+    "SHOW": show.run,
+    "START": transactions.begin,
+}
+_QUERIES = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "("})
+# What is not there, and the nearest that is.
+_NEAREST: Mapping[str, str] = {
+    "ANALYZE": "statistics are exact at every commit: nothing is to be done",
+    "ATTACH": "use Lake.attach(uri), or [lakes.NAME] in penstock.toml",
+    "CACHE": "use lake.sql(query).cache()",
+    "COPY": "use INSERT INTO ... SELECT, or lake.sql(query).write",
+    "DETACH": "use lake.close()",
+    "EXPORT": "use penstock backup",
+    "GRANT": "give rights in the catalog's database and on the files",
+    "IMPORT": "use penstock restore",
+    "INSTALL": "nothing is to be installed",
+    "LOAD": "nothing is to be loaded",
+    "OPTIMIZE": "use CALL ducklake_merge_adjacent_files('lake')",
+    "PRAGMA": "use CALL set_option(...), or SELECT * FROM options()",
+    "REFRESH": "every query sees the latest snapshot: nothing is to be done",
+    "REPLACE": "use MERGE INTO, or INSERT INTO ... REPLACE WHERE",
+    "RESTORE": "use lake.table(name).rollback(to=snapshot)",
+    "REVOKE": "take rights in the catalog's database and on the files",
+    "SET": "use CALL set_option(...) for the lake, spark.conf.set(...) for the session",
+    "SUMMARIZE": "use SELECT with aggregates, or lake.table(name).to_df().summary()",
+    "UPSERT": "use MERGE INTO",
+    "USE": "write schema.table",
+    "VACUUM": "use CALL ducklake_cleanup_old_files('lake', cleanup_all => true)",
+}
+_FIRST = re.compile(r"(?:\s+|--[^\n]*(?:\n|\Z)|/\*.*?\*/|;)*(\w+|\(|)", re.S)
+_WRITES = re.compile(r"\b(?:insert|update|delete|merge)\b", re.I)
+
+
+def run(session: Session, text: str) -> DataFrame | Answer:
+    """Run the statements of a text, in order; the last one's answer.
+
+    Raises QueryFailed with the line and column, UnsupportedFeature for what is not there; what the
+    statements before one that fails did stays done.
+    """
+    if ";" not in text:
+        return _one(session, text, 0, len(text))
+    answer: DataFrame | Answer | None = None
+    for start, end in split(text):
+        answer = _one(session, text, start, end)
+    if answer is None:
+        raise QueryFailed("the text holds no statement", hint="write one")
+    return answer
+
+
+def first_word(text: str) -> str:
+    """The word that a text begins with, after comments, in capitals."""
+    found = _FIRST.match(text)
+    return found[1].upper() if found is not None else ""
+
+
+def is_query(text: str) -> bool:
+    """Whether a text is one that reads, and only one."""
+    word = first_word(text)
+    if word == "WITH":
+        return not _WRITES.search(text) or _after_with(Reader(text)) is None
+    return word not in STATEMENTS and word not in _NEAREST
+
+
+def _one(session: Session, text: str, start: int, end: int) -> DataFrame | Answer:
+    word = first_word(text[start:end])
+    statement = STATEMENTS.get(word)
+    if statement is not None:
+        return statement(session, Reader(text, start, end))
+    if word == "WITH" and _WRITES.search(text, start, end):
+        reader = Reader(text, start, end)
+        found = _after_with(reader)
+        if found is not None:
+            raise reader.unsupported(f"WITH before {found}", "put the WITH before its SELECT")
+    if word in _NEAREST:
+        raise Reader(text, start, end).unsupported(word, _NEAREST[word])
+    whole = start == 0 and end == len(text)
+    return session.query(text if whole else _kept(text, start, end))
+
+
+def _kept(text: str, start: int, end: int) -> str:
+    """One statement of several, at its lines and columns."""
+    before = "".join(c if c == "\n" else " " for c in text[:start])
+    return before + text[start:end]
+
+
+def _after_with(reader: Reader) -> str | None:
+    """The statement that begins with WITH and writes; ``None`` for a query."""
+    at = reader.at
+    try:
+        reader.next()
+        while not reader.done:
+            if reader.token.upper in {"SELECT", "VALUES", "FROM", "TABLE"}:
+                return None
+            if reader.token.upper in {"INSERT", "UPDATE", "DELETE", "MERGE"}:
+                return reader.token.upper
+            reader.skip()
+    finally:
+        reader.at = at
+    return None

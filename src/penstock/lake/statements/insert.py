@@ -1,0 +1,228 @@
+"""INSERT: rows of a query or written out, added or in place of others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import TableNotFound
+from penstock.lake.naming import TableRef, fold
+from penstock.lake.schema import Column, TableSchema
+from penstock.lake.statements import assignment, values
+from penstock.lake.statements.answer import Answer, counts
+from penstock.lake.statements.composed import alone
+from penstock.lake.statements.literals import Literal, NoLiteral
+from penstock.lake.statements.reader import Reader
+from penstock.lake.statements.session import Session, name_of, table_ref
+from penstock.lake.transaction import Staged, Transaction, TransactionTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_SOURCES = frozenset({"VALUES", "SELECT", "WITH", "FROM", "TABLE", "("})
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """An INSERT as read; ``source`` is the query's span, ``None`` for DEFAULT VALUES.
+
+    ``fixed`` are the values of ``PARTITION (c = v)``; ``replaces`` the span of what REPLACE WHERE
+    says.
+    """
+
+    ref: TableRef
+    source: tuple[int, int] | None
+    rows: list[list[Any]] | None = None
+    names: tuple[str, ...] | None = None
+    by_name: bool = False
+    overwrite: bool = False
+    replaces: tuple[int, int] | None = None
+    fixed: Mapping[str, Literal] | None = None
+
+
+def run(session: Session, reader: Reader) -> Answer:
+    """``INSERT INTO t [BY NAME] [(a, b)] VALUES ... | SELECT ... | DEFAULT VALUES``."""
+    insert = read(reader, session.args)
+    with session.writing() as transaction:
+        table = existing(session, transaction, insert.ref)
+        staged = _stage(session, table, insert, reader)
+    return counts(session.spark, inserted=staged.rows_inserted, deleted=staged.rows_deleted)
+
+
+def read(reader: Reader, args: Mapping[str, Any]) -> Insert:
+    """The statement's parts. Raises QueryFailed, UnsupportedFeature."""
+    reader.expect("INSERT")
+    if reader.sees("OR"):
+        raise reader.unsupported("INSERT OR ...", "use MERGE INTO: tables have no keys")
+    overwrite = reader.accept("OVERWRITE")
+    if not overwrite:
+        reader.expect("INTO")
+    reader.accept("TABLE")
+    ref = table_ref(reader)
+    if reader.accept("AS"):
+        reader.name("an alias")
+    fixed = _partition(reader, args)
+    by_name = reader.accept("BY", "NAME")
+    reader.accept("BY", "POSITION")
+    names: tuple[str, ...] | None = None
+    if reader.token.text == "(" and reader.ahead(1).upper not in _SOURCES:
+        names = reader.names()
+    by_name = reader.accept("BY", "NAME") or by_name
+    replaces = _replaces(reader)
+    if reader.accept("DEFAULT", "VALUES"):
+        reader.finish()
+        return Insert(ref, None, names=(), overwrite=overwrite, replaces=replaces, fixed=fixed)
+    if reader.token.upper not in _SOURCES:
+        raise reader.wrong(f"VALUES or SELECT is expected, not {reader.shown()}")
+    _refuse_tail(reader)
+    rows = _literal_rows(reader, args)
+    source = reader.rest()
+    return Insert(ref, source, rows, names, by_name, overwrite, replaces, fixed)
+
+
+def _partition(reader: Reader, args: Mapping[str, Any]) -> dict[str, Literal] | None:
+    from penstock.lake.statements.literals import literal
+
+    if not reader.accept("PARTITION"):
+        return None
+    reader.expect("(")
+    found: dict[str, Literal] = {}
+    while True:
+        at, name = reader.token.start, reader.name("a column")
+        if not reader.accept("="):
+            raise reader.unsupported(
+                f"PARTITION ({name}) without a value",
+                f"write PARTITION ({name} = ...), or REPLACE WHERE a condition",
+                at,
+            )
+        try:
+            found[name] = literal(reader, args)
+        except NoLiteral:
+            raise reader.wrong("a value is expected", "write a literal or :marker") from None
+        if not reader.accept(","):
+            break
+    reader.expect(")")
+    if reader.sees("IF"):
+        raise reader.unsupported("IF NOT EXISTS of a partition", "use MERGE INTO")
+    return found
+
+
+def _replaces(reader: Reader) -> tuple[int, int] | None:
+    if not reader.accept("REPLACE"):
+        return None
+    if not reader.accept("WHERE"):
+        raise reader.unsupported("REPLACE USING and REPLACE ON", "use REPLACE WHERE a condition")
+    span = reader.until("VALUES", "SELECT", "WITH", "FROM", "TABLE", ("DEFAULT", "VALUES"))
+    reader.written(span, "a condition")
+    return span
+
+
+def _refuse_tail(reader: Reader) -> None:
+    """What other databases allow after the rows."""
+    at = reader.at
+    while not reader.done:
+        if reader.sees("ON", "CONFLICT"):
+            raise reader.unsupported("ON CONFLICT", "use MERGE INTO: tables have no keys")
+        if reader.sees("RETURNING"):
+            raise reader.unsupported("RETURNING", "SELECT the rows after the INSERT")
+        reader.skip()
+    reader.at = at
+
+
+def _literal_rows(reader: Reader, args: Mapping[str, Any]) -> list[list[Any]] | None:
+    """Rows that are written out; ``None`` where they have to be computed."""
+    if not reader.sees("VALUES"):
+        return None
+    at = reader.at
+    try:
+        return values.rows(reader, args)
+    except NoLiteral:
+        return None
+    finally:
+        reader.at = at
+
+
+def existing(session: Session, transaction: Transaction, ref: TableRef) -> TransactionTable:
+    """The table in the transaction. Raises TableNotFound, SchemaNotFound with the nearest."""
+    table = transaction.table(name_of(ref))
+    if not table.exists:
+        session.catalog.table(ref.schema, ref.name, transaction.base.id)
+        raise TableNotFound(f"there is no table {ref} any more", hint="it was dropped")
+    return table
+
+
+def _stage(session: Session, table: TransactionTable, insert: Insert, reader: Reader) -> Staged:
+    schema, name = table.schema, str(insert.ref)
+    fixed = insert.fixed or {}
+    assignment.columns_of(schema, list(fixed), name)
+    wanted = _wanted(insert, schema, name)
+    if insert.overwrite or insert.replaces is not None or fixed:
+        raise reader.unsupported("replacing rows", "use DELETE and INSERT in one transaction")
+    typed = _typed(session, insert, wanted, schema, name)
+    if typed is not None:
+        return append_rows(session, table, typed)
+    return table.append(_frame(session, insert, wanted, schema, reader))
+
+
+def _wanted(insert: Insert, schema: TableSchema, name: str) -> list[Column] | None:
+    """The columns that get values, in their order; ``None`` where the query's names say it."""
+    if insert.by_name:
+        return None
+    if insert.names is not None:
+        return assignment.columns_of(schema, insert.names, name)
+    fixed = {fold(one) for one in insert.fixed or {}}
+    return [column for column in schema.columns if fold(column.name) not in fixed]
+
+
+def _typed(
+    session: Session,
+    insert: Insert,
+    wanted: list[Column] | None,
+    schema: TableSchema,
+    name: str,
+) -> list[dict[str, Any]] | None:
+    """Rows that need no Spark; ``None`` where it has to compute or to read a value."""
+    given = [[]] if insert.source is None else insert.rows
+    if given is None or wanted is None:
+        return None
+    if given[0] and len(given[0]) != len(wanted):
+        _refuse_width(len(given[0]), wanted, name)
+    try:
+        return values.typed(given, wanted, schema, session.zone)
+    except NoLiteral:
+        return None
+
+
+def _refuse_width(width: int, wanted: list[Column], name: str) -> None:
+    from penstock.errors import QueryFailed
+
+    listed = ", ".join(column.name for column in wanted)
+    raise QueryFailed(
+        f"{width} values are given for {len(wanted)} columns of {name}: {listed}",
+        hint="name the columns, INSERT INTO t (a, b) VALUES ..., or write DEFAULT for the others",
+        data={"table": name},
+    )
+
+
+def append_rows(session: Session, table: TransactionTable, rows: list[dict[str, Any]]) -> Staged:
+    """Add rows of Python values."""
+    from penstock.lake.spark_types import spark_schema
+
+    return table.append(session.spark().createDataFrame(rows, spark_schema(table.schema)))
+
+
+def _frame(
+    session: Session,
+    insert: Insert,
+    wanted: list[Column] | None,
+    schema: TableSchema,
+    reader: Reader,
+) -> DataFrame:
+    """The rows of the query as columns of the table."""
+    if insert.source is None:
+        raise reader.unsupported("DEFAULT VALUES here", "write VALUES with the word DEFAULT")
+    df = session.query(alone(reader.text, insert.source))
+    if wanted is not None:
+        df = assignment.by_position(df, wanted, str(insert.ref))
+    return assignment.cast(df, schema)

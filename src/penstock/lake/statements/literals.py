@@ -1,0 +1,307 @@
+"""Values that a statement writes out: read here, so that no session is needed for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from penstock.errors import ArgumentError, SchemaMismatch
+from penstock.lake import duck_text
+from penstock.lake.bounds import base_type
+from penstock.lake.naming import fold
+from penstock.lake.schema import Column
+from penstock.lake.statements import tokens as words
+from penstock.lake.statements.reader import Reader
+from penstock.lake.statements.tokens import MARKER, NAME, NUMBER, STRING, WORD
+from penstock.lake.types import parse
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A value as written. ``type`` is its own where it names one (``DATE '...'``, an argument)."""
+
+    value: Any
+    type: str | None = None
+
+
+class NoLiteral(Exception):
+    """What comes next is an expression."""
+
+
+NULL = Literal(None)
+_WORDS = {"NULL": NULL, "TRUE": Literal(True, "boolean"), "FALSE": Literal(False, "boolean")}
+_TYPED = {"DATE": "date", "TIMESTAMP": "timestamp", "TIMESTAMP_NTZ": "timestamp"} | {
+    "TIMESTAMPTZ": "timestamptz",
+    "TIMESTAMP_LTZ": "timestamptz",
+}
+
+
+def literal(reader: Reader, args: Mapping[str, Any]) -> Literal:
+    """The literal or marker that comes next.
+
+    Raises NoLiteral where it is none (the reader may have moved), ArgumentError for a marker
+    without a value.
+    """
+    token = reader.token
+    sign = reader.accept_any("-", "+")
+    if reader.token.kind == NUMBER:
+        return Literal(_number(reader.next().text, negative=sign == "-"))
+    if sign is not None:
+        raise NoLiteral
+    if token.kind == MARKER:
+        return Literal(argument(reader.next().text[1:], args), "argument")
+    if token.kind == STRING or (token.kind == NAME and token.text[0] == '"'):
+        return Literal(words.unquoted(reader.next()))
+    if token.upper in _WORDS:
+        return _WORDS[reader.next().upper]
+    if token.upper in _TYPED and reader.ahead(1).kind == STRING:
+        reader.next()
+        return Literal(words.unquoted(reader.next()), _TYPED[token.upper])
+    return _nested(reader, args)
+
+
+def _nested(reader: Reader, args: Mapping[str, Any]) -> Literal:
+    """Lists, structs and maps in both spellings: ``[1]``, ``array(1)``, ``{'a': 1}``, ..."""
+    if reader.accept("[") or reader.accept("ARRAY", "["):
+        return Literal(_several(reader, args, "]"), "list")
+    if reader.accept("ARRAY", "("):
+        return Literal(_several(reader, args, ")"), "list")
+    if reader.accept("MAP", "{"):
+        return Literal(_pairs(reader, args), "map")
+    if reader.accept("{"):
+        return Literal(_named(_pairs(reader, args)), "struct")
+    if reader.accept("NAMED_STRUCT", "("):
+        return Literal(_named(_twos(_several(reader, args, ")"))), "struct")
+    if reader.accept("MAP", "("):
+        return Literal(_twos(_several(reader, args, ")")), "map")
+    raise NoLiteral
+
+
+def _several(reader: Reader, args: Mapping[str, Any], close: str) -> list[Literal]:
+    found: list[Literal] = []
+    while not reader.accept(close):
+        if found and not reader.accept(","):
+            raise NoLiteral
+        found.append(literal(reader, args))
+    return found
+
+
+def _pairs(reader: Reader, args: Mapping[str, Any]) -> list[tuple[Literal, Literal]]:
+    found: list[tuple[Literal, Literal]] = []
+    while not reader.accept("}"):
+        if found and not reader.accept(","):
+            raise NoLiteral
+        if reader.token.kind == WORD and reader.token.upper not in _WORDS:
+            key = Literal(reader.next().text)
+        else:
+            key = literal(reader, args)
+        if not reader.accept(":"):
+            raise NoLiteral
+        found.append((key, literal(reader, args)))
+    return found
+
+
+def _twos(values: list[Literal]) -> list[tuple[Literal, Literal]]:
+    if len(values) % 2 or any(value.type == "list" for value in values[::2]):
+        raise NoLiteral
+    return list(zip(values[::2], values[1::2], strict=True))
+
+
+def _named(pairs: list[tuple[Literal, Literal]]) -> list[tuple[Literal, Literal]]:
+    if not all(isinstance(key.value, str) for key, _ in pairs):
+        raise NoLiteral
+    return pairs
+
+
+def argument(name: str, args: Mapping[str, Any]) -> Any:
+    if name not in args:
+        raise ArgumentError(f"there is no value for :{name}", hint="pass it in args")
+    return args[name]
+
+
+def _number(text: str, *, negative: bool) -> int | float | Decimal:
+    plain = text.replace("_", "")
+    if "e" in plain.lower():
+        return -float(plain) if negative else float(plain)
+    found: int | Decimal = Decimal(plain) if "." in plain else int(plain)
+    return -found if negative else found
+
+
+Zone = Callable[[], str]  # of times without one, asked for when there is such a time
+
+
+def _utc() -> str:
+    return "UTC"
+
+
+def fitted(one: Literal, column: Column, zone: Zone = _utc) -> Any:
+    """The value as the column's type takes it in an INSERT, by DuckDB's casts.
+
+    Raises NoLiteral for types whose text Spark has to read, SchemaMismatch for what is no value
+    of the type.
+    """
+    value = one.value
+    if value is None:
+        return None
+    if column.children:
+        return _fitted_inside(one, column, zone)
+    read = _FITTED.get(base_type(column.type))
+    if read is None or isinstance(value, list | dict | tuple | bytearray):
+        raise NoLiteral
+    try:
+        found = read(value, column)
+    except (ValueError, ArithmeticError, TypeError) as error:
+        raise SchemaMismatch(
+            f"{value!r} is no {column.type}, which column {column.name!r} is",
+            hint="write the value otherwise, or CAST it",
+            data={"column": column.name, "type": column.type, "value": str(value)},
+        ) from error
+    if isinstance(found, datetime) and base_type(column.type) == "timestamptz":
+        return _zoned(found, zone)
+    return found
+
+
+def _zoned(value: datetime, zone: Zone) -> datetime:
+    if value.tzinfo is None:
+        value = value.replace(tzinfo=ZoneInfo(zone()))
+    return value.astimezone(UTC)
+
+
+def _fitted_inside(one: Literal, column: Column, zone: Zone) -> Any:
+    """A list as a list, a map as pairs, a struct as a dict of all its fields."""
+    if one.type != column.type:
+        raise NoLiteral
+    if column.type == "list":
+        return [fitted(item, column.children[0], zone) for item in one.value]
+    if column.type == "map":
+        key, value = column.children
+        return [(fitted(k, key, zone), fitted(v, value, zone)) for k, v in one.value]
+    given = {fold(key.value): value for key, value in one.value}
+    unknown = given.keys() - {fold(child.name) for child in column.children}
+    if unknown or len(given) != len(one.value):
+        raise SchemaMismatch(
+            f"the struct {column.name!r} has no field {sorted(unknown)[0] if unknown else ''!r}",
+            hint=f"its fields are {', '.join(child.name for child in column.children)}",
+            data={"column": column.name},
+        )
+    return {c.name: fitted(given.get(fold(c.name), NULL), c, zone) for c in column.children}
+
+
+_WIDTHS = {
+    **{f"int{bits}": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}": (0, 2**bits - 1) for bits in (8, 16, 32, 64)},
+}
+
+
+def _integer(value: Any, column: Column) -> int:
+    if isinstance(value, str):
+        value = Decimal(value.strip())
+    if isinstance(value, float):
+        value = round(value)  # halves go to the even number, as DuckDB has it for DOUBLE
+    if isinstance(value, Decimal):
+        value = int(value.quantize(Decimal(1), rounding="ROUND_HALF_UP"))
+    low, high = _WIDTHS[base_type(column.type)]
+    number = int(value)
+    if not low <= number <= high:
+        raise ValueError(number)
+    return number
+
+
+def _decimal(value: Any, column: Column) -> Decimal:
+    parsed = parse(column.type)
+    assert parsed.precision is not None
+    assert parsed.scale is not None
+    try:
+        number = Decimal(str(value).strip() if not isinstance(value, bool) else int(value))
+        step = Decimal(1).scaleb(-parsed.scale)
+        number = number.quantize(step, rounding="ROUND_HALF_UP")
+    except InvalidOperation as error:
+        raise ValueError(value) from error
+    if abs(number) >= Decimal(10) ** (parsed.precision - parsed.scale):
+        raise ValueError(value)
+    return number
+
+
+def _float(value: Any, _: Column) -> float:
+    return float(value)
+
+
+def _boolean(value: Any, _: Column) -> bool:
+    if isinstance(value, str):
+        try:
+            return duck_text.boolean(value.strip())
+        except KeyError as error:
+            raise ValueError(value) from error
+    return bool(value)
+
+
+def _text(value: Any, _: Column) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        raise NoLiteral
+    return value.isoformat(" ") if isinstance(value, datetime) else str(value)
+
+
+def _date(value: Any, _: Column) -> date:
+    if isinstance(value, datetime):
+        return value.date()
+    if isinstance(value, date):
+        return value
+    if not isinstance(value, str):
+        raise ValueError(value)
+    try:
+        return date.fromisoformat(value.strip())
+    except ValueError:
+        if " " not in value.strip() and "T" not in value:
+            raise
+        return datetime.fromisoformat(value.strip()).date()
+
+
+def _moment(value: Any, column: Column) -> datetime:
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value.strip())
+    elif isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day)  # noqa: DTZ001 - it has no zone
+    if not isinstance(value, datetime):
+        raise ValueError(value)
+    if base_type(column.type) == "timestamptz":
+        return value
+    if value.tzinfo is not None:
+        raise NoLiteral
+    return value
+
+
+def _bytes(value: Any, _: Column) -> bytes:
+    if isinstance(value, str):
+        return duck_text.blob(value)
+    if not isinstance(value, bytes):
+        raise ValueError(value)
+    return value
+
+
+_FITTED: Mapping[str, Callable[[Any, Column], Any]] = {
+    **dict.fromkeys(_WIDTHS, _integer),
+    "decimal": _decimal,
+    **dict.fromkeys(("float32", "float64"), _float),
+    "boolean": _boolean,
+    "varchar": _text,
+    "date": _date,
+    **dict.fromkeys(("timestamp", "timestamp_s", "timestamp_ms", "timestamptz"), _moment),
+    "blob": _bytes,
+}
+
+
+def as_text(one: Literal) -> str | None:
+    """What the catalog keeps of a literal as a default: its value's text."""
+    if one.value is None:
+        return None
+    if isinstance(one.value, bool):
+        return "true" if one.value else "false"
+    if isinstance(one.value, datetime):
+        return one.value.isoformat(" ")
+    return str(one.value)

@@ -1,0 +1,202 @@
+"""A cursor over the words of one statement, with errors that say where."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from penstock.errors import QueryFailed, UnsupportedFeature
+from penstock.lake.statements import tokens as words
+from penstock.lake.statements.tokens import NAME, NUMBER, STRING, WORD, Token
+
+# Words that end an unquoted name's chance to be an alias.
+_NO_ALIAS = frozenset(
+    {"SET", "WHERE", "USING", "ON", "WHEN", "FROM", "SELECT", "VALUES", "BY", "REPLACE", "DEFAULT"}
+    | {"PARTITION", "WITH", "TABLE", "RETURNING", "JOIN", "LEFT", "INNER", "CROSS", "FULL"}
+)
+
+
+@dataclass(slots=True)
+class Reader:
+    """``text`` is the whole text; the statement is ``text[start:end]``."""
+
+    text: str
+    start: int = 0
+    end: int = -1
+    at: int = 0
+    tokens: list[Token] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.end < 0:
+            self.end = len(self.text)
+        # Blanks in front keep the places right.
+        inside = " " * self.start + self.text[self.start : self.end]
+        self.tokens = words.tokenize(inside)
+
+    @property
+    def token(self) -> Token:
+        """The next word; one of kind ``end`` after the last."""
+        return self.tokens[self.at] if self.at < len(self.tokens) else Token("end", "", self.end)
+
+    def ahead(self, by: int) -> Token:
+        at = self.at + by
+        return self.tokens[at] if at < len(self.tokens) else Token("end", "", self.end)
+
+    @property
+    def done(self) -> bool:
+        return self.at >= len(self.tokens)
+
+    def next(self) -> Token:
+        token = self.token
+        self.at += 1
+        return token
+
+    def sees(self, *phrase: str) -> bool:
+        """Whether these words come next."""
+        return all(self.ahead(i).upper == word for i, word in enumerate(phrase))
+
+    def accept(self, *phrase: str) -> bool:
+        """Go past these words if they come next."""
+        if not self.sees(*phrase):
+            return False
+        self.at += len(phrase)
+        return True
+
+    def accept_any(self, *options: str) -> str | None:
+        """Go past one of these words if it comes next."""
+        found = self.token.upper
+        if found not in options or not found:
+            return None
+        self.at += 1
+        return found
+
+    def expect(self, *phrase: str) -> None:
+        for word in phrase:
+            if not self.accept(word):
+                raise self.wrong(f"{word} is expected, not {self.shown()}")
+
+    def finish(self) -> None:
+        """Nothing may be left."""
+        if not self.done:
+            raise self.wrong(f"{self.shown()} is not expected here")
+
+    def shown(self) -> str:
+        return repr(self.token.text) if self.token.text else "the end"
+
+    def wrong(self, message: str, hint: str | None = None, at: int | None = None) -> QueryFailed:
+        return words.wrong(message, self.text, self.token.start if at is None else at, hint)
+
+    def unsupported(self, what: str, hint: str, at: int | None = None) -> UnsupportedFeature:
+        """A refusal that names the nearest that works."""
+        line, column = words.place(self.text, self.token.start if at is None else at)
+        return UnsupportedFeature(
+            f"{what} is not supported, at line {line}:{column}",
+            hint=hint,
+            data={"line": line, "column": column},
+        )
+
+    def name(self, what: str = "a name") -> str:
+        """A name, plain or in quotes of either kind."""
+        token = self.token
+        if token.kind == NAME:
+            self.at += 1
+            return words.unquoted(token)
+        if token.kind == WORD:
+            self.at += 1
+            return token.text
+        raise self.wrong(f"{what} is expected, not {self.shown()}")
+
+    def dotted(self, what: str = "a name") -> tuple[str, ...]:
+        """``a.b.c``"""
+        parts = [self.name(what)]
+        while self.accept("."):
+            parts.append(self.name(what))
+        return tuple(parts)
+
+    def string(self, what: str = "a text") -> str:
+        token = self.token
+        if token.kind == STRING or (token.kind == NAME and token.text[0] == '"'):
+            self.at += 1
+            return words.unquoted(token)
+        raise self.wrong(f"{what} in quotes is expected, not {self.shown()}")
+
+    def whole_number(self) -> int:
+        token = self.token
+        if token.kind != NUMBER or not token.text.replace("_", "").isdigit():
+            raise self.wrong(f"a whole number is expected, not {self.shown()}")
+        self.at += 1
+        return int(token.text.replace("_", ""))
+
+    def names(self) -> tuple[str, ...]:
+        """``(a, b)``"""
+        self.expect("(")
+        found = [self.name("a column")]
+        while self.accept(","):
+            found.append(self.name("a column"))
+        self.expect(")")
+        return tuple(found)
+
+    def alias(self) -> str | None:
+        """``AS a`` or ``a``, if one follows."""
+        if self.accept("AS"):
+            return self.name("an alias")
+        token = self.token
+        if token.kind == NAME or (token.kind == WORD and token.upper not in _NO_ALIAS):
+            return self.name()
+        return None
+
+    def until(self, *stops: str | Sequence[str]) -> tuple[int, int]:
+        """Go to a stop word outside of brackets, or to the end; the span passed, maybe empty.
+
+        A stop is a word or the words of a phrase.
+        """
+        phrases = [(stop,) if isinstance(stop, str) else tuple(stop) for stop in stops]
+        first, last = self.token.start, self.token.start
+        while not self.done and not any(self.sees(*phrase) for phrase in phrases):
+            if self.token.text in {")", "]", "}"}:
+                break
+            last = self.skip()
+        return first, last
+
+    def skip(self) -> int:
+        """Go past one word, or past a bracket with all that is in it; where that ends."""
+        token = self.token
+        if token.text in {"(", "[", "{"}:
+            close = words.closing(self.tokens, self.at)
+            if close is None:
+                raise self.wrong(f"the bracket {token.text} is not closed")
+            self.at = close
+        elif token.upper == "CASE":
+            return self._case()
+        return self.next().end
+
+    def _case(self) -> int:
+        """``CASE ... END``, in which WHEN and THEN are its own."""
+        self.next()
+        while not self.sees("END"):
+            if self.done:
+                raise self.wrong("CASE has no END")
+            self.skip()
+        return self.next().end
+
+    def rest(self) -> tuple[int, int]:
+        """The span of all that is left."""
+        first = self.token.start
+        last = self.tokens[-1].end if self.tokens and not self.done else first
+        self.at = len(self.tokens)
+        return first, max(first, last)
+
+    def written(self, span: tuple[int, int], what: str = "an expression") -> str:
+        """The text of a span. Raises QueryFailed when it is empty."""
+        if span[1] <= span[0]:
+            raise self.wrong(f"{what} is expected", at=span[0])
+        return self.text[span[0] : span[1]]
+
+    def one_of(self, known: Collection[str], what: str) -> str:
+        """The next word, which has to be one of these."""
+        found = self.token.upper
+        if found not in known:
+            listed = ", ".join(sorted(known))
+            raise self.wrong(f"{what} is expected, not {self.shown()}", hint=f"known are {listed}")
+        self.at += 1
+        return found

@@ -1,0 +1,118 @@
+"""What a statement is given: the lake, the transaction that is open, arguments and frames."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import LakeError, PenstockError
+from penstock.lake import queries
+from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.naming import DEFAULT_SCHEMA, TableRef, quote_identifier
+from penstock.lake.session import SparkSource, session_zone
+from penstock.lake.snapshot import At
+from penstock.lake.statements.composed import Composed
+from penstock.lake.statements.reader import Reader
+from penstock.lake.transaction import Transaction
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from penstock.lake.resolver import Resolver
+
+_FAILED = "a statement of the transaction failed; ROLLBACK ends it, nothing of it is kept"
+
+
+class Current(threading.local):
+    """The transaction that BEGIN opened in this thread, and whether a statement of it failed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.transaction: Transaction | None = None
+        self.failed = False
+
+    def clear(self) -> None:
+        self.transaction, self.failed = None, False
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """For one call of `Lake.sql`. ``names`` says what names mean, inside a transaction if any."""
+
+    catalog: Catalog
+    spark: SparkSource
+    at: At
+    begin: Callable[[], Transaction]
+    names: Callable[[Transaction | None], Resolver]
+    current: Current
+    args: Mapping[str, Any] = field(default_factory=dict)
+    views: Mapping[str, DataFrame] | None = None
+
+    @property
+    def transaction(self) -> Transaction | None:
+        """The open one. Raises LakeError when a statement of it failed."""
+        if self.current.failed:
+            raise LakeError("the transaction has failed", hint="ROLLBACK ends it")
+        return self.current.transaction
+
+    @contextmanager
+    def writing(self) -> Iterator[Transaction]:
+        """The open transaction, or one of the statement's own, which commits at the end."""
+        found = self.transaction
+        if found is None:
+            own = self.begin()
+            try:
+                yield own
+            except BaseException:
+                own.rollback()
+                raise
+            own.commit()
+            return
+        try:
+            yield found
+        except BaseException as error:
+            self.current.failed = True
+            if isinstance(error, PenstockError):
+                error.hint = f"{error.hint}; {_FAILED}" if error.hint else _FAILED
+            raise
+
+    def query(self, text: str, views: Mapping[str, DataFrame] | None = None) -> DataFrame:
+        """The rows of a SELECT, in the transaction if one is open."""
+        given = {**(self.views or {}), **(views or {})}
+        names = self.names(self.transaction)
+        return queries.run(self.spark(), text, names, args=self.args, views=given)
+
+    def asked(self, text: Composed, views: Mapping[str, DataFrame]) -> DataFrame:
+        """The rows of a SELECT made of parts of a statement; errors are placed in that."""
+        with text.places():
+            return self.query(text.text, views)
+
+    def zone(self) -> str:
+        """The zone of times without one; UTC while there is no session."""
+        return session_zone(self.spark())
+
+    def snapshot_id(self) -> int:
+        """That reads see: the transaction's, or what the lake is attached at."""
+        found = self.transaction
+        return self.catalog.snapshot(self.at).id if found is None else found.base.id
+
+
+def table_ref(reader: Reader, what: str = "a table") -> TableRef:
+    """``t`` of ``main``, or ``s.t``."""
+    at = reader.token.start
+    parts = reader.dotted(what)
+    if len(parts) > 2:
+        raise reader.wrong(
+            f"{'.'.join(parts)} names a catalog, which a lake does not have",
+            hint="write schema.table",
+            at=at,
+        )
+    return TableRef(parts[0] if len(parts) == 2 else DEFAULT_SCHEMA, parts[-1])
+
+
+def name_of(ref: TableRef) -> str:
+    """As `Transaction` takes names: in quotes, whatever is in them."""
+    return f"{quote_identifier(ref.schema)}.{quote_identifier(ref.name)}"

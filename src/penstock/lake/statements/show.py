@@ -1,0 +1,155 @@
+"""SHOW what a lake holds: TABLES, VIEWS, SCHEMAS, COLUMNS, FUNCTIONS; or, by name, a table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+
+from penstock.errors import SchemaNotFound
+from penstock.lake.catalog import objects
+from penstock.lake.naming import DEFAULT_SCHEMA, TableRef, fold
+from penstock.lake.statements import describe
+from penstock.lake.statements.answer import Answer, table
+from penstock.lake.statements.reader import Reader
+from penstock.lake.statements.session import Session, table_ref
+from penstock.lake.statements.types import duckdb_type
+
+_ALL = (
+    "database STRING, schema STRING, name STRING, column_names ARRAY<STRING>, "
+    "column_types ARRAY<STRING>, temporary BOOLEAN"
+)
+
+
+def run(session: Session, reader: Reader) -> Answer:
+    """``SHOW TABLES [IN schema] [LIKE 'pattern']`` and its like."""
+    reader.next()
+    if reader.accept("ALL", "TABLES"):
+        reader.finish()
+        return _all_tables(session)
+    show = _KINDS.get(reader.token.upper)
+    if show is not None and reader.ahead(1).text != ".":
+        reader.next()
+        return show(session, reader)
+    for word, nearest in _NEAREST.items():
+        if reader.sees(*word.split()):
+            raise reader.unsupported(f"SHOW {word}", nearest)
+    ref = table_ref(reader)
+    reader.finish()
+    return describe.of(session, ref)
+
+
+def _tables(session: Session, reader: Reader) -> Answer:
+    """Tables and views, as DuckDB lists them."""
+    schema, matches = _narrowed(session, reader)
+    names = [one.name for one in _tables_in(session, schema)]
+    names += [one.name for one in _views_in(session, schema)]
+    return _named(session, sorted(names), matches)
+
+
+def _views(session: Session, reader: Reader) -> Answer:
+    schema, matches = _narrowed(session, reader)
+    return _named(session, [one.name for one in _views_in(session, schema)], matches)
+
+
+def _schemas(session: Session, reader: Reader) -> Answer:
+    matches = _like(reader)
+    reader.finish()
+    return _named(session, session.catalog.schemas(session.snapshot_id()), matches)
+
+
+def _functions(session: Session, reader: Reader) -> Answer:
+    """The lake's macros."""
+    schema, matches = _narrowed(session, reader)
+    with session.catalog.reading() as connection:
+        found = objects.macros(connection, session.snapshot_id())
+    names = [one.name for one in found if fold(one.schema_name) == fold(schema)]
+    return _named(session, names, matches)
+
+
+def _columns(session: Session, reader: Reader) -> Answer:
+    if reader.accept_any("FROM", "IN") is None:
+        raise reader.wrong(f"FROM is expected, not {reader.shown()}")
+    ref = table_ref(reader)
+    if reader.accept_any("FROM", "IN") is not None:
+        ref = TableRef(reader.name("a schema"), ref.name)
+    reader.finish()
+    return describe.of(session, ref)
+
+
+def _all_tables(session: Session) -> Answer:
+    found = session.catalog.tables(session.snapshot_id())
+    rows = [
+        (
+            *(None, one.schema_name, one.name),
+            [column.name for column in one.schema.columns],
+            [duckdb_type(column) for column in one.schema.columns],
+            False,
+        )
+        for one in found
+    ]
+    names = [name for name, _ in (pair.strip().split(" ") for pair in _ALL.split(", "))]
+    types = tuple(pair.strip().split(" ")[1].lower() for pair in _ALL.split(", "))
+    return Answer(names, types, tuple(rows), session.spark)
+
+
+def _narrowed(session: Session, reader: Reader) -> tuple[str, Callable[[str], bool]]:
+    """The schema, and which names of it are asked for."""
+    schema = DEFAULT_SCHEMA
+    if reader.accept_any("FROM", "IN") is not None:
+        at = reader.token.start
+        schema = reader.name("a schema")
+        known = session.catalog.schemas(session.snapshot_id())
+        if fold(schema) not in map(fold, known):
+            raise SchemaNotFound(
+                f"there is no schema {schema!r}",
+                hint=f"there are {', '.join(known)}",
+                data={"schema": schema, "at": at},
+            )
+    matches = _like(reader)
+    reader.finish()
+    return schema, matches
+
+
+def _like(reader: Reader) -> Callable[[str], bool]:
+    """``LIKE 'a%'``, Spark's ``'a*|b*'`` as well."""
+    if not reader.accept("LIKE") and reader.token.kind != "string":
+        return lambda _: True
+    text = re.escape(reader.string("a pattern").lower())
+    for written, meant in ((r"\*", ".*"), ("%", ".*"), ("_", "."), (r"\|", "|")):
+        text = text.replace(written, meant)
+    pattern = re.compile(text, re.S)
+    return lambda name: pattern.fullmatch(name.lower()) is not None
+
+
+def _named(session: Session, names: Iterable[str], matches: Callable[[str], bool]) -> Answer:
+    rows = [(name,) for name in names if matches(name)]
+    return table(session.spark, "name STRING", rows)
+
+
+def _tables_in(session: Session, schema: str) -> list[TableRef]:
+    found = session.catalog.tables(session.snapshot_id())
+    return [TableRef(t.schema_name, t.name) for t in found if fold(t.schema_name) == fold(schema)]
+
+
+def _views_in(session: Session, schema: str) -> list[TableRef]:
+    with session.catalog.reading() as connection:
+        found = objects.views(connection, session.snapshot_id())
+    return [TableRef(v.schema_name, v.name) for v in found if fold(v.schema_name) == fold(schema)]
+
+
+_KINDS: Mapping[str, Callable[[Session, Reader], Answer]] = {
+    "COLUMNS": _columns,
+    "DATABASES": _schemas,
+    "FUNCTIONS": _functions,
+    "MACROS": _functions,
+    "NAMESPACES": _schemas,
+    "SCHEMAS": _schemas,
+    "TABLES": _tables,
+    "VIEWS": _views,
+}
+_NEAREST = {
+    "CREATE TABLE": "use DESCRIBE, and lake.table(name).info() for its partitioning",
+    "PARTITIONS": "use SELECT * FROM ducklake_list_files('lake', 't')",
+    "TBLPROPERTIES": "use SELECT * FROM options()",
+    "CATALOGS": "use SHOW SCHEMAS",
+}

@@ -1,0 +1,53 @@
+"""BEGIN, COMMIT and ROLLBACK: one transaction for each lake and thread."""
+
+from __future__ import annotations
+
+from penstock.errors import LakeError
+from penstock.lake.statements.answer import Answer, nothing
+from penstock.lake.statements.reader import Reader
+from penstock.lake.statements.session import Session
+
+
+def begin(session: Session, reader: Reader) -> Answer:
+    """``BEGIN [TRANSACTION | WORK]``, ``START TRANSACTION``."""
+    _words(reader)
+    if session.current.transaction is not None:
+        raise LakeError("a transaction is open already", hint="COMMIT or ROLLBACK ends it")
+    session.current.transaction = session.begin()
+    return nothing(session.spark)
+
+
+def commit(session: Session, reader: Reader) -> Answer:
+    """``COMMIT`` publishes what the statements since BEGIN did, as one snapshot or as none."""
+    _words(reader)
+    found = session.current.transaction
+    if found is None:
+        raise LakeError("no transaction is open", hint="BEGIN opens one")
+    if session.current.failed:
+        raise LakeError(
+            "the transaction has failed and cannot be committed", hint="ROLLBACK ends it"
+        )
+    try:
+        found.commit()
+    finally:
+        session.current.clear()
+    return nothing(session.spark)
+
+
+def rollback(session: Session, reader: Reader) -> Answer:
+    """``ROLLBACK`` (or ``ABORT``) forgets what the statements since BEGIN did."""
+    _words(reader)
+    found = session.current.transaction
+    if found is None:
+        raise LakeError("no transaction is open", hint="BEGIN opens one")
+    session.current.clear()
+    found.rollback()
+    return nothing(session.spark)
+
+
+def _words(reader: Reader) -> None:
+    reader.next()
+    reader.accept_any("TRANSACTION", "WORK")
+    if reader.sees("TO"):
+        raise reader.unsupported("a savepoint", "use a transaction for each part")
+    reader.finish()
