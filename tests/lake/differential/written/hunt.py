@@ -1,0 +1,205 @@
+"""Look for sequences that Penstock writes otherwise than it should, for as long as one likes.
+
+    python -m tests.lake.differential.written.hunt --seconds 3600 --seed 1 --failures FOLDER
+    python -m tests.lake.differential.written.hunt --replay FILE.sql ...
+
+What fails is reduced to the steps that matter and written to the folder as a script, which may
+become a case of the tests. A finding on DuckDB's side is tried once more with all steps run by
+DuckDB: what it gets wrong in its own lakes, too, is not ours, and only counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import itertools
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.lake.differential import places
+from tests.lake.differential.replay import Bench
+from tests.lake.differential.script import CATALOGS
+from tests.lake.differential.written import generate, judge
+from tests.lake.differential.written.judge import Finding
+from tests.lake.differential.written.play import Played, play
+from tests.lake.differential.written.script import Script, load
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SECONDS_TO_REDUCE = 120
+
+
+class Room:
+    """What playing needs; closed together."""
+
+    def __init__(self, stack: ExitStack, folder: Path, spark: SparkSession | None) -> None:
+        self._bench = Bench(stack, folder, spark)
+        self._folder = folder
+        self._count = 0
+
+    def play(self, script: Script, kind: str, limit: int | None) -> Played:
+        self._count += 1
+        return play(
+            self._bench.spark(),
+            self._bench.duckdb("1.5.5"),
+            script,
+            kind,
+            self._folder / f"lake{self._count}",
+            postgres=self._bench.postgres() if kind == "postgres" else None,
+            limit=limit,
+        )
+
+    def check(
+        self,
+        scripts: Sequence[Script],
+        kinds: Iterator[str],
+        limit: int | None = None,
+        ours: int | None = None,
+    ) -> list[tuple[Played, list[Finding]]]:
+        """Play each in the next catalog; DuckDB is asked ``limit`` questions, Penstock ``ours``."""
+        played: list[Played] = []
+        try:
+            for script, kind in zip(scripts, kinds, strict=False):
+                played.append(self.play(script, kind, limit))
+            found = judge.findings(self._bench.spark(), played, ours)
+        finally:
+            for each in played:
+                places.drop(each.home)
+        found = [each for each in found if not self.is_theirs(each)]
+        return [(each, [f for f in found if f.played is each]) for each in played]
+
+    def is_theirs(self, finding: Finding) -> bool:
+        """Whether DuckDB finds the same wrong where it has written everything itself."""
+        if finding.who != "DuckDB" or finding.question is None:
+            return False
+        steps = tuple(
+            each if each.by == "model" else replace(each, by="duckdb")
+            for each in finding.played.script.steps
+        )
+        script = replace(finding.played.script, steps=steps)
+        played = self.play(script, finding.played.home.kind, None)
+        try:
+            there = judge.of_duckdb(played)
+        finally:
+            places.drop(played.home)
+        return any(each.kind == finding.kind for each in there)
+
+
+@contextmanager
+def room(spark: SparkSession | None = None) -> Iterator[Room]:
+    with (
+        tempfile.TemporaryDirectory(prefix="written-", ignore_cleanup_errors=True) as folder,
+        ExitStack() as stack,
+    ):
+        yield Room(stack, Path(folder), spark)
+
+
+def reduced(at: Room, played: Played, findings: Sequence[Finding]) -> list[Finding]:
+    """The findings of the same kind of the smallest script that has them."""
+    deadline = time.monotonic() + _SECONDS_TO_REDUCE
+    kinds = {each.kind for each in findings}
+
+    def attempt(script: Script) -> list[Finding]:
+        ((_, found),) = at.check([script], iter([played.home.kind]))
+        return [each for each in found if each.kind in kinds]
+
+    best = list(findings)
+    size = len(played.script.steps) // 2
+    while size > 0 and time.monotonic() < deadline:
+        smaller: list[Finding] = []
+        script = best[0].played.script
+        for start in range(0, len(script.steps), size):
+            fewer = script.steps[:start] + script.steps[start + size :]
+            smaller = attempt(replace(script, steps=fewer))
+            if smaller or time.monotonic() > deadline:
+                break
+        if not smaller:
+            size //= 2
+        best = smaller or best
+    return best
+
+
+def write(folder: Path, findings: Sequence[Finding]) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    script, kind = findings[0].played.script, findings[0].played.home.kind
+    notes = tuple(f"-- | {line}" for line in str(findings[0]).splitlines())
+    text = replace(script, notes=notes, catalogs=(kind,)).text
+    path = folder / f"{hashlib.sha256(text.encode()).hexdigest()[:10]}.sql"
+    path.write_text(text)
+    return path
+
+
+def report(played: Played, findings: Sequence[Finding]) -> str:
+    lines = [f"{played.script.name} on {played.home.kind}: {len(played.answers)} answers"]
+    lines += [f"  refused: {step}\n    {said[:300]}" for step, said in played.refused]
+    lines += [f"  failed on both: {step}\n    {said[:200]}" for step, said in played.failed]
+    lines += ["  " + str(each).replace("\n", "\n  ") for each in findings]
+    return "\n".join(lines)
+
+
+def replay(at: Room, files: Sequence[Path], catalogs: Sequence[str]) -> int:
+    failed = 0
+    for path in files:
+        script = load(path)
+        for kind in catalogs or script.catalogs:
+            ((played, found),) = at.check([script], iter([kind]))
+            failed += bool(found)
+            print(report(played, found), flush=True)
+    return 1 if failed else 0
+
+
+def hunt(at: Room, options: argparse.Namespace) -> int:
+    kinds = itertools.cycle(options.catalog or CATALOGS)
+    by = [each.split(",") for each in options.by] or [generate.OURS, generate.MIXED]
+    started, tried, failed, refused = time.monotonic(), 0, 0, 0
+    for seed in itertools.count(options.seed):
+        if time.monotonic() - started > options.seconds:
+            break
+        for played, found in at.check(generate.scripts(options.batch, seed, by), kinds, 30, 8):
+            tried += 1
+            refused += len(played.refused)
+            if options.verbose:
+                print(report(played, found), flush=True)
+            if found:
+                failed += 1
+                best = found if options.whole else reduced(at, played, found)
+                path = write(options.failures, best)
+                print(path, path.read_text(), report(best[0].played, best), sep="\n", flush=True)
+        rate = (time.monotonic() - started) / max(tried, 1)
+        print(
+            f"seed {seed}: {tried} tried, {failed} failed, {refused} statements refused, "
+            f"{rate:.1f} s each",
+            flush=True,
+        )
+    return 1 if failed else 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--batch", type=int, default=10)
+    parser.add_argument("--failures", type=Path)
+    parser.add_argument("--catalog", choices=CATALOGS, action="append", default=[])
+    parser.add_argument("--by", action="append", default=[], help="sql,methods,duckdb")
+    parser.add_argument("--whole", action="store_true", help="do not reduce")
+    parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--replay", type=Path, nargs="+")
+    options = parser.parse_args(arguments)
+    if not options.replay and not options.failures:
+        parser.error("--failures or --replay")
+    with room() as at:
+        if options.replay:
+            return replay(at, options.replay, options.catalog)
+        return hunt(at, options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,170 @@
+"""Statements of a script, run by Penstock: by its SQL, or by its methods and DataFrames."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from inspect import signature
+from typing import TYPE_CHECKING, Any
+
+import sqlglot
+
+from penstock.errors import UnsupportedFeature
+from penstock.lake.lake import Lake
+from tests.lake.differential.places import Home
+from tests.lake.differential.written.model import KEY, Effect
+from tests.lake.differential.written.script import Step
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from penstock.lake.transaction import Transaction, TransactionTable
+
+# Statements whose expressions are Spark's own; definitions have the types that DuckDB has.
+_SPEAKS_SPARK = re.compile(r"(?i)\s*(INSERT|UPDATE|DELETE|MERGE)\b")
+_COUNTS = "num_affected_rows"
+
+
+class Penstock:
+    """A lake that is attached as long as Penstock is at it, with the transaction that is open."""
+
+    def __init__(self, spark: SparkSession, home: Home, inline: int | None) -> None:
+        self._spark, self._home, self._inline = spark, home, inline
+        self._lake: Lake | None = None
+        self._transaction: Transaction | None = None
+
+    @property
+    def lake(self) -> Lake:
+        if self._lake is None:
+            given: dict[str, Any] = {}
+            name = "data_inlining_row_limit"
+            if self._inline is not None and name in signature(Lake.attach).parameters:
+                given[name] = self._inline
+            self._lake = Lake.attach(
+                self._home.uri, data_path=self._home.data_path, spark=self._spark, **given
+            )
+        return self._lake
+
+    def close(self) -> None:
+        lake, self._lake = self._lake, None
+        if lake is not None:
+            lake.close()
+
+    def latest(self) -> int:
+        return self.lake.catalog.latest().id
+
+    def run(self, step: Step, effect: Effect | None, created: pa.Table | None) -> int | None:
+        """The rows touched, where Penstock tells. ``created`` is an empty table of its columns."""
+        if step.by == "methods":
+            return self._by_methods(step, effect, created)
+        return self._by_sql(step.text.replace("{dir}", str(self._home.files)))
+
+    def rollback(self, by: str) -> None:
+        if by == "methods":
+            if self._transaction is not None:
+                self._transaction.rollback()
+                self._transaction = None
+        else:
+            self._by_sql("ROLLBACK")
+
+    # SQL
+
+    def _by_sql(self, text: str) -> int | None:
+        df = self.lake.sql(spark_text(text) if _SPEAKS_SPARK.match(text) else text)
+        if _COUNTS not in df.columns:
+            return None
+        return int(df.collect()[0][_COUNTS])
+
+    # Methods
+
+    def _by_methods(
+        self, step: Step, effect: Effect | None, created: pa.Table | None
+    ) -> int | None:
+        word = step.text.split(None, 1)[0].upper()
+        control = _CONTROL.get(word)
+        if control is not None:
+            control(self)
+            return None
+        act = _METHODS.get(word)
+        if act is None or step.table is None:
+            raise UnsupportedFeature(f"no method for {step.text}", hint="the harness has none")
+        if self._transaction is not None:
+            return act(self, self._transaction.table(step.table), step, effect, created)
+        transaction = self.lake.transaction()
+        try:
+            found = act(self, transaction.table(step.table), step, effect, created)
+        except BaseException:
+            transaction.rollback()
+            raise
+        transaction.commit()
+        return found
+
+    def begin(self) -> None:
+        self._transaction = self.lake.transaction()
+
+    def commit(self) -> None:
+        assert self._transaction is not None
+        transaction, self._transaction = self._transaction, None
+        transaction.commit()
+
+    def abort(self) -> None:
+        self.rollback("methods")
+
+    def frame(self, rows: pa.Table) -> DataFrame:
+        import pyarrow as pa
+
+        # Spark takes no Arrow without a chunk.
+        nulls = [pa.nulls(1, field.type) for field in rows.schema]
+        some = rows if rows.num_rows else pa.table(nulls, schema=rows.schema)
+        df = self._spark.createDataFrame(some).limit(rows.num_rows)
+        plain = {
+            field.name: df[field.name].cast("timestamp_ntz")
+            for field in rows.schema
+            if pa.types.is_timestamp(field.type) and field.type.tz is None
+        }
+        return df.withColumns(plain).coalesce(1)
+
+    def create(self, table: TransactionTable, step: Step, _: Any, created: pa.Table | None) -> None:
+        assert created is not None
+        table.append(self.frame(created))
+
+    def insert(self, table: TransactionTable, step: Step, effect: Effect | None, _: Any) -> int:
+        assert effect is not None
+        assert effect.inserted is not None
+        return table.append(self.frame(effect.inserted)).rows_inserted
+
+    def upsert(self, table: TransactionTable, step: Step, effect: Effect | None, _: Any) -> None:
+        """What a MERGE or an UPDATE leads to, as a merge by key."""
+        import pyarrow as pa
+
+        assert effect is not None
+        assert effect.inserted is not None
+        assert effect.updated is not None
+        if effect.deleted:
+            return self.delete(table, step, effect, None)
+        table.merge(self.frame(pa.concat_tables([effect.inserted, effect.updated])), [KEY])
+        return None
+
+    def delete(self, table: Any, step: Step, effect: Effect | None, _: Any) -> None:
+        raise UnsupportedFeature("no deletes by method yet", hint="")
+
+
+def spark_text(text: str) -> str:
+    """The same in Spark's dialect."""
+    return sqlglot.transpile(text, read="duckdb", write="spark")[0]
+
+
+_Act = Callable[[Penstock, Any, Step, Effect | None, Any], int | None]
+_METHODS: Mapping[str, _Act] = {
+    "CREATE": Penstock.create,
+    "INSERT": Penstock.insert,
+    "UPDATE": Penstock.upsert,
+    "MERGE": Penstock.upsert,
+    "DELETE": Penstock.delete,
+}
+_CONTROL: Mapping[str, Callable[[Penstock], None]] = {
+    "BEGIN": Penstock.begin,
+    "COMMIT": Penstock.commit,
+    "ROLLBACK": Penstock.abort,
+}
