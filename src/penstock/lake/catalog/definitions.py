@@ -1,98 +1,134 @@
-"""Writing definitions: schemas, tables, columns, partitioning; creating, altering, dropping."""
+"""Writing tables and their columns: creating, altering, renaming, dropping."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, and_
+from sqlalchemy import Connection
 
 from penstock.errors import CommitConflict
+from penstock.lake.catalog import layout_writes, tags
 from penstock.lake.catalog import tables as t
 from penstock.lake.catalog.paths import store
 from penstock.lake.catalog.reads import visible
 from penstock.lake.catalog.rows import Record
-from penstock.lake.catalog.state import Ids, SchemaEntry
+from penstock.lake.catalog.state import SchemaEntry
+from penstock.lake.catalog.work import Work
 from penstock.lake.changes import NewTable
-from penstock.lake.naming import directory_name, fold, new_uuid7
-from penstock.lake.partitioning import partition_columns
 from penstock.lake.schema import Column, TableSchema
 
 _NO_DEFAULT = "NULL"
 
 
-def write_schema(
-    connection: Connection, data_path: str, snapshot_id: int, ids: Ids, name: str
-) -> SchemaEntry:
-    schema_id, uuid = ids.catalog(), new_uuid7()
-    path = directory_name(name, uuid)
-    connection.execute(
-        t.schema.insert().values(
-            schema_id=schema_id,
-            schema_uuid=uuid,
-            begin_snapshot=snapshot_id,
-            schema_name=name,
-            path=path,
-            path_is_relative=True,
-        )
-    )
-    return SchemaEntry(schema_id, name, f"{data_path}{path}")
-
-
 def write_table(
-    connection: Connection,
-    snapshot_id: int,
-    ids: Ids,
-    schema: SchemaEntry,
-    *,
-    name: str,
-    new: NewTable,
+    work: Work, schema: SchemaEntry, name: str, new: NewTable
 ) -> tuple[int, int | None]:
     """Create a table; its id, and that of its partitioning if it has one."""
-    table_id = ids.catalog()
+    table_id = work.ids.catalog()
     path, is_relative = store(schema.path, new.path)
-    connection.execute(
-        t.table.insert().values(
-            table_id=table_id,
-            table_uuid=new.uuid,
-            begin_snapshot=snapshot_id,
-            schema_id=schema.id,
-            table_name=name,
-            path=path,
-            path_is_relative=is_relative,
+    row = {
+        "table_id": table_id,
+        "table_uuid": new.uuid,
+        "begin_snapshot": work.snapshot_id,
+        "schema_id": schema.id,
+        "table_name": name,
+        "path": path,
+        "path_is_relative": is_relative,
+    }
+    work.insert(t.table, [row])
+    work.insert(t.column, list(_column_rows(new.schema, table_id, work.snapshot_id)))
+    partition_id = None
+    if new.partition_by:
+        partition_id = layout_writes.begin_partitioning(
+            work, table_id, new.schema, new.partition_by
         )
-    )
-    rows = list(_column_rows(new.schema, table_id, snapshot_id))
-    connection.execute(t.column.insert(), rows)
-    if not new.partition_by:
-        return table_id, None
-    partition_id = ids.catalog()
-    _write_partitioning(connection, snapshot_id, table_id, partition_id, new)
+    layout_writes.begin_sorting(work, table_id, new.sort_by)
+    tags.write(work, table_id, new.tags, fresh=True)
+    tags.write_columns(work, table_id, new.column_tags, fresh=True)
+    work.defined[table_id] = None
+    work.tokens.named("created_table", schema.name, name)
     return table_id, partition_id
 
 
-def _write_partitioning(
-    connection: Connection, snapshot_id: int, table_id: int, partition_id: int, new: NewTable
-) -> None:
-    columns = partition_columns(new.schema, new.partition_by)
-    connection.execute(
-        t.partition_info.insert().values(
-            partition_id=partition_id, table_id=table_id, begin_snapshot=snapshot_id
-        )
-    )
-    connection.execute(
-        t.partition_column.insert(),
+def alter_table(work: Work, table_id: int, schema: TableSchema) -> None:
+    """Bring the columns of a table to ``schema``: end the rows that differ, begin their successors.
+
+    Orders are kept where the columns' sequence allows it. Nothing may differ: then only the
+    schema's version is new, as in the real extension.
+    """
+    current = _current_columns(work.connection, work.base.id, table_id)
+    wanted = list(_with_parents(schema.columns, None))
+    orders = _orders(current, wanted)
+    ended = dict.fromkeys(row.column_id for row in current.values())
+    begun: list[dict[str, Any]] = []
+    for column, parent in wanted:
+        row = _column_row(column, parent, orders[_id(column)], table_id, work.snapshot_id)
+        old = current.get(_id(column))
+        if old is not None and _same_row(old, row):
+            del ended[old.column_id]
+        else:
+            begun.append(row)
+    if ended:
+        c = t.column.c
+        work.end(t.column, c.table_id == table_id, c.column_id.in_(list(ended)))
+        gone = [one for one in ended if one not in orders]
+        tags.end_columns(work, table_id, gone)
+    work.insert(t.column, begun)
+    work.defined[table_id] = None
+    work.tokens.of("altered_table", table_id)
+
+
+def rename_table(work: Work, table_id: int, new_name: str, label: str) -> None:
+    """Another name for a table; its directory stays. ``label`` names it in messages.
+
+    The token is that of a creation, as the real extension has it. Raises CommitConflict.
+    """
+    c = t.table.c
+    query = t.table.select().where(c.table_id == table_id, c.end_snapshot.is_(None))
+    old = work.connection.execute(query).first()
+    if old is None or work.end(t.table, c.table_id == table_id) != 1:
+        raise _gone(label)
+    work.insert(
+        t.table,
         [
-            {
-                "partition_id": partition_id,
-                "table_id": table_id,
-                "partition_key_index": index,
-                "column_id": column.id,
-                "transform": field.transform,
-            }
-            for index, (column, field) in enumerate(zip(columns, new.partition_by, strict=True))
+            dict(old._mapping)
+            | {"begin_snapshot": work.snapshot_id, "end_snapshot": None, "table_name": new_name}
         ],
     )
+    schema = next(one for one in work.schemas.values() if one.id == old.schema_id)
+    work.defined[table_id] = None
+    work.tokens.named("created_table", schema.name, new_name)
+
+
+def drop_table(work: Work, table_id: int, label: str) -> None:
+    """End everything that a table has. Raises CommitConflict when it is not there any more."""
+    if work.end(t.table, t.table.c.table_id == table_id) != 1:
+        raise _gone(label)
+    parts = (t.partition_info, t.column, t.column_tag, t.data_file, t.delete_file, t.sort_info)
+    for part in parts:
+        work.end(part, part.c.table_id == table_id)
+    work.end(t.tag, t.tag.c.object_id == table_id)
+    work.tokens.of("dropped_table", table_id)
+
+
+def write_schema_versions(work: Work) -> None:
+    """The version that tables created or altered here have from now on."""
+    work.insert(
+        t.schema_versions,
+        [
+            {
+                "begin_snapshot": work.snapshot_id,
+                "schema_version": work.schema_version,
+                "table_id": table_id,
+            }
+            for table_id in work.defined
+        ],
+    )
+
+
+def _gone(label: str) -> CommitConflict:
+    return CommitConflict(f"table {label} is not there any more", hint="run it again")
 
 
 def _column_rows(schema: TableSchema, table_id: int, snapshot_id: int) -> Iterator[dict[str, Any]]:
@@ -128,36 +164,6 @@ def _column_row(
     }
 
 
-def alter_table(
-    connection: Connection, snapshot_id: int, base_id: int, table_id: int, schema: TableSchema
-) -> None:
-    """Bring the columns of a table to ``schema``: end the rows that differ, begin their successors.
-
-    ``base_id`` is the snapshot before. Orders are kept where the columns' sequence allows it.
-    """
-    current = _current_columns(connection, base_id, table_id)
-    wanted = list(_with_parents(schema.columns, None))
-    orders = _orders(current, wanted)
-    ended = [row.column_id for row in current.values()]
-    begun: list[dict[str, Any]] = []
-    for column, parent in wanted:
-        row = _column_row(column, parent, orders[_id(column)], table_id, snapshot_id)
-        old = current.get(_id(column))
-        if old is not None and _same_row(old, row):
-            ended.remove(old.column_id)
-        else:
-            begun.append(row)
-    if ended:
-        c = t.column.c
-        connection.execute(
-            t.column.update()
-            .where(c.table_id == table_id, c.end_snapshot.is_(None), c.column_id.in_(ended))
-            .values(end_snapshot=snapshot_id)
-        )
-    if begun:
-        connection.execute(t.column.insert(), begun)
-
-
 def _current_columns(connection: Connection, base_id: int, table_id: int) -> dict[int, Record]:
     query = t.column.select().where(t.column.c.table_id == table_id, visible(t.column, base_id))
     rows = connection.execute(query.order_by(t.column.c.column_order))
@@ -167,16 +173,27 @@ def _current_columns(connection: Connection, base_id: int, table_id: int) -> dic
 def _orders(
     current: Mapping[int, Record], wanted: Sequence[tuple[Column, int | None]]
 ) -> dict[int, int]:
-    kept = [_id(column) for column, _ in wanted if _id(column) in current]
-    in_sequence = kept == sorted(kept, key=lambda i: current[i].column_order)
-    new_last = all(_id(column) in current for column, _ in wanted[: len(kept)])
-    if not (in_sequence and new_last):
-        return {_id(column): order for order, (column, _) in enumerate(wanted, start=1)}
+    """The order of each column: the one it has, and behind all for new ones, by their ids.
+
+    Where fields of one parent are to stand otherwise, all are numbered anew.
+    """
     top = max((row.column_order for row in current.values()), default=0)
-    fresh = (_id(column) for column, _ in wanted if _id(column) not in current)
-    return {i: current[i].column_order for i in kept} | {
-        i: order for order, i in enumerate(fresh, start=top + 1)
+    orders = {
+        _id(column): current[_id(column)].column_order
+        if _id(column) in current
+        else top + _id(column)
+        for column, _ in wanted
     }
+    if all(_ascending(orders, wanted, parent) for parent in {parent for _, parent in wanted}):
+        return orders
+    return {_id(column): order for order, (column, _) in enumerate(wanted, start=1)}
+
+
+def _ascending(
+    orders: Mapping[int, int], wanted: Sequence[tuple[Column, int | None]], of: int | None
+) -> bool:
+    siblings = [orders[_id(column)] for column, parent in wanted if parent == of]
+    return siblings == sorted(siblings)
 
 
 def _id(column: Column) -> int:
@@ -185,53 +202,14 @@ def _id(column: Column) -> int:
 
 
 def _same_row(old: Record, new: Mapping[str, Any]) -> bool:
-    ignored = {"begin_snapshot", "end_snapshot", "default_value_type", "default_value_dialect"}
+    """Whether a column is as it was. What the real extension leaves unsure does not count.
+
+    It writes fields that it renames or adds as NOT NULL, which it does not mean.
+    """
+    ignored = {"begin_snapshot", "end_snapshot", "default_value_dialect"}
+    if old.default_value == new["default_value"]:
+        ignored.add("default_value_type")
+    if new["parent_column"] is not None:
+        ignored.add("nulls_allowed")
     stored = old._mapping
     return all(stored[key] == value for key, value in new.items() if key not in ignored)
-
-
-def drop_table(connection: Connection, snapshot_id: int, table_id: int, name: str) -> None:
-    """End everything that a table has. Raises CommitConflict when it is not there any more."""
-    c = t.table.c
-    ended = connection.execute(
-        t.table.update()
-        .where(and_(c.table_id == table_id, c.end_snapshot.is_(None)))
-        .values(end_snapshot=snapshot_id)
-    )
-    if ended.rowcount != 1:
-        raise CommitConflict(f"table {name} is not there any more", hint="run it again")
-    parts = (
-        *(t.partition_info, t.column, t.column_tag, t.data_file, t.delete_file, t.sort_info),
-        t.tag,
-    )
-    for part in parts:
-        key = part.c.object_id if part is t.tag else part.c.table_id
-        connection.execute(
-            part.update()
-            .where(key == table_id, part.c.end_snapshot.is_(None))
-            .values(end_snapshot=snapshot_id)
-        )
-
-
-def write_schema_version(
-    connection: Connection, snapshot_id: int, schema_version: int, table_ids: Sequence[int]
-) -> None:
-    if table_ids:
-        connection.execute(
-            t.schema_versions.insert(),
-            [
-                {
-                    "begin_snapshot": snapshot_id,
-                    "schema_version": schema_version,
-                    "table_id": table_id,
-                }
-                for table_id in table_ids
-            ],
-        )
-
-
-def find_schema(schemas: Mapping[str, SchemaEntry], name: str) -> SchemaEntry:
-    found = schemas.get(fold(name))
-    if found is None:
-        raise CommitConflict(f"there is no schema {name!r} any more", hint="run it again")
-    return found

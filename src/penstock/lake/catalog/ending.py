@@ -6,40 +6,28 @@ import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, Table, func, select
 
 from penstock.errors import CommitConflict
 from penstock.lake.catalog import tables as t
 from penstock.lake.catalog.paths import resolve, stored_path
 from penstock.lake.catalog.rows import Record
-from penstock.lake.catalog.state import Ids
+from penstock.lake.catalog.work import Target, Work
 from penstock.lake.files import DeleteFile
 
 _CHUNK = 5000  # ids bound in one statement; both databases take 32,000 and more
 
 
-def end_files(
-    connection: Connection, snapshot_id: int, table_id: int, file_ids: Sequence[int], name: str
-) -> None:
+def end_files(work: Work, target: Target, file_ids: Sequence[int]) -> None:
     """End data files whole, and the delete files that were in force on them."""
     for chunk in _chunks(file_ids):
-        ended = _end(connection, t.data_file, snapshot_id, table_id, chunk)
-        if ended != len(chunk):
-            raise _files_gone(name)
-        _end(connection, t.delete_file, snapshot_id, table_id, chunk)
+        if _end(work, t.data_file, target.id, chunk) != len(chunk):
+            raise _files_gone(target.name)
+        _end(work, t.delete_file, target.id, chunk)
+    work.tokens.of("deleted_from_table", target.id)
 
 
-def add_deletes(
-    connection: Connection,
-    snapshot_id: int,
-    ids: Ids,
-    table_id: int,
-    *,
-    data_path: str,
-    table_path: str,
-    deletes: Mapping[int, DeleteFile],
-    name: str,
-) -> None:
+def add_deletes(work: Work, target: Target, deletes: Mapping[int, DeleteFile]) -> None:
     """Register cumulative delete files; each takes the place of the one before it.
 
     There are two ways. A file that tells by row which snapshot deleted it, having foreseen this
@@ -47,7 +35,8 @@ def add_deletes(
     for deletion. Otherwise the row before ends and the new one begins, as in 0.3: every snapshot
     reads the same, but DuckDB's feed of changes then repeats the older deletes.
     """
-    earlier = _deletes_in_force(connection, table_id, list(deletes), name)
+    connection, snapshot_id = work.connection, work.snapshot_id
+    earlier = _deletes_in_force(connection, target.id, list(deletes), target.name)
     succeeding = {
         key
         for key, file in deletes.items()
@@ -55,27 +44,35 @@ def add_deletes(
         and key in earlier
         and earlier[key].begin_snapshot == file.begin_snapshot
     }
-    _replace_deletes(connection, [earlier[key] for key in succeeding], data_path, table_path)
-    for chunk in _chunks([key for key in deletes if key not in succeeding]):
-        _end(connection, t.delete_file, snapshot_id, table_id, chunk)
-    connection.execute(
-        t.delete_file.insert(),
+    replaced = [earlier[key] for key in succeeding]
+    _replace_deletes(connection, replaced, work.data_path, target.path)
+    for chunk in _chunks([key for key in deletes if key not in succeeding and key in earlier]):
+        _end(work, t.delete_file, target.id, chunk)
+    work.insert(
+        t.delete_file,
         [
-            {
-                "delete_file_id": ids.file(),
-                "table_id": table_id,
+            delete_row(target, key, file, work.ids.file())
+            | {
                 "begin_snapshot": file.begin_snapshot if key in succeeding else snapshot_id,
                 "partial_max": snapshot_id if key in succeeding else None,
-                "data_file_id": key,
-                "format": file.format,
-                "delete_count": file.delete_count,
-                "file_size_bytes": file.size_bytes,
-                "footer_size": file.footer_size,
             }
-            | stored_path(table_path, file.path)
             for key, file in deletes.items()
         ],
     )
+    work.tokens.of("deleted_from_table", target.id)
+
+
+def delete_row(target: Target, data_file_id: int, file: DeleteFile, own_id: int) -> dict[str, Any]:
+    """A row of ``ducklake_delete_file`` but for its snapshots."""
+    return {
+        "delete_file_id": own_id,
+        "table_id": target.id,
+        "data_file_id": data_file_id,
+        "format": file.format,
+        "delete_count": file.delete_count,
+        "file_size_bytes": file.size_bytes,
+        "footer_size": file.footer_size,
+    } | stored_path(target.path, file.path)
 
 
 def _deletes_in_force(
@@ -114,16 +111,8 @@ def _replace_deletes(
     )
 
 
-def _end(
-    connection: Connection, table: Any, snapshot_id: int, table_id: int, file_ids: Sequence[int]
-) -> int:
-    c = table.c
-    result = connection.execute(
-        table.update()
-        .where(c.data_file_id.in_(file_ids), c.table_id == table_id, c.end_snapshot.is_(None))
-        .values(end_snapshot=snapshot_id)
-    )
-    return int(result.rowcount)
+def _end(work: Work, table: Table, table_id: int, file_ids: Sequence[int]) -> int:
+    return work.end(table, table.c.data_file_id.in_(file_ids), table.c.table_id == table_id)
 
 
 def _in_force(connection: Connection, table_id: int, file_ids: Sequence[int]) -> int:

@@ -10,44 +10,46 @@ from sqlalchemy import Connection
 
 from penstock.lake.catalog import tables as t
 from penstock.lake.catalog import totals
+from penstock.lake.catalog.ending import delete_row
 from penstock.lake.catalog.mappings import mapping_for, mappings_for
 from penstock.lake.catalog.paths import stored_path
 from penstock.lake.catalog.state import Ids
+from penstock.lake.catalog.work import Target, Work
 from penstock.lake.files import DataFile
 from penstock.lake.schema import TableSchema
 
 
-def add_files(
-    connection: Connection,
-    snapshot_id: int,
-    ids: Ids,
-    table_id: int,
-    *,
-    table_path: str,
-    schema: TableSchema,
-    partition_id: int | None,
-    files: Sequence[DataFile],
-) -> None:
-    """Register data files and bring the table's statistics up to date."""
-    mapping_ids = _mapping_ids(connection, ids, table_id, schema, files)
+def add_files(work: Work, target: Target, files: Sequence[DataFile]) -> None:
+    """Register data files and bring the table's statistics up to date.
+
+    A file that the same transaction deleted rows from is registered with its delete file. One that
+    was staged before the table's partitioning changed keeps the older one.
+    """
+    connection, table_id = work.connection, target.id
+    mapping_ids = _mapping_ids(connection, work.ids, table_id, target.schema, files)
     stats = totals.table_stats(connection, table_id)
     row_ids = accumulate((file.record_count for file in files), initial=stats.get("next_row_id", 0))
-    numbered = list(zip(ids.files(len(files)), files, row_ids, strict=False))
-    connection.execute(
-        t.data_file.insert(),
+    numbered = list(zip(work.ids.files(len(files)), files, row_ids, strict=False))
+    work.insert(
+        t.data_file,
         [
-            _data_row(file_id, file, start, snapshot_id, table_id)
-            | stored_path(table_path, file.path)
-            | {
-                "mapping_id": mapping_id,
-                "partition_id": None if file.partition_values is None else partition_id,
-            }
+            _data_row(file_id, file, start, work.snapshot_id, table_id)
+            | stored_path(target.path, file.path)
+            | {"mapping_id": mapping_id, "partition_id": _partition_id(file, target)}
             for (file_id, file, start), mapping_id in zip(numbered, mapping_ids, strict=True)
         ],
     )
-    _insert_all(connection, t.file_partition_value, _partition_rows(numbered, table_id))
-    _insert_all(connection, t.file_column_stats, _stats_rows(numbered, table_id))
-    totals.merge_table_stats(connection, table_id, schema, files, stats)
+    work.insert(t.file_partition_value, list(_partition_rows(numbered, table_id)))
+    work.insert(t.file_column_stats, list(_stats_rows(numbered, table_id)))
+    work.insert(t.delete_file, list(_delete_rows(work, target, numbered)))
+    totals.merge_table_stats(connection, table_id, target.schema, files, stats)
+    work.tokens.of("inserted_into_table", table_id)
+
+
+def _partition_id(file: DataFile, target: Target) -> int | None:
+    if file.partition_values is None:
+        return None
+    return target.partition_id if file.partition_id is None else file.partition_id
 
 
 def _mapping_ids(
@@ -117,7 +119,8 @@ def _stats_rows(numbered: Numbered, table_id: int) -> Iterator[dict[str, Any]]:
             }
 
 
-def _insert_all(connection: Connection, table: Any, rows: Iterator[dict[str, Any]]) -> None:
-    listed = list(rows)
-    if listed:
-        connection.execute(table.insert(), listed)
+def _delete_rows(work: Work, target: Target, numbered: Numbered) -> Iterator[dict[str, Any]]:
+    for file_id, file, _ in numbered:
+        if file.delete is not None:
+            row = delete_row(target, file_id, file.delete, work.ids.file())
+            yield row | {"begin_snapshot": work.snapshot_id}

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sqlalchemy import Connection, exc
 
-from penstock.errors import CommitConflict
-from penstock.lake.catalog import definitions, ending, reads, registration
+from penstock.errors import CommitConflict, UnsupportedFeature
+from penstock.lake.catalog import (
+    definitions,
+    ending,
+    free_names,
+    layout_writes,
+    macro_writes,
+    reads,
+    registration,
+    schema_writes,
+    tags,
+    view_writes,
+)
 from penstock.lake.catalog import tables as t
-from penstock.lake.catalog.state import Ids, SchemaEntry, schemas_at
+from penstock.lake.catalog.state import Ids, schemas_at
+from penstock.lake.catalog.work import Target, Work
 from penstock.lake.changes import ChangeSet, TableChange
 from penstock.lake.files import Table
-from penstock.lake.naming import fold
-from penstock.lake.schema import TableSchema
 from penstock.lake.snapshot import Snapshot
 
 
@@ -29,33 +39,6 @@ class CommitInfo:
     extra: str | None = None
 
 
-@dataclass(slots=True)
-class _Tokens:
-    """``changes_made``, in the order of the real extension."""
-
-    dropped: list[str] = field(default_factory=list)
-    created: list[str] = field(default_factory=list)
-    inserted: list[str] = field(default_factory=list)
-    deleted: list[str] = field(default_factory=list)
-    altered: list[str] = field(default_factory=list)
-
-    def text(self) -> str:
-        groups = (self.dropped, self.created, self.inserted, self.deleted, self.altered)
-        return ",".join(token for group in groups for token in group)
-
-
-@dataclass(slots=True)
-class _Work:
-    connection: Connection
-    data_path: str
-    base: Snapshot
-    snapshot_id: int
-    ids: Ids
-    schemas: dict[str, SchemaEntry]
-    tokens: _Tokens = field(default_factory=_Tokens)
-    defined: list[int] = field(default_factory=list)  # tables created or altered
-
-
 def write(
     connection: Connection, data_path: str, base: Snapshot, changes: ChangeSet, info: CommitInfo
 ) -> Snapshot:
@@ -64,38 +47,59 @@ def write(
     The row of the snapshot goes in first: from then on no other writer can take its id, so what
     is read after it stays true until the end of the transaction. Raises CommitConflict.
     """
-    work = _Work(
+    work = Work(
         connection=connection,
         data_path=data_path,
         base=base,
         snapshot_id=base.id + 1,
+        schema_version=base.schema_version + _defines(changes),
         ids=Ids(base.next_catalog_id, base.next_file_id),
         schemas=schemas_at(connection, data_path, base),
     )
-    is_definition = _defines(changes)
-    version = base.schema_version + is_definition
     time = max(dt.datetime.now(dt.UTC), base.time + dt.timedelta(microseconds=1))
-    _insert_snapshot(work, time, version)
-    for name in changes.create_schemas:
-        _create_schema(work, name)
+    _insert_snapshot(work, time)
+    free_names.check(work, changes)
+    _take_away(work, changes)
+    _define(work, changes)
     for change in changes.tables:
         _write_table_change(work, change)
-    definitions.write_schema_version(connection, work.snapshot_id, version, work.defined)
-    return _finish(work, time, version, info)
+    if changes.compactions:  # the rooms that write them put `compactions.write(work, one)` here
+        raise UnsupportedFeature("compactions are not written yet", hint="compact with DuckDB")
+    definitions.write_schema_versions(work)
+    return _finish(work, time, info)
 
 
 def _defines(changes: ChangeSet) -> bool:
-    return bool(changes.create_schemas) or any(
-        change.create is not None or change.drops is not None or change.schema is not None
-        for change in changes.tables
+    """Whether the schema's version goes up: with every change but that of rows and files."""
+    return any(
+        (
+            changes.create_schemas,
+            changes.drop_schemas,
+            changes.create_views,
+            changes.drop_views,
+            changes.rename_views,
+            changes.view_tags,
+            changes.create_macros,
+            changes.drop_macros,
+            *(_defines_table(change) for change in changes.tables),
+        )
     )
 
 
-def _insert_snapshot(work: _Work, time: dt.datetime, version: int) -> None:
+def _defines_table(change: TableChange) -> bool:
+    settings = (change.schema, change.partition_by, change.sort_by, change.rename_to, change.create)
+    return (
+        any(one is not None for one in settings)
+        or change.drops is not None
+        or bool(change.tags or change.column_tags)
+    )
+
+
+def _insert_snapshot(work: Work, time: dt.datetime) -> None:
     row = t.snapshot.insert().values(
         snapshot_id=work.snapshot_id,
         snapshot_time=time,
-        schema_version=version,
+        schema_version=work.schema_version,
         next_catalog_id=work.ids.next_catalog_id,
         next_file_id=work.ids.next_file_id,
     )
@@ -105,7 +109,7 @@ def _insert_snapshot(work: _Work, time: dt.datetime, version: int) -> None:
         raise SnapshotTaken from error
 
 
-def _finish(work: _Work, time: dt.datetime, version: int, info: CommitInfo) -> Snapshot:
+def _finish(work: Work, time: dt.datetime, info: CommitInfo) -> Snapshot:
     ids, text = work.ids, work.tokens.text()
     work.connection.execute(
         t.snapshot.update()
@@ -124,7 +128,7 @@ def _finish(work: _Work, time: dt.datetime, version: int, info: CommitInfo) -> S
     return Snapshot(
         id=work.snapshot_id,
         time=time,
-        schema_version=version,
+        schema_version=work.schema_version,
         next_catalog_id=ids.next_catalog_id,
         next_file_id=ids.next_file_id,
         changes=text,
@@ -134,111 +138,91 @@ def _finish(work: _Work, time: dt.datetime, version: int, info: CommitInfo) -> S
     )
 
 
-def _create_schema(work: _Work, name: str) -> None:
-    if fold(name) in work.schemas:
-        raise CommitConflict(f"there is a schema {name!r} already", hint="run it again")
-    work.schemas[fold(name)] = definitions.write_schema(
-        work.connection, work.data_path, work.snapshot_id, work.ids, name
-    )
-    work.tokens.created.append(f"created_schema:{_quoted(name)}")
+def _take_away(work: Work, changes: ChangeSet) -> None:
+    """What is dropped goes first: its names may be given anew."""
+    for change in changes.tables:
+        if change.drops is not None:
+            definitions.drop_table(work, change.drops, _label(change))
+    for view_id in changes.drop_views:
+        view_writes.drop(work, view_id)
+    for view in changes.create_views:
+        if view.replaces is not None:
+            view_writes.drop(work, view.replaces)
+    for macro_id in changes.drop_macros:
+        macro_writes.drop(work, macro_id)
+    for macro in changes.create_macros:
+        if macro.replaces is not None:
+            macro_writes.drop(work, macro.replaces)
+    for schema_id in changes.drop_schemas:
+        schema_writes.drop(work, schema_id)
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+def _define(work: Work, changes: ChangeSet) -> None:
+    """Schemas, views and macros; tables come with their rows."""
+    for name in changes.create_schemas:
+        schema_writes.create(work, name)
+    for view_id, new_name in changes.rename_views.items():
+        view_writes.rename(work, view_id, new_name)
+    for view_id, its in changes.view_tags.items():
+        view_writes.comment(work, view_id, its)
+    for view in changes.create_views:
+        view_writes.create(work, view)
+    for macro in changes.create_macros:
+        macro_writes.create(work, macro)
 
 
-@dataclass(frozen=True, slots=True)
-class _Target:
-    """The table that files go to, as it is after this commit's definitions."""
-
-    id: int
-    name: str
-    path: str
-    schema: TableSchema
-    partition_id: int | None
+def _label(change: TableChange) -> str:
+    return f"{change.schema_name}.{change.name}"
 
 
-def _write_table_change(work: _Work, change: TableChange) -> None:
-    name = f"{change.schema_name}.{change.name}"
-    if change.drops is not None:
-        definitions.drop_table(work.connection, work.snapshot_id, change.drops, name)
-        work.tokens.dropped.append(f"dropped_table:{change.drops}")
-    target = _created(work, change, name) if change.create else _existing(work, change, name)
+def _write_table_change(work: Work, change: TableChange) -> None:
+    target = _created(work, change) if change.create else _existing(work, change)
     if target is not None:
         _write_files(work, change, target)
 
 
-def _created(work: _Work, change: TableChange, name: str) -> _Target | None:
+def _created(work: Work, change: TableChange) -> Target | None:
     new = change.create
     if new is None:
         return None
-    schema = definitions.find_schema(work.schemas, change.schema_name)
-    _check_name_is_free(work, schema, change)
-    table_id, partition_id = definitions.write_table(
-        work.connection, work.snapshot_id, work.ids, schema, name=change.name, new=new
-    )
-    work.defined.append(table_id)
-    work.tokens.created.append(f"created_table:{_quoted(schema.name)}.{_quoted(change.name)}")
-    return _Target(table_id, name, new.path, new.schema, partition_id)
+    schema = schema_writes.find(work.schemas, change.schema_name)
+    table_id, partition_id = definitions.write_table(work, schema, change.name, new)
+    return Target(table_id, _label(change), new.path, new.schema, partition_id)
 
 
-def _check_name_is_free(work: _Work, schema: SchemaEntry, change: TableChange) -> None:
-    wanted = (schema.name, fold(change.name))
-    for row in reads.table_names(work.connection, work.base.id):
-        found = (row.schema_name, fold(row.table_name))
-        if found == wanted and row.table_id != change.drops:
-            raise CommitConflict(
-                f"there is a table {schema.name}.{row.table_name} already", hint="run it again"
-            )
-
-
-def _existing(work: _Work, change: TableChange, name: str) -> _Target | None:
+def _existing(work: Work, change: TableChange) -> Target | None:
     if change.table_id is None:
         return None
     table = _load(work, change.table_id)
     if table is None:
-        raise CommitConflict(f"table {name} is not there any more", hint="run it again")
+        raise CommitConflict(f"table {_label(change)} is not there any more", hint="run it again")
     if change.schema is not None:
-        definitions.alter_table(
-            work.connection, work.snapshot_id, work.base.id, table.id, change.schema
-        )
-        work.defined.append(table.id)
-        work.tokens.altered.append(f"altered_table:{table.id}")
-    schema = change.schema or table.schema
-    return _Target(table.id, name, table.path, schema, table.partition_id)
+        definitions.alter_table(work, table.id, change.schema)
+    schema, partition_id = change.schema or table.schema, table.partition_id
+    if change.partition_by is not None:
+        partition_id = layout_writes.set_partitioning(work, table.id, schema, change.partition_by)
+    if change.sort_by is not None:
+        layout_writes.set_sorting(work, table.id, change.sort_by)
+    if change.tags or change.column_tags:
+        tags.write(work, table.id, change.tags)
+        tags.write_columns(work, table.id, change.column_tags)
+        work.tokens.of("altered_table", table.id)
+    if change.rename_to is not None:
+        definitions.rename_table(work, table.id, change.rename_to, _label(change))
+    return Target(table.id, _label(change), table.path, schema, partition_id)
 
 
-def _load(work: _Work, table_id: int) -> Table | None:
+def _load(work: Work, table_id: int) -> Table | None:
     found = reads.load_tables(work.connection, work.data_path, work.base.id, table_id)
     return found[0] if found else None
 
 
-def _write_files(work: _Work, change: TableChange, target: _Target) -> None:
-    connection, snapshot_id = work.connection, work.snapshot_id
+def _write_files(work: Work, change: TableChange, target: Target) -> None:
     if change.end:
-        ending.end_files(connection, snapshot_id, target.id, change.end, target.name)
+        ending.end_files(work, target, change.end)
     if change.deletes:
-        ending.add_deletes(
-            connection,
-            snapshot_id,
-            work.ids,
-            target.id,
-            data_path=work.data_path,
-            table_path=target.path,
-            deletes=change.deletes,
-            name=target.name,
-        )
-    if change.end or change.deletes:
-        work.tokens.deleted.append(f"deleted_from_table:{target.id}")
+        ending.add_deletes(work, target, change.deletes)
     if change.add:
-        registration.add_files(
-            connection,
-            snapshot_id,
-            work.ids,
-            target.id,
-            table_path=target.path,
-            schema=target.schema,
-            partition_id=target.partition_id,
-            files=change.add,
-        )
-        work.tokens.inserted.append(f"inserted_into_table:{target.id}")
+        registration.add_files(work, target, change.add)
+    if change.inline is not None:
+        raise UnsupportedFeature("rows in the catalog are not written yet", hint="write files")
