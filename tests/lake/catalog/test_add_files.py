@@ -64,7 +64,7 @@ def write(folder: Path, name: str, table: pa.Table) -> Path:
     return path
 
 
-def sources(folder: Path) -> list[tuple[str, str, dict[str, bool]]]:
+def sources(folder: Path) -> list[tuple[str, str, dict[str, Any]]]:
     """What is added to which table, and how."""
     table = wide()
     write(folder, "wide/a.parquet", table)
@@ -199,7 +199,7 @@ def test_files_that_are_no_good(ready: Catalog, tmp_path: Path) -> None:
     bad.write_text("no")
     assert isinstance(refused(ready, "t", bad), DataFileCorrupt)
     good = write(tmp_path, "good.parquet", SMALL)
-    how = {"allow_missing": True}
+    how: dict[str, Any] = {"allow_missing": True}
     added = add_data_files(ready, "loose", [str(good), str(good)], **how)
     assert (added.rows, len(added.files)) == (2, 1)
     error = refused(ready, "loose", good, **how)
