@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from penstock.lake.changes import NewTable, TableChange
+from penstock.lake.changes import InlineChange, NewTable, TableChange, TagChanges
 from penstock.lake.files import DataFile, DeleteFile, FileSet, PartitionField, Table
 from penstock.lake.naming import fold
+from penstock.lake.objects import SortKey
 from penstock.lake.schema import TableSchema
 
 
@@ -33,7 +34,9 @@ class Candidate:
 
     ``base`` is the table at the transaction's snapshot; ``create`` one made here, in place of
     ``base`` when that is set too. ``ended`` and ``deletes`` go by the ids of base files.
-    ``altered`` are the columns that ``base`` gets, all with ids.
+    ``altered`` are the columns that ``base`` gets, all with ids; ``partitioning`` and ``sorting``
+    what its files are laid out by from then on; ``name`` is the one it will have. ``dropped``:
+    ``base`` goes, and unless ``create`` takes its place, nothing stays.
     """
 
     schema_name: str
@@ -45,10 +48,17 @@ class Candidate:
     deletes: Mapping[int, DeleteFile] = field(default_factory=dict)
     depends_on_rows: bool = False
     altered: TableSchema | None = None
+    inline: StagedInline = field(default_factory=StagedInline)
+    partitioning: tuple[PartitionField, ...] | None = None
+    sorting: tuple[SortKey, ...] | None = None
+    tags: TagChanges = field(default_factory=dict)
+    column_tags: Mapping[int, TagChanges] = field(default_factory=dict)
+    inline: InlineChange | None = None
+    dropped: bool = False
 
     @property
     def exists(self) -> bool:
-        return self.base is not None or self.create is not None
+        return (self.base is not None and not self.dropped) or self.create is not None
 
     @property
     def qualified_name(self) -> str:
@@ -58,9 +68,9 @@ class Candidate:
     def schema(self) -> TableSchema | None:
         if self.create is not None:
             return self.create.schema
-        if self.altered is not None:
+        if self.altered is not None and not self.dropped:
             return self.altered
-        return None if self.base is None else self.base.schema
+        return None if self.base is None or self.dropped else self.base.schema
 
     @property
     def path(self) -> str | None:
@@ -70,19 +80,28 @@ class Candidate:
 
     @property
     def partition_by(self) -> tuple[PartitionField, ...]:
+        """The keys, by the names that their columns have now."""
         if self.create is not None:
             return self.create.partition_by
-        return () if self.base is None else self.base.partition_by
+        if self.partitioning is not None:
+            return self.partitioning
+        if self.base is None:
+            return ()
+        if self.altered is None:
+            return self.base.partition_by
+        return renamed_fields(self.base.partition_by, self.base.schema, self.altered)
 
     @property
     def partition_id(self) -> int | None:
-        """Of the partitioning in force; files staged for a table made here have none yet."""
-        return None if self.create is not None or self.base is None else self.base.partition_id
+        """Of the partitioning in force; that of a table or partitioning made here has none yet."""
+        if self.create is not None or self.base is None or self.partitioning is not None:
+            return None
+        return self.base.partition_id
 
     @property
     def reads_base(self) -> bool:
         """Whether rows of base files are still to be seen."""
-        return self.base is not None and self.create is None
+        return self.base is not None and self.create is None and not self.dropped
 
     def files(self, base_files: FileSet) -> FileSet:
         """The files of the candidate state; ``base_files`` are those of ``base``.
@@ -140,7 +159,7 @@ class Candidate:
         maybe: list[DataFile] = []
         for file in files:
             known = at is not None and file.partition_values is not None
-            if not known or (file.id is not None and file.partition_id != self.partition_id):
+            if not known or file.partition_id != self.partition_id:
                 maybe.append(file)
             elif at is not None and file.partition_values and file.partition_values[at] == text:
                 whole.append(file)
@@ -156,19 +175,45 @@ class Candidate:
                 drops=None if self.base is None else self.base.id,
                 add=self.added,
                 depends_on_rows=self.depends_on_rows,
+                inline=self.inline,
             )
-        if self.base is None or not (self.added or self.ended or self.deletes or self.altered):
+        if self.base is None:
             return None
-        return TableChange(
-            schema_name=self.base.schema_name,
-            name=self.base.name,
-            table_id=self.base.id,
+        base = self.base
+        if self.dropped:
+            return TableChange(base.schema_name, base.name, drops=base.id)
+        changed = TableChange(
+            schema_name=base.schema_name,
+            name=base.name,
+            table_id=base.id,
             schema=self.altered,
             add=self.added,
             end=tuple(sorted(self.ended)),
             deletes=dict(self.deletes) or None,
             depends_on_rows=self.depends_on_rows,
+            rename_to=self.name if self.name != base.name else None,
+            partition_by=self.partitioning,
+            sort_by=self.sorting,
+            tags=self.tags,
+            column_tags=self.column_tags,
+            inline=self.inline,
         )
+        nothing = TableChange(
+            base.schema_name, base.name, base.id, depends_on_rows=self.depends_on_rows
+        )
+        return None if changed == nothing else changed
+
+
+def renamed_fields(
+    fields: Sequence[PartitionField], old: TableSchema, new: TableSchema
+) -> tuple[PartitionField, ...]:
+    """The keys of a partitioning, which go by column ids, by the names that the columns got."""
+    names = {column.id: column.name for column in new.columns}
+    found = ((one, old.find(one.column)) for one in fields)
+    return tuple(
+        one if column is None else replace(one, column=names.get(column.id, one.column))
+        for one, column in found
+    )
 
 
 def live_rows(files: Iterable[DataFile]) -> int:

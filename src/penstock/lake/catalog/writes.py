@@ -9,9 +9,11 @@ from sqlalchemy import Connection, exc
 
 from penstock.errors import CommitConflict, UnsupportedFeature
 from penstock.lake.catalog import (
+    compactions,
     definitions,
     ending,
     free_names,
+    inline_writes,
     layout_writes,
     macro_writes,
     reads,
@@ -52,7 +54,8 @@ def write(
         data_path=data_path,
         base=base,
         snapshot_id=base.id + 1,
-        schema_version=base.schema_version + _defines(changes),
+        schema_version=base.schema_version
+        + (_defines(changes) or inline_writes.defines(connection, changes)),
         ids=Ids(base.next_catalog_id, base.next_file_id),
         schemas=schemas_at(connection, data_path, base),
     )
@@ -63,8 +66,8 @@ def write(
     _define(work, changes)
     for change in changes.tables:
         _write_table_change(work, change)
-    if changes.compactions:  # the rooms that write them put `compactions.write(work, one)` here
-        raise UnsupportedFeature("compactions are not written yet", hint="compact with DuckDB")
+    for one in changes.compactions:
+        compactions.write(work, one)
     definitions.write_schema_versions(work)
     return _finish(work, time, info)
 
@@ -224,5 +227,7 @@ def _write_files(work: Work, change: TableChange, target: Target) -> None:
         ending.add_deletes(work, target, change.deletes)
     if change.add:
         registration.add_files(work, target, change.add)
+    if target.id in work.defined:
+        inline_writes.define(work, target)
     if change.inline is not None:
-        raise UnsupportedFeature("rows in the catalog are not written yet", hint="write files")
+        inline_writes.write(work, target, change.inline)
