@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.errors import UnsupportedFeature
 from penstock.lake import scan
 from penstock.lake.deletes import Removed, remove
-from penstock.lake.files import DataFile, FileSet
 from penstock.lake.lake import Lake
 from tests.lake.conftest import Rows, table_of
 
@@ -92,27 +89,3 @@ def test_files_without_rows_left_end_whole(spark: SparkSession, lake: Lake, coll
 def test_nothing_found(spark: SparkSession, lake: Lake, rows: Rows) -> None:
     lake.table("t").append(rows("id INT", [(1,)]))
     assert delete(spark, lake, "id = 5", 10)[0] == Removed()
-
-
-def test_rows_staged_just_now_are_refused(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
-    lake.table("t").append(spark.range(1))
-    source = source_of(lake)
-    staged = DataFile(f"{tmp_path}/a.parquet", 1, 1, 1)
-    files = FileSet((*source.files.files, staged))
-    source = scan.Scan("main.t", source.schema, files, 1)
-    with pytest.raises(UnsupportedFeature, match="this transaction itself wrote"):
-        remove(spark, source, spark.range(0), {"a.parquet": 1}, f"{tmp_path}/")
-
-
-@pytest.mark.parametrize("read_here", [1_000, -1], ids=["here", "spark"])
-def test_deleted_rows_are_left_out_whoever_reads_the_positions(
-    spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch, read_here: int
-) -> None:
-    for first, end in ((0, 200), (200, 500)):
-        lake.table("t").append(spark.range(first, end, 1, 1))
-    commit(lake, delete(spark, lake, "id % 3 = 0 OR id BETWEEN 60 AND 130", 1_000)[0])
-    commit(lake, delete(spark, lake, "id IN (1, 499)", 1_000)[0])
-    monkeypatch.setattr("penstock.lake.delete_files._READ_HERE", read_here)
-    left = {row[0] for row in table_of(lake.table("t").to_df())}
-    gone = {i for i in range(500) if i % 3 == 0 or 60 <= i <= 130} | {1, 499}
-    assert left == set(range(500)) - gone

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,10 @@ from penstock.lake.write import Target, parquet_options
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
+
+    from penstock.lake.conditions import Predicate
+    from penstock.lake.deletes import Removed
+    from penstock.lake.write import Written
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +85,9 @@ class CandidateTable:
     def context(self) -> Context:
         return self._context
 
-    def files(self) -> FileSet:
-        """The files of the candidate state."""
-        base = self._files_of_base() if self._candidate.reads_base else FileSet(())
+    def files(self, keep: Predicate | None = None) -> FileSet:
+        """The files of the candidate state; without those that surely hold no row for ``keep``."""
+        base = self._files_of_base(keep) if self._candidate.reads_base else FileSet(())
         return self._candidate.files(base)
 
     def refuse_inlined(self, doing: str) -> None:
@@ -143,14 +147,32 @@ class CandidateTable:
     def scan_of(self, files: Sequence[DataFile]) -> scan.Scan:
         return self._scan(FileSet(tuple(files), self.files().mappings))
 
+    def scan_all(self, keep: Predicate | None = None) -> scan.Scan:
+        """All rows of the candidate state; without files that surely hold none for ``keep``."""
+        return self._scan(self.files(keep))
+
+    def take(self, removed: Removed, written: Iterable[Written]) -> None:
+        """Stage rows taken away and rows written."""
+        new = list(written)
+        after = self._candidate.without(removed.files, removed.deletes)
+        if removed.inlined:
+            raise UnsupportedFeature(
+                "inlined rows do not change yet", hint="flush them with DuckDB"
+            )
+        after = after.with_files((*removed.added, *(file for one in new for file in one.files)))
+        directories = (*removed.directories, *(one.directory for one in new))
+        self.update(after, *directories)
+
     def _scan(self, files: FileSet) -> scan.Scan:
         name = self._candidate.qualified_name
         return scan.Scan(name, self.schema, files, self._context.base.id)
 
-    def _files_of_base(self) -> FileSet:
+    def _files_of_base(self, keep: Predicate | None = None) -> FileSet:
+        base = self._candidate.base
+        catalog, snapshot = self._context.catalog, self._context.base
+        if keep is not None and base is not None:
+            return catalog.files(base, snapshot.id, keep)
         if self._base_files is None:
-            base = self._candidate.base
-            catalog, snapshot = self._context.catalog, self._context.base
             self._base_files = FileSet(()) if base is None else catalog.files(base, snapshot.id)
         return self._base_files
 

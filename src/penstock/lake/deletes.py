@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from penstock.errors import UnsupportedFeature
 from penstock.lake.candidate import live_rows
 from penstock.lake.delete_files import SNAPSHOT_ID, Deletes, deleted_positions
+from penstock.lake.delete_positions import Gone, Whose, as_one, load
 from penstock.lake.failures import explained
 from penstock.lake.files import DataFile, DeleteFile
 from penstock.lake.footers import describe, list_files, remove_directory
@@ -45,42 +45,45 @@ _FIELDS = {
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """``files`` end whole; ``deletes`` are new delete files by data file id; ``rows`` go in all."""
+    """``files`` end whole; ``deletes`` are new delete files by data file id; ``rows`` go in all.
+
+    ``added`` are files that hold what is left of staged ones among ``files``; ``inlined`` the ids
+    of rows that end in the catalog; ``directories`` what was written.
+    """
 
     files: tuple[DataFile, ...] = ()
     deletes: Mapping[int, DeleteFile] = field(default_factory=dict)
     rows: int = 0
-    directory: str | None = None
+    directories: tuple[str, ...] = ()
+    added: tuple[DataFile, ...] = ()
+    inlined: tuple[int, ...] = ()
 
     def and_files(self, files: Sequence[DataFile]) -> Removed:
         """These whole files removed too."""
         return replace(self, files=(*self.files, *files), rows=self.rows + live_rows(files))
 
 
+Positions = Mapping[str, "pa.Int64Array"]  # by FILE: each once, in order
+
+
 def remove(
     spark: SparkSession,
     source: Scan,
-    found: DataFrame,
+    found: DataFrame | Positions,
     counts: Mapping[str, int],
     table_path: str,
     *,
     collect: int = _COLLECTED_ROWS,
 ) -> Removed:
-    """Delete the rows ``found`` (FILE and POSITION, each once) from the files of ``source``.
+    """Delete the rows ``found`` (FILE and POSITION, each once) from committed files of ``source``.
 
     ``counts`` is the number of rows found by FILE; up to ``collect`` positions are written here.
-    Raises UnsupportedFeature for rows of files
-    that the same transaction staged: they are in no catalog yet.
+    A file with deletes in the catalog never ends whole, as DuckDB has it.
     """
     keys = source.keys()
     files = {keys.key(f.path): f for f in source.files.files}
     hit = {key: files[key] for key in counts}
-    if any(file.id is None for file in hit.values()):
-        raise UnsupportedFeature(
-            f"rows of {source.table} that this transaction itself wrote cannot be changed again",
-            hint="commit in between, or stage each table's change in one call",
-            data={"table": source.table},
-        )
+    assert all(file.id is not None for file in hit.values()), "staged files are in no catalog yet"
     whole = tuple(f for key, f in hit.items() if counts[key] == live_rows([f]))
     partial = [f for key, f in hit.items() if counts[key] < live_rows([f])]
     rows = sum(counts.values())
@@ -88,11 +91,15 @@ def remove(
         return Removed(whole, {}, rows)
     job = _Job(spark, source, tuple(partial), f"{table_path}{new_uuid7()}")
     total = rows + sum(d.delete_count for f in partial for d in f.deletes)
-    here = total <= collect and "://" not in job.directory
+    here = isinstance(found, Mapping) or total <= collect
     try:
         with explained(table=source.table):
-            (_write_here if here else _write_by_spark)(job, _with_before(job, found))
-        return Removed(whole, _described(job), rows, job.directory)
+            if here and "://" not in job.directory:
+                _write_here(job, found if isinstance(found, Mapping) else collected(found))
+            else:
+                frame = frame_of(spark, found) if isinstance(found, Mapping) else found
+                _write_by_spark(job, _with_before(job, frame))
+        return Removed(whole, _described(job), rows, (job.directory,))
     except BaseException:
         remove_directory(job.directory)
         raise
@@ -114,8 +121,13 @@ class _Job:
 
     def columns(self, file: DataFile) -> list[str]:
         """Of its delete file: only one that succeeds another tells the snapshots apart."""
-        succeeds = file.delete is not None and self.snapshot is not None
+        succeeds = _began(file) is not None and self.snapshot is not None
         return list(_FIELDS) if succeeds else ["file_path", "pos"]
+
+
+def _began(file: DataFile) -> int | None:
+    """When its committed deletes began; one that this transaction staged has no snapshot yet."""
+    return None if file.delete is None else file.delete.begin_snapshot
 
 
 def _with_before(job: _Job, found: DataFrame) -> DataFrame:
@@ -133,25 +145,69 @@ def _with_before(job: _Job, found: DataFrame) -> DataFrame:
     return found.unionByName(old)
 
 
-def _write_here(job: _Job, found: DataFrame) -> None:
-    keys = job.source.keys()
-    places = found.toArrow()
+def collected(found: DataFrame) -> dict[str, pa.Int64Array]:
+    """FILE and POSITION, which are not NULL and may repeat, brought here."""
+    return by_file(found.select(FILE, POSITION).toArrow())
+
+
+def by_file(places: pa.Table) -> dict[str, pa.Int64Array]:
+    """The positions by FILE, each once and in order."""
+    codes = pc.dictionary_encode(places[FILE]).combine_chunks()
+    rows = pa.table({"file": codes.indices, "pos": as_one(places[POSITION])})
+    rows = rows.sort_by([("file", "ascending"), ("pos", "ascending")]).combine_chunks()
+    found, start = {}, 0
+    for one in pc.value_counts(rows["file"]).to_pylist():  # in the order of the rows
+        positions = as_one(rows["pos"].slice(start, one["counts"]))
+        start += one["counts"]
+        found[codes.dictionary[one["values"]].as_py()] = _once(positions)
+    return found
+
+
+def _once(ordered: pa.Int64Array) -> pa.Int64Array:
+    if len(ordered) < 2:
+        return ordered
+    news = pc.not_equal(ordered.slice(1), ordered.slice(0, len(ordered) - 1))
+    return ordered if pc.all(news).as_py() else pc.unique(ordered)
+
+
+def frame_of(spark: SparkSession, found: Positions) -> DataFrame:
+    owners = [pa.repeat(pa.scalar(key), len(one)) for key, one in found.items()]
+    table = {
+        FILE: pa.chunked_array(owners, pa.string()),
+        POSITION: pa.chunked_array(list(found.values()), pa.int64()),
+    }
+    return spark.createDataFrame(pa.table(table))
+
+
+def _write_here(job: _Job, found: Positions) -> None:
+    source, keys = job.source, job.source.keys()
+    before = [
+        replace(file, delete=one, more_deletes=()) for file in job.partial for one in file.deletes
+    ]
+    gone: dict[str, list[Gone]] = {}
+    for one in load(before, Whose(source.table, source.snapshot_id)):
+        gone.setdefault(one.file.path, []).append(one)
     for number, file in enumerate(job.partial):
-        mine = places.filter(pc.equal(places[FILE], keys.key(file.path))).sort_by(POSITION)
-        values = {
-            "file_path": pa.repeat(pa.scalar(file.path), mine.num_rows),
-            "pos": mine[POSITION],
-            SNAPSHOT_ID: mine[_SINCE],
-        }
-        names = job.columns(file)
+        new = found[keys.key(file.path)]
+        olds = gone.get(file.path, [])
+        since = pa.repeat(pa.scalar(job.snapshot, pa.int64()), len(new))
+        places = pa.table(
+            {
+                "pos": pa.chunked_array([new, *(one.positions for one in olds)]),
+                SNAPSHOT_ID: pa.chunked_array([since, *(one.since for one in olds)]),
+            }
+        )
+        mine = places.sort_by("pos") if olds else places
+        names = pa.repeat(pa.scalar(file.path), mine.num_rows)
+        columns = job.columns(file)
         fields = [
             pa.field(name, _FIELDS[name][1], metadata={"PARQUET:field_id": str(_FIELDS[name][0])})
-            for name in names
+            for name in columns
         ]
+        mine = mine.add_column(0, "file_path", names).select(columns).cast(pa.schema(fields))
         folder = Path(job.directory) / f"{_NUMBER}={number}"
         folder.mkdir(parents=True)
-        table = pa.table([values[name] for name in names], schema=pa.schema(fields))
-        pq.write_table(table, folder / "deletes.parquet", compression="snappy")
+        pq.write_table(mine, folder / "deletes.parquet", compression="snappy")
 
 
 def _write_by_spark(job: _Job, found: DataFrame) -> None:
@@ -190,13 +246,13 @@ def _described(job: _Job) -> dict[int, DeleteFile]:
         data_file = job.partial[number]
         assert data_file.id is not None, "checked by the caller"
         assert data_file.id not in found, "two delete files for one data file"
-        before = data_file.delete
+        began = _began(data_file)
         found[data_file.id] = DeleteFile(
             path=file.path,
             delete_count=file.record_count,
             size_bytes=file.size_bytes,
             footer_size=file.footer_size,
-            begin_snapshot=None if before is None else before.begin_snapshot,
-            partial_max=None if before is None else job.snapshot,
+            begin_snapshot=began,
+            partial_max=None if began is None else job.snapshot,
         )
     return found

@@ -170,9 +170,11 @@ def _write_all(
         inserts = pool.submit(_insert, job, matches)
         updates = pool.submit(_update, job, matches)
         removed = pool.submit(_remove, job, matches)
-        for future in (inserts, updates, removed):
+        for future in (inserts, updates):
             if future.exception() is None:
                 directories.append(future.result().directory)
+        if removed.exception() is None:
+            directories += removed.result().directories
         stands = guess is None or guess.result()
         return (inserts.result(), updates.result(), removed.result()), stands
 
@@ -183,7 +185,7 @@ def _write_again(
     updates = _update(job, matches)
     directories.append(updates.directory)
     removed = _remove(job, matches)
-    directories.append(removed.directory)
+    directories += removed.directories
     return updates, removed
 
 

@@ -52,7 +52,7 @@ class TransactionTable(CandidateTable):
 
         ``slice`` says that all rows have this value in this column: it saves a sort.
         """
-        with self._all_or_nothing():
+        with self.all_or_nothing():
             df = typed(df, self._candidate.schema)
             if slice is not None:
                 df = self.in_slice(df, *slice)
@@ -80,7 +80,7 @@ class TransactionTable(CandidateTable):
         before = self._candidate
         df = typed(df, before.schema)
         if not self._keeps_table(df, partition_by):
-            with self._all_or_nothing():
+            with self.all_or_nothing():
                 self._create(df, partition_by)
                 written = self._write(df, with_fingerprint=True)
             self._candidate = replace(self._candidate, added=written.files)
@@ -109,7 +109,7 @@ class TransactionTable(CandidateTable):
         Files of that partition end whole; rows in files of another partitioning are deleted by
         position. Unchanged content stages nothing, as in `replace`.
         """
-        with self._all_or_nothing():
+        with self.all_or_nothing():
             return self._replace_slice(
                 df,
                 (column, value),
@@ -150,7 +150,7 @@ class TransactionTable(CandidateTable):
         slice: tuple[str, object] | None = None,  # noqa: A002 - what the engine calls it
     ) -> Staged:
         """Update the rows whose keys ``df`` has, insert its others; see `penstock.lake.merge`."""
-        with self._all_or_nothing():
+        with self.all_or_nothing():
             self.refuse_inlined("merging into it")
             return merge(self, typed(df, self._candidate.schema), tuple(keys), slice)
 
@@ -184,7 +184,7 @@ class TransactionTable(CandidateTable):
         self._directories.clear()
 
     @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
+    def all_or_nothing(self) -> Iterator[None]:
         """A call that fails leaves the transaction as it was before the call."""
         candidate, directories = self._candidate, list(self._directories)
         try:
@@ -285,7 +285,7 @@ class TransactionTable(CandidateTable):
             removed = remove(spark, source, found, counts, str(self._candidate.path))
         finally:
             found.unpersist()
-        self.update(self._candidate, removed.directory)
+        self.update(self._candidate, *removed.directories)
         return removed
 
 

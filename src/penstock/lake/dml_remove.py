@@ -1,0 +1,114 @@
+"""Rows taken away wherever they are: in committed files, in files that the same transaction staged,
+and in the catalog itself.
+
+Committed files get delete files. A staged file is written anew without its rows: a delete file that
+begins with its data file would be an update of the row to itself in DuckDB's feed of changes
+(1.5.5), and the net effect of a transaction is what its snapshot should tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from penstock.lake import scan
+from penstock.lake.align import align
+from penstock.lake.candidate import live_rows
+from penstock.lake.deletes import Removed, frame_of, remove
+from penstock.lake.dml_found import Found
+from penstock.lake.file_columns import EMBEDDED_ROW_ID, MAPPED_ROW_ID, ROW_ID_FIELD
+from penstock.lake.files import DataFile
+from penstock.lake.scan import FILE, POSITION
+from penstock.lake.spark_types import quoted
+from penstock.lake.types import FIELD_ID, needs_mapping
+from penstock.lake.write import Written, write
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
+    from penstock.lake.candidate_table import CandidateTable
+    from penstock.lake.schema import TableSchema
+
+
+def take_away(table: CandidateTable, source: scan.Scan, found: Found) -> Removed:
+    """Remove these rows of ``source``, whose FILE keys ``found`` has. Nothing is staged by this."""
+    keys = source.keys()
+    staged = {keys.key(f.path): f for f in source.files.files if f.id is None}
+    mine = {key: n for key, n in found.counts.items() if key in staged}
+    committed = {key: n for key, n in found.counts.items() if key not in staged}
+    removed = Removed()
+    if committed:
+        removed = remove(
+            table.context.spark(), source, found.places, committed, str(table.candidate.path)
+        )
+    whole = [staged[key] for key, n in mine.items() if n == live_rows([staged[key]])]
+    rest = [staged[key] for key, n in mine.items() if n < live_rows([staged[key]])]
+    kept = _rewritten(table, source, rest, found) if rest else []
+    return replace(
+        removed,
+        files=(*removed.files, *whole, *rest),
+        rows=found.total,
+        added=tuple(file for written in kept for file in written.files),
+        directories=(*removed.directories, *(w.directory for w in kept if w.directory)),
+        inlined=found.inlined,
+    )
+
+
+def _rewritten(
+    table: CandidateTable, source: scan.Scan, files: Sequence[DataFile], found: Found
+) -> list[Written]:
+    """What is left of staged files; those with row ids of their own apart."""
+    by_ids: dict[bool, list[DataFile]] = {}
+    for file in files:
+        by_ids.setdefault(file.has_row_ids, []).append(file)
+    spark = table.context.spark()
+    gone = found.places
+    frame = frame_of(spark, gone) if isinstance(gone, Mapping) else gone
+    written = []
+    for has_ids, some in by_ids.items():
+        one = replace(source, files=replace(source.files, files=tuple(some), inlined=None))
+        rows = scan.read(spark, one, positions=True)
+        own = frame if one.keys() == source.keys() else _with_keys(frame, source, one)
+        rows = rows.join(own, [FILE, POSITION], "left_anti")
+        written.append(write_rows(table, rows, row_id=EMBEDDED_ROW_ID if has_ids else None))
+    return written
+
+
+def _with_keys(places: DataFrame, source: scan.Scan, one: scan.Scan) -> DataFrame:
+    """``places`` by the keys of another scan over some of the files of ``source``."""
+    import pyarrow as pa
+    from pyspark.sql import functions as fn
+
+    old, new = source.keys(), one.keys()
+    paths = [file.path for file in one.files.files]
+    names = {
+        FILE: pa.array([old.key(path) for path in paths], pa.string()),
+        "_penstock_key": pa.array([new.key(path) for path in paths], pa.string()),
+    }
+    known = places.sparkSession.createDataFrame(pa.table(names))
+    joined = places.join(fn.broadcast(known), FILE)
+    return joined.select(fn.col("_penstock_key").alias(FILE), POSITION)
+
+
+def write_rows(table: CandidateTable, rows: DataFrame, *, row_id: str | None) -> Written:
+    """Write rows of the table, under the ids that column ``row_id`` has where it is given."""
+    names = [name for name in rows.columns if table.schema.find(name) is not None]
+    fitted = align(rows.select(*map(quoted, names)), table.schema, table=_name(table))
+    if row_id is None:
+        return write(rows, fitted, table.target(None))
+    written = write(rows, [*fitted, row_id_column(row_id, table.schema)], table.target(None))
+    return replace(written, files=tuple(replace(f, has_row_ids=True) for f in written.files))
+
+
+def row_id_column(name: str, schema: TableSchema) -> SparkColumn:
+    """The column of embedded row ids as the format has it."""
+    from pyspark.sql import functions as fn
+
+    stored = MAPPED_ROW_ID if needs_mapping(schema) else EMBEDDED_ROW_ID
+    return fn.col(name).alias(stored, metadata={FIELD_ID: ROW_ID_FIELD})
+
+
+def _name(table: CandidateTable) -> str:
+    return table.candidate.qualified_name

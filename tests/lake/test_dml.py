@@ -1,0 +1,125 @@
+"""Rows deleted and updated by place, as DuckDB sees them: rows, row ids, change feed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from penstock.errors import MergeKeyError
+from penstock.lake import dml
+from penstock.lake.dml import delete_rows, target_rows, update_rows
+from penstock.lake.lake import Lake
+from penstock.lake.transaction import Transaction
+from tests import duck
+from tests.lake.conftest import Rows, table_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def delete(tx: Transaction, where: str) -> Any:
+    table = tx.table("t")
+    return delete_rows(table, target_rows(table).where(where))
+
+
+def update(tx: Transaction, where: str, value: str) -> Any:
+    """Set ``v``."""
+    table = tx.table("t")
+    rows = target_rows(table).where(where).selectExpr("* EXCEPT (v)", f"{value} AS v")
+    return update_rows(table, rows)
+
+
+def feed(lake: Lake, first: int) -> list[tuple[Any, ...]]:
+    """Changes by DuckDB: row id, kind and values."""
+    uri = lake.catalog.uri
+    last = lake.catalog.latest().id
+    query = f"SELECT rowid, change_type, k, v FROM table_changes('t', {first}, {last})"
+    return duck.rows(
+        uri,
+        f"FROM lk.{query[query.index('table_changes') :]}".replace(
+            "FROM ", "SELECT rowid, change_type, k, v FROM ", 1
+        ),
+    )
+
+
+def ids(lake: Lake) -> list[tuple[Any, ...]]:
+    return duck.rows(lake.catalog.uri, "SELECT rowid, k, v FROM t")
+
+
+@pytest.fixture
+def filled(lake: Lake, rows: Rows) -> Lake:
+    for first in (0, 3):
+        lake.table("t").append(
+            rows("k INT, v STRING", [(first + at, "a") for at in range(3)]).coalesce(1)
+        )
+    return lake
+
+
+def test_deletes_and_updates(filled: Lake) -> None:
+    with filled.transaction() as tx:
+        assert delete(tx, "k IN (0, 3, 4, 5)").rows_deleted == 4
+    with filled.transaction() as tx:
+        assert update(tx, "k = 2", "'b'").rows_updated == 1
+    assert ids(filled) == [(1, 1, "a"), (2, 2, "b")]
+    assert feed(filled, 3) == [
+        *[(at, "delete", at, "a") for at in (0,)],
+        (2, "update_postimage", 2, "b"),
+        (2, "update_preimage", 2, "a"),
+        *[(at, "delete", at, "a") for at in (3, 4, 5)],
+    ]
+
+
+def test_nothing_touched_is_nothing_staged(filled: Lake) -> None:
+    before = filled.catalog.latest().id
+    with filled.transaction() as tx:
+        assert delete(tx, "k > 100").unchanged
+        assert update(tx, "k > 100", "'b'").unchanged
+    assert filled.catalog.latest().id == before
+
+
+def test_rows_of_the_same_transaction(filled: Lake, rows: Rows) -> None:
+    """Each change sees those before it, and the snapshot tells their net effect."""
+    with filled.transaction() as tx:
+        tx.table("t").append(rows("k INT, v STRING", [(6, "n"), (7, "n"), (8, "n")]))
+        update(tx, "k IN (2, 6)", "'b'")
+        update(tx, "k IN (1, 2, 7)", "'c'")
+        delete(tx, "k IN (1, 8)")
+        assert table_of(tx.table("t").to_df().where("k in (1, 2) OR k > 5")) == [
+            (2, "c"),
+            (6, "b"),
+            (7, "c"),
+        ]
+    found = feed(filled, 3)
+    assert [row for row in found if row[0] < 6] == [
+        (1, "delete", 1, "a"),
+        (2, "update_postimage", 2, "c"),
+        (2, "update_preimage", 2, "a"),
+    ]
+    assert [row[1:] for row in found if row[0] >= 6] == [("insert", 6, "b"), ("insert", 7, "c")]
+
+
+def test_only_the_columns_that_change(filled: Lake, spark: SparkSession) -> None:
+    with filled.transaction() as tx:
+        table = tx.table("t")
+        rows = target_rows(table).where("k = 4").selectExpr("'z' AS v", *dml_columns())
+        assert update_rows(table, rows).rows_updated == 1
+    assert ids(filled)[4] == (4, 4, "z")
+
+
+def dml_columns() -> list[str]:
+    return [dml.FILE, dml.POSITION, dml.ROW_ID]
+
+
+def test_several_new_values_for_a_row(filled: Lake, spark: SparkSession) -> None:
+    with filled.transaction() as tx:
+        table = tx.table("t")
+        rows = target_rows(table).crossJoin(spark.range(2)).drop("id")
+        with pytest.raises(MergeKeyError, match="6 rows of main") as caught:
+            update_rows(table, rows)
+        assert len(caught.value.data["samples"]) == 6
+        assert delete_rows(table, rows).rows_deleted == 6
+    assert len(list(Path(filled.table("t").info(None).path).iterdir())) == 2
