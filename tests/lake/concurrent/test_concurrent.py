@@ -1,0 +1,33 @@
+"""A small form of the races that `run` holds: 4 processes, and DuckDB where it can keep up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import duck
+from tests.lake.catalog.conftest import Place, postgres_server, postgres_uri
+from tests.lake.concurrent.run import Race, run
+
+__all__ = ["postgres_server", "postgres_uri"]
+
+
+@pytest.fixture(autouse=True)
+def _duckdb() -> None:
+    duck.required()
+
+
+def test_on_sqlite(tmp_path: Path) -> None:
+    place = Place(f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}", f"{tmp_path}/data/")
+    result = run(Race(place, writers=4, commits=5, tables=1), tmp_path)
+    assert not result.problems, str(result)
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("tables", [1, 4])
+def test_on_postgres_beside_duckdb(postgres_uri: str, tmp_path: Path, tables: int) -> None:
+    place = Place(postgres_uri, f"{tmp_path}/data/")
+    race = Race(place, writers=4, commits=5, tables=tables, with_duckdb=True)
+    result = run(race, tmp_path)
+    assert not result.problems, str(result)
