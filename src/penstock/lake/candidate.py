@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from penstock.lake.changes import InlineChange, NewTable, TableChange, TagChanges
+from penstock.lake.changes import NewTable, TableChange, TagChanges
 from penstock.lake.files import DataFile, DeleteFile, FileSet, PartitionField, Table
+from penstock.lake.inline_staged import StagedInline
 from penstock.lake.naming import fold
 from penstock.lake.objects import SortKey
 from penstock.lake.schema import TableSchema
@@ -48,12 +49,11 @@ class Candidate:
     deletes: Mapping[int, DeleteFile] = field(default_factory=dict)
     depends_on_rows: bool = False
     altered: TableSchema | None = None
-    inline: StagedInline = field(default_factory=StagedInline)
     partitioning: tuple[PartitionField, ...] | None = None
     sorting: tuple[SortKey, ...] | None = None
     tags: TagChanges = field(default_factory=dict)
     column_tags: Mapping[int, TagChanges] = field(default_factory=dict)
-    inline: InlineChange | None = None
+    inline: StagedInline = field(default_factory=StagedInline)
     dropped: bool = False
 
     @property
@@ -116,8 +116,8 @@ class Candidate:
         ]
         files = (*kept, *self.added)
         if not self.reads_base:
-            return FileSet(files, base_files.mappings)
-        return replace(base_files, files=files)
+            return self.inline.over(FileSet(files, base_files.mappings))
+        return self.inline.over(replace(base_files, files=files))
 
     def with_files(self, added: Iterable[DataFile]) -> Candidate:
         return replace(self, added=(*self.added, *added))
@@ -126,7 +126,11 @@ class Candidate:
         """All rows replaced, the table kept."""
         ended = frozenset(f.id for f in base_files.files if f.id is not None)
         return replace(
-            self, added=tuple(added), ended=ended if self.reads_base else frozenset(), deletes={}
+            self,
+            added=tuple(added),
+            ended=ended if self.reads_base else frozenset(),
+            deletes={},
+            inline=self.inline.without_all(base_files if self.reads_base else FileSet(())),
         )
 
     def without(
@@ -141,6 +145,7 @@ class Candidate:
             added=tuple(f for f in self.added if f.path not in staged),
             ended=ended,
             deletes={key: value for key, value in merged.items() if key not in ended},
+            inline=self.inline.without_files(ended),
         )
 
     def partition_index(self, column: str) -> int | None:
@@ -175,7 +180,7 @@ class Candidate:
                 drops=None if self.base is None else self.base.id,
                 add=self.added,
                 depends_on_rows=self.depends_on_rows,
-                inline=self.inline,
+                inline=self.inline.change(self.create.schema),
             )
         if self.base is None:
             return None
@@ -196,7 +201,7 @@ class Candidate:
             sort_by=self.sorting,
             tags=self.tags,
             column_tags=self.column_tags,
-            inline=self.inline,
+            inline=self.inline.change(self.altered or base.schema),
         )
         nothing = TableChange(
             base.schema_name, base.name, base.id, depends_on_rows=self.depends_on_rows
@@ -214,6 +219,23 @@ def renamed_fields(
         one if column is None else replace(one, column=names.get(column.id, one.column))
         for one, column in found
     )
+
+
+def restaged(candidate: Candidate, written_by: TableSchema) -> Candidate:
+    """The candidate whose columns are about to change: how its staged files are read is fixed.
+
+    Those under the table's own name mapping keep the one of the columns they were written by; the
+    footers of the others tell. Ids of mappings that no commit has seen are below -1.
+    """
+    taken = min((f.mapping_id for f in candidate.added if f.mapping_id is not None), default=0)
+    own = NameMapping(min(taken, -1) - 1, dict(mapping_paths(written_by.columns)))
+
+    def fixed(file: DataFile) -> DataFile:
+        if not file.uses_mapping:
+            return replace(file, rewritten=True)
+        return replace(file, uses_mapping=False, mapping=own, mapping_id=own.id, rewritten=True)
+
+    return replace(candidate, added=tuple(fixed(file) for file in candidate.added))
 
 
 def live_rows(files: Iterable[DataFile]) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Protocol
 
-from penstock.lake.files import DataFile, DeleteFile, PartitionField
+from penstock.lake.files import ColumnStats, DataFile, DeleteFile, PartitionField
 from penstock.lake.objects import MacroForm, SortKey
 from penstock.lake.schema import TableSchema
 
@@ -41,13 +41,16 @@ class NewTable:
 class InlineChange:
     """Rows of one table that the catalog itself takes, and rows that it ends.
 
-    ``insert`` has the table's columns, called by their field ids as text. ``row_ids`` are those of
-    the inserted rows (an update keeps its rows' ids); ``None``: given at the commit. ``end_rows``
-    are the row ids of inlined rows that end; ``delete`` the positions deleted from data files.
+    ``insert`` has the table's columns, called by their field ids as text, its values as
+    `penstock.lake.inlined_text` stores them; ``stats`` are their statistics. ``row_ids`` has one
+    for each inserted row (an update keeps its rows' ids) or ``None``, which is given at the
+    commit; ``None`` altogether: all are given then. ``end_rows`` are the row ids of inlined rows
+    that end; ``delete`` the positions deleted from data files, by their ids.
     """
 
     insert: pa.Table | None = None
-    row_ids: tuple[int, ...] | None = None
+    row_ids: tuple[int | None, ...] | None = None
+    stats: tuple[ColumnStats, ...] = ()
     end_rows: tuple[int, ...] = ()
     delete: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 

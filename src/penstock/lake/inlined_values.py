@@ -84,6 +84,14 @@ def counted(column: Column) -> Column:
     return replace(column, type=kind, children=tuple(counted(c) for c in column.children))
 
 
+def stored_value(column: Column, text: str) -> Any:
+    """A value that the catalog has as text (a default, for instance), for Arrow.
+
+    Raises ValueError, KeyError and ArithmeticError for text that is none of the type.
+    """
+    return _leaf(column, column)(text)
+
+
 def _kept(source: Column | None, target: Column) -> Column:
     if source is None:
         return target

@@ -83,7 +83,7 @@ def load_deletes(connection: Connection, of: TableInfo, snapshot_id: int) -> Inl
         select(stored.c.file_id, stored.c.row_id, stored.c.begin_snapshot)
         .join_from(stored, f, f.c.data_file_id == stored.c.file_id)
         .where(begun(stored.c.begin_snapshot, snapshot_id), visible(f, snapshot_id))
-        for stored in _delete_tables(connection, of.id)
+        for stored in delete_tables(connection, of.id)
     ]
     found = _deletes(connection, queries)
     return found if found.rows.num_rows else None
@@ -108,7 +108,7 @@ def load_delete_changes(
         select(stored.c.file_id, stored.c.row_id, stored.c.begin_snapshot).where(
             stored.c.begin_snapshot.between(first, last)
         )
-        for stored in _delete_tables(connection, of.id)
+        for stored in delete_tables(connection, of.id)
     ]
     return _deletes(connection, queries)
 
@@ -119,7 +119,7 @@ def files_that_lost(
     """Queries for the ids of data files with inlined deletes of these snapshots."""
     return [
         select(stored.c.file_id).where(stored.c.begin_snapshot.between(first, last))
-        for stored in _delete_tables(connection, table_id)
+        for stored in delete_tables(connection, table_id)
     ]
 
 
@@ -134,7 +134,7 @@ def changed_since(connection: Connection, table_id: int, snapshot_id: int) -> bo
         connection.execute(
             select(literal(1)).where(d.c.begin_snapshot > snapshot_id).limit(1)
         ).first()
-        for d in _delete_tables(connection, table_id)
+        for d in delete_tables(connection, table_id)
     )
 
 
@@ -257,7 +257,12 @@ def _row_table(name: str, prefix: str) -> Table:
     return Table(name, MetaData(), *columns)
 
 
-def _delete_tables(connection: Connection, table_id: int) -> list[Table]:
+def row_tables(connection: Connection, table_id: int) -> list[Table]:
+    """The tables of inlined rows, their system columns called as `penstock.lake.inlined` does."""
+    return [one.rows for one in _row_tables(connection, table_id)]
+
+
+def delete_tables(connection: Connection, table_id: int) -> list[Table]:
     """Known by its name alone, and made only when the first delete is inlined."""
     name = f"ducklake_inlined_delete_{int(table_id)}"
     if not inspect(connection).has_table(name, schema=metadata_schema(connection)):
