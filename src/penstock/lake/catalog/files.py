@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import repeat
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, false, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, false, literal, not_, or_, select
 
 from penstock.errors import CatalogCorrupt, UnsupportedFeature
 from penstock.lake.catalog import inlined, pruning, tables
@@ -60,10 +60,10 @@ def as_file_set(
     mapping_ids = set(column_of(rows, "mapping_id")) - {None}
     mappings = load_mappings(connection, table.id) if mapping_ids else {}
     _check_mappings(mapping_ids, mappings, table)
-    compacted = _compactions(connection, table)
     files = _data_files(rows, table.path, values)
-    if compacted:
-        files = (replace(f, rewritten=f.begin_snapshot in compacted) for f in files)
+    if _has_changed(table):
+        compacted = _compactions(connection, table)
+        files = (replace(f, rewritten=_is_rewritten(f, compacted)) for f in files)
     return FileSet(
         files=tuple(files),
         mappings={key: mappings[key] for key in sorted(mapping_ids)},
@@ -73,18 +73,35 @@ def as_file_set(
 _COMPACTIONS = ("rewrite_delete", "merge_adjacent", "inline_flush", "compacted", "flushed_inlined")
 
 
-def _compactions(connection: Connection, table: Table) -> frozenset[int]:
-    """Snapshots in which files of a table whose columns changed were written from older ones.
-
-    The real extension gives such a file the names and types of the file it comes from. A snapshot
-    of which nothing is on record any more may be one.
-    """
+def _has_changed(table: Table) -> bool:
+    """Whether the table has other columns than those it was made with."""
     versions = [column.versions for column in table.schema.walk() if column.versions]
-    if all(len(v) == 1 and v[0][0] == table.begin_snapshot for v in versions):
-        return frozenset()
+    return any(len(v) > 1 or v[0][0] != table.begin_snapshot for v in versions)
+
+
+def _is_rewritten(file: DataFile, compacted: frozenset[int]) -> bool:
+    """Whether a file may have been written from older ones, whose names and types it then has.
+
+    1.4.4 begins a rewritten file where its last row was deleted, and not at the compaction; it has
+    no first row id in either version. A flushed file begins where its first row was inlined.
+    """
+    return file.row_id_start is None or file.begin_snapshot in compacted
+
+
+def _compactions(connection: Connection, table: Table) -> frozenset[int]:
+    """Snapshots from which files of a table are that may have been written later, or from others.
+
+    Those are all that did not insert into files of the table itself; one of which nothing is on
+    record any more may be such a one.
+    """
     t = tables.of(connection)
     f, c = t.data_file.c, t.snapshot_changes.c
-    told = or_(c.changes_made.is_(None), *(c.changes_made.contains(one) for one in _COMPACTIONS))
+    tokens = literal(",") + c.changes_made + literal(",")
+    told = or_(
+        c.changes_made.is_(None),
+        not_(tokens.contains(f",inserted_into_table:{table.id},", autoescape=True)),
+        *(c.changes_made.contains(one) for one in _COMPACTIONS),
+    )
     query = (
         select(f.begin_snapshot)
         .distinct()
