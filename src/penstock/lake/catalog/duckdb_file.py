@@ -25,7 +25,7 @@ from penstock.lake.catalog.location import CatalogLocation
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-_NAME = "penstock_catalog"  # what the file is attached as
+ATTACHED = "penstock_catalog"  # what the file is attached as
 _PAUSE = 0.01  # seconds between two looks at a file that is in use
 _BATCH = 50  # rows of one INSERT with parameters
 _ROWS = "penstock_rows"
@@ -76,7 +76,7 @@ class DuckDBFile:
                 self._has_writer = False
             try:
                 if self._users == 0 and self._memory is not None:
-                    self._memory.execute(f"DETACH {_NAME}")
+                    self._memory.execute(f"DETACH {ATTACHED}")
             finally:
                 self._changed.notify_all()
 
@@ -102,7 +102,7 @@ class DuckDBFile:
             )
         quoted = path.replace("'", "''")
         mode = "" if write else ", READ_ONLY"
-        self._memory.execute(f"ATTACH '{quoted}' AS {_NAME} (TYPE duckdb{mode})")
+        self._memory.execute(f"ATTACH '{quoted}' AS {ATTACHED} (TYPE duckdb{mode})")
 
     def _error(self) -> type[Exception]:
         import duckdb
@@ -155,7 +155,7 @@ class FileConnection:
         self._file.enter(write=write)
         self._write = write
         try:
-            self._raw.execute(f"USE {_NAME}")
+            self._raw.execute(f"USE {ATTACHED}")
             self._raw.execute("BEGIN TRANSACTION")
         except BaseException:
             self._leave()

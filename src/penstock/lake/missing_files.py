@@ -1,0 +1,53 @@
+"""Looking whether files are there, many at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from pyarrow import fs
+
+from penstock.lake.file_globs import open_path
+
+_THREADS = 16
+_BATCH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class FileCheck:
+    """How many files were looked for, and the paths of those that are not there, sorted."""
+
+    files: int
+    missing: tuple[str, ...] = ()
+
+
+def look_for(paths: Iterable[str]) -> FileCheck:
+    """Ask the file systems for each of these absolute paths or URIs."""
+    listed = sorted(paths)
+    with ThreadPoolExecutor(_THREADS, "penstock-files") as pool:
+        missing = [path for found in pool.map(_missing, _batches(listed)) for path in found]
+    return FileCheck(len(listed), tuple(missing))
+
+
+def _missing(paths: list[str]) -> list[str]:
+    system, _ = open_path(paths[0])
+    places = [path.partition("://")[2] if "://" in path else path for path in paths]
+    infos = system.get_file_info(places)
+    return [path for path, info in zip(paths, infos, strict=True) if info.type != fs.FileType.File]
+
+
+def _batches(paths: list[str]) -> Iterator[list[str]]:
+    """Sorted paths of one file system follow each other."""
+    for start in range(0, len(paths), _BATCH):
+        part = paths[start : start + _BATCH]
+        while part:
+            root = _root(part[0])
+            same = [path for path in part if _root(path) == root]
+            yield same
+            part = [path for path in part if _root(path) != root]
+
+
+def _root(path: str) -> str:
+    scheme, mark, rest = path.partition("://")
+    return f"{scheme}://{rest.partition('/')[0]}" if mark else ""
