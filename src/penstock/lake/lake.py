@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -12,6 +13,7 @@ from penstock.attach_options import refuse_others
 from penstock.errors import ConfigError
 from penstock.lake import options
 from penstock.lake.add_files import Added, add_data_files
+from penstock.lake.backup import Backup, backup
 from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import LOCK_TIMEOUT, Catalog
 from penstock.lake.explain import Explanation, explain
@@ -198,6 +200,10 @@ class Lake:
             ignore_extra_columns=ignore_extra_columns,
             hive_partitioning=hive_partitioning,
         )
+
+    def backup(self, target: str | Path, *, check: bool = False) -> Backup:
+        """Copy the catalog to a new file, whoever writes meanwhile; see `penstock.lake.backup`."""
+        return backup(self.catalog, target, check=check)
 
     def list_files(self, name: str, version: int | None = None) -> list[ListedFile]:
         """The data files of a table with their delete files, as ``ducklake_list_files``."""
