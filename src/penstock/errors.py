@@ -25,6 +25,7 @@
     │   ├── DataFileCorrupt        a data or delete file that is not what it should be
     │   ├── UnsupportedFeature     the format has it, this version does not read it
     │   ├── SchemaMismatch         a DataFrame does not fit its table
+    │   ├── NameTaken              there is a table, view, schema or column of this name
     │   ├── ReadOnlyLake
     │   ├── DataPathError          the data path cannot be written
     │   └── CommitError
@@ -191,6 +192,10 @@ class UnsupportedFeature(LakeError):
 
 class SchemaMismatch(LakeError):
     pass
+
+
+class NameTaken(LakeError):
+    exit_code = 2
 
 
 class ReadOnlyLake(LakeError):

@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from penstock.lake.catalog.mappings import mapping_paths
 from penstock.lake.changes import NewTable, TableChange, TagChanges
-from penstock.lake.files import DataFile, DeleteFile, FileSet, PartitionField, Table
+from penstock.lake.files import (
+    DataFile,
+    DeleteFile,
+    FileSet,
+    NameMapping,
+    PartitionField,
+    Table,
+)
 from penstock.lake.inline_staged import StagedInline
 from penstock.lake.naming import fold
 from penstock.lake.objects import SortKey

@@ -15,8 +15,8 @@ from penstock.errors import SchemaMismatch, UnsupportedFeature
 from penstock.lake import fingerprint, scan
 from penstock.lake.align import align, growth, typed
 from penstock.lake.candidate import Candidate, Staged, all_rows, live_rows
-from penstock.lake.candidate_table import CandidateTable
 from penstock.lake.changes import NewTable
+from penstock.lake.definable_table import DefinableTable
 from penstock.lake.deletes import Removed, remove
 from penstock.lake.files import DataFile, PartitionField
 from penstock.lake.footers import remove_directory
@@ -25,7 +25,6 @@ from penstock.lake.naming import directory_name, fold, new_uuid7
 from penstock.lake.partitioning import partition_columns
 from penstock.lake.schema import (
     assign_ids,
-    assign_missing_ids,
     evolve,
     same_columns,
     without_columns,
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-class TransactionTable(CandidateTable):
+class TransactionTable(DefinableTable):
     """One table inside a transaction: its changes. For one thread at a time."""
 
     def append(
@@ -168,9 +167,7 @@ class TransactionTable(CandidateTable):
         wanted = growth(schema_of(typed(df, current)), current)
         if wanted.columns or current != self.schema:
             self.refuse_inlined("changing its columns")
-            first = self._context.catalog.next_column_id(base)
-            altered = assign_missing_ids(evolve(current, wanted), first)
-            self._candidate = replace(self._candidate, altered=altered)
+            self.alter(evolve(current, wanted))
 
     def _droppable(self, names: Sequence[str]) -> list[str]:
         keys = {fold(one.column) for one in self._candidate.partition_by}

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
 from sqlalchemy import Connection
 
 from penstock.errors import (
+    ArgumentError,
     CatalogError,
     CommitError,
     CommitUnknown,
-    LakeError,
+    NameTaken,
     ReadOnlyLake,
-    SchemaNotFound,
+    TableNotFound,
 )
 from penstock.lake.candidate import Staged
 from penstock.lake.candidate_table import Context
+from penstock.lake.catalog import reads
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.catalog.state import schemas_at
-from penstock.lake.changes import ChangeSet
-from penstock.lake.naming import TableRef, directory_name, fold, new_uuid7
+from penstock.lake.changes import ChangeSet, NewMacro, NewView
+from penstock.lake.files import PartitionField
+from penstock.lake.naming import TableRef, fold, quote_identifier
+from penstock.lake.objects import MacroForm, SortKey
+from penstock.lake.schema import TableSchema
 from penstock.lake.session import SparkSource
 from penstock.lake.snapshot import Snapshot
+from penstock.lake.staged_names import Key, StagedNames, StagedView, key_of, taken
 from penstock.lake.staging import TransactionTable
 
 __all__ = ["Staged", "Transaction", "TransactionTable"]
@@ -35,7 +41,8 @@ class Transaction:
     """Changes of a lake that are published together, on top of the snapshot ``base``.
 
     As a context manager: commits on a clean exit, rolls back on an error. Its tables are not for
-    several threads at once; several transactions are.
+    several threads at once; several transactions are. Names are ``schema.name``, or ``name`` in
+    ``main``; what was created, renamed or dropped here is seen so at once.
     """
 
     def __init__(
@@ -55,24 +62,188 @@ class Transaction:
         self._catalog = catalog
         self._info = {"author": author, "message": message, "extra": extra}
         self._also: list[Also] = []
-        self._tables: dict[tuple[str, str], TransactionTable] = {}
-        self._new_schemas: dict[str, str] = {}
+        self._tables: dict[Key, TransactionTable] = {}
+        self._nameless: list[TransactionTable] = []  # dropped, and the name is another's by now
+        self._names = StagedNames(catalog, self.base)
         self._outcome_open = False
-        self._context = Context(catalog, spark, self.base, self._schema_path)
+        self._context = Context(catalog, spark, self.base, self._names.schema_path)
 
     def table(self, name: str) -> TransactionTable:
         """The table ``schema.name`` (or ``name`` in ``main``), existing or to be made."""
-        ref = TableRef.parse(name)
-        key = (fold(ref.schema), fold(ref.name))
-        if key not in self._tables:
-            self._tables[key] = TransactionTable(self._context, ref.schema, ref.name)
-        return self._tables[key]
+        return self._table(TableRef.parse(name))
 
-    def create_schema(self, name: str) -> None:
-        """Create a schema; one that exists is left alone."""
-        existing = {fold(known) for known in self._catalog.schemas(self.base.id)}
-        if fold(name) not in existing:
-            self._new_schemas.setdefault(fold(name), name)
+    def kind_of(self, name: str) -> str | None:
+        """``table`` or ``view``, whatever has the name here; ``None`` when nothing has."""
+        ref = TableRef.parse(name)
+        if self._table(ref).exists:
+            return "table"
+        return "view" if self._names.view(ref) is not None else None
+
+    def view(self, name: str) -> StagedView | None:
+        """The view of this name as it will be."""
+        return self._names.view(TableRef.parse(name))
+
+    def create_schema(self, name: str, *, if_not_exists: bool = True) -> None:
+        """Create a schema. Raises NameTaken for one that exists, unless it may."""
+        if not if_not_exists and self._names.has_schema(name):
+            raise NameTaken(
+                f"there is a schema {name!r} already",
+                hint="leave it, or take another name",
+                data={"schema": name},
+            )
+        self._names.create_schema(name)
+
+    def drop_schema(self, name: str, *, cascade: bool = False, if_exists: bool = False) -> None:
+        """Drop a schema; one that holds something only with ``cascade``, with all that."""
+        if if_exists and not self._names.has_schema(name):
+            return
+        self._names.require_schema(name)
+        tables, views = self._tables_in(name), self._names.views(name)
+        macros = self._names.macros(name)
+        if not cascade and (tables or views or macros):
+            inside = [one.candidate.qualified_name for one in tables]
+            inside += [str(ref) for ref in views]
+            inside += [str(ref) for ref, _ in macros]
+            raise ArgumentError(
+                f"schema {name!r} is not empty: {', '.join(sorted(inside)[:10])}",
+                hint="drop these first, or drop it with cascade",
+                data={"schema": name, "entries": inside},
+            )
+        for table in tables:
+            table.drop()
+        for ref in views:
+            self._names.drop_view(ref)
+        for ref, kind in macros:
+            self._names.drop_macro(ref, kind)
+        self._names.drop_schema(name)
+
+    def create_table(
+        self,
+        name: str,
+        schema: TableSchema,
+        *,
+        partition_by: Sequence[PartitionField] = (),
+        sort_by: Sequence[SortKey] = (),
+        comment: str | None = None,
+        column_comments: Mapping[str, str] | None = None,
+        or_replace: bool = False,
+        if_not_exists: bool = False,
+    ) -> TransactionTable:
+        """Create an empty table. Raises NameTaken, SchemaNotFound, SchemaMismatch."""
+        ref = TableRef.parse(name)
+        table = self._table(ref)
+        self._names.require_schema(ref.schema)
+        if table.exists and if_not_exists:
+            return table
+        self._check_free(ref, "table", or_replace=or_replace)
+        table.create(
+            schema,
+            partition_by=partition_by,
+            sort_by=sort_by,
+            comment=comment,
+            column_comments=column_comments,
+        )
+        return table
+
+    def drop_table(self, name: str, *, if_exists: bool = False) -> None:
+        ref = TableRef.parse(name)
+        if self._required("table", ref, if_exists=if_exists):
+            self._table(ref).drop()
+
+    def rename_table(self, name: str, new: str) -> None:
+        """Another name in the same schema. Files stay where they are."""
+        ref = TableRef.parse(name)
+        self._required("table", ref)
+        wanted = TableRef(ref.schema, new)
+        table = self._table(ref)
+        if key_of(wanted) != key_of(ref):
+            self._check_free(wanted, "table")
+        table.take_name(new)
+        del self._tables[key_of(ref)]
+        before = self._tables.get(key_of(wanted))
+        if before is not None and before is not table:
+            self._nameless.append(before)
+        self._tables[key_of(wanted)] = table
+
+    def create_view(
+        self,
+        name: str,
+        sql: str,
+        *,
+        dialect: str = "duckdb",
+        columns: Sequence[str] = (),
+        or_replace: bool = False,
+        if_not_exists: bool = False,
+        comment: str | None = None,
+    ) -> None:
+        """Create a view of a SELECT in ``dialect``; ``columns`` name its first columns."""
+        ref = TableRef.parse(name)
+        self._names.require_schema(ref.schema)
+        if if_not_exists and self._names.view(ref) is not None:
+            return
+        self._check_free(ref, "view", or_replace=or_replace)
+        self._names.create_view(
+            NewView(ref.schema, ref.name, sql, dialect, tuple(columns), comment=comment)
+        )
+
+    def drop_view(self, name: str, *, if_exists: bool = False) -> None:
+        ref = TableRef.parse(name)
+        if self._required("view", ref, if_exists=if_exists):
+            self._names.drop_view(ref)
+
+    def rename_view(self, name: str, new: str) -> None:
+        ref = TableRef.parse(name)
+        self._required("view", ref)
+        if fold(new) != fold(ref.name):
+            self._check_free(TableRef(ref.schema, new), "view")
+        self._names.rename_view(ref, new)
+
+    def create_macro(
+        self,
+        name: str,
+        forms: Sequence[MacroForm],
+        *,
+        or_replace: bool = False,
+        if_not_exists: bool = False,
+    ) -> None:
+        """Create a macro with its overloads, all scalar or all of tables."""
+        ref = TableRef.parse(name)
+        kinds = {form.kind for form in forms}
+        if len(kinds) != 1:
+            raise ArgumentError(
+                f"macro {ref} needs forms of one kind", hint="scalar, or table, at least one"
+            )
+        self._names.require_schema(ref.schema)
+        if self._names.macro(ref, kinds.pop()) is not None:
+            if if_not_exists:
+                return
+            if not or_replace:
+                raise taken("macro", str(ref), "macro")
+        self._names.create_macro(NewMacro(ref.schema, ref.name, tuple(forms)))
+
+    def drop_macro(self, name: str, *, kind: str | None = None, if_exists: bool = False) -> None:
+        """Drop a macro; the scalar one where there is one of tables too, as in DuckDB."""
+        ref = TableRef.parse(name)
+        kinds = ("scalar", "table") if kind is None else (kind,)
+        found = next((one for one in kinds if self._names.macro(ref, one) is not None), None)
+        if found is None and if_exists:
+            return
+        self._names.drop_macro(ref, found or kinds[0])
+
+    def comment_on_table(self, name: str, text: str | None) -> None:
+        ref = TableRef.parse(name)
+        self._required("table", ref)
+        self._table(ref).comment(text)
+
+    def comment_on_column(self, name: str, column: str, text: str | None) -> None:
+        ref = TableRef.parse(name)
+        self._required("table", ref)
+        self._table(ref).comment(text, column)
+
+    def comment_on_view(self, name: str, text: str | None) -> None:
+        ref = TableRef.parse(name)
+        self._required("view", ref)
+        self._names.comment_on_view(ref, text)
 
     def also(self, write: Also) -> None:
         """Have ``write(connection, snapshot_id)`` run in the data's own catalog transaction."""
@@ -100,7 +271,7 @@ class Transaction:
             self.rollback()
             raise
         self._outcome_open = False
-        self._tables.clear()
+        self._clear()
         return snapshot
 
     def rollback(self) -> None:
@@ -109,10 +280,9 @@ class Transaction:
         After a commit whose outcome is not known the files stay: they may be the table's by now.
         """
         if not self._outcome_open:
-            for table in self._tables.values():
+            for table in (*self._tables.values(), *self._nameless):
                 table.discard()
-        self._tables.clear()
-        self._new_schemas.clear()
+        self._clear()
 
     def __enter__(self) -> Self:
         return self
@@ -128,27 +298,64 @@ class Transaction:
         elif not isinstance(error, CommitUnknown):
             self.rollback()
 
+    def _clear(self) -> None:
+        self._tables.clear()
+        self._nameless.clear()
+        self._names.clear()
+
+    def _table(self, ref: TableRef) -> TransactionTable:
+        key = key_of(ref)
+        if key not in self._tables:
+            table = TransactionTable(self._context, ref.schema, ref.name)
+            base = table.candidate.base
+            known = [one.candidate.base for one in (*self._tables.values(), *self._nameless)]
+            if base is not None and any(one and one.id == base.id for one in known):
+                table.forget_base()  # it has another name by now
+            table.renaming = self.rename_table
+            self._tables[key] = table
+        return self._tables[key]
+
+    def _tables_in(self, schema: str) -> list[TransactionTable]:
+        if self._names.is_of_base(schema):
+            with self._catalog.reading() as connection:
+                rows = reads.table_names(connection, self.base.id)
+            for row in rows:
+                if fold(row.schema_name) == fold(schema) and row.parent_schema_id is None:
+                    self._table(TableRef(row.schema_name, row.table_name))
+        return [
+            table
+            for (its, _), table in self._tables.items()
+            if its == fold(schema) and table.exists
+        ]
+
+    def _check_free(self, ref: TableRef, kind: str, *, or_replace: bool = False) -> None:
+        found = self.kind_of(_quoted(ref))
+        if found is not None and not (or_replace and found == kind):
+            raise taken(kind, str(ref), found)
+
+    def _required(self, kind: str, ref: TableRef, *, if_exists: bool = False) -> bool:
+        """Whether there is one of this kind. Raises TableNotFound unless it may be missing."""
+        found = self.kind_of(_quoted(ref))
+        if found == kind:
+            return True
+        if found is None and if_exists:
+            return False
+        if found is None and kind == "table" and self._names.is_of_base(ref.schema):
+            self._catalog.table(ref.schema, ref.name, self.base.id)  # says what may be meant
+        raise TableNotFound(
+            f"there is no {kind} {ref}" + (f": it is a {found}" if found else ""),
+            hint=f"use what is for a {found}" if found else f"create the {kind} first",
+            data={"schema": ref.schema, kind: ref.name},
+        )
+
     def _changes(self) -> ChangeSet:
-        changes = (table.candidate.change() for table in self._tables.values())
-        return ChangeSet(
-            create_schemas=tuple(self._new_schemas.values()),
+        tables = (*self._nameless, *self._tables.values())
+        changes = (table.candidate.change() for table in tables)
+        return replace(
+            self._names.changes(),
             tables=tuple(change for change in changes if change is not None),
         )
 
-    def _schema_path(self, name: str) -> str:
-        with self._catalog.reading() as connection:
-            entries = schemas_at(connection, self._catalog.data_path, self.base)
-        if fold(name) in entries:
-            return entries[fold(name)].path
-        if fold(name) in self._new_schemas:
-            new = self._new_schemas[fold(name)]
-            return f"{self._catalog.data_path}{directory_name(new, new_uuid7())}"
-        raise _no_schema(name, [entry.name for entry in entries.values()])
 
-
-def _no_schema(name: str, known: list[str]) -> LakeError:
-    return SchemaNotFound(
-        f"there is no schema {name!r}",
-        hint=f"create it (Transaction.create_schema); there are {', '.join(sorted(known))}",
-        data={"schema": name},
-    )
+def _quoted(ref: TableRef) -> str:
+    return f"{quote_identifier(ref.schema)}.{quote_identifier(ref.name)}"

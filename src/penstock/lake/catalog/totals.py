@@ -20,6 +20,13 @@ def table_stats(connection: Connection, table_id: int) -> dict[str, int]:
     return {} if row is None else dict(row._mapping)
 
 
+def columns_without_nulls(connection: Connection, table_id: int) -> set[int]:
+    """The columns that are known to have no NULL in any row the table ever had."""
+    c = t.table_column_stats.c
+    query = select(c.column_id).where(c.table_id == table_id, c.contains_null.is_(False))
+    return set(connection.execute(query).scalars())
+
+
 def merge_table_stats(
     connection: Connection,
     table_id: int,
