@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from penstock.errors import QueryFailed
 from penstock.lake.statements.tokens import place
+
+_OURS = re.compile(r", `_+penstock\w*`")  # columns of our own among those that Spark suggests
 
 
 @dataclass(slots=True)
@@ -41,11 +44,12 @@ class Composed:
     def _placed(self, problem: QueryFailed) -> QueryFailed:
         line = problem.data.get("line")
         if line is None:
+            problem.message = _OURS.sub("", problem.message)
             return problem
         column = problem.data.get("column")
         at = self._origin(line, column)
         data = {k: v for k, v in problem.data.items() if k not in {"line", "column"}}
-        message = problem.message.split(", at line ")[0]
+        message = _OURS.sub("", problem.message.split(", at line ")[0])
         if at is not None:
             data["line"], found = place(self.source, at)
             shown = f"{data['line']}"

@@ -7,12 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from penstock.errors import QueryFailed
-from penstock.lake.statements import (
-    describe,
-    insert,
-    show,
-    transactions,
-)
+from penstock.lake.statements import delete, describe, insert, show, transactions, update
 from penstock.lake.statements.answer import Answer
 from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session
@@ -27,6 +22,7 @@ STATEMENTS: Mapping[str, Statement] = {
     "ABORT": transactions.rollback,
     "BEGIN": transactions.begin,
     "COMMIT": transactions.commit,
+    "DELETE": delete.run,
     "DESC": describe.run,
     "DESCRIBE": describe.run,
     "END": transactions.commit,
@@ -34,6 +30,8 @@ STATEMENTS: Mapping[str, Statement] = {
     "ROLLBACK": transactions.rollback,
     "SHOW": show.run,
     "START": transactions.begin,
+    "TRUNCATE": delete.truncate,
+    "UPDATE": update.run,
 }
 _QUERIES = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "("})
 # What is not there, and the nearest that is.

@@ -158,7 +158,14 @@ def _stage(session: Session, table: TransactionTable, insert: Insert, reader: Re
     assignment.columns_of(schema, list(fixed), name)
     wanted = _wanted(insert, schema, name)
     if insert.overwrite or insert.replaces is not None or fixed:
-        raise reader.unsupported("replacing rows", "use DELETE and INSERT in one transaction")
+        from penstock.lake.statements import overwrite
+
+        typed = _typed(session, insert, wanted, schema, name)
+        if typed is not None:
+            df = frame_of(session, typed, schema)
+        else:
+            df = _frame(session, insert, wanted, schema, reader)
+        return overwrite.stage(session, table, insert, df, reader)
     typed = _typed(session, insert, wanted, schema, name)
     if typed is not None:
         return append_rows(session, table, typed)
@@ -207,9 +214,27 @@ def _refuse_width(width: int, wanted: list[Column], name: str) -> None:
 
 def append_rows(session: Session, table: TransactionTable, rows: list[dict[str, Any]]) -> Staged:
     """Add rows of Python values."""
+    return table.append(frame_of(session, rows, table.schema))
+
+
+def frame_of(session: Session, rows: list[dict[str, Any]], schema: TableSchema) -> DataFrame:
+    """Rows of Python values as a DataFrame."""
     from penstock.lake.spark_types import spark_schema
 
-    return table.append(session.spark().createDataFrame(rows, spark_schema(table.schema)))
+    values = [tuple(_for_spark(row[c.name], c) for c in schema.columns) for row in rows]
+    return session.spark().createDataFrame(values, spark_schema(schema))
+
+
+def _for_spark(value: Any, column: Column) -> Any:
+    """Maps are pairs until here, and Python's own structs are rows."""
+    if value is None or not column.children:
+        return value
+    if column.type == "list":
+        return [_for_spark(item, column.children[0]) for item in value]
+    if column.type == "map":
+        key, item = column.children
+        return {_for_spark(k, key): _for_spark(v, item) for k, v in value}
+    return tuple(_for_spark(value[child.name], child) for child in column.children)
 
 
 def _frame(

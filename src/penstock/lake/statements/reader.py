@@ -152,11 +152,17 @@ class Reader:
         """
         phrases = [(stop,) if isinstance(stop, str) else tuple(stop) for stop in stops]
         first, last = self.token.start, self.token.start
-        while not self.done and not any(self.sees(*phrase) for phrase in phrases):
+        while not self.done and not self._stops(phrases):
             if self.token.text in {")", "]", "}"}:
                 break
             last = self.skip()
         return first, last
+
+    def _stops(self, phrases: Sequence[tuple[str, ...]]) -> bool:
+        """``IS DISTINCT FROM`` is no FROM."""
+        before = self.tokens[self.at - 1].upper if self.at else ""
+        distinct = before == "DISTINCT" and self.sees("FROM")
+        return not distinct and any(self.sees(*phrase) for phrase in phrases)
 
     def skip(self) -> int:
         """Go past one word, or past a bracket with all that is in it; where that ends."""

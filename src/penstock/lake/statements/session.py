@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import LakeError, PenstockError
 from penstock.lake import queries
+from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.naming import DEFAULT_SCHEMA, TableRef, quote_identifier
+from penstock.lake.naming import DEFAULT_SCHEMA, TableRef, fold, quote_identifier
 from penstock.lake.session import SparkSource, session_zone
 from penstock.lake.snapshot import At
 from penstock.lake.statements.composed import Composed
@@ -89,6 +90,16 @@ class Session:
         """The rows of a SELECT made of parts of a statement; errors are placed in that."""
         with text.places():
             return self.query(text.text, views)
+
+    def schemas(self, transaction: Transaction) -> list[str]:
+        """The schemas that there are inside a transaction."""
+        return self.catalog.schemas(transaction.base.id)
+
+    def macro_names(self) -> set[str]:
+        """``main.f`` of every macro, folded."""
+        with self.catalog.reading() as connection:
+            found = objects.macros(connection, self.snapshot_id())
+        return {fold(one.qualified_name) for one in found}
 
     def zone(self) -> str:
         """The zone of times without one; UTC while there is no session."""

@@ -1,0 +1,59 @@
+"""DELETE and TRUNCATE."""
+
+from __future__ import annotations
+
+from penstock.lake import dml
+from penstock.lake.statements.answer import Answer, counts
+from penstock.lake.statements.composed import Composed
+from penstock.lake.statements.insert import existing
+from penstock.lake.statements.reader import Reader
+from penstock.lake.statements.session import Session, table_ref
+from penstock.lake.statements.targets import Target, ask, place, target
+from penstock.lake.statements.update import conditions
+from penstock.lake.transaction import Staged, TransactionTable
+
+
+def run(session: Session, reader: Reader) -> Answer:
+    """``DELETE FROM t [AS a] [USING s, ...] [WHERE ...]``"""
+    reader.expect("DELETE")
+    reader.expect("FROM")
+    of = target(reader)
+    source = reader.until("WHERE", "RETURNING") if reader.accept("USING") else None
+    where = reader.until("RETURNING") if reader.accept("WHERE") else None
+    if reader.sees("RETURNING"):
+        raise reader.unsupported("RETURNING", "SELECT the rows before the DELETE")
+    reader.finish()
+    with session.writing() as transaction:
+        table = existing(session, transaction, of.ref)
+        staged = remove(session, table, of, reader, source=source, where=where)
+    return counts(session.spark, deleted=staged.rows_deleted)
+
+
+def remove(
+    session: Session,
+    table: TransactionTable,
+    of: Target,
+    reader: Reader,
+    *,
+    source: tuple[int, int] | None = None,
+    where: tuple[int, int] | None = None,
+) -> Staged:
+    """Delete what the condition finds; without one, all rows."""
+    text = Composed(reader.text).add(f"SELECT {place(of)} FROM {of.source}")
+    conditions(text, reader, of, source, where)
+    found = ask(session, table, text)
+    return dml.delete_rows(table, found.rows, source=found.source)
+
+
+def truncate(session: Session, reader: Reader) -> Answer:
+    """``TRUNCATE [TABLE] t``: all rows go; older snapshots have them."""
+    reader.expect("TRUNCATE")
+    reader.accept("TABLE")
+    ref = table_ref(reader)
+    if reader.sees("PARTITION"):
+        raise reader.unsupported("TRUNCATE of a partition", "use DELETE with a condition")
+    reader.finish()
+    with session.writing() as transaction:
+        table = existing(session, transaction, ref)
+        staged = remove(session, table, Target(ref, None), reader)
+    return counts(session.spark, deleted=staged.rows_deleted)

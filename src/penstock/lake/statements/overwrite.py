@@ -1,0 +1,96 @@
+"""INSERT OVERWRITE, PARTITION (c = v) and REPLACE WHERE: new rows in place of others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from penstock.lake import dml
+from penstock.lake.schema import Column
+from penstock.lake.spark_types import literal, quoted, spark_type
+from penstock.lake.statements import assignment, literals
+from penstock.lake.statements.composed import Composed
+from penstock.lake.statements.delete import remove
+from penstock.lake.statements.literals import Literal, NoLiteral
+from penstock.lake.statements.reader import Reader
+from penstock.lake.statements.session import Session
+from penstock.lake.statements.targets import Target, ask, place, take
+from penstock.lake.transaction import Staged, TransactionTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from penstock.lake.statements.insert import Insert
+
+_NEW = "__penstock_rows"
+
+
+def stage(
+    session: Session,
+    table: TransactionTable,
+    insert: Insert,
+    df: DataFrame,
+    reader: Reader,
+) -> Staged:
+    """Delete what is replaced, then add the rows of ``df``.
+
+    With REPLACE WHERE a new row for which the condition is not true fails the statement, as in
+    Delta: it would not be replaced the next time.
+    """
+    of = Target(insert.ref, None)
+    gone = Staged()
+    if insert.replaces is not None:
+        gone = remove(session, table, of, reader, where=insert.replaces)
+        df = _checked(session, insert, df, reader)
+    elif insert.overwrite and insert.fixed:
+        gone = _remove_slice(session, table, of, insert.fixed, reader)
+    elif insert.overwrite:
+        gone = remove(session, table, of, reader)
+    for name, one in (insert.fixed or {}).items():
+        column = assignment.columns_of(table.schema, [name], str(insert.ref))[0]
+        value = literal(_value(session, column, one, reader)).cast(spark_type(column))
+        df = df.withColumn(column.name, value)
+    return replace(table.append(df), rows_deleted=gone.rows_deleted)
+
+
+def _remove_slice(
+    session: Session,
+    table: TransactionTable,
+    of: Target,
+    fixed: Mapping[str, Literal],
+    reader: Reader,
+) -> Staged:
+    """Delete the rows that have these values."""
+    parts: list[str] = []
+    args: dict[str, Any] = {}
+    for at, (name, one) in enumerate(fixed.items()):
+        column = assignment.columns_of(table.schema, [name], str(of.ref))[0]
+        args[f"penstock_value_{at}"] = _value(session, column, one, reader)
+        kind = spark_type(column).simpleString()
+        parts.append(f"{of.column(column.name)} <=> CAST(:penstock_value_{at} AS {kind})")
+    text = Composed(reader.text).add(f"SELECT {place(of)} FROM {of.source} WHERE ")
+    text.add(" AND ".join(parts))
+    found = ask(replace(session, args={**session.args, **args}), table, text)
+    return dml.delete_rows(table, found.rows, source=found.source)
+
+
+def _value(session: Session, column: Column, one: Literal, reader: Reader) -> Any:
+    try:
+        return literals.fitted(one, column, session.zone)
+    except NoLiteral:
+        raise reader.unsupported(
+            f"PARTITION ({column.name} = ...) of {column.type}", "use REPLACE WHERE a condition"
+        ) from None
+
+
+def _checked(session: Session, insert: Insert, df: DataFrame, reader: Reader) -> DataFrame:
+    """The new rows, each of which the condition has to hold for."""
+    assert insert.replaces is not None
+    of = Target(insert.ref, None)
+    text = Composed(reader.text)
+    text.add(f"SELECT * FROM {quoted(_NEW)} AS {quoted(of.name)} WHERE CASE WHEN (")
+    take(text, reader, insert.replaces, of)
+    message = f"a new row of {insert.ref} is not what REPLACE WHERE says".replace("'", "")
+    text.add(f") THEN true ELSE raise_error('{message}') END")
+    return session.asked(text, {_NEW: df})

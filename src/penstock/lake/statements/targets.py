@@ -1,0 +1,95 @@
+"""The table that a statement changes, in the SELECT that finds its rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.lake import dml
+from penstock.lake.naming import TableRef, fold
+from penstock.lake.predicates import of_query
+from penstock.lake.references import Unreadable, analyse
+from penstock.lake.scan import Scan
+from penstock.lake.spark_types import quoted
+from penstock.lake.statements.composed import Composed
+from penstock.lake.statements.reader import Reader
+from penstock.lake.statements.session import Session, table_ref
+from penstock.lake.transaction import TransactionTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+TARGET = "__penstock_target"
+_ROWID = "ROWID"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A table under the name that the statement has for it."""
+
+    ref: TableRef
+    alias: str | None
+
+    @property
+    def name(self) -> str:
+        return self.alias or self.ref.name
+
+    @property
+    def source(self) -> str:
+        """In a FROM."""
+        return f"{quoted(TARGET)} AS {quoted(self.name)}"
+
+    def column(self, name: str) -> str:
+        return f"{quoted(self.name)}.{quoted(name)}"
+
+
+def target(reader: Reader) -> Target:
+    """``t``, ``s.t AS a``"""
+    ref = table_ref(reader)
+    return Target(ref, reader.alias())
+
+
+def take(text: Composed, reader: Reader, span: tuple[int, int], of: Target) -> Composed:
+    """A part of the statement, in which ``main.t.c`` becomes ``t.c``."""
+    at = span[0]
+    tokens = [token for token in reader.tokens if span[0] <= token.start < span[1]]
+    for i, token in enumerate(tokens[:-3]):
+        words = [one.text for one in tokens[i : i + 4]]
+        if of.alias is None and words[1] == words[3] == "." and _is(words, of.ref):
+            text.take((at, token.start))
+            at = tokens[i + 2].start
+    return text.take((at, span[1]))
+
+
+def _is(words: list[str], ref: TableRef) -> bool:
+    schema, name = (words[at].strip('`"') for at in (0, 2))
+    return (fold(schema), fold(name)) == (fold(ref.schema), fold(ref.name))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The rows of a SELECT over a target, and the scan that they are of."""
+
+    rows: DataFrame
+    source: Scan
+
+
+def ask(session: Session, table: TransactionTable, text: Composed) -> Asked:
+    """Run a SELECT over `TARGET`; files that cannot matter by its conditions are not read."""
+    zone = session.zone()
+    try:
+        analysis = analyse(session.names(session.transaction).expand(text.text))
+        node = next(one.node for one in analysis.tables if one.name == TARGET)
+        keep = of_query(analysis.text, node, zone=zone, args=session.args)
+    except (Unreadable, StopIteration):
+        keep = None
+    source = dml.scan_for(table, keep)
+    has_rowid = table.schema.find(_ROWID) is not None
+    named = not has_rowid and _ROWID in text.text.upper()
+    rows = session.asked(text, {TARGET: dml.rows_of(table, source, row_ids=named)})
+    return Asked(rows, source)
+
+
+def place(of: Target) -> str:
+    """What tells the target's rows apart, for a SELECT."""
+    return ", ".join(of.column(name) for name in (dml.FILE, dml.POSITION, dml.ROW_ID))
