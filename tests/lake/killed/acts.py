@@ -1,0 +1,170 @@
+"""What a process does to a lake until it is killed: commits of each kind, with no Spark.
+
+Each act makes at most one snapshot, and says what the rows of ``t`` are when it has landed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from sqlalchemy import event
+
+from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.schema import Column, TableSchema, assign_missing_ids
+from tests import duck
+from tests.lake.catalog import staging
+from tests.lake.catalog.conftest import Place
+
+Rows = frozenset[int]
+Act = Callable[[Catalog, int], None]
+After = Callable[[Rows, int], Rows]
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table({"id": pa.array(ids, pa.int64())})
+
+
+def begin(place: Place) -> Rows:
+    """The table ``t`` with one file of two rows."""
+
+    def work() -> None:
+        with place.open() as catalog:
+            staging.create(catalog, "t", staging.columns(id="int64"), rows(-2, -1))
+
+    told(work)
+    return frozenset({-2, -1})
+
+
+def latest(place: Place) -> int:
+    def work() -> int:
+        with place.open() as catalog:
+            return catalog.latest().id
+
+    # SQLite, closed before the next fork, needs no child.
+    return work() if ":sqlite:" in place.uri else int(told(work))
+
+
+def duckdb_says(place: Place) -> dict[str, list[int]]:
+    """The rows of ``t``, their row ids, and the snapshots."""
+    queries = {
+        "rows": "SELECT id FROM t",
+        "row ids": "SELECT rowid FROM t",
+        "snapshots": "SELECT snapshot_id FROM lk.snapshots()",
+    }
+
+    def work() -> dict[str, list[int]]:
+        with duck.attach(place.uri) as connection:
+            return {
+                name: sorted(one for (one,) in connection.execute(query).fetchall())
+                for name, query in queries.items()
+            }
+
+    found: dict[str, list[int]] = told(work)
+    return found
+
+
+def append(catalog: Catalog, at: int) -> None:
+    staging.append(catalog, "t", rows(2 * at, 2 * at + 1))
+
+
+def delete(catalog: Catalog, at: int) -> None:
+    """The first row of each file that has all of its rows."""
+    base = catalog.latest()
+    table = catalog.table("main", "t", base.id)
+    whole = [one for one in catalog.files(table, base.id).files if one.delete is None]
+    deletes = {
+        one.id: staging.stage_deletes(table.path, one.path, [0])
+        for one in whole
+        if one.id is not None
+    }
+    if deletes:
+        staging.change(catalog, table, base, deletes=deletes)
+
+
+def replace(catalog: Catalog, at: int) -> None:
+    base = catalog.latest()
+    table = catalog.table("main", "t", base.id)
+    ended = tuple(one.id for one in catalog.files(table, base.id).files if one.id is not None)
+    file = staging.stage(table.path, table.schema, rows(2 * at, 2 * at + 1))
+    staging.change(catalog, table, base, add=(file,), end=ended)
+
+
+def create(catalog: Catalog, at: int) -> None:
+    staging.create(catalog, f"other{at}", staging.columns(id="int64"), rows(at))
+
+
+def alter(catalog: Catalog, at: int) -> None:
+    base = catalog.latest()
+    table = catalog.table("main", "t", base.id)
+    wider = TableSchema((*table.schema.columns, Column(f"c{at}", "varchar")))
+    schema = assign_missing_ids(wider, catalog.next_column_id(table))
+    staging.change(catalog, table, base, schema=schema)
+
+
+def _same(before: Rows, _: int) -> Rows:
+    return before
+
+
+# Name -> what it does, and what it leaves; rows that `delete` leaves are the odd ones.
+ACTS: Mapping[str, tuple[Act, After]] = {
+    "append": (append, lambda before, at: before | {2 * at, 2 * at + 1}),
+    "delete": (delete, lambda before, _: frozenset(one for one in before if one % 2)),
+    "replace": (replace, lambda _, at: frozenset({2 * at, 2 * at + 1})),
+    "create": (create, _same),
+    "alter": (alter, _same),
+}
+
+
+def die_at(catalog: Catalog, step: int) -> None:
+    """Have this process killed at its statement number ``step`` (from 0); COMMIT counts as one."""
+    left = [step]
+
+    def count(*_: object) -> None:
+        if not left[0]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        left[0] -= 1
+
+    event.listen(catalog._engine, "before_cursor_execute", count)
+    event.listen(catalog._engine, "commit", count)
+
+
+def in_child(work: Callable[[], object]) -> tuple[int, Any]:
+    """Run ``work`` in a fork: how it ended, as `os.waitstatus_to_exitcode` tells, and what it gave.
+
+    Databases are only ever opened in children: their libraries do not survive a fork.
+    """
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            os.write(writing, json.dumps(work()).encode())
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        said = pipe.read()
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return code, json.loads(said) if said and not code else None
+
+
+def told(work: Callable[[], object]) -> Any:
+    """What ``work`` gives in a fork that must not fail."""
+    code, found = in_child(work)
+    if code:
+        raise RuntimeError(f"a child ended with {code}")
+    return found
+
+
+def on_disk(place: Place) -> set[str]:
+    return {str(path) for path in Path(place.data_path).rglob("*.parquet")}
