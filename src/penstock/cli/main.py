@@ -19,6 +19,8 @@ COMMANDS = {
     "preview": "penstock.cli.preview",
     "snapshots": "penstock.cli.snapshots",
     "sql": "penstock.cli.sql",
+    "backup": "penstock.cli.backup",
+    "restore": "penstock.cli.restore",
 }
 
 

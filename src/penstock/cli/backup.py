@@ -1,0 +1,56 @@
+"""``penstock backup``: a copy of a lake's catalog, without Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from penstock.cli.counting import counting
+from penstock.cli.failure import EXIT_FAILED
+from penstock.cli.files import say_files
+from penstock.cli.lakes import lake_settings
+from penstock.cli.options import debug_option, json_option, project_option
+from penstock.cli.output import print_json
+
+
+@click.command(
+    "backup",
+    short_help="Copy the catalog of a lake to a file.",
+    epilog="""\b
+Examples:
+  penstock backup backups/monday.bak
+  penstock backup backups/monday.bak --lake main --check --json""",
+)
+@click.argument("target", type=click.Path(path_type=Path), metavar="FILE")
+@click.option("--lake", metavar="NAME", help="A lake of penstock.toml [default: the only one].")
+@click.option("--check", is_flag=True, help="Look whether every data file is there, too.")
+@project_option
+@json_option
+@debug_option
+def command(
+    target: Path, lake: str | None, check: bool, project_dir: Path | None, as_json: bool
+) -> None:
+    """Copy the catalog to FILE, in one state, whoever writes meanwhile.
+
+    The catalog only: data files stay where they are, and a backup is of use as long as they do.
+    So keep what expiry and cleanup would remove, or back the files up as well. With --check the
+    exit code is 1 when a file is missing.
+    """
+    from penstock.lake.backup import backup
+    from penstock.lake.catalog.catalog import Catalog
+
+    name, wanted = lake_settings(project_dir, lake)
+    opened = Catalog.open(wanted.catalog, read_only=True, metadata_schema=wanted.metadata_schema)
+    with opened as catalog, counting(f"backup of {name}") as progress:
+        made = backup(catalog, target, check=check, progress=progress)
+    if as_json:
+        print_json({"lake": name, "backup": made})
+    else:
+        click.echo(
+            f"{made.path}: lake {name} at snapshot {made.snapshot}, {made.size_bytes:,} bytes.\n"
+            f"Data files are not in it; they stay in {made.data_path}"
+        )
+        say_files(made.files)
+    if made.files is not None and made.files.missing:
+        click.get_current_context().exit(EXIT_FAILED)

@@ -1,0 +1,75 @@
+"""``penstock restore``: a catalog made again from a backup, without Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from penstock.cli.counting import counting
+from penstock.cli.failure import EXIT_FAILED
+from penstock.cli.files import say_files
+from penstock.cli.lakes import lake_settings
+from penstock.cli.options import debug_option, json_option, project_option
+from penstock.cli.output import print_json
+from penstock.cli.status import clock
+
+
+@click.command(
+    "restore",
+    short_help="Make the catalog of a lake again from a backup.",
+    epilog="""\b
+Examples:
+  penstock restore backups/monday.bak
+  penstock restore backups/monday.bak --to sqlite:lake/monday.sqlite --check""",
+)
+@click.argument("source", type=click.Path(path_type=Path), metavar="FILE")
+@click.option("--lake", metavar="NAME", help="A lake of penstock.toml [default: the only one].")
+@click.option("--to", "uri", metavar="CATALOG", help="Another catalog, as penstock.toml has them.")
+@click.option("--metadata-schema", metavar="NAME", help="With --to: the schema of its tables.")
+@click.option("--data-path", metavar="DIR", help="Where copies of the data files are, if moved.")
+@click.option("--check", is_flag=True, help="Look whether every data file is there.")
+@project_option
+@json_option
+@debug_option
+def command(
+    source: Path,
+    *,
+    lake: str | None,
+    uri: str | None,
+    metadata_schema: str | None,
+    data_path: str | None,
+    check: bool,
+    project_dir: Path | None,
+    as_json: bool,
+) -> None:
+    """Make a catalog from FILE, on the kind of database that it is a backup of.
+
+    There must be no catalog yet where it goes: move the old one away first. Data files are looked
+    for where they were. What was committed after the backup is not in it, though its files are
+    there still. With --check the exit code is 1 when a file is missing.
+    """
+    from penstock.lake.backup import restore
+
+    if uri is None:
+        _, wanted = lake_settings(project_dir, lake)
+        uri, metadata_schema = wanted.catalog, metadata_schema or wanted.metadata_schema
+    with counting("restore") as progress:
+        made = restore(
+            source,
+            uri,
+            metadata_schema=metadata_schema,
+            data_path=data_path,
+            check=check,
+            progress=progress,
+        )
+    if as_json:
+        print_json(made)
+    else:
+        click.echo(
+            f"{made.catalog} is at snapshot {made.snapshot} of {clock(made.snapshot_time)}.\n"
+            f"Its data files are in {made.data_path}"
+        )
+        say_files(made.files)
+    if made.files is not None and made.files.missing:
+        click.get_current_context().exit(EXIT_FAILED)

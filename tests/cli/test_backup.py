@@ -1,0 +1,67 @@
+"""``backup`` and ``restore``: what they say, and how they end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from penstock.cli.main import main
+from penstock.lake.catalog.catalog import Catalog
+from tests import duck
+
+
+def penstock(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(one) for one in arguments])
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project with a lake of one table; its one script is broken, which must not matter."""
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models/bad.sql").write_text("-- materialize nonsense\nSELECT")
+    (tmp_path / "penstock.toml").write_text(
+        '[lakes.main]\ncatalog = "sqlite:lake/meta.sqlite"\ndata_path = "lake/data"\n'
+    )
+    (tmp_path / "lake").mkdir()
+    uri = f"ducklake:sqlite:{tmp_path}/lake/meta.sqlite"
+    Catalog.open(uri, data_path=f"{tmp_path}/lake/data").close()
+    with duck.attach(uri) as connection:
+        connection.execute("CREATE TABLE t AS SELECT 1 AS i")
+    return tmp_path
+
+
+def test_there_and_back(project: Path) -> None:
+    target = project / "one.bak"
+    made = penstock("backup", target, "--project", project, "--check")
+    assert made.exit_code == 0, made.output
+    assert "lake main at snapshot 1" in made.output
+    assert "Data files are not in it; they stay in" in made.output
+    assert "All of its 1 file are there." in made.output
+    again = penstock("restore", target, "--project", project)
+    assert again.exit_code == 2
+    assert "there is a catalog at" in again.stderr
+    (project / "lake/meta.sqlite").rename(project / "lake/old.sqlite")
+    done = penstock("restore", target, "--project", project, "--json", "--check")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["snapshot"] == 1
+    assert duck.rows(f"ducklake:sqlite:{project}/lake/meta.sqlite", "FROM t") == [(1,)]
+
+
+def test_missing_files(project: Path) -> None:
+    next((project / "lake/data").rglob("*.parquet")).unlink()
+    made = penstock("backup", project / "one.bak", "--project", project, "--check", "--json")
+    assert made.exit_code == 1
+    assert len(json.loads(made.stdout)["backup"]["files"]["missing"]) == 1
+    to = f"sqlite:{project}/other.sqlite"
+    done = penstock("restore", project / "one.bak", "--to", to, "--check")
+    assert done.exit_code == 1
+    assert "1 file of 1 are missing" in done.stderr
+
+
+def test_which_lake(project: Path) -> None:
+    found = penstock("backup", project / "one.bak", "--project", project, "--lake", "mian")
+    assert found.exit_code == 2
+    assert "there is no lake 'mian'" in found.stderr
