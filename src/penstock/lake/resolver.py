@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from penstock.errors import PenstockError, QueryFailed, UnsupportedFeature
+from penstock.errors import PenstockError, QueryFailed, TableNotFound, UnsupportedFeature
 from penstock.lake import metadata_answers, queries, table_functions, travel, views
 from penstock.lake.calls import Arguments
 from penstock.lake.catalog import objects
@@ -20,6 +20,7 @@ from penstock.lake.rewriters import Rows, Wanted, Work
 from penstock.lake.row_ids import ROWID
 from penstock.lake.session import SparkSource, session_zone
 from penstock.lake.snapshot import At, Snapshot
+from penstock.lake.staged_names import StagedView
 from penstock.lake.table import Table
 from penstock.lake.transaction import Transaction
 
@@ -52,9 +53,11 @@ class Resolver:
         snapshot = self.snapshot(wanted.at or self.at)
         for schema in (one.schema,) if one.schema else self.path:
             ref = TableRef(schema, one.name)
-            staged = None if wanted.at is not None else self._staged(ref)
-            if staged is not None:
-                return staged
+            if wanted.at is None and self._changing is not None:
+                staged = self._staged(ref, self._changing, snapshot, wanted)
+                if staged is not None:
+                    return staged
+                continue
             if self.catalog.find_table(ref.schema, ref.name, snapshot.id) is not None:
                 return self._table(ref, snapshot, wanted)
             view = self.find_view(ref, snapshot)
@@ -62,15 +65,38 @@ class Resolver:
                 return Rows(self.view(view, snapshot))
         missing = TableRef(one.schema or self.path[0], one.name)
         self.catalog.table(missing.schema, missing.name, snapshot.id)
-        raise AssertionError("a table that is not there was found")
+        raise TableNotFound(
+            f"there is no table {missing} any more",
+            hint="the transaction dropped or renamed it",
+            data={"schema": missing.schema, "table": missing.name},
+        )
 
-    def _staged(self, ref: TableRef) -> Rows | None:
-        """The rows of a table that the transaction has changed, as it leaves them."""
-        if self.transaction is None or self.at != At(self.transaction.base.id):
-            return None
-        name = f"{quote_identifier(ref.schema)}.{quote_identifier(ref.name)}"
-        table = self.transaction.table(name)
-        return Rows(table.to_df()) if table.candidate.change() is not None else None
+    def require(self, ref: TableRef) -> None:
+        """Raise TableNotFound, SchemaNotFound unless there is a table or view of this name."""
+        if self._changing is not None:
+            if self._changing.kind_of(_quoted(ref)) is not None:
+                return
+        elif self.find_view(ref, self.snapshot(self.at)) is not None:
+            return
+        self.catalog.table(ref.schema, ref.name, self.snapshot(self.at).id)
+
+    @property
+    def _changing(self) -> Transaction | None:
+        """The transaction whose changes reads see that name no snapshot."""
+        found = self.transaction
+        return found if found is not None and self.at == At(found.base.id) else None
+
+    def _staged(
+        self, ref: TableRef, transaction: Transaction, snapshot: Snapshot, wanted: Wanted
+    ) -> Rows | None:
+        """The rows of a table or view as the transaction leaves it; ``None`` where none is."""
+        name = _quoted(ref)
+        table = transaction.table(name)
+        if table.exists:
+            changed = table.candidate.change() is not None
+            return Rows(table.to_df()) if changed else self._table(ref, snapshot, wanted)
+        found = transaction.view(name)
+        return None if found is None else Rows(self.view(_view_of(found), snapshot))
 
     def _table(self, ref: TableRef, snapshot: Snapshot, wanted: Wanted) -> Rows:
         table = Table(ref, self.catalog, self.spark, At(snapshot.id), self.begin)
@@ -99,10 +125,12 @@ class Resolver:
         asked = None if one is None else metadata_answers.wanted(analysis.tree, one.node)
         if one is None or asked is None or (one.schema is None and fold(one.name) in work.views):
             return None
+        if self._changing is not None and one.travel is None:
+            return None
         at = None if one.travel is None else travel.point(one.travel, work.args, work.zone)
         snapshot = self.snapshot(at or self.at)
         table = self.find(one, snapshot)
-        if table is None or (at is None and self._staged(TableRef(table.schema_name, table.name))):
+        if table is None:
             return None
         return metadata_answers.answer(work.spark, self.catalog, table, snapshot.id, asked)
 
@@ -136,7 +164,7 @@ class Resolver:
 
     def view(self, view: View, snapshot: Snapshot) -> DataFrame:
         """The rows of a view, its tables as they were at the snapshot."""
-        if any(view.id == one.id for one in self.inside):
+        if any(_same_view(view, one) for one in self.inside):
             chain = " → ".join(v.qualified_name for v in (*self.inside, view))
             raise QueryFailed(f"the view {view.qualified_name} reads itself: {chain}")
         schemas = dict.fromkeys((view.schema_name, *self.path, DEFAULT_SCHEMA))
@@ -171,6 +199,23 @@ class Resolver:
                 name for m in more for form in m.forms for name in called(form.sql, form.dialect)
             }
         return found
+
+
+def _quoted(ref: TableRef) -> str:
+    return f"{quote_identifier(ref.schema)}.{quote_identifier(ref.name)}"
+
+
+def _same_view(a: View, b: View) -> bool:
+    return (a.id, fold(a.qualified_name)) == (b.id, fold(b.qualified_name))
+
+
+def _view_of(staged: StagedView) -> View:
+    """A view that a transaction makes, has renamed or left, to be read."""
+    if staged.new is None:
+        assert staged.base is not None
+        return replace(staged.base, schema_name=staged.schema_name, name=staged.name)
+    new = staged.new
+    return View(-1, staged.schema_name, staged.name, new.dialect, new.sql, new.aliases, -1)
 
 
 def _same_schema(view: View, ref: TableRef) -> bool:

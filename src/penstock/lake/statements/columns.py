@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from penstock.errors import QueryFailed
+from penstock.errors import QueryFailed, SchemaMismatch
+from penstock.lake.bounds import base_type
 from penstock.lake.naming import fold
 from penstock.lake.schema import Column
 from penstock.lake.statements import literals
@@ -21,6 +22,10 @@ _UNSUPPORTED: Mapping[str, tuple[str, str]] = {
     "AS": ("a generated column", "compute it in the SELECT or in a view"),
     "COLLATE": ("COLLATE", "leave it out: text compares by its bytes"),
 }
+
+
+# Kept as the value's own text: files that are older than the column are read with it.
+_EXACT = frozenset({"decimal", "timestamp", "date"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +92,14 @@ def default(reader: Reader, column: Column, args: Mapping[str, Any]) -> Column:
     if column.children:
         raise reader.unsupported("a default of a nested column", "leave it out", start)
     try:
-        literals.fitted(one, column)
+        value = literals.fitted(one, column)
     except literals.NoLiteral:
-        pass
-    except Exception as error:
+        value = one.value
+    except SchemaMismatch as error:
         raise _not_of_type(reader, column, one, start) from error
-    return replace(column, default=literals.as_text(one), default_kind="literal")
+    exact = base_type(column.type) in _EXACT or column.type.startswith(("int", "uint"))
+    text = literals.as_text(literals.Literal(value) if exact else one)
+    return replace(column, default=text, default_kind="literal")
 
 
 def _ends_default(reader: Reader) -> bool:
@@ -113,7 +120,7 @@ def _expression(reader: Reader, column: Column, text: str, at: int) -> Column:
     if column.children:
         raise reader.unsupported("a default of a nested column", "leave it out", at)
     try:
-        found = sqlglot.parse_one(f"SELECT {text}", read="spark").expressions[0].sql("duckdb")
+        found = sqlglot.parse_one(f"SELECT {text}", read="duckdb").expressions[0].sql("duckdb")
     except SqlglotError as error:
         raise reader.wrong(f"the default of {column.name} is not understood", at=at) from error
     return replace(column, default=found, default_kind="expression")

@@ -7,7 +7,18 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from penstock.errors import QueryFailed
-from penstock.lake.statements import delete, describe, insert, show, transactions, update
+from penstock.lake.statements import (
+    alter,
+    comment,
+    create,
+    delete,
+    describe,
+    drop,
+    insert,
+    show,
+    transactions,
+    update,
+)
 from penstock.lake.statements.answer import Answer
 from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session
@@ -20,11 +31,15 @@ Statement = Callable[[Session, Reader], "DataFrame | Answer"]
 
 STATEMENTS: Mapping[str, Statement] = {
     "ABORT": transactions.rollback,
+    "ALTER": alter.run,
     "BEGIN": transactions.begin,
+    "COMMENT": comment.run,
     "COMMIT": transactions.commit,
+    "CREATE": create.run,
     "DELETE": delete.run,
     "DESC": describe.run,
     "DESCRIBE": describe.run,
+    "DROP": drop.run,
     "END": transactions.commit,
     "INSERT": insert.run,
     "ROLLBACK": transactions.rollback,

@@ -91,10 +91,6 @@ class Session:
         with text.places():
             return self.query(text.text, views)
 
-    def schemas(self, transaction: Transaction) -> list[str]:
-        """The schemas that there are inside a transaction."""
-        return self.catalog.schemas(transaction.base.id)
-
     def macro_names(self) -> set[str]:
         """``main.f`` of every macro, folded."""
         with self.catalog.reading() as connection:

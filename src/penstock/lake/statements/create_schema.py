@@ -1,0 +1,24 @@
+"""CREATE SCHEMA, which Spark calls DATABASE or NAMESPACE as well."""
+
+from __future__ import annotations
+
+from penstock.lake.statements.answer import Answer, nothing
+from penstock.lake.statements.reader import Reader
+from penstock.lake.statements.session import Session
+from penstock.lake.statements.words import if_not_exists
+
+
+def run(session: Session, reader: Reader, or_replace: bool) -> Answer:
+    """``CREATE SCHEMA [IF NOT EXISTS] s``"""
+    if or_replace:
+        raise reader.unsupported("CREATE OR REPLACE SCHEMA", "DROP SCHEMA s CASCADE before")
+    there_may_be = if_not_exists(reader)
+    at = reader.token.start
+    name = reader.name("a schema")
+    if reader.sees("."):
+        raise reader.unsupported("a schema inside another", "write one name", at)
+    if not reader.done:
+        raise reader.unsupported(f"{reader.shown()} of a schema", "set it of the tables")
+    with session.writing() as transaction:
+        transaction.create_schema(name, if_not_exists=there_may_be)
+    return nothing(session.spark)

@@ -1,0 +1,96 @@
+"""CREATE VIEW: stored in DuckDB's SQL where that is known to mean the same, else in Spark's."""
+
+from __future__ import annotations
+
+from penstock.errors import QueryFailed, UnsupportedFeature
+from penstock.lake.naming import DEFAULT_SCHEMA, TableRef, fold
+from penstock.lake.references import Analysis, Unreadable, analyse
+from penstock.lake.spark_types import quoted
+from penstock.lake.statements.answer import Answer, nothing
+from penstock.lake.statements.composed import alone
+from penstock.lake.statements.dialects import in_duckdb
+from penstock.lake.statements.reader import Reader
+from penstock.lake.statements.session import Session, name_of, table_ref
+from penstock.lake.statements.words import if_not_exists
+
+
+def run(session: Session, reader: Reader, or_replace: bool) -> Answer:
+    """``CREATE [OR REPLACE] VIEW [IF NOT EXISTS] v [(a, b)] [COMMENT 'text'] AS SELECT ...``"""
+    there_may_be = if_not_exists(reader, or_replace)
+    ref = table_ref(reader, "a view")
+    names = _names(reader) if reader.token.text == "(" else ()
+    comment = reader.string("a comment") if reader.accept("COMMENT") else None
+    if reader.token.upper in {"TBLPROPERTIES", "WITH", "SCHEMA"}:
+        raise reader.unsupported(f"{reader.token.upper} of a view", "leave it out")
+    reader.expect("AS")
+    span = reader.rest()
+    text = alone(reader.text, span)
+    with session.writing() as transaction:
+        if there_may_be and transaction.kind_of(name_of(ref)) is not None:
+            return nothing(session.spark)
+        columns = session.query(text).columns
+        if len(names) > len(columns):
+            raise reader.wrong(
+                f"{len(names)} names are given for {len(columns)} columns", at=span[0]
+            )
+        sql = _qualified(session, text, ref).strip()
+        for_duckdb = in_duckdb(sql)
+        transaction.create_view(
+            name_of(ref),
+            sql if for_duckdb is None else for_duckdb,
+            dialect="spark" if for_duckdb is None else "duckdb",
+            columns=names,
+            or_replace=or_replace,
+            comment=comment,
+        )
+    return nothing(session.spark)
+
+
+def _names(reader: Reader) -> tuple[str, ...]:
+    """``(a, b)``; comments on a view's columns have no place in format 1.0."""
+    reader.expect("(")
+    found = [reader.name("a column")]
+    while not reader.sees(")"):
+        if reader.sees("COMMENT"):
+            raise reader.unsupported("a comment on a view's column", "comment on the view")
+        reader.expect(",")
+        found.append(reader.name("a column"))
+    reader.expect(")")
+    for at, one in enumerate(found):
+        if fold(one) in map(fold, found[:at]):
+            raise reader.wrong(f"two columns are named {one!r}")
+    return tuple(found)
+
+
+def _qualified(session: Session, text: str, ref: TableRef) -> str:
+    """The query with ``main.`` before tables that mean it, where the view is in another schema.
+
+    Names of a stored view are looked up in its own schema first.
+    """
+    try:
+        analysis = analyse(text)
+    except Unreadable as problem:
+        raise QueryFailed(f"the query of the view cannot be stored: {problem}") from None
+    _refuse_passing(session, analysis)
+    if fold(ref.schema) == fold(DEFAULT_SCHEMA):
+        return text
+    for one in reversed(analysis.tables):
+        if one.schema is None:
+            text = f"{text[: one.start]}{quoted(DEFAULT_SCHEMA)}.{text[one.start :]}"
+    return text
+
+
+def _refuse_passing(session: Session, analysis: Analysis) -> None:
+    """What is there for this call only."""
+    given = {fold(name) for name in session.views or {}}
+    for one in analysis.tables:
+        if one.schema is None and fold(one.name) in given:
+            raise UnsupportedFeature(
+                f"a view cannot read {one.name!r}, which is a DataFrame of this call",
+                hint="write it to a table first",
+            )
+    if any(token.token_type.name == "COLON" for token in analysis.tokens) and session.args:
+        raise UnsupportedFeature(
+            "a view cannot have :markers, whose values it would forget",
+            hint="write the value, or make a macro with a parameter",
+        )
