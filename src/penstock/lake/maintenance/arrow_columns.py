@@ -1,0 +1,254 @@
+"""Columns of Parquet files as Arrow, brought into one form, so that files can be put together.
+
+Arrow keeps the types of Parquet but for a few (``interval``, ``timetz``, ``geometry``,
+``variant``): tables with those are refused rather than written as something else.
+"""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.errors import UnsupportedFeature
+from penstock.lake.bounds import base_type
+from penstock.lake.files import NameMapping
+from penstock.lake.naming import fold
+from penstock.lake.schema import Column, TableSchema
+
+FIELD_ID = b"PARQUET:field_id"
+_TEXT_OF_UUID = 36  # characters: how Spark writes them
+
+_LEAVES: Mapping[str, pa.DataType] = {
+    "boolean": pa.bool_(),
+    "int8": pa.int8(),
+    "int16": pa.int16(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "uint8": pa.uint8(),
+    "uint16": pa.uint16(),
+    "uint32": pa.uint32(),
+    "uint64": pa.uint64(),
+    "int128": pa.float64(),  # DuckDB's files hold them as DOUBLE
+    "uint128": pa.float64(),
+    "float32": pa.float32(),
+    "float64": pa.float64(),
+    "date": pa.date32(),
+    "time": pa.time64("us"),
+    "timestamp": pa.timestamp("us"),
+    "timestamp_s": pa.timestamp("us"),
+    "timestamp_ms": pa.timestamp("ms"),
+    "timestamp_ns": pa.timestamp("ns"),
+    "timestamptz": pa.timestamp("us", "UTC"),
+    "varchar": pa.string(),
+    "json": pa.json_(pa.string()),
+    "blob": pa.binary(),
+    "uuid": pa.uuid(),
+}
+
+
+def arrow_field(column: Column, table: str) -> pa.Field:
+    """The column with its field id, and those inside it. Raises UnsupportedFeature."""
+    kind = base_type(column.type)
+    inside = [arrow_field(child, table) for child in column.children]
+    if kind in _NESTED:
+        found = _NESTED[kind](inside)
+    elif kind == "decimal":
+        precision, scale = column.type.removeprefix("decimal(").rstrip(")").split(",")
+        found = pa.decimal128(int(precision), int(scale))
+    elif kind in _LEAVES:
+        found = _LEAVES[kind]
+    else:
+        raise UnsupportedFeature(
+            f"table {table} has column {column.name!r} of type {column.type}, whose files are "
+            "not compacted",
+            hint="compact the table with DuckDB",
+            data={"table": table, "column": column.name, "type": column.type},
+        )
+    return pa.field(column.name, found, metadata={FIELD_ID: str(column.id).encode()})
+
+
+def _map_type(inside: list[pa.Field]) -> pa.DataType:
+    key, value = inside
+    return pa.map_(key.with_name("key").with_nullable(False), value.with_name("value"))
+
+
+_NESTED: Mapping[str, Callable[[list[pa.Field]], pa.DataType]] = {
+    "struct": pa.struct,
+    "list": lambda inside: pa.list_(inside[0].with_name("element")),
+    "map": _map_type,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Which columns of a table a file has, at any depth, and where: see `kept_columns`."""
+
+    column: Column  # with only those children that the file has
+    at: int  # its index in the file, or in what it is inside
+    inside: tuple[Kept, ...] = ()
+
+
+def kept_columns(
+    file: pa.Schema, schema: TableSchema, mapping: NameMapping | None
+) -> tuple[Kept, ...]:
+    """The columns of ``schema`` that the file has: by field id, name mapping, or name."""
+    found = (_kept(column, list(file), mapping, ()) for column in schema.columns)
+    return tuple(one for one in found if one is not None)
+
+
+def kept_schema(kept: tuple[Kept, ...]) -> TableSchema:
+    return TableSchema(tuple(one.column for one in kept))
+
+
+def _kept(
+    column: Column, fields: list[pa.Field], mapping: NameMapping | None, path: tuple[str, ...]
+) -> Kept | None:
+    at = _index(column, fields, mapping, path)
+    if at is None:
+        return None
+    return _kept_at(column, fields[at], at, mapping, (*path, fields[at].name))
+
+
+_INNER = {"list": ("list",), "map": ("key", "value")}
+
+
+def _kept_at(
+    column: Column, field: pa.Field, at: int, mapping: NameMapping | None, path: tuple[str, ...]
+) -> Kept:
+    """What of ``column`` is in ``field``, whose own path is ``path``."""
+    inner = _children(field.type)
+    names = _INNER.get(base_type(column.type))
+    if names is None:
+        looked = (_kept(child, inner, mapping, path) for child in column.children)
+        found = [one for one in looked if one is not None]
+    else:  # a list's element, a map's key and value are where they are, whatever they are called
+        places = zip(column.children, inner, names, strict=True)
+        found = [
+            _kept_at(child, one, place, mapping, (*path, name))
+            for place, (child, one, name) in enumerate(places)
+        ]
+    held = replace(column, children=tuple(one.column for one in found))
+    return Kept(held, at, tuple(found))
+
+
+def _index(
+    column: Column, fields: list[pa.Field], mapping: NameMapping | None, path: tuple[str, ...]
+) -> int | None:
+    for at, field in enumerate(fields):
+        told = (field.metadata or {}).get(FIELD_ID)
+        if told is not None and int(told) == column.id:
+            return at
+    if mapping is not None:
+        named = (mapping.fields.get((*path, field.name)) for field in fields)
+        return next((at for at, one in enumerate(named) if one == column.id), None)
+    if any((field.metadata or {}).get(FIELD_ID) is not None for field in fields):
+        return None
+    wanted = fold(column.name)
+    return next((at for at, field in enumerate(fields) if fold(field.name) == wanted), None)
+
+
+def _children(kind: pa.DataType) -> list[pa.Field]:
+    if pa.types.is_map(kind):
+        return [kind.key_field, kind.item_field]
+    if pa.types.is_struct(kind):
+        return [kind.field(at) for at in range(kind.num_fields)]
+    return [kind.value_field] if _is_list(kind) else []
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
+
+
+def conform(column: pa.ChunkedArray, kept: Kept, wanted: pa.DataType) -> pa.ChunkedArray:
+    """A file's column as ``wanted``, the type of `arrow_field` of what was kept of it."""
+    if column.type == wanted and not kept.inside:
+        return column
+    if not kept.inside:
+        return pa.chunked_array([_leaf(chunk, wanted) for chunk in column.chunks], wanted)
+    whole = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    return pa.chunked_array([_nested(whole, kept, wanted)], wanted)
+
+
+def _nested(array: pa.Array, kept: Kept, wanted: pa.DataType) -> pa.Array:
+    """``array`` starts at its buffers' beginning, as one put together does."""
+    if not kept.inside:
+        return _leaf(array, wanted)
+    mask = array.is_null() if array.null_count else None
+    if pa.types.is_struct(wanted):
+        fields = [wanted.field(at) for at in range(wanted.num_fields)]
+        inner = [
+            _nested(array.field(one.at), one, field.type)
+            for one, field in zip(kept.inside, fields, strict=True)
+        ]
+        return pa.StructArray.from_arrays(inner, fields=fields, mask=mask)
+    if pa.types.is_map(wanted):
+        key, value = kept.inside
+        keys = _nested(array.keys, key, wanted.key_type)
+        items = _nested(array.items, value, wanted.item_type)
+        return pa.MapArray.from_arrays(array.offsets, keys, items, type=wanted, mask=mask)
+    offsets = array.offsets.cast(pa.int32())
+    inner_values = _nested(array.values, kept.inside[0], wanted.value_type)
+    return pa.ListArray.from_arrays(offsets, inner_values, type=wanted, mask=mask)
+
+
+def _leaf(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    if array.type == wanted:
+        return array
+    if isinstance(array.type, pa.BaseExtensionType):
+        array = array.storage
+    if wanted == pa.uuid():
+        return pa.ExtensionArray.from_storage(wanted, _uuid_bytes(array))
+    if isinstance(wanted, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(wanted, array.cast(wanted.storage_type))
+    return array.cast(wanted)
+
+
+def _uuid_bytes(array: pa.Array) -> pa.Array:
+    """Sixteen raw bytes; text of 36 characters becomes those."""
+    raw = pa.binary(16)
+    if array.type == raw:
+        return array
+    lengths = pc.unique(pc.binary_length(array).drop_null()).to_pylist()
+    if lengths in ([], [16]):
+        return array.cast(raw)
+    text = pc.replace_substring(array.cast(pa.string()), "-", "")
+    filled = pc.fill_null(text, "0" * 32)
+    content = binascii.unhexlify("".join(filled.to_pylist()))
+    whole = pa.Array.from_buffers(raw, len(array), [None, pa.py_buffer(content)])
+    return pc.if_else(array.is_valid(), whole, pa.scalar(None, raw))
+
+
+def nan_columns(table: pa.Table) -> frozenset[int]:
+    """The ids of the float columns, at any depth, that hold a NaN; see `stats.from_footer`."""
+    found: set[int] = set()
+    for field, column in zip(table.schema, table.columns, strict=True):
+        if _has_float(field.type):
+            for chunk in column.chunks:
+                found |= set(_nans(field, chunk))
+    return frozenset(found)
+
+
+def _has_float(kind: pa.DataType) -> bool:
+    inside = _children(kind)
+    return any(_has_float(one.type) for one in inside) if inside else pa.types.is_floating(kind)
+
+
+def _nans(field: pa.Field, array: pa.Array) -> Iterator[int]:
+    kind = field.type
+    if pa.types.is_floating(kind):
+        told = (field.metadata or {}).get(FIELD_ID)
+        if told is not None and pc.any(pc.is_nan(array)).as_py():
+            yield int(told)
+    elif pa.types.is_struct(kind):
+        for at in range(kind.num_fields):
+            if _has_float(kind.field(at).type):
+                yield from _nans(kind.field(at), array.field(at))
+    elif pa.types.is_map(kind):
+        yield from _nans(kind.key_field, array.keys)
+        yield from _nans(kind.item_field, array.items)
+    elif _is_list(kind):
+        yield from _nans(kind.value_field, array.values)

@@ -1,0 +1,56 @@
+"""expire_snapshots: the lake forgets snapshots, and what only they could see."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+
+from penstock.errors import ArgumentError
+from penstock.lake.catalog import expiry
+from penstock.lake.maintenance.results import Expired
+from penstock.lake.maintenance.scope import HasCatalog
+from penstock.lake.maintenance.times import by_option, moment
+from penstock.lake.snapshot import Snapshot
+
+
+def expire_snapshots(
+    lake: HasCatalog,
+    *,
+    older_than: dt.datetime | None = None,
+    versions: Sequence[int] | None = None,
+    dry_run: bool = False,
+) -> list[Expired]:
+    """Expire the snapshots older than a moment, or those of these ids; never the latest.
+
+    Without either, by the option ``expire_older_than``; without that, none. What no snapshot that
+    is left can see leaves the catalog; its files are scheduled for `cleanup_old_files`, which is
+    what frees space. Ids that are not there are passed over, as DuckDB 1.5.5 does.
+    """
+    if older_than is not None and versions is not None:
+        raise ArgumentError(
+            "expire_snapshots takes versions or older_than, not both", hint="give one of the two"
+        )
+    catalog = lake.catalog
+    before = moment("older_than", older_than)
+    if before is None and versions is None:
+        before = by_option(catalog, "expire_older_than")
+    if before is None and versions is None:
+        return []
+    wanted = frozenset(versions) if versions is not None else None
+
+    def goes(one: Snapshot) -> bool:
+        if wanted is not None:
+            return one.id in wanted
+        return before is not None and one.time < before
+
+    if dry_run:
+        *listed, _ = catalog.snapshots()
+        return [_row(one) for one in listed if goes(one)]
+    with catalog.writing() as connection:
+        return [_row(one) for one in expiry.expire(connection, catalog.data_path, goes)]
+
+
+def _row(one: Snapshot) -> Expired:
+    return Expired(
+        one.id, one.time, one.schema_version, one.changes, one.author, one.message, one.extra
+    )

@@ -1,0 +1,108 @@
+"""Data files read one after the other, ahead of whoever takes them, in bounded memory."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from penstock.lake.failures import file_corrupt, file_missing
+from penstock.lake.files import DataFile
+
+_THREADS = 4
+_WHOLE = 8 << 20  # bytes: larger files are read in pieces
+_EXPANDS = 8  # how much larger a file may become in memory, at a guess
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Rows of one file, from its row ``start`` on, as the file has them."""
+
+    file: DataFile
+    start: int
+    rows: pa.Table
+
+
+def pieces(files: Sequence[DataFile], *, table: str, rows: int, memory: int) -> Iterator[Piece]:
+    """The rows of these files in their order, large files in pieces of ``rows`` rows.
+
+    At most about ``memory`` bytes are read ahead. Raises DataFileMissing, DataFileCorrupt.
+    """
+    ahead: deque[tuple[DataFile, Future[pa.Table] | None]] = deque()
+    waiting = deque(files)
+    held = 0
+    with ThreadPoolExecutor(_THREADS, "penstock-compaction") as pool:
+        while ahead or waiting:
+            while waiting and (not ahead or held + _cost(waiting[0]) <= memory):
+                file = waiting.popleft()
+                held += _cost(file)
+                small = file.size_bytes <= _WHOLE
+                ahead.append((file, pool.submit(_whole, file, table) if small else None))
+            file, future = ahead.popleft()
+            if future is not None:
+                yield Piece(file, 0, future.result())
+            else:
+                yield from _in_pieces(file, table, rows)
+            held -= _cost(file)
+
+
+def _cost(file: DataFile) -> int:
+    return min(file.size_bytes, _WHOLE) * _EXPANDS
+
+
+def _whole(file: DataFile, table: str) -> pa.Table:
+    with _explained(file, table):
+        # One read of the disk: looking for the footer first takes three.
+        found = _opened(pa.BufferReader(_content(file.path))).read(use_threads=False)
+        _counted(file, found.num_rows, table)
+        return found
+
+
+def _content(path: str) -> bytes | pa.Buffer:
+    if "://" not in path:
+        return Path(path).read_bytes()
+    system, name = fs.FileSystem.from_uri(path)
+    with system.open_input_file(name) as stream:
+        return stream.read_buffer()
+
+
+def _in_pieces(file: DataFile, table: str, rows: int) -> Iterator[Piece]:
+    system, name = (
+        fs.FileSystem.from_uri(file.path)
+        if "://" in file.path
+        else (fs.LocalFileSystem(), file.path)
+    )
+    with _explained(file, table), system.open_input_file(name) as stream:
+        content = _opened(stream)
+        _counted(file, content.metadata.num_rows, table)
+        start = 0
+        for batch in content.iter_batches(rows):
+            yield Piece(file, start, pa.Table.from_batches([batch], content.schema_arrow))
+            start += batch.num_rows
+
+
+def _opened(source: object) -> pq.ParquetFile:
+    return pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+
+
+def _counted(file: DataFile, rows: int, table: str) -> None:
+    if rows != file.record_count:
+        why = f"it has {rows} rows where the catalog says {file.record_count}"
+        raise file_corrupt(file.path, why, table, None)
+
+
+@contextmanager
+def _explained(file: DataFile, table: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise file_missing(file.path, table, None) from None
+    except (pa.ArrowException, OSError) as error:
+        raise file_corrupt(file.path, str(error), table, None) from error

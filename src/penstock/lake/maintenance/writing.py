@@ -1,0 +1,292 @@
+"""Several data files as one: their rows, each with its row id and the snapshot that made it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby, pairwise
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from penstock.lake.compaction import NewFile
+from penstock.lake.files import ColumnStats, DataFile, NameMapping, Partial, Table
+from penstock.lake.maintenance import arrow_columns as arrow
+from penstock.lake.maintenance.parquet_settings import ParquetSettings
+from penstock.lake.maintenance.reading import Piece, pieces
+from penstock.lake.naming import new_uuid7
+from penstock.lake.schema import TableSchema
+from penstock.lake.stats import from_footer
+
+ROW_ID, SNAPSHOT_ID = "_ducklake_internal_row_id", "_ducklake_internal_snapshot_id"
+_FIELD_IDS = {ROW_ID: 2147483540, SNAPSHOT_ID: 2147483539}
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What becomes of a group of files.
+
+    ``schema`` has the columns that are to be kept; ``deleted`` the positions that go, by file id.
+    ``merges``: rows keep the snapshots that made them. ``memory`` in bytes is what is held at once,
+    about.
+    """
+
+    table: Table
+    schema: TableSchema
+    settings: ParquetSettings
+    memory: int
+    merges: bool
+    mappings: Mapping[int, NameMapping] = field(default_factory=dict)
+    deleted: Mapping[int, pa.Int64Array] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Run:
+    """Files that have the same columns, and what is held of them."""
+
+    kept: tuple[arrow.Kept, ...]
+    schema: TableSchema
+    wanted: pa.Schema
+    sources: list[DataFile] = field(default_factory=list)
+    held: list[tuple[Piece, tuple[arrow.Kept, ...]]] = field(default_factory=list)
+    writer: pq.ParquetWriter | None = None
+    path: str = ""
+    with_row_ids: bool = True
+    nans: set[int] = field(default_factory=set)
+    held_rows: int = 0
+    held_bytes: int = 0
+
+
+def write_together(files: Sequence[DataFile], job: Job) -> list[NewFile]:
+    """The files, of one partition, as few as may be: one for each run of files of the same columns.
+
+    A file whose columns are like those of no neighbour is left alone in a merge. What is written
+    is staged; when this fails nothing is left behind. Raises DataFileMissing, DataFileCorrupt,
+    UnsupportedFeature.
+    """
+    done: list[NewFile] = []
+    run: _Run | None = None
+    name = job.table.qualified_name
+    try:
+        for piece in pieces(files, table=name, rows=job.settings.row_group, memory=job.memory // 2):
+            kept = _kept(piece, run, job)
+            if run is None or not _alike(run, kept):
+                done += _finished(run, job) if run is not None else []
+                run = _started(kept, job)
+            _take(run, piece, kept, job)
+        done += _finished(run, job) if run is not None else []
+    except BaseException:
+        if run is not None and run.writer is not None:
+            run.writer.close()
+            _remove(run.path)
+        remove_staged(done)
+        raise
+    return done
+
+
+def remove_staged(new: Sequence[NewFile]) -> None:
+    for one in new:
+        if one.file is not None:
+            _remove(one.file.path)
+
+
+def _remove(path: str) -> None:
+    system, name = _system(path)
+    if system.get_file_info(name).type == fs.FileType.File:
+        system.delete_file(name)
+
+
+def _system(path: str) -> tuple[fs.FileSystem, str]:
+    return fs.FileSystem.from_uri(path) if "://" in path else (fs.LocalFileSystem(), path)
+
+
+def _kept(piece: Piece, run: _Run | None, job: Job) -> tuple[arrow.Kept, ...]:
+    last = run.held[-1] if run is not None and run.held else None
+    same_mapping = last is not None and last[0].file.mapping_id == piece.file.mapping_id
+    if last is not None and same_mapping and last[0].rows.schema.equals(piece.rows.schema):
+        return last[1]
+    mapping = job.mappings.get(piece.file.mapping_id or -1)
+    return arrow.kept_columns(piece.rows.schema, job.schema, mapping)
+
+
+def _alike(run: _Run, kept: tuple[arrow.Kept, ...]) -> bool:
+    return kept is run.kept or arrow.kept_schema(kept) == run.schema
+
+
+def _started(kept: tuple[arrow.Kept, ...], job: Job) -> _Run:
+    schema = arrow.kept_schema(kept)
+    fields = [arrow.arrow_field(column, job.table.qualified_name) for column in schema.columns]
+    return _Run(kept, schema, pa.schema(fields))
+
+
+def _take(run: _Run, piece: Piece, kept: tuple[arrow.Kept, ...], job: Job) -> None:
+    if not run.sources or run.sources[-1] is not piece.file:
+        run.sources.append(piece.file)
+    run.held.append((piece, kept))
+    run.held_rows += piece.rows.num_rows
+    run.held_bytes += piece.rows.nbytes
+    if run.held_rows >= job.settings.row_group or run.held_bytes >= job.memory // 4:
+        _flush(run, job, last=False)
+
+
+def _finished(run: _Run, job: Job) -> list[NewFile]:
+    """The run's file. Its rows are all written; of a merge of one file nothing is kept."""
+    sources = tuple(file.id for file in run.sources if file.id is not None)
+    if job.merges and len(sources) == 1:
+        if run.writer is not None:
+            run.writer.close()
+            _remove(run.path)
+        return []
+    _flush(run, job, last=True)
+    if run.writer is None:
+        return [NewFile(None, sources)]
+    run.writer.close()
+    return [NewFile(_described(run, job), sources)]
+
+
+def _flush(run: _Run, job: Job, *, last: bool) -> None:
+    """Write what is held as a row group."""
+    if not run.held:
+        return
+    if run.writer is None:
+        run.with_row_ids = not (job.merges and last and _has_plain_row_ids(run))
+    rows = _rows(run, job).combine_chunks()
+    run.held.clear()
+    run.held_rows = run.held_bytes = 0
+    if not rows.num_rows:
+        return
+    if run.writer is None:
+        run.path = _new_path(run.sources[0], job.table)
+        system, name = _system(run.path)
+        run.writer = pq.ParquetWriter(name, rows.schema, filesystem=system, **job.settings.writer)
+    run.nans |= arrow.nan_columns(rows)
+    run.writer.write_table(rows, row_group_size=max(1, job.settings.row_group))
+
+
+def _has_plain_row_ids(run: _Run) -> bool:
+    """Whether each row's id is that of the first plus its place. (DuckDB 1.5.5 asks the catalog
+    only, and loses the row ids of files that embed them.)"""
+    if any(ROW_ID in piece.rows.column_names for piece, _ in run.held):
+        return False
+    ends = ((a.row_id_start, a.record_count, b.row_id_start) for a, b in pairwise(run.sources))
+    return run.sources[0].row_id_start is not None and all(
+        start is not None and start + count == following for start, count, following in ends
+    )
+
+
+def _rows(run: _Run, job: Job) -> pa.Table:
+    """What is held, in the form that is written; files of one layout are turned at once."""
+    parts: list[pa.Table] = []
+    for _, alike in groupby(run.held, key=lambda one: id(one[1])):
+        listed = list(alike)
+        tables = [_system_columns(piece, run, job) for piece, _ in listed]
+        held = pa.concat_tables([piece.rows for piece, _ in listed])
+        columns = [
+            arrow.conform(held.column(kept.at), kept, wanted.type)
+            for kept, wanted in zip(listed[0][1], run.wanted, strict=True)
+        ]
+        added = pa.concat_tables(tables)
+        schema = run.wanted
+        for name in added.column_names:
+            schema = schema.append(added.schema.field(name))
+        turned = pa.table([*columns, *added.columns], schema=schema)
+        parts.append(_without_deleted(turned, [piece for piece, _ in listed], job))
+    return pa.concat_tables(parts)
+
+
+def _system_columns(piece: Piece, run: _Run, job: Job) -> pa.Table:
+    found: dict[str, pa.Array | pa.ChunkedArray] = {}
+    if run.with_row_ids:
+        found[ROW_ID] = _row_ids(piece)
+    if job.merges:
+        found[SNAPSHOT_ID] = _snapshots(piece)
+    fields = [_system_field(name) for name in found]
+    if not found:
+        return pa.table({"": pa.nulls(piece.rows.num_rows)}).select([])
+    return pa.table(list(found.values()), schema=pa.schema(fields))
+
+
+def _system_field(name: str) -> pa.Field:
+    return pa.field(name, pa.int64(), metadata={arrow.FIELD_ID: str(_FIELD_IDS[name]).encode()})
+
+
+def _row_ids(piece: Piece) -> pa.Array | pa.ChunkedArray:
+    """Those in the file; a row that has none there has the file's first plus its place."""
+    rows, file = piece.rows, piece.file
+    told = rows[ROW_ID].cast(pa.int64()) if ROW_ID in rows.column_names else None
+    if told is not None and not told.null_count:
+        return told
+    first = (file.row_id_start or 0) + piece.start - 1
+    places = pc.add(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), rows.num_rows)), first)
+    return places if told is None else pc.coalesce(told, places)
+
+
+def _snapshots(piece: Piece) -> pa.Array | pa.ChunkedArray:
+    begin = pa.scalar(piece.file.begin_snapshot, pa.int64())
+    if SNAPSHOT_ID in piece.rows.column_names:
+        return pc.fill_null(piece.rows[SNAPSHOT_ID].cast(pa.int64()), begin)
+    return pa.repeat(begin, piece.rows.num_rows)
+
+
+def _without_deleted(rows: pa.Table, held: Sequence[Piece], job: Job) -> pa.Table:
+    gone: list[pa.Array] = []
+    offset = 0
+    for piece in held:
+        positions = job.deleted.get(piece.file.id or 0)
+        if positions is not None:
+            here = pc.subtract(positions, piece.start)
+            inside = pc.and_(
+                pc.greater_equal(here, 0), pc.less(here, pa.scalar(piece.rows.num_rows))
+            )
+            gone.append(pc.add(here.filter(inside), offset))
+        offset += piece.rows.num_rows
+    if not gone:
+        return rows
+    places = pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), offset)), 1)
+    return rows.filter(pc.invert(pc.is_in(places, pa.concat_arrays(gone))))
+
+
+def _new_path(first: DataFile, table: Table) -> str:
+    """Beside the table's other files, below the same partition directories as the first source."""
+    below = first.path[len(table.path) :] if first.path.startswith(table.path) else ""
+    folders = [part for part in below.split("/")[:-1] if "=" in part]
+    directory = table.path + "".join(f"{part}/" for part in folders)
+    if "://" not in directory:
+        Path(directory).mkdir(parents=True, exist_ok=True)
+    return f"{directory}penstock-{new_uuid7()}.parquet"
+
+
+def _described(run: _Run, job: Job) -> DataFile:
+    system, name = _system(run.path)
+    metadata = pq.read_metadata(name, filesystem=system)
+    first, last = run.sources[0], max(map(_last_snapshot, run.sources))
+    plain = DataFile(
+        path=run.path,
+        record_count=metadata.num_rows,
+        size_bytes=system.get_file_info(name).size,
+        footer_size=metadata.serialized_size,
+        has_row_ids=run.with_row_ids,
+        row_id_start=None if run.with_row_ids else first.row_id_start,
+        partition_id=first.partition_id,
+        partition_values=first.partition_values,
+        stats=_stats(metadata, run),
+    )
+    if not job.merges:
+        return plain
+    begin = min(file.begin_snapshot or 0 for file in run.sources)
+    return replace(plain, begin_snapshot=begin, partial=Partial(last))
+
+
+def _stats(metadata: pq.FileMetaData, run: _Run) -> tuple[ColumnStats, ...]:
+    """Arrow's bounds pass NaN over; a column that has one gets none, as from Spark's files."""
+    found = from_footer(metadata, run.schema, frozenset(run.nans))
+    return tuple(
+        replace(one, min_value=None, max_value=None) if one.contains_nan else one for one in found
+    )
+
+
+def _last_snapshot(file: DataFile) -> int:
+    return file.partial.last if file.partial is not None else file.begin_snapshot or 0
