@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.lake.changes import ChangeSet, NewTable, TableChange
+from penstock.lake.changes import (
+    ChangeSet,
+    InlineChange,
+    NewMacro,
+    NewTable,
+    NewView,
+    TableChange,
+)
+from penstock.lake.compaction import MergeFiles
 from penstock.lake.conflicts import check, parse_changes
 from penstock.lake.files import DataFile, DeleteFile
+from penstock.lake.objects import MacroForm
 from penstock.lake.schema import TableSchema
 
 FILE = DataFile("/x", 1, 1, 1)
@@ -18,36 +28,65 @@ DELETE = DeleteFile("/y", 1, 1, 1)
 NEW = NewTable("uuid", TableSchema(()), "/t/")
 SCHEMAS = {"main": 0, "s": 2}
 
+FORM = MacroForm("scalar", "duckdb", "1")
+
+
+def _table(**change: Any) -> ChangeSet:
+    return ChangeSet(tables=(TableChange("main", "t", 1, **change),))
+
+
 MINE: dict[str, ChangeSet] = {
-    "insert": ChangeSet(tables=(TableChange("main", "t", 1, add=(FILE,)),)),
-    "delete": ChangeSet(tables=(TableChange("main", "t", 1, deletes={5: DELETE}),)),
-    "end": ChangeSet(tables=(TableChange("main", "t", 1, end=(5,)),)),
-    "alter": ChangeSet(tables=(TableChange("main", "t", 1, schema=TableSchema(())),)),
-    "merge": ChangeSet(tables=(TableChange("main", "t", 1, add=(FILE,), depends_on_rows=True),)),
+    "insert": _table(add=(FILE,)),
+    "delete": _table(deletes={5: DELETE}),
+    "end": _table(end=(5,)),
+    "merge": _table(add=(FILE,), depends_on_rows=True),
+    "inline": _table(inline=InlineChange(insert=pa.table({"1": [1]}))),
+    "inline end": _table(inline=InlineChange(end_rows=(1,))),
+    "inline delete": _table(inline=InlineChange(delete={5: (0,)})),
+    "alter": _table(schema=TableSchema(())),
+    "rename": _table(rename_to="n"),
+    "partition": _table(partition_by=()),
+    "sort": _table(sort_by=()),
+    "comment": _table(column_tags={1: {"comment": "x"}}),
     "create": ChangeSet(tables=(TableChange("s", "T", create=NEW),)),
     "replace": ChangeSet(tables=(TableChange("main", "t", create=NEW, drops=1),)),
+    "drop": ChangeSet(tables=(TableChange("main", "t", drops=1),)),
     "schema": ChangeSet(create_schemas=("New",)),
+    "drop schema": ChangeSet(drop_schemas=(2,)),
+    "view": ChangeSet(create_views=(NewView("s", "T", "SELECT 1"),)),
+    "drop view": ChangeSet(drop_views=(7,)),
+    "rename view": ChangeSet(rename_views={7: "w"}),
+    "comment view": ChangeSet(view_tags={7: {"comment": None}}),
+    "macro": ChangeSet(create_macros=(NewMacro("s", "F", (FORM,)),)),
+    "drop macro": ChangeSet(drop_macros=(8,)),
+    "compact": ChangeSet(compactions=(MergeFiles(1, "main.t", "/t/", ()),)),
 }
+ROWS = {"delete", "end", "inline end", "inline delete"}
+WRITES = {"insert", "merge", "inline"} | ROWS
+ALTERS = {"alter", "rename", "partition", "sort", "comment"}
 # For each token of another snapshot on the same table or name: what it excludes.
 EXCLUDES: dict[str, set[str]] = {
-    "dropped_table:1": {"insert", "delete", "end", "alter", "merge", "replace"},
-    "altered_table:1": {"insert", "delete", "end", "alter", "merge"},
+    "dropped_table:1": WRITES | ALTERS | {"replace", "drop", "compact"},
+    "altered_table:1": WRITES | ALTERS,
     "inserted_into_table:1": {"merge"},
     "inlined_insert:1": {"merge"},
-    "deleted_from_table:1": {"delete", "end", "merge"},
-    "inlined_delete:1": {"delete", "end", "merge"},
-    "compacted_table:1": {"delete", "end"},
-    "merge_adjacent:1": {"delete", "end"},
-    "rewrite_delete:1": {"delete", "end"},
-    "inline_flush:1": {"delete", "end"},
-    'created_table:"S"."t"': {"create"},
-    'created_view:"s"."t"': {"create"},
+    "deleted_from_table:1": {"merge", "compact"} | ROWS,
+    "inlined_delete:1": {"merge", "compact"} | ROWS,
+    "compacted_table:1": {"compact"} | ROWS,
+    "merge_adjacent:1": {"compact"} | ROWS,
+    "rewrite_delete:1": {"compact"} | ROWS,
+    "inline_flush:1": {"compact"} | ROWS,
+    'created_table:"S"."t"': {"create", "view", "drop schema"},
+    'created_view:"s"."t"': {"create", "view", "drop schema"},
     'created_table:"main"."t"': {"replace"},
-    "dropped_schema:2": {"create"},
+    'created_table:"main"."N"': {"rename"},
+    "dropped_schema:2": {"create", "view", "macro", "drop schema"},
     'created_schema:"new"': {"schema"},
-    "dropped_view:1": set(),
-    "altered_view:1": set(),
-    'created_scalar_macro:"main"."f"': set(),
+    "dropped_view:7": {"drop view", "rename view", "comment view"},
+    "altered_view:7": {"rename view", "comment view"},
+    'created_scalar_macro:"s"."f"': {"macro", "drop schema"},
+    'created_table_macro:"s"."f"': {"drop schema"},
+    "dropped_scalar_macro:8": {"drop macro"},
     "deleted_from_table:2": set(),
     "dropped_table:2,altered_table:3": set(),
     "": set(),

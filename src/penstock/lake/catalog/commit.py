@@ -138,11 +138,24 @@ class Commit:
         for other in others:
             conflict = check(self.changes, parse_changes(other.id, other.changes), ids)
             if conflict is not None:
-                raise CommitConflict(
-                    f"snapshot {other.id}, made since snapshot {self.base.id}, {conflict.what}",
-                    hint="nothing was changed; run it again on the tables as they are now",
-                    data={"base": self.base.id, "snapshot": other.id, "what": conflict.what},
-                )
+                raise self._conflict(other, conflict.what)
+
+    def _conflict(self, other: Snapshot, what: str) -> CommitConflict:
+        by = f" by {other.author}" if other.author else ""
+        said = f" ({other.message!r})" if other.message else ""
+        return CommitConflict(
+            f"snapshot {other.id}{by}{said}, made since snapshot {self.base.id}, {what}",
+            hint="nothing was changed; run it again on the tables as they are now",
+            data={
+                "base": self.base.id,
+                "snapshot": other.id,
+                "time": other.time,
+                "author": other.author,
+                "message": other.message,
+                "changes": other.changes,
+                "what": what,
+            },
+        )
 
     def _landed(self, sent: Snapshot) -> bool:
         """Whether a commit without an answer is in the catalog.
