@@ -70,6 +70,8 @@ def as_file_set(
     )
 
 
+# In the extra information of a snapshot: its files are copies of older ones (`rollback`).
+ROLLBACK_MARK = '"penstock_rollback"'
 _COMPACTIONS = ("rewrite_delete", "merge_adjacent", "inline_flush", "compacted", "flushed_inlined")
 
 
@@ -100,6 +102,7 @@ def _compactions(connection: Connection, table: Table) -> frozenset[int]:
     told = or_(
         c.changes_made.is_(None),
         not_(tokens.contains(f",inserted_into_table:{table.id},", autoescape=True)),
+        c.commit_extra_info.contains(ROLLBACK_MARK, autoescape=True),
         *(c.changes_made.contains(one) for one in _COMPACTIONS),
     )
     query = (

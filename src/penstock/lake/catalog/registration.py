@@ -23,12 +23,13 @@ def add_files(work: Work, target: Target, files: Sequence[DataFile]) -> None:
     """Register data files and bring the table's statistics up to date.
 
     A file that the same transaction deleted rows from is registered with its delete file. One that
-    was staged before the table's partitioning changed keeps the older one.
+    was staged before the table's partitioning changed keeps the older one. A file whose rows were
+    the table's before (`rollback`) says which row ids they have.
     """
     connection, table_id = work.connection, target.id
     mapping_ids = _mapping_ids(connection, work.ids, table_id, target.schema, files)
     stats = totals.table_stats(connection, table_id)
-    row_ids = accumulate((file.record_count for file in files), initial=stats.get("next_row_id", 0))
+    row_ids = accumulate(map(totals.new_row_ids, files), initial=stats.get("next_row_id", 0))
     numbered = list(zip(work.ids.files(len(files)), files, row_ids, strict=False))
     work.insert(
         t.data_file,
@@ -85,7 +86,7 @@ def _data_row(
         "record_count": file.record_count,
         "file_size_bytes": file.size_bytes,
         "footer_size": file.footer_size,
-        "row_id_start": row_id_start,
+        "row_id_start": row_id_start if file.row_id_start is None else file.row_id_start,
     }
 
 

@@ -27,6 +27,11 @@ def columns_without_nulls(connection: Connection, table_id: int) -> set[int]:
     return set(connection.execute(query).scalars())
 
 
+def new_row_ids(file: DataFile) -> int:
+    """How many row ids the commit has to give to the rows of a staged file."""
+    return file.record_count if file.row_id_start is None else 0
+
+
 def merge_table_stats(
     connection: Connection,
     table_id: int,
@@ -37,7 +42,7 @@ def merge_table_stats(
     rows = sum(file.record_count for file in files)
     totals = {
         "record_count": before.get("record_count", 0) + rows,
-        "next_row_id": before.get("next_row_id", 0) + rows,
+        "next_row_id": before.get("next_row_id", 0) + sum(map(new_row_ids, files)),
         "file_size_bytes": before.get("file_size_bytes", 0)
         + sum(file.size_bytes for file in files),
     }
