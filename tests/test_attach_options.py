@@ -36,7 +36,7 @@ def test_each_is_taken_or_refused(name: str, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("option", [{"encrypted": False}, {"DATA_INLINING_ROW_LIMIT": 0}])
+@pytest.mark.parametrize("option", [{"encrypted": False}, {"AUTOMATIC_MIGRATION": False}])
 def test_what_asks_for_what_is_done_anyhow(option: dict[str, object], tmp_path: Path) -> None:
     uri = f"ducklake:sqlite:{tmp_path}/meta.sqlite"
     Lake.attach(uri, data_path=str(tmp_path), lock_timeout=1, **option).close()

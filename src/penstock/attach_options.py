@@ -21,10 +21,6 @@ _REFUSED: Mapping[str, tuple[str, str]] = {
         "Penstock migrates no catalogs: it reads the older versions as they are",
         "leave it out; to write to the lake, attach it once with DuckDB and AUTOMATIC_MIGRATION",
     ),
-    "data_inlining_row_limit": (
-        "Penstock writes rows to files, however few; those that DuckDB inlined are read",
-        "leave it out, or make it 0",
-    ),
     "encrypted": (
         "encrypted files are neither written nor read",
         "leave it out, or use DuckDB for this lake",
@@ -68,7 +64,6 @@ _PARAMETERS = "metadata_parameters"
 _HARMLESS: Mapping[str, object] = {
     "automatic_migration": False,
     "migrate_if_required": False,
-    "data_inlining_row_limit": 0,
     "encrypted": False,
 }
 # Of `Lake.attach` and not for penstock.toml: a project writes to its lakes, as they are now.

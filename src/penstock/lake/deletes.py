@@ -48,7 +48,8 @@ class Removed:
     """``files`` end whole; ``deletes`` are new delete files by data file id; ``rows`` go in all.
 
     ``added`` are files that hold what is left of staged ones among ``files``; ``inlined`` the ids
-    of rows that end in the catalog; ``directories`` what was written.
+    of rows that end in the catalog; ``places`` are positions that are deleted there, by data file
+    id; ``directories`` what was written.
     """
 
     files: tuple[DataFile, ...] = ()
@@ -57,6 +58,7 @@ class Removed:
     directories: tuple[str, ...] = ()
     added: tuple[DataFile, ...] = ()
     inlined: tuple[int, ...] = ()
+    places: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
     def and_files(self, files: Sequence[DataFile]) -> Removed:
         """These whole files removed too."""

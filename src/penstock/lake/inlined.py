@@ -47,6 +47,9 @@ class InlinedRows:
     def count(self) -> int:
         return sum(part.rows.num_rows for part in self.parts)
 
+    def row_ids(self) -> tuple[int, ...]:
+        return tuple(id_ for part in self.parts for id_ in part.rows[ROW_ID_COLUMN].to_pylist())
+
 
 @dataclass(frozen=True, slots=True)
 class InlinedDeletes:

@@ -84,16 +84,21 @@ def moved(part: InlinedPart, schema: TableSchema) -> pa.Table:
 
 def _stored(values: pa.ChunkedArray, column: Column) -> pa.Array | None:
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     kind = base_type(column.type)
     for kinds, storage in ((_WHOLE, pa.int64()), (_FLOATS, pa.float64())):
         if kind in kinds:
             return values.cast(storage)
+    if kind in {"varchar", "json"} and pc.any(pc.match_substring(values, "\0")).as_py():
+        return None  # DuckDB 1.5.5 fails on it in PostgreSQL
     if kind in {"boolean", "blob", "varchar", "json"}:
         return values
     if kind in _COUNTED and not pa.types.is_integer(values.type):
         values = values.cast(pa.int32() if kind == "date" else pa.int64())
     texts = [None if value is None else text(value, column) for value in values.to_pylist()]
+    if column.children and any("\0" in one for one in texts if one is not None):
+        return None
     if column.children and not all(_is_safe(one, column) for one in texts if one is not None):
         return None
     return pa.array(texts, pa.string())

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _OPTIONS = (
     *("data_path", "override_data_path", "metadata_schema", "create_if_not_exists"),
     *("read_only", "snapshot_version", "snapshot_time", "lock_timeout"),
+    "data_inlining_row_limit",
 )
 
 
@@ -65,14 +66,16 @@ class Lake:
         override_data_path: bool = False,
         metadata_schema: str | None = None,
         lock_timeout: float = LOCK_TIMEOUT,
+        data_inlining_row_limit: int | None = None,
         **others: object,
     ) -> Lake:
         """Open the lake at ``uri`` (``ducklake:PATH``, ``ducklake:sqlite:PATH``, ...).
 
         ``spark`` is a session, or a function that gives one, called when data is first needed;
         without it only the catalog can be used. A snapshot makes the lake read-only at it.
-        ``lock_timeout`` is in seconds. ``others`` are DuckDB's options that are refused, each with
-        what to do instead.
+        ``lock_timeout`` is in seconds. Writes of up to ``data_inlining_row_limit`` rows stay in the
+        catalog, unless an option of the lake says otherwise. ``others`` are DuckDB's options that
+        are refused, each with what to do instead.
         The session's runtime settings that the lake relies on are set (`lake.session`).
         """
         refuse_others(others, _OPTIONS)
@@ -91,6 +94,7 @@ class Lake:
             metadata_schema=metadata_schema,
             override_data_path=override_data_path,
             lock_timeout=lock_timeout,
+            inlining_row_limit=data_inlining_row_limit,
         )
         if pinned:
             catalog.snapshot(at)  # raises now rather than at the first read

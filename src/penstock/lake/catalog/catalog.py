@@ -47,8 +47,10 @@ class Catalog:
         version: str,
         read_only: bool,
         retry: RetryPolicy,
+        inlining_row_limit: int | None = None,
     ) -> None:
         """For `open`."""
+        self.inlining_row_limit = inlining_row_limit
         self._engine = engine
         self._retry = retry
         self._location = location
@@ -69,11 +71,13 @@ class Catalog:
         override_data_path: bool = False,
         lock_timeout: float = LOCK_TIMEOUT,
         retry: RetryPolicy | None = None,
+        inlining_row_limit: int | None = None,
     ) -> Catalog:
         """Open the catalog at ``uri``, creating it when there is none and ``create`` is set.
 
         ``data_path`` is where a new catalog keeps its files (default on SQLite: ``FILE.files/``);
-        on an existing one it must be what is stored, unless ``override_data_path``. Raises
+        on an existing one it must be what is stored, unless ``override_data_path``.
+        ``inlining_row_limit`` is what the lake has no option for. Raises
         CatalogMissing, CatalogUnreachable, CatalogVersionUnsupported, CatalogCorrupt,
         CatalogLocked (after ``lock_timeout`` seconds), DataPathError.
         """
@@ -104,6 +108,7 @@ class Catalog:
             version=opened.version,
             read_only=read_only,
             retry=retry or RetryPolicy(),
+            inlining_row_limit=inlining_row_limit,
         )
 
     def close(self) -> None:

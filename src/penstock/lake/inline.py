@@ -1,0 +1,59 @@
+"""Rows given as values, appended without Spark: few into the catalog, more into a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from penstock.lake import arrow_files
+from penstock.lake.candidate import Staged
+from penstock.lake.inline_back import row_limit
+from penstock.lake.inlined_text import may_inline, stored
+from penstock.lake.literal_rows import typed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from typing_extensions import TypeIs
+
+    from penstock.lake.candidate_table import CandidateTable
+    from penstock.lake.literal_rows import Rows
+
+
+def is_literal(rows: object) -> TypeIs[Rows]:
+    """Whether these are rows themselves: dicts in a list, or an Arrow table."""
+    import pyarrow as pa
+
+    if isinstance(rows, list | tuple):
+        return all(isinstance(row, Mapping) for row in rows)
+    return isinstance(rows, pa.Table)
+
+
+def append_rows(table: CandidateTable, rows: pa.Table | Sequence[Mapping[str, object]]) -> Staged:
+    """Stage rows of a table that there is. No session of Spark is asked for anything.
+
+    Up to ``data_inlining_row_limit`` rows stay in the catalog, as they do in DuckDB, whose default
+    is 10. Raises SchemaMismatch naming row and column for what does not fit, TableNotFound.
+    """
+    name = table.candidate.qualified_name
+    values = typed(rows, table.schema, table=name)
+    count = values.num_rows
+    if not count:
+        return Staged(unchanged=True)
+    if not _inlined(table, values):
+        written = arrow_files.write(values, table.target(None))
+        table.stage(table.candidate.with_files(written.files), written.directory)
+    return Staged(rows_written=count, rows_inserted=count)
+
+
+def _inlined(table: CandidateTable, values: pa.Table) -> bool:
+    limit = row_limit(table.context.catalog, table.candidate.base)
+    if values.num_rows > limit or not may_inline(table.schema):
+        return False
+    kept = stored(values, table.schema)
+    if kept is None:
+        return False
+    candidate = table.candidate
+    inline = candidate.inline.with_rows(table.schema, kept, table.context.base.id + 1)
+    table.stage(replace(candidate, inline=inline))
+    return True
