@@ -18,6 +18,7 @@ from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import LOCK_TIMEOUT, Catalog
 from penstock.lake.explain import Explanation, explain
 from penstock.lake.files import Table as TableInfo
+from penstock.lake.maintenance.methods import Maintained
 from penstock.lake.naming import TableRef
 from penstock.lake.objects import ListedFile, Macro, Option, View
 from penstock.lake.resolver import Resolver
@@ -39,7 +40,7 @@ _OPTIONS = (
 )
 
 
-class Lake:
+class Lake(Maintained):
     """A DuckLake: a catalog and, for data, a Spark session. Threads may share it.
 
     ``at`` is the snapshot that reads see when they name none.

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.lake.maintenance.checkpoint import Done, checkpoint
 from penstock.lake.maintenance.cleanup_old_files import cleanup_old_files
 from penstock.lake.maintenance.delete_orphaned_files import delete_orphaned_files
 from penstock.lake.maintenance.expire_snapshots import expire_snapshots
@@ -76,5 +77,6 @@ _CALLS = (
     ),
     Call("cleanup_old_files", cleanup_old_files, Removed, (_OLDER_THAN, _ALL, _DRY_RUN)),
     Call("delete_orphaned_files", delete_orphaned_files, Removed, (_OLDER_THAN, _ALL, _DRY_RUN)),
+    Call("checkpoint", checkpoint, Done),  # the statement CHECKPOINT
 )
 CALLS: Mapping[str, Call] = {one.name: one for one in _CALLS}

@@ -1,0 +1,96 @@
+"""The maintenance functions as methods of a lake."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+
+from penstock.lake.maintenance import (
+    checkpoint,
+    cleanup_old_files,
+    delete_orphaned_files,
+    expire_snapshots,
+    merge_adjacent_files,
+    rewrite_data_files,
+)
+from penstock.lake.maintenance.compacting import MEMORY
+from penstock.lake.maintenance.results import Compacted, Expired, Removed
+from penstock.lake.maintenance.scope import HasCatalog
+
+
+class Maintained:
+    """What a lake with a ``catalog`` can do for its upkeep; each is explained where it is."""
+
+    def merge_adjacent_files(
+        self: HasCatalog,
+        table: str | None = None,
+        *,
+        schema: str | None = None,
+        max_compacted_files: int | None = None,
+        min_file_size: int | None = None,
+        max_file_size: int | None = None,
+        memory: int = MEMORY,
+    ) -> list[Compacted]:
+        """Make small files larger ones; see `penstock.lake.maintenance.merge_adjacent_files`."""
+        return merge_adjacent_files.merge_adjacent_files(
+            self,
+            table,
+            schema=schema,
+            max_compacted_files=max_compacted_files,
+            min_file_size=min_file_size,
+            max_file_size=max_file_size,
+            memory=memory,
+        )
+
+    def rewrite_data_files(
+        self: HasCatalog,
+        table: str | None = None,
+        *,
+        schema: str | None = None,
+        delete_threshold: float | None = None,
+        memory: int = MEMORY,
+    ) -> list[Compacted]:
+        """Write files with many deleted rows anew; see `rewrite_data_files`."""
+        return rewrite_data_files.rewrite_data_files(
+            self, table, schema=schema, delete_threshold=delete_threshold, memory=memory
+        )
+
+    def expire_snapshots(
+        self: HasCatalog,
+        *,
+        older_than: dt.datetime | None = None,
+        versions: Sequence[int] | None = None,
+        dry_run: bool = False,
+    ) -> list[Expired]:
+        """Forget snapshots, never the latest; see `expire_snapshots`."""
+        return expire_snapshots.expire_snapshots(
+            self, older_than=older_than, versions=versions, dry_run=dry_run
+        )
+
+    def cleanup_old_files(
+        self: HasCatalog,
+        *,
+        older_than: dt.datetime | None = None,
+        cleanup_all: bool = False,
+        dry_run: bool = False,
+    ) -> list[Removed]:
+        """Remove files that are scheduled for deletion; see `cleanup_old_files`."""
+        return cleanup_old_files.cleanup_old_files(
+            self, older_than=older_than, cleanup_all=cleanup_all, dry_run=dry_run
+        )
+
+    def delete_orphaned_files(
+        self: HasCatalog,
+        *,
+        older_than: dt.datetime | None = None,
+        cleanup_all: bool = False,
+        dry_run: bool = False,
+    ) -> list[Removed]:
+        """Remove files that the catalog does not know; see `delete_orphaned_files`."""
+        return delete_orphaned_files.delete_orphaned_files(
+            self, older_than=older_than, cleanup_all=cleanup_all, dry_run=dry_run
+        )
+
+    def checkpoint(self: HasCatalog, *, memory: int = MEMORY) -> list[checkpoint.Done]:
+        """All of it, by the lake's options; see `checkpoint`."""
+        return checkpoint.checkpoint(self, memory=memory)
