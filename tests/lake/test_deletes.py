@@ -38,7 +38,7 @@ def delete(spark: SparkSession, lake: Lake, where: str, collect: int) -> tuple[R
 def commit(lake: Lake, removed: Removed) -> None:
     with lake.transaction() as tx:
         table = tx.table("t")
-        table.update(table.candidate.without(removed.files, removed.deletes))
+        table.stage(table.candidate.without(removed.files, removed.deletes))
 
 
 @EVERY_WRITER

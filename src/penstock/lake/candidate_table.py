@@ -10,14 +10,18 @@ from penstock.errors import ColumnNotFound, TableNotFound, UnsupportedFeature
 from penstock.lake import scan
 from penstock.lake.candidate import Candidate
 from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.catalog.write_facts import write_facts
 from penstock.lake.files import DataFile, FileSet
+from penstock.lake.footers import remove_directory
+from penstock.lake.inline_back import OF_FRAMES, row_limit, taken_back
 from penstock.lake.naming import fold
-from penstock.lake.partitioning import partition_columns, partition_value
+from penstock.lake.partitioning import partition_keys, partition_value
 from penstock.lake.schema import Column, TableSchema
 from penstock.lake.session import SparkSource
 from penstock.lake.snapshot import Snapshot
 from penstock.lake.spark_types import literal, quoted, spark_type
-from penstock.lake.write import Target, parquet_options
+from penstock.lake.write import Target
+from penstock.lake.write_settings import write_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -105,7 +109,7 @@ class CandidateTable:
             data={"feature": feature, "table": name},
         )
 
-    def update(self, candidate: Candidate, *directories: str | None) -> None:
+    def stage(self, candidate: Candidate, *directories: str | None) -> None:
         """Take on a candidate state; the directories are removed when it is discarded."""
         self._candidate = candidate
         self._directories += [one for one in directories if one is not None]
@@ -126,22 +130,23 @@ class CandidateTable:
     def target(self, slice: tuple[str, object] | None) -> Target:  # noqa: A002 - as in merge
         """Where rows of this table go; all of one slice when that is the partitioning."""
         candidate = self._candidate
-        columns = partition_columns(self.schema, candidate.partition_by)
+        keys = partition_keys(self.schema, candidate.partition_by)
         values: tuple[str | None, ...] | None = None
-        if slice is not None and len(columns) == 1 and fold(columns[0].name) == fold(slice[0]):
-            values = (partition_value(columns[0], slice[1]),)
-        option = self._context.catalog.option
+        if slice is not None and len(keys) == 1 and candidate.partition_index(slice[0]) == 0:
+            values = (partition_value(keys[0].column, slice[1]),)
+        catalog, snapshot = self._context.catalog, self._context.base
+        with catalog.reading() as connection:
+            facts = write_facts(connection, candidate.schema_name, candidate.base, snapshot.id)
+        sort_by = facts.sort_by if candidate.sorting is None else candidate.sorting
         return Target(
             table=candidate.qualified_name,
             path=str(candidate.path),
             schema=self.schema,
-            partition_by=columns,
+            partition_by=keys,
             partition_id=candidate.partition_id,
             values=values,
-            options=parquet_options(
-                option("parquet_compression", candidate.base),
-                option("parquet_compression_level", candidate.base),
-            ),
+            sort_by=sort_by if candidate.create is None else candidate.create.sort_by,
+            settings=write_settings(facts.options.get, facts.row_bytes),
         )
 
     def scan_of(self, files: Sequence[DataFile]) -> scan.Scan:
@@ -155,13 +160,29 @@ class CandidateTable:
         """Stage rows taken away and rows written."""
         new = list(written)
         after = self._candidate.without(removed.files, removed.deletes)
-        if removed.inlined:
-            raise UnsupportedFeature(
-                "inlined rows do not change yet", hint="flush them with DuckDB"
-            )
-        after = after.with_files((*removed.added, *(file for one in new for file in one.files)))
+        inline = after.inline.without_rows(removed.inlined).with_deletes(removed.places)
+        after = replace(after, inline=inline).with_files(removed.added)
+        for one in new:
+            after = self.with_written(after, one)
         directories = (*removed.directories, *(one.directory for one in new))
-        self.update(after, *directories)
+        self.stage(after, *directories)
+
+    def with_written(self, candidate: Candidate, written: Written) -> Candidate:
+        """The candidate with rows written, those of few in the catalog; their files stay staged."""
+        limit = self.inline_limit()
+        found = taken_back(written, self.schema, limit) if written.rows <= limit else None
+        if found is None:
+            return candidate.with_files(written.files)
+        if written.directory is not None:
+            remove_directory(written.directory)
+        values, row_ids = found
+        begin = self._context.base.id + 1
+        inline = candidate.inline.with_rows(self.schema, values, begin, row_ids)
+        return replace(candidate, inline=inline)
+
+    def inline_limit(self) -> int:
+        """Up to how many rows of a DataFrame go into the catalog."""
+        return row_limit(self._context.catalog, self._candidate.base, OF_FRAMES)
 
     def _scan(self, files: FileSet) -> scan.Scan:
         name = self._candidate.qualified_name

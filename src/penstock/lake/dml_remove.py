@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 
 from penstock.lake import scan
 from penstock.lake.align import align
+from penstock.lake.assign import not_null
 from penstock.lake.candidate import live_rows
+from penstock.lake.delete_positions import Whose, load
 from penstock.lake.deletes import Removed, frame_of, remove
 from penstock.lake.dml_found import Found
 from penstock.lake.file_columns import EMBEDDED_ROW_ID, MAPPED_ROW_ID, ROW_ID_FIELD
@@ -25,6 +27,7 @@ from penstock.lake.types import FIELD_ID, needs_mapping
 from penstock.lake.write import Written, write
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
@@ -35,14 +38,17 @@ if TYPE_CHECKING:
 def take_away(table: CandidateTable, source: scan.Scan, found: Found) -> Removed:
     """Remove these rows of ``source``, whose FILE keys ``found`` has. Nothing is staged by this."""
     keys = source.keys()
-    staged = {keys.key(f.path): f for f in source.files.files if f.id is None}
+    files = {keys.key(f.path): f for f in source.files.files}
+    staged = {key: f for key, f in files.items() if f.id is None}
     mine = {key: n for key, n in found.counts.items() if key in staged}
     committed = {key: n for key, n in found.counts.items() if key not in staged}
+    places = _in_catalog(table, source, found, committed)
+    many = {key: n for key, n in committed.items() if files[key].id not in places}
     removed = Removed()
-    if committed:
-        removed = remove(
-            table.context.spark(), source, found.places, committed, str(table.candidate.path)
-        )
+    if many:
+        path = str(table.candidate.path)
+        removed = remove(table.context.spark(), source, found.places, many, path)
+    removed = replace(removed, places=places)
     whole = [staged[key] for key, n in mine.items() if n == live_rows([staged[key]])]
     rest = [staged[key] for key, n in mine.items() if n < live_rows([staged[key]])]
     kept = _rewritten(table, source, rest, found) if rest else []
@@ -54,6 +60,79 @@ def take_away(table: CandidateTable, source: scan.Scan, found: Found) -> Removed
         directories=(*removed.directories, *(w.directory for w in kept if w.directory)),
         inlined=found.inlined,
     )
+
+
+def _in_catalog(
+    table: CandidateTable, source: scan.Scan, found: Found, counts: Mapping[str, int]
+) -> dict[int, tuple[int, ...]]:
+    """Positions by file id that are deleted in the catalog: of each file that loses but few, as
+    DuckDB does it (1.5.5), all of its rows or not.
+    """
+    limit = table.inline_limit()
+    places, keys = found.places, source.keys()
+    if not limit or not isinstance(places, Mapping):
+        return {}
+    few = {f.id: keys.key(f.path) for f in source.files.files if f.id is not None}
+    return {
+        file_id: tuple(places[key].to_pylist())
+        for file_id, key in few.items()
+        if 0 < counts.get(key, 0) <= limit
+    }
+
+
+def both(one: Removed, other: Removed) -> Removed:
+    """What two removals of different files take away."""
+    return Removed(
+        files=(*one.files, *other.files),
+        deletes={**one.deletes, **other.deletes},
+        rows=one.rows + other.rows,
+        directories=(*one.directories, *other.directories),
+        added=(*one.added, *other.added),
+        inlined=(*one.inlined, *other.inlined),
+        places={**one.places, **other.places},
+    )
+
+
+def end_whole(table: CandidateTable, source: scan.Scan, files: Sequence[DataFile]) -> Removed:
+    """Take away all rows of these files of ``source``.
+
+    A file with deletes in the catalog gets a delete file of all rows that are left: when it ends,
+    DuckDB's feed of changes (1.5.5) tells those deletes again.
+    """
+    deleted = source.files.inlined_deletes
+    gone = _inlined_positions(deleted.rows) if deleted is not None else {}
+    kept = table.candidate.inline.deleted
+    odd = [f for f in files if f.id in gone and len(gone[f.id]) > len(kept.get(f.id, ()))]
+    plain = [f for f in files if f not in odd]
+    staged = sum(len(kept.get(f.id, ())) for f in plain if f.id is not None)
+    removed = Removed(files=tuple(plain), rows=live_rows(plain) - staged)
+    if not odd:
+        return removed
+    keys, whose = source.keys(), Whose(source.table, source.snapshot_id)
+    left = {keys.key(f.path): _left(f, gone[f.id], whose) for f in odd if f.id is not None}
+    left = {key: positions for key, positions in left.items() if len(positions)}
+    counts = {key: len(positions) for key, positions in left.items()}
+    path = str(table.candidate.path)
+    return both(removed, remove(table.context.spark(), source, left, counts, path))
+
+
+def _inlined_positions(rows: pa.Table) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for row in rows.select(["file_id", "position"]).to_pylist():
+        found.setdefault(row["file_id"], []).append(row["position"])
+    return found
+
+
+def _left(file: DataFile, inlined: Sequence[int], whose: Whose) -> pa.Int64Array:
+    """Positions of the file that nothing deletes."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    listed = [replace(file, delete=one, more_deletes=()) for one in file.deletes]
+    gone = [one.positions for one in load(listed, whose)]
+    gone.append(pa.array(inlined, pa.int64()))
+    all_ = pa.array(range(file.record_count), pa.int64())
+    return all_.filter(pc.invert(pc.is_in(all_, pa.chunked_array(gone))))
 
 
 def _rewritten(
@@ -95,6 +174,7 @@ def _with_keys(places: DataFrame, source: scan.Scan, one: scan.Scan) -> DataFram
 def write_rows(table: CandidateTable, rows: DataFrame, *, row_id: str | None) -> Written:
     """Write rows of the table, under the ids that column ``row_id`` has where it is given."""
     names = [name for name in rows.columns if table.schema.find(name) is not None]
+    rows = not_null(rows, table.schema, _name(table))
     fitted = align(rows.select(*map(quoted, names)), table.schema, table=_name(table))
     if row_id is None:
         return write(rows, fitted, table.target(None))

@@ -101,7 +101,7 @@ def _stage(table: TransactionTable, job: MergeJob) -> Staged:
     """Write and stage; ``slice_rows`` of the result is how many rows there are more than before."""
     if not job.scanned.files.files:
         written = write(job.source.frame, _columns(job, job.source.frame), job.target)
-        table.update(table.candidate.with_files(written.files), written.directory)
+        table.stage(table.candidate.with_files(written.files), written.directory)
         return Staged(
             rows_written=written.rows, rows_inserted=written.rows, slice_rows=written.rows
         )
@@ -118,12 +118,12 @@ def _stage(table: TransactionTable, job: MergeJob) -> Staged:
             updates, removed = _write_again(job, matches, directories)
     finally:
         matches.release()
-        table.update(table.candidate, *directories)
+        table.stage(table.candidate, *directories)
     if not (inserts.rows or removed.rows):
         return Staged(unchanged=True)
     after = table.candidate.without(removed.files, removed.deletes)
     after = after.with_files([*updates.files, *inserts.files])
-    table.update(replace(after, depends_on_rows=True))
+    table.stage(replace(after, depends_on_rows=True))
     return Staged(
         rows_written=inserts.rows + updates.rows,
         rows_inserted=inserts.rows,

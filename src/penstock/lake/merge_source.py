@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _SAMPLES = 20
 _N = "_penstock_n"
 _WIDTHS: Mapping[str, int] = {"varchar": 40, "json": 200, "blob": 100, "uuid": 40}
-_ORDERED = {
+ORDERED = {
     *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"),
     *("date", "timestamp", "timestamp_s", "timestamp_ms", "timestamptz", "varchar", "decimal"),
 }
@@ -31,7 +31,7 @@ _ORDERED = {
 class Source:
     """``frame`` has the columns of ``schema``, a part of the table's.
 
-    ``bounds`` are name, lowest and highest value of keys that order, as `_bound_text` has them;
+    ``bounds`` are name, lowest and highest value of keys that order, as `bound_text` has them;
     ``rows`` and ``bounds`` are set by `check_keys`.
     """
 
@@ -155,13 +155,13 @@ def _bounds(source: Source) -> list[SparkColumn]:
     found: list[SparkColumn] = []
     for at, key in enumerate(_ordered(source)):
         column, kind = fn.col(quoted(key)), _type_of(source, key)
-        found.append(_bound_text(fn.min(column), kind).alias(f"low{at}"))
-        found.append(_bound_text(fn.max(column), kind).alias(f"high{at}"))
+        found.append(bound_text(fn.min(column), kind).alias(f"low{at}"))
+        found.append(bound_text(fn.max(column), kind).alias(f"high{at}"))
     return found
 
 
 def _ordered(source: Source) -> list[str]:
-    return [key for key in source.keys if _type_of(source, key) in _ORDERED]
+    return [key for key in source.keys if _type_of(source, key) in ORDERED]
 
 
 def _with_counts(source: Source, found: Row) -> Source:
@@ -178,19 +178,19 @@ def within_bounds(source: Source) -> list[SparkColumn]:
     for key, low, high in source.bounds:
         column = source.schema.find(key)
         assert column is not None, "keys are of the schema"
-        ends = (_bound_value(text, column) for text in (low, high))
+        ends = (bound_value(text, column) for text in (low, high))
         conditions.append(fn.col(quoted(key)).between(*ends))
     return conditions
 
 
-def _bound_text(value: SparkColumn, kind: str) -> SparkColumn:
+def bound_text(value: SparkColumn, kind: str) -> SparkColumn:
     """As text: Python's dates and times are of fewer years, and of the machine's time zone."""
     from pyspark.sql import functions as fn
 
     return (fn.unix_micros(value) if kind == "timestamptz" else value).cast("string")
 
 
-def _bound_value(text: str, column: Column) -> SparkColumn:
+def bound_value(text: str, column: Column) -> SparkColumn:
     from pyspark.sql import functions as fn
 
     if base_type(column.type) == "timestamptz":

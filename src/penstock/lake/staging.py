@@ -6,7 +6,7 @@ staged changes included, is read by the same scan as any snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -18,9 +18,13 @@ from penstock.lake.candidate import Candidate, Staged, all_rows, live_rows
 from penstock.lake.changes import NewTable
 from penstock.lake.definable_table import DefinableTable
 from penstock.lake.deletes import Removed, remove
+from penstock.lake.dml_where import delete_where, overwrite_where, update_where
 from penstock.lake.files import DataFile, PartitionField
 from penstock.lake.footers import remove_directory
+from penstock.lake.inline import append_rows, is_literal
 from penstock.lake.merge import SliceOf, merge
+from penstock.lake.merge_into import run
+from penstock.lake.merge_spec import MergeBuilder, MergeSpec
 from penstock.lake.naming import directory_name, fold, new_uuid7
 from penstock.lake.partitioning import partition_columns
 from penstock.lake.schema import (
@@ -34,7 +38,10 @@ from penstock.lake.types import from_spark_schema, to_spark_schema
 from penstock.lake.write import Written, write
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
+
+    from penstock.lake.literal_rows import Rows
 
 
 class TransactionTable(DefinableTable):
@@ -42,22 +49,26 @@ class TransactionTable(DefinableTable):
 
     def append(
         self,
-        df: DataFrame,
+        df: DataFrame | Rows,
         *,
         partition_by: Sequence[str] = (),
         slice: tuple[str, object] | None = None,  # noqa: A002 - what the engine calls it
     ) -> Staged:
         """Add rows; the table is created, partitioned by these columns, when it is missing.
 
+        Rows given as dicts or as an Arrow table go into a table that there is, and need no Spark.
+
         ``slice`` says that all rows have this value in this column: it saves a sort.
         """
+        if is_literal(df):
+            return append_rows(self, df)
         with self.all_or_nothing():
             df = typed(df, self._candidate.schema)
             if slice is not None:
                 df = self.in_slice(df, *slice)
             self.ensure(df, partition_by)
             written = self._write(df, slice=slice)
-        self._candidate = self._candidate.with_files(written.files)
+            self._candidate = self.with_written(self._candidate, written)
         return Staged(
             rows_written=written.rows,
             rows_inserted=written.rows,
@@ -153,6 +164,34 @@ class TransactionTable(DefinableTable):
             self.refuse_inlined("merging into it")
             return merge(self, typed(df, self._candidate.schema), tuple(keys), slice)
 
+    def merge_into(
+        self,
+        source: DataFrame,
+        on: str | SparkColumn,
+        *,
+        target_alias: str = "t",
+        source_alias: str = "s",
+    ) -> MergeBuilder[Staged]:
+        """A MERGE by any condition, with clauses to be added; see `penstock.lake.merge_spec`."""
+        spec = MergeSpec(source, on, (), target_alias, source_alias)
+        return MergeBuilder(spec, lambda whole: run(self, whole))
+
+    def delete(self, where: str | SparkColumn | None = None) -> Staged:
+        """Delete the rows that satisfy a condition over the table's columns, all without one."""
+        return delete_where(self, where)
+
+    def update(
+        self,
+        set: Mapping[str, object],  # noqa: A002 - SQL's word, and Delta's
+        where: str | SparkColumn | None = None,
+    ) -> Staged:
+        """Give the rows that satisfy a condition new values; see `dml_where.update_where`."""
+        return update_where(self, set, where)
+
+    def overwrite(self, df: DataFrame, where: str | SparkColumn | None = None) -> Staged:
+        """Replace the rows that satisfy a condition by ``df``, whose rows satisfy it too."""
+        return overwrite_where(self, df, where)
+
     def evolve(self, df: DataFrame, *, drop: Sequence[str] = ()) -> None:
         """Make the table able to hold ``df``: its new columns are added at the end (NULL in the
         rows there are), types are widened where that loses nothing, columns in ``drop`` go.
@@ -207,7 +246,7 @@ class TransactionTable(DefinableTable):
         target = self.target(slice)
         columns = align(df, self.schema, table=self._candidate.qualified_name)
         written = write(df, columns, target, with_fingerprint=with_fingerprint)
-        self.update(self._candidate, written.directory)
+        self.stage(self._candidate, written.directory)
         return written
 
     def _rows_after(self, slice_of: SliceOf | None, added: int) -> int:
@@ -282,7 +321,7 @@ class TransactionTable(DefinableTable):
             removed = remove(spark, source, found, counts, str(self._candidate.path))
         finally:
             found.unpersist()
-        self.update(self._candidate, *removed.directories)
+        self.stage(self._candidate, *removed.directories)
         return removed
 
 

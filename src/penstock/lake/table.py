@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -13,6 +13,8 @@ from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.feed import Bound
 from penstock.lake.conditions import Predicate
 from penstock.lake.files import Table as TableInfo
+from penstock.lake.merge_into import run
+from penstock.lake.merge_spec import MergeBuilder, MergeSpec
 from penstock.lake.naming import TableRef
 from penstock.lake.objects import Description, ListedFile
 from penstock.lake.predicates import of_where
@@ -138,9 +140,49 @@ class Table:
         """Replace the rows whose ``column`` is ``value``."""
         return self._alone(lambda table: table.replace_slice(df, column, value))
 
+    def overwrite(self, df: DataFrame, where: str | SparkColumn | None = None) -> WriteResult:
+        """Replace the rows that satisfy ``where`` (all without it) by ``df``; the columns stay.
+
+        All rows of ``df`` have to satisfy the condition too. Raises QueryFailed that shows one
+        which does not.
+        """
+        return self._alone(lambda table: table.overwrite(df, where))
+
+    def delete(self, where: str | SparkColumn | None = None) -> WriteResult:
+        """Delete the rows that satisfy ``where``, SQL text or a Column; all without it."""
+        return self._alone(lambda table: table.delete(where))
+
+    def update(
+        self,
+        set: Mapping[str, object],  # noqa: A002 - SQL's word, and Delta's
+        where: str | SparkColumn | None = None,
+    ) -> WriteResult:
+        """Give the rows that satisfy ``where`` (all without it) new values; row ids stay.
+
+        ``set`` has them by column or ``struct.field``: SQL text, a Column, or a value that is no
+        text. All see the rows as they were.
+        """
+        return self._alone(lambda table: table.update(set, where))
+
     def merge(self, df: DataFrame, keys: Sequence[str]) -> WriteResult:
         """Update the rows whose keys ``df`` has, and insert its others."""
         return self._alone(lambda table: table.merge(df, keys))
+
+    def merge_into(
+        self,
+        source: DataFrame,
+        on: str | SparkColumn,
+        *,
+        target_alias: str = "t",
+        source_alias: str = "s",
+    ) -> MergeBuilder[WriteResult]:
+        """A MERGE by any condition: add clauses to what this returns, then ``execute()`` it.
+
+        Conditions and values name the sides by their aliases. Of the clauses of a kind the first
+        whose condition is true applies to a row.
+        """
+        spec = MergeSpec(source, on, (), target_alias, source_alias)
+        return MergeBuilder(spec, lambda whole: self._alone(lambda table: run(table, whole)))
 
     def _is_there(self, snapshot: Snapshot) -> bool:
         return self.catalog.find_table(self.ref.schema, self.ref.name, snapshot.id) is not None
