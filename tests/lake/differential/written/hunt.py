@@ -16,6 +16,7 @@ import itertools
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -159,12 +160,14 @@ def hunt(at: Room, options: argparse.Namespace) -> int:
     kinds = itertools.cycle(options.catalog or CATALOGS)
     by = [each.split(",") for each in options.by] or [generate.OURS, generate.MIXED]
     started, tried, failed, refused = time.monotonic(), 0, 0, 0
+    seconds: Counter[str] = Counter()
     for seed in itertools.count(options.seed):
         if time.monotonic() - started > options.seconds:
             break
         for played, found in at.check(generate.scripts(options.batch, seed, by), kinds, 30, 8):
             tried += 1
             refused += len(played.refused)
+            seconds.update(Counter(played.seconds))
             if options.verbose:
                 print(report(played, found), flush=True)
             if found:
@@ -178,6 +181,8 @@ def hunt(at: Room, options: argparse.Namespace) -> int:
             f"{rate:.1f} s each",
             flush=True,
         )
+        slowest = sorted(seconds.items(), key=lambda each: -each[1])[:12]
+        print("  " + ", ".join(f"{what} {s:.0f} s" for what, s in slowest), flush=True)
     return 1 if failed else 0
 
 

@@ -209,16 +209,13 @@ def _of_penstock(
 
 
 def _chosen(played: Played, limit: int | None) -> list[Question]:
-    """Of what DuckDB answered at the end: rows first, they teach the row ids."""
-    last = {answer.question: None for answer in played.answers}
-    there = played.answers[-1].question.held if played.answers else ()
-    found = [each for each in last if each.version in there or not there]
+    """Of what DuckDB answered at the end: rows first, they teach the row ids; the latest first."""
+    found = [answer.question for answer in played.last]
     found.sort(key=lambda each: (each.what != "rows", -each.version, each.first or 0))
     if limit is None or len(found) <= limit:
         return found
     feeds = [each for each in found if each.what == "changes"]
-    rows = found[: limit - 1]
-    return [*rows, *feeds[:1]]
+    return [*found[: limit - 1], *feeds[:1]]
 
 
 def _frame(lake: Lake, question: Question) -> DataFrame:

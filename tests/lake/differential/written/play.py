@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from contextlib import suppress
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,16 +30,18 @@ if TYPE_CHECKING:
 @dataclass
 class Played:
     """``states`` are the model's rows by snapshot and table; ``refused`` what Penstock refuses by
-    name; ``failed`` what fails on both; ``problems`` what went wrong while it played."""
+    name; ``failed`` what fails on both; ``problems`` what went wrong while it played;
+    ``seconds`` what the steps took, by who ran them, and the reading."""
 
     script: Script
     home: Home
     states: dict[int, dict[str, pa.Table]] = field(default_factory=dict)
     answers: list[Answer] = field(default_factory=list)
+    last: list[Answer] = field(default_factory=list)  # those of the lake as it is at the end
     refused: list[tuple[Step, str]] = field(default_factory=list)
     failed: list[tuple[Step, str]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-    done: int = 0
+    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
 
 
 class _Fault(Exception):
@@ -70,7 +75,9 @@ class Player:
             if self.open_by is not None:
                 self.step(Step("ROLLBACK", self.open_by))
             self.turn("duckdb")
-            self.found.answers += self.theirs.read(limit, self.script.text)
+            with self.timed("reading"):
+                self.found.last = self.theirs.read(limit, self.script.text)
+            self.found.answers += self.found.last
         finally:
             self.ours.close()
             with suppress(DuckDBError):
@@ -87,12 +94,19 @@ class Player:
             if step.closes:
                 self.dead = False
             return
-        if step.opens or step.closes:
-            self.bracket(step)
-        else:
-            self.statement(step)
-        if self.open_by is None:
-            self.note(step)
+        with self.timed(f"{step.by} {step.text.split(None, 1)[0].upper()}"):
+            if step.opens or step.closes:
+                self.bracket(step)
+            else:
+                self.statement(step)
+            if self.open_by is None:
+                self.note(step)
+
+    @contextmanager
+    def timed(self, what: str) -> Iterator[None]:
+        started = time.monotonic()
+        yield
+        self.found.seconds[what] += time.monotonic() - started
 
     def bracket(self, step: Step) -> None:
         try:
@@ -197,7 +211,6 @@ class Player:
             self.found.problems.append(f"{step}: {made} snapshots made, {touched} rows touched")
 
     def note(self, step: Step) -> None:
-        self.found.done += 1
         if step.by == "model":
             return
         self.turn(step.by)
