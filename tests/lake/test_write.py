@@ -13,9 +13,11 @@ from penstock.errors import DataPathError, QueryFailed, SchemaMismatch, Unsuppor
 from penstock.lake import fingerprint, scan, session
 from penstock.lake.align import align
 from penstock.lake.files import FileSet
+from penstock.lake.partitioning import PartitionKey
 from penstock.lake.schema import Column, TableSchema, assign_ids
 from penstock.lake.spark_types import schema_of
-from penstock.lake.write import Target, Written, parquet_options, write
+from penstock.lake.write import Target, Written, write
+from penstock.lake.write_settings import parquet_options
 from tests.lake.conftest import table_of
 
 if TYPE_CHECKING:
@@ -102,7 +104,8 @@ def test_rows_go_where_their_partition_is(spark: SparkSession, tmp_path: Path) -
     )
     schema = assign_ids(schema_of(df))
     one = df.coalesce(1)
-    written = stage(one, tmp_path, schema, partition_by=(schema.columns[1],), partition_id=5)
+    keys = (PartitionKey(schema.columns[1]),)
+    written = stage(one, tmp_path, schema, partition_by=keys, partition_id=5)
     found = {file.partition_values: file.record_count for file in written.files}
     assert found == {("2013-01-02",): 2, (None,): 1}
     assert {file.partition_id for file in written.files} == {5}
@@ -112,7 +115,8 @@ def test_rows_go_where_their_partition_is(spark: SparkSession, tmp_path: Path) -
 def test_one_known_partition_has_its_directory(spark: SparkSession, tmp_path: Path) -> None:
     df = spark.sql("SELECT 1 AS k, 'a/b' AS p")
     schema = assign_ids(schema_of(df))
-    written = stage(df, tmp_path, schema, partition_by=(schema.columns[1],), values=("a/b",))
+    keys = (PartitionKey(schema.columns[1]),)
+    written = stage(df, tmp_path, schema, partition_by=keys, values=("a/b",))
     assert Path(str(written.directory)).parent.name == "p=a%2Fb"
     assert [file.partition_values for file in written.files] == [("a/b",)]
 

@@ -6,10 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
-from uuid import UUID
 
 import pyarrow.parquet as pq
-from pyarrow import fs
 
 from penstock.errors import DataFileMissing
 from penstock.lake.bounds import base_type
@@ -17,20 +15,13 @@ from penstock.lake.files import DataFile
 from penstock.lake.layouts import Layout, layout_of
 from penstock.lake.schema import TableSchema
 from penstock.lake.stats import from_footer, leaves
+from penstock.lake.storage import list_files, open_system, remove_directory, remove_file
+
+__all__ = ["describe", "layouts", "list_files", "remove_directory", "remove_file"]
 
 _T = TypeVar("_T")
 _THREADS = 16
 _FLOATS = {"float32", "float64"}
-
-
-def list_files(directory: str) -> list[str]:
-    """Paths of the Parquet files below ``directory``, sorted; hidden and ``_`` names left out."""
-    system, root = _open(directory)
-    found = system.get_file_info(fs.FileSelector(root, recursive=True, allow_not_found=True))
-    names = [info.path for info in found if info.is_file and info.path.endswith(".parquet")]
-    prefix = directory.rstrip("/")
-    below = [name[len(root.rstrip("/")) :] for name in names]
-    return sorted(prefix + path for path in below if not _hidden(path))
 
 
 def describe(paths: Sequence[str], schema: TableSchema) -> list[DataFile]:
@@ -47,26 +38,6 @@ def layouts(paths: Sequence[str], *, table: str) -> dict[str, Layout]:
     return dict(zip(paths, _each(lambda path: _layout(path, table), paths), strict=True))
 
 
-def remove_directory(directory: str) -> None:
-    """Remove a directory of staged files; what is not there is no error.
-
-    Such directories are named by a UUID. Any other name is a mistake that would remove a table.
-    """
-    UUID(directory.rsplit("/", 1)[-1])
-    system, root = _open(directory)
-    if system.get_file_info(root).type != fs.FileType.NotFound:
-        system.delete_dir(root)
-
-
-def remove_file(path: str) -> None:
-    """Remove one staged file, and the checksum that Spark keeps beside it on a local disk."""
-    folder, _, name = path.rpartition("/")
-    for one in (path, f"{folder}/.{name}.crc"):
-        system, place = _open(one)
-        if system.get_file_info(place).type == fs.FileType.File:
-            system.delete_file(place)
-
-
 def _each(read: Callable[[str], _T], paths: Sequence[str]) -> list[_T]:
     if len(paths) < 2:
         return [read(path) for path in paths]
@@ -74,19 +45,8 @@ def _each(read: Callable[[str], _T], paths: Sequence[str]) -> list[_T]:
         return list(pool.map(read, paths))
 
 
-def _open(path: str) -> tuple[fs.FileSystem, str]:
-    if "://" in path:
-        system, root = fs.FileSystem.from_uri(path)
-        return system, root
-    return fs.LocalFileSystem(), path
-
-
-def _hidden(path: str) -> bool:
-    return any(part.startswith((".", "_")) and "=" not in part for part in path.split("/"))
-
-
 def _describe(path: str, schema: TableSchema) -> DataFile:
-    system, name = _open(path)
+    system, name = open_system(path)
     size = system.get_file_info(name).size
     metadata = pq.read_metadata(name, filesystem=system)
     return DataFile(
@@ -117,7 +77,7 @@ def _nan_columns(metadata: pq.FileMetaData, schema: TableSchema) -> frozenset[in
 
 
 def _layout(path: str, table: str) -> Layout:
-    system, name = _open(path)
+    system, name = open_system(path)
     try:
         metadata = pq.read_metadata(name, filesystem=system)
     except FileNotFoundError:

@@ -7,54 +7,50 @@ sees them, and what no commit registers is an orphan.
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
 
-from penstock.errors import DataPathError, UnsupportedFeature
-from penstock.lake import fingerprint
-from penstock.lake.bounds import base_type
+from penstock.lake import fingerprint, storage
 from penstock.lake.failures import explained
 from penstock.lake.files import DataFile
-from penstock.lake.footers import describe, list_files, remove_directory, remove_file
+from penstock.lake.footers import describe
 from penstock.lake.naming import new_uuid7
-from penstock.lake.partitioning import hive_directory
-from penstock.lake.schema import Column, TableSchema
-from penstock.lake.spark_types import quoted
+from penstock.lake.objects import SortKey
+from penstock.lake.partitioning import PartitionKey, directory_names, hive_directory
+from penstock.lake.row_order import sort_columns
+from penstock.lake.schema import TableSchema
+from penstock.lake.spread import helper_names, hive_paths, values_of, with_helpers
 from penstock.lake.types import needs_mapping
+from penstock.lake.write_settings import WriteSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
-    from pyspark.sql import DataFrame
-
-_HELPER = "_penstock_part"
-_SEGMENT = re.compile(rf"{_HELPER}(\d+)=([^/]*)")
-_CODECS = {"snappy", "gzip", "zstd", "uncompressed", "lz4", "brotli"}
-_AS_TEXT = (
-    *("boolean", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-    *("date", "timestamp", "timestamp_s", "timestamp_ms", "varchar", "json", "uuid", "decimal"),
-)
+    from pyspark.sql import DataFrame, Observation
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where rows are written to.
+    """Where rows are written to, and how.
 
-    ``partition_by`` are the columns of the table's partitioning, in key order; ``values`` their
-    texts when all rows have the same ones, else every row goes where it belongs.
+    ``partition_by`` are the keys of the table's partitioning, in their order; ``values`` their
+    texts when all rows have the same ones, else every row goes where it belongs. ``sort_by`` are
+    what the rows are sorted by, in each file and from file to file.
     """
 
     table: str
     path: str  # the table's directory, ends in "/"
     schema: TableSchema
-    partition_by: tuple[Column, ...] = ()
+    partition_by: tuple[PartitionKey, ...] = ()
     partition_id: int | None = None
     values: tuple[str | None, ...] | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
+    sort_by: tuple[SortKey, ...] = ()
+    settings: WriteSettings = field(default_factory=WriteSettings)
+
+    @property
+    def spreads(self) -> bool:
+        """Whether the rows go to more than one partition, for all that is known."""
+        return bool(self.partition_by) and self.values is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +61,6 @@ class Written:
     rows: int = 0
     directory: str | None = None
     fingerprint: str | None = None
-
-
-def parquet_options(compression: str | None, level: str | None) -> dict[str, str]:
-    """Spark's options for the lake's ``parquet_compression`` and ``parquet_compression_level``."""
-    codec = (compression or "snappy").lower()
-    if codec not in _CODECS:
-        raise UnsupportedFeature(
-            f"parquet_compression is {codec!r}, which Spark does not write",
-            hint=f"set it to one of {', '.join(sorted(_CODECS))}",
-        )
-    found = {"compression": "lz4raw" if codec == "lz4" else codec}
-    if level is not None and codec == "zstd":
-        found["parquet.compression.codec.zstd.level"] = level
-    return found
 
 
 def write(
@@ -97,119 +79,94 @@ def write(
     from pyspark.sql import Observation
 
     directory = _directory(target)
-    frame = df.select(*columns)
-    observation = Observation()
-    if with_fingerprint:
-        frame = frame.observe(observation, *fingerprint.aggregates(target.schema))
-    spread = bool(target.partition_by) and target.values is None
-    if spread:
-        frame = frame.select("*", *_helpers(target.partition_by))
+    observation = Observation() if with_fingerprint else None
     try:
         with explained(table=target.table):
+            frame = _arranged(df.select(*columns), target, observation)
             writer = frame.write.mode("append").options(**_options(target))
-            if spread:
-                writer = writer.partitionBy(*_helper_names(target.partition_by))
+            if target.spreads:
+                writer = writer.partitionBy(*helper_names(target.partition_by))
             writer.parquet(directory)
-        files = _describe(directory, target, spread)
+        files = _described(directory, target)
         # Only after success: the values of a job that failed would never come.
-        seen = fingerprint.text(observation.get) if with_fingerprint else None
+        seen = None if observation is None else fingerprint.text(observation.get)
     except BaseException:
-        remove_directory(directory)
+        storage.remove_directory(directory)
         raise
     if not files:
-        remove_directory(directory)
+        storage.remove_directory(directory)
         return Written(fingerprint=seen)
     return Written(files, sum(file.record_count for file in files), directory, seen)
 
 
+def _arranged(frame: DataFrame, target: Target, observation: Observation | None) -> DataFrame:
+    """The rows where they are to be written, and in order.
+
+    A table that is neither partitioned nor sorted is written as its rows come. Partitions are
+    gathered, else every task would write a file for each; the adaptive execution joins small ones
+    in a task and splits large ones. Sorted rows are ranged: each file has a span of its own.
+    """
+    order = sort_columns(target.sort_by) if target.settings.sort else []
+
+    def observed(rows: DataFrame) -> DataFrame:
+        if observation is None:
+            return rows
+        return rows.observe(observation, *fingerprint.aggregates(target.schema))
+
+    if not target.spreads:
+        # Ranging samples its input by a job of its own, which must not be observed.
+        return observed(frame.orderBy(*order) if order else frame)
+    helpers = helper_names(target.partition_by)
+    frame = with_helpers(observed(frame), target.partition_by).hint("rebalance", *helpers)
+    return frame.sortWithinPartitions(*helpers, *order) if order else frame
+
+
 def _options(target: Target) -> dict[str, str]:
     return {
-        **target.options,
+        **target.settings.parquet,
         "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
-        "maxRecordsPerFile": "0",
+        "maxRecordsPerFile": str(target.settings.rows_per_file(target.schema)),
     }
 
 
 def _directory(target: Target) -> str:
     segment = ""
-    if target.partition_by and target.values is not None:
-        segment = hive_directory([c.name for c in target.partition_by], target.values)
+    if target.partition_by and target.values is not None and target.settings.hive:
+        segment = hive_directory(directory_names(target.partition_by), target.values)
     directory = f"{target.path}{segment}{new_uuid7()}"
-    if "://" not in directory:
-        _make_parent(Path(directory).parent)
+    storage.make_parent(directory)
     return directory
 
 
-def _make_parent(parent: Path) -> None:
-    try:
-        parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise _unwritable(parent, error.strerror or str(error)) from error
-    if not os.access(parent, os.W_OK | os.X_OK):
-        raise _unwritable(parent, "permission denied")
-
-
-def _unwritable(parent: Path, why: str) -> DataPathError:
-    return DataPathError(
-        f"{parent} in the lake's data path cannot be written: {why}",
-        hint="check that the data path exists and is writable",
-        data={"path": str(parent)},
-    )
-
-
-def _helper_names(columns: Sequence[Column]) -> list[str]:
-    return [f"{_HELPER}{at}" for at, _ in enumerate(columns)]
-
-
-def _helpers(columns: Sequence[Column]) -> list[SparkColumn]:
-    """Columns that say where a row goes, so that the partition columns stay in the files.
-
-    ``v`` and the value's text, or ``n`` for NULL: as a directory an empty text and NULL are alike.
-    """
-    from pyspark.sql import functions as fn
-
-    helpers: list[SparkColumn] = []
-    for name, column in zip(_helper_names(columns), columns, strict=True):
-        marked = fn.concat(fn.lit("v"), _partition_text(column))
-        helpers.append(fn.coalesce(marked, fn.lit("n")).alias(name))
-    return helpers
-
-
-def _partition_text(column: Column) -> SparkColumn:
-    """The text that the catalog keeps for the value, as `partitioning.partition_value` has it."""
-    from pyspark.sql import functions as fn
-
-    value = fn.col(quoted(column.name))
-    kind = base_type(column.type)
-    if kind == "timestamptz":
-        epoch = fn.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
-        utc = fn.timestamp_add("MICROSECOND", fn.unix_micros(value), epoch)
-        return fn.concat(utc.cast("string"), fn.lit("+00"))
-    if kind not in _AS_TEXT:
-        raise UnsupportedFeature(
-            f"partitioning by column {column.name!r} of type {column.type} is not written",
-            hint="partition by a column of text, whole numbers, dates or times",
-            data={"column": column.name, "type": column.type},
-        )
-    return value.cast("string")
-
-
-def _describe(directory: str, target: Target, spread: bool) -> tuple[DataFile, ...]:
+def _described(directory: str, target: Target) -> tuple[DataFile, ...]:
     mapped = needs_mapping(target.schema)
     found: list[DataFile] = []
-    for staged in describe(list_files(directory), target.schema):
+    for staged in describe(storage.list_files(directory), target.schema):
         if staged.record_count == 0:
-            remove_file(staged.path)  # of a task without rows: no commit would ever register it
+            # Of a task without rows: no commit would ever register it.
+            storage.remove_file(staged.path)
             continue
         file = replace(staged, uses_mapping=mapped)
         if target.partition_by:
-            values = _values_of(file.path[len(directory) :]) if spread else target.values
+            below = file.path[len(directory) :]
+            values = target.values or values_of(directory, below, target.partition_by)
             file = replace(file, partition_id=target.partition_id, partition_values=values)
         found.append(file)
-    return tuple(found)
+    return tuple(_in_place(directory, found, target) if target.spreads else found)
 
 
-def _values_of(path: str) -> tuple[str | None, ...]:
-    """Partition values from the helper directories; Spark escapes them with ``%XX``."""
-    texts = [unquote(text) for _, text in _SEGMENT.findall(path)]
-    return tuple(text[1:] if text.startswith("v") else None for text in texts)
+def _in_place(directory: str, files: Sequence[DataFile], target: Target) -> list[DataFile]:
+    """The files in the directories of their partitions.
+
+    In an object store they stay where they are: there a new name is a copy, and the format goes by
+    the catalog's path alone.
+    """
+    if storage.is_remote(directory):
+        return list(files)
+    keys, hive = target.partition_by, target.settings.hive
+    paths = [file.path for file in files]
+    values = [file.partition_values or () for file in files]
+    moved = hive_paths(directory, paths, values, keys, hive=hive)
+    storage.move_files(zip(paths, moved, strict=True))
+    storage.remove_empty(directory)
+    return [replace(file, path=path) for file, path in zip(files, moved, strict=True)]

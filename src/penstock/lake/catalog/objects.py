@@ -182,11 +182,12 @@ def describe(connection: Connection, table: Table, snapshot_id: int) -> Descript
     return Description(
         tags=_tags(connection, snapshot_id, [table.id]).get(table.id, {}),
         column_tags=dict(found),
-        sorted_by=_sorted_by(connection, table.id, snapshot_id),
+        sorted_by=sort_keys(connection, table.id, snapshot_id),
     )
 
 
-def _sorted_by(connection: Connection, table_id: int, snapshot_id: int) -> tuple[SortKey, ...]:
+def sort_keys(connection: Connection, table_id: int, snapshot_id: int) -> tuple[SortKey, ...]:
+    """What the rows of a table are sorted by when files are written, in key order."""
     t = tables.of(connection)
     i, e = t.sort_info.c, t.sort_expression.c
     query = (

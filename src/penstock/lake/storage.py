@@ -1,0 +1,299 @@
+"""Files and directories of a lake, wherever they are: on a local disk or in an object store.
+
+Paths are plain local ones or URIs, as the catalog gives them; pyarrow's file systems do the work.
+What an object store has to be told is known by bucket for the whole process, as Hadoop holds its
+file systems too: a path found in a catalog is enough to open it, from any thread.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from penstock.errors import ConfigError, DataPathError, UnsupportedFeature
+
+if TYPE_CHECKING:
+    from pyarrow import fs
+
+_S3 = frozenset({"s3", "s3a"})
+_COMMITTERS = frozenset({"magic", "file"})
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """What an S3 store is told, by Spark (S3A) and pyarrow alike. ``None``: as the SDKs find it.
+
+    ``endpoint`` is a URL, ``http://127.0.0.1:9000``; without one it is AWS. ``path_style`` puts the
+    bucket in the path instead of the host's name. ``committer`` is how Spark publishes its files:
+    ``magic`` (uploads that are completed when the job is) or ``file`` (renames, which S3 copies).
+    """
+
+    access_key: str | None = None
+    secret_key: str | None = field(default=None, repr=False)
+    session_token: str | None = field(default=None, repr=False)
+    endpoint: str | None = None
+    region: str | None = None
+    path_style: bool = False
+    committer: str = "magic"
+
+    @classmethod
+    def of(cls, given: Mapping[str, object] | Storage | None) -> Storage | None:
+        """From a mapping with these names. Raises ConfigError for others and wrong values."""
+        if given is None or isinstance(given, Storage):
+            return given
+        unknown = sorted(set(given) - set(cls.__slots__))
+        if unknown:
+            raise ConfigError(
+                f"storage has no setting {unknown[0]!r}",
+                hint=f"its settings are {', '.join(cls.__slots__)}",
+            )
+        values = dict(given)
+        style = values.get("path_style", False)
+        values["path_style"] = str(style).lower() in {"true", "1"}
+        found = cls(**values)  # type: ignore[arg-type] # checked below
+        if found.committer not in _COMMITTERS:
+            raise ConfigError(
+                f"storage.committer is {found.committer!r}", hint="it is 'magic' or 'file'"
+            )
+        return found
+
+    def spark_settings(self, bucket: str) -> dict[str, str]:
+        """Runtime settings of a Spark session for this bucket, of ``s3://`` and ``s3a://`` paths.
+
+        Hadoop's "Configuring different S3 buckets with Per-Bucket Configuration" and "The Magic
+        Committer" have the names.
+        """
+        own = f"fs.s3a.bucket.{bucket}"
+        simple = "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider"
+        if self.session_token is not None:
+            simple = "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider"
+        values = {
+            "access.key": self.access_key,
+            "secret.key": self.secret_key,
+            "session.token": self.session_token,
+            "aws.credentials.provider": None if self.access_key is None else simple,
+            "endpoint": self.endpoint,
+            "endpoint.region": self.region,
+            "path.style.access": str(self.path_style).lower(),
+            "connection.ssl.enabled": str(not (self.endpoint or "").startswith("http:")).lower(),
+            "committer.name": self.committer,
+        }
+        found = {f"{own}.{name}": value for name, value in values.items() if value is not None}
+        found["fs.s3.impl"] = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+        return {**found, **(_MAGIC if self.committer == "magic" else {})}
+
+    def open(self) -> fs.FileSystem:
+        from pyarrow import fs
+
+        url = urlsplit(self.endpoint or "")
+        if self.endpoint and url.scheme not in {"http", "https"}:
+            raise ConfigError(
+                f"storage.endpoint is {self.endpoint!r}",
+                hint="give a URL such as https://s3.example.org",
+            )
+        where = {"endpoint_override": url.netloc, "scheme": url.scheme} if self.endpoint else {}
+        return fs.S3FileSystem(
+            access_key=self.access_key,
+            secret_key=self.secret_key,
+            session_token=self.session_token,
+            region=self.region or ("us-east-1" if self.endpoint else None),
+            force_virtual_addressing=bool(self.endpoint) and not self.path_style,
+            **where,
+        )
+
+
+_FACTORY = "org.apache.hadoop.fs.s3a.commit.S3ACommitterFactory"
+_CLOUD = "org.apache.spark.internal.io.cloud"
+_MAGIC: Mapping[str, str] = {
+    "mapreduce.outputcommitter.factory.scheme.s3": _FACTORY,
+    "mapreduce.outputcommitter.factory.scheme.s3a": _FACTORY,
+    "spark.sql.sources.commitProtocolClass": f"{_CLOUD}.PathOutputCommitProtocol",
+    "spark.sql.parquet.output.committer.class": f"{_CLOUD}.BindingParquetOutputCommitter",
+}
+
+# By bucket: what it was told, and the open file system. Written once per bucket and process.
+_TOLD: dict[str, Storage] = {}
+_OPEN: dict[str, fs.FileSystem] = {}
+
+
+def bucket_of(path: str) -> str | None:
+    """The bucket of an ``s3://`` or ``s3a://`` path; ``None`` for all others."""
+    url = urlsplit(path) if "://" in path else None
+    return url.netloc if url is not None and url.scheme in _S3 else None
+
+
+def tell(path: str, storage: Storage | None) -> None:
+    """From now on the bucket of ``path`` is opened with this. Raises ConfigError if not."""
+    bucket = bucket_of(path)
+    if storage is None or (bucket is not None and _TOLD.get(bucket) == storage):
+        return
+    if bucket is None:
+        raise ConfigError(
+            f"storage is set, and the data path {path} is not in S3",
+            hint="leave storage out, or give a data path such as s3://bucket/lake/",
+        )
+    _OPEN[bucket] = storage.open()
+    _TOLD[bucket] = storage
+
+
+def spark_settings(path: str) -> dict[str, str]:
+    """What a Spark session must be set to before it opens ``path``; none for local paths."""
+    bucket = bucket_of(path)
+    return {} if bucket is None else _TOLD.get(bucket, Storage()).spark_settings(bucket)
+
+
+def is_remote(path: str) -> bool:
+    return "://" in path
+
+
+def open_system(path: str) -> tuple[fs.FileSystem, str]:
+    """The file system of ``path``, and what the path is called there."""
+    from pyarrow import fs
+
+    if not is_remote(path):
+        return fs.LocalFileSystem(), path
+    bucket = bucket_of(path)
+    if bucket is None:
+        system, root = fs.FileSystem.from_uri(path)
+        return system, root
+    if bucket not in _OPEN:
+        _OPEN[bucket] = Storage().open()
+    return _OPEN[bucket], path.split("://", 1)[1]
+
+
+def list_files(directory: str, suffix: str = ".parquet") -> list[str]:
+    """Paths of the files below ``directory``, sorted; hidden and ``_`` names left out."""
+    from pyarrow import fs
+
+    system, root = open_system(directory)
+    root = root.rstrip("/")
+    found = system.get_file_info(fs.FileSelector(root, recursive=True, allow_not_found=True))
+    names = [info.path for info in found if info.is_file and info.path.endswith(suffix)]
+    prefix = directory.rstrip("/")
+    below = [name[len(root) :] for name in names]
+    return sorted(prefix + path for path in below if not _hidden(path))
+
+
+def _hidden(path: str) -> bool:
+    return any(part.startswith((".", "_")) and "=" not in part for part in path.split("/"))
+
+
+def remove_directory(directory: str) -> None:
+    """Remove a directory of staged files; what is not there is no error.
+
+    Such directories are named by a UUID. Any other name is a mistake that would remove a table.
+    """
+    from pyarrow import fs
+
+    UUID(directory.rsplit("/", 1)[-1])
+    system, root = open_system(directory)
+    if system.get_file_info(root).type != fs.FileType.NotFound:
+        system.delete_dir(root)
+
+
+def remove_file(path: str) -> bool:
+    """Remove one file, and the checksum that Spark keeps beside it on a local disk.
+
+    Whether it was there.
+    """
+    from pyarrow import fs
+
+    folder, _, name = path.rpartition("/")
+    places = (path,) if is_remote(path) else (path, f"{folder}/.{name}.crc")
+    there = []
+    for one in places:
+        system, place = open_system(one)
+        there.append(system.get_file_info(place).type == fs.FileType.File)
+        if there[-1]:
+            system.delete_file(place)
+    return there[0]
+
+
+def move_files(pairs: Iterable[tuple[str, str]]) -> None:
+    """Give local files other names, their directories made; Spark's checksums go."""
+    for source, target in pairs:
+        place = Path(target)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        Path(source).rename(place)
+        folder, _, name = source.rpartition("/")
+        Path(f"{folder}/.{name}.crc").unlink(missing_ok=True)
+
+
+def remove_empty(directory: str) -> None:
+    """Remove the directories below a local one that hold nothing."""
+    for folder, _, _ in os.walk(directory, topdown=False):
+        place = Path(folder)
+        if folder != directory and not any(place.iterdir()):
+            place.rmdir()
+
+
+def read_bytes(path: str) -> bytes:
+    """The whole of a small file. Raises FileNotFoundError."""
+    system, place = open_system(path)
+    with system.open_input_file(place) as file:
+        return bytes(file.read())
+
+
+def size_of(path: str) -> int | None:
+    """Bytes of a file; ``None`` where there is none."""
+    from pyarrow import fs
+
+    system, place = open_system(path)
+    info = system.get_file_info(place)
+    return int(info.size) if info.type == fs.FileType.File else None
+
+
+def exists(path: str) -> bool:
+    """Whether there is a file or a directory of this name."""
+    from pyarrow import fs
+
+    system, place = open_system(path)
+    there: bool = bool(system.get_file_info(place).type != fs.FileType.NotFound)
+    return there
+
+
+def first_value(path: str, column: str) -> Any:
+    """The first row's value of a top-level column of a Parquet file that has rows."""
+    from pyarrow import parquet as pq
+
+    system, place = open_system(path)
+    with system.open_input_file(place) as source, pq.ParquetFile(source) as file:
+        batch = next(file.iter_batches(batch_size=1, columns=[column]))
+    return batch.column(0)[0].as_py()
+
+
+def make_parent(directory: str) -> None:
+    """Make the directory above a local one. Raises DataPathError; object stores have none."""
+    if is_remote(directory):
+        return
+    parent = Path(directory).parent
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(parent, error.strerror or str(error)) from error
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise _unwritable(parent, "permission denied")
+
+
+def _unwritable(parent: Path, why: str) -> DataPathError:
+    return DataPathError(
+        f"{parent} in the lake's data path cannot be written: {why}",
+        hint="check that the data path exists and is writable",
+        data={"path": str(parent)},
+    )
+
+
+def refuse_unknown(path: str) -> None:
+    """Raise UnsupportedFeature for data paths in stores that nothing here was tested against."""
+    scheme = urlsplit(path).scheme if is_remote(path) else "file"
+    if scheme not in _S3 | {"file"}:
+        raise UnsupportedFeature(
+            f"a data path in {scheme}:// is not supported",
+            hint="give a local directory, or one in S3: s3://bucket/lake/",
+            data={"path": path},
+        )
