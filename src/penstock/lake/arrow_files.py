@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -38,28 +39,50 @@ _EPOCH_UTC = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICRO = dt.timedelta(microseconds=1)
 
 
-def write(values: pa.Table, target: Target, extra: Mapping[str, pa.Array] | None = None) -> Written:
+def write(values: pa.Table, target: Target) -> Written:
     """Write ``values``, the columns of the target typed as `inlined_values.arrow_schema` has them.
 
-    ``extra`` may have ROW_ID and SNAPSHOT_ID, which the files then embed, in the order of the rows.
     Raises UnsupportedFeature for types that are not written.
     """
+    return write_history(values, target)[0]
+
+
+def write_history(
+    values: pa.Table,
+    target: Target,
+    embed: Mapping[str, Any] | None = None,
+    beside: Mapping[str, Any] | None = None,
+) -> tuple[Written, list[pa.Table]]:
+    """As `write`, and for each file what its rows have of ``beside``, columns that it leaves out.
+
+    ``embed`` has ROW_ID and SNAPSHOT_ID, in the order of ``values``, for the files to hold.
+    """
     rows = _in_files(values, target.schema, target.table)
-    for name, array in (extra or {}).items():
+    for name, array in (embed or {}).items():
         rows = rows.append_column(_field(name, pa.int64(), _RESERVED[name]), array)
+    kept = rows.column_names
+    for name, array in (beside or {}).items():
+        rows = rows.append_column(name, array)
     rows = _sorted(rows, target)
     directory = f"{target.path}{new_uuid7()}"
+    files: list[DataFile] = []
+    others: list[pa.Table] = []
     try:
-        files = tuple(_files(rows, target, directory, ROW_ID in (extra or {})))
+        for file, part in _files(rows, target, directory, kept):
+            files.append(replace(file, has_row_ids=bool(embed)))
+            others.append(part.select(list(beside or ())))
     except BaseException:
         storage.remove_directory(directory)
         raise
-    return Written(files, rows.num_rows, directory if files else None)
+    return Written(tuple(files), rows.num_rows, directory if files else None), others
 
 
-def _files(rows: pa.Table, target: Target, directory: str, with_ids: bool) -> Iterator[DataFile]:
+def _files(
+    rows: pa.Table, target: Target, directory: str, kept: Sequence[str]
+) -> Iterator[tuple[DataFile, pa.Table]]:
     names = directory_names(target.partition_by)
-    for number, (values, part) in enumerate(_parts(rows, target)):
+    for number, (values, whole) in enumerate(_parts(rows, target)):
+        part = whole.select(kept)
         folder = ""
         if values is not None and target.settings.hive:
             folder = hive_directory(names, values)
@@ -74,17 +97,17 @@ def _files(rows: pa.Table, target: Target, directory: str, with_ids: bool) -> It
             for field, column in zip(part.schema, part.columns, strict=True)
             for id_ in _nans(field, column)
         )
-        yield DataFile(
+        file = DataFile(
             path=path,
             record_count=part.num_rows,
             size_bytes=system.get_file_info(name).size,
             footer_size=metadata.serialized_size,
-            has_row_ids=with_ids,
             partition_id=target.partition_id,
             partition_values=values,
             # pyarrow's bounds leave NaN out, unlike those of Spark's files
             stats=from_footer(metadata, target.schema, frozenset(nans)),
         )
+        yield file, whole
 
 
 def _nans(field: pa.Field, array: Any) -> Iterator[int]:

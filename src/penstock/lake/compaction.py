@@ -6,9 +6,10 @@ DuckDB 1.5.5 does (looked at in its catalogs): history, row ids and the feed of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from penstock.lake.files import DataFile
+from penstock.lake.files import DataFile, DeleteFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +49,35 @@ class RewriteFiles:
     table_name: str
     table_path: str
     files: tuple[NewFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Flushed:
+    """The ``rows`` of one inlined table, called ``name``, as staged files.
+
+    A file has its ``begin_snapshot`` and ``row_id_start``, the first of its rows; ``partial`` their
+    last snapshot; ``delete`` the staged delete file of the rows that ended, with the snapshots in
+    which they did.
+    """
+
+    name: str
+    rows: int
+    files: tuple[DataFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FlushInlined:
+    """What the catalog itself held of a table up to ``snapshot_id`` becomes files.
+
+    ``deletes`` are the delete files that fold in ``deleted`` inlined deletes, by data file id;
+    they take the place of those in ``replaces`` (ids of delete files).
+    """
+
+    table_id: int
+    table_name: str
+    table_path: str
+    snapshot_id: int
+    flushed: tuple[Flushed, ...] = ()
+    deletes: Mapping[int, DeleteFile] = field(default_factory=dict)
+    deleted: int = 0
+    replaces: frozenset[int] = frozenset()

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import func, select
 
 from penstock.errors import CommitConflict
+from penstock.lake.catalog import inline_flush
 from penstock.lake.catalog import tables as t
 from penstock.lake.catalog.paths import resolve, stored_path
-from penstock.lake.compaction import MergeFiles, NewFile, RewriteFiles
+from penstock.lake.compaction import FlushInlined, MergeFiles, NewFile, RewriteFiles
 
 if TYPE_CHECKING:
     from penstock.lake.catalog.work import Work
@@ -53,7 +54,12 @@ def _rewrite(work: Work, one: RewriteFiles) -> None:
     work.tokens.of("rewrite_delete", one.table_id)
 
 
+def _flush(work: Work, one: FlushInlined) -> None:
+    inline_flush.write(work, one, _register_numbered)
+
+
 _WRITERS: Mapping[type, Callable[[Work, Any], None]] = {
+    FlushInlined: _flush,
     MergeFiles: _merge,
     RewriteFiles: _rewrite,
 }
@@ -95,6 +101,16 @@ def _register(work: Work, one: Kind, *, begins_now: bool) -> None:
     """New files have rows that were counted before: only what is by file is written."""
     new = [one for one in one.files if one.file is not None]
     numbered = list(zip(work.ids.files(len(new)), _files(new), strict=True))
+    _register_numbered(work, one, numbered, begins_now=begins_now)
+
+
+def _register_numbered(
+    work: Work,
+    one: Kind | FlushInlined,
+    numbered: Sequence[tuple[int, DataFile]],
+    *,
+    begins_now: bool = False,
+) -> None:
     table_id = one.table_id
     work.insert(
         t.data_file,

@@ -63,7 +63,7 @@ _Condition = Callable[[ColumnElement[int], ColumnElement[int]], ColumnElement[bo
 
 
 @dataclass(frozen=True, slots=True)
-class _Stored:
+class Stored:
     """An inlined table and the version of the schema that it was made for."""
 
     rows: Table
@@ -127,7 +127,7 @@ def changed_since(connection: Connection, table_id: int, snapshot_id: int) -> bo
     """Whether inlined rows or deletes came or went after a snapshot."""
     rows = _having(
         connection,
-        _row_tables(connection, table_id),
+        stored_tables(connection, table_id),
         lambda begin, end: or_(begin > snapshot_id, end > snapshot_id),
     )
     return bool(rows) or any(
@@ -143,16 +143,16 @@ def _visible(snapshot_id: int) -> _Condition:
 
 
 def _load(connection: Connection, of: TableInfo, where: _Condition) -> tuple[InlinedPart, ...]:
-    stored = _having(connection, _row_tables(connection, of.id), where)
+    stored = _having(connection, stored_tables(connection, of.id), where)
     if not stored:
         return ()
     settle(connection)
     schemas = Schemas(connection, of)
-    return tuple(_part(connection, one, schemas, of, where) for one in stored)
+    return tuple(load_part(connection, one, schemas, of, where) for one in stored)
 
 
-def _part(
-    connection: Connection, stored: _Stored, schemas: Schemas, of: TableInfo, where: _Condition
+def load_part(
+    connection: Connection, stored: Stored, schemas: Schemas, of: TableInfo, where: _Condition
 ) -> InlinedPart:
     """The rows of one table for which ``where`` holds: one query for its columns, one for them."""
     name = stored.rows.name
@@ -225,7 +225,7 @@ def _deletes(connection: Connection, queries: Sequence[Select[Any]]) -> InlinedD
     return InlinedDeletes(pa.Table.from_batches(batches, schema))
 
 
-def _having(connection: Connection, stored: Sequence[_Stored], where: _Condition) -> list[_Stored]:
+def _having(connection: Connection, stored: Sequence[Stored], where: _Condition) -> list[Stored]:
     """Those with rows for which ``where`` holds: most are empty, as every alteration makes one."""
     found: set[int] = set()
     for first in range(0, len(stored), _TERMS):
@@ -243,13 +243,13 @@ def _bounds(stored: Table) -> tuple[Column[int], Column[int]]:
     return stored.c[BEGIN_COLUMN], stored.c[END_COLUMN]
 
 
-def _row_tables(connection: Connection, table_id: int) -> list[_Stored]:
+def stored_tables(connection: Connection, table_id: int) -> list[Stored]:
     """They are registered, one per schema version that had inlining on, oldest first."""
     c = tables.of(connection).inlined_data_tables.c
     query = select(c.table_name, c.schema_version).where(c.table_id == table_id)
     rows = connection.execute(query.order_by(c.schema_version)).all()
     prefix = _PREFIXES.get(connection.get_execution_options()[tables.FORMAT], "")
-    return [_Stored(_row_table(name, prefix), version) for name, version in rows]
+    return [Stored(_row_table(name, prefix), version) for name, version in rows]
 
 
 def _row_table(name: str, prefix: str) -> Table:
@@ -259,7 +259,7 @@ def _row_table(name: str, prefix: str) -> Table:
 
 def row_tables(connection: Connection, table_id: int) -> list[Table]:
     """The tables of inlined rows, their system columns called as `penstock.lake.inlined` does."""
-    return [one.rows for one in _row_tables(connection, table_id)]
+    return [one.rows for one in stored_tables(connection, table_id)]
 
 
 def delete_tables(connection: Connection, table_id: int) -> list[Table]:

@@ -1,0 +1,236 @@
+"""flush_inlined_data: rows and deletes that the catalog itself holds become files.
+
+Rows keep their ids and the snapshots that made and ended them, so time travel and the feed of
+changes stay what they were. The rows are in the catalog's database, so no Spark is needed: one
+inlined table is here at a time. As the inlining limit is by write, many writes may have gone into
+one: flush before they are millions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from penstock.errors import CommitConflict, CommitUnknown
+from penstock.lake import arrow_files, storage
+from penstock.lake.catalog import inline_flush, inlined
+from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.catalog.inline_flush import Held
+from penstock.lake.catalog.write_facts import write_facts
+from penstock.lake.changes import ChangeSet
+from penstock.lake.compaction import Flushed, FlushInlined
+from penstock.lake.delete_positions import Whose, load
+from penstock.lake.files import DataFile, DeleteFile, Partial, Table
+from penstock.lake.inlined import BEGIN_COLUMN, END_COLUMN, ROW_ID_COLUMN
+from penstock.lake.inlined_values import arrow_schema, batches
+from penstock.lake.maintenance.scope import HasCatalog, tables_meant
+from penstock.lake.naming import new_uuid7
+from penstock.lake.partitioning import partition_keys
+from penstock.lake.write import Target
+from penstock.lake.write_settings import write_settings
+
+_ATTEMPTS = 5  # a flush that loses a race against a writer reads again
+_SYSTEM = {name: f"_penstock_{name}" for name in (ROW_ID_COLUMN, BEGIN_COLUMN, END_COLUMN)}
+_DELETE_FIELDS = (
+    ("file_path", pa.string(), 2147483646),
+    ("pos", pa.int64(), 2147483645),
+    (arrow_files.SNAPSHOT_ID, pa.int64(), 2147483539),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FlushedTable:
+    """How many rows went to files, counting those that had ended and each version of others."""
+
+    schema_name: str
+    table_name: str
+    rows_flushed: int
+
+
+def flush_inlined_data(
+    lake: HasCatalog, table: str | None = None, *, schema: str | None = None
+) -> list[FlushedTable]:
+    """Flush one table, those of a schema, or all: one snapshot, none where there is nothing.
+
+    Raises CommitConflict when writers change the rows again and again meanwhile,
+    UnsupportedFeature for types that are not written to files.
+    """
+    for attempt in range(_ATTEMPTS):
+        try:
+            return _flush(lake.catalog, table, schema)
+        except CommitConflict:
+            if attempt == _ATTEMPTS - 1:
+                raise
+    raise AssertionError("the last attempt raises")
+
+
+def _flush(catalog: Catalog, table: str | None, schema: str | None) -> list[FlushedTable]:
+    catalog.check_writable()
+    base = catalog.latest()
+    jobs: list[_Job] = []
+    try:
+        found: list[FlushInlined] = []
+        tables = [
+            one
+            for one in tables_meant(catalog, table, schema)
+            if catalog.find_table(one.schema_name, one.name, base.id) is not None
+        ]
+        for one in tables:
+            job = _Job(catalog, one, base.id, [])
+            jobs.append(job)
+            flush = job.run()
+            if flush is not None:
+                found.append(flush)
+        if not found:
+            return []
+        catalog.commit(base, ChangeSet(compactions=tuple(found)))
+    except CommitUnknown:
+        raise
+    except BaseException:
+        for job in jobs:
+            for directory in job.directories:
+                storage.remove_directory(directory)
+        raise
+    names = {one.id: one for one in tables}
+    return [
+        FlushedTable(names[one.table_id].schema_name, names[one.table_id].name, rows)
+        for one in found
+        if (rows := sum(flushed.rows for flushed in one.flushed))
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """One table, read at a snapshot; ``directories`` are what it has written."""
+
+    catalog: Catalog
+    table: Table
+    snapshot_id: int
+    directories: list[str]
+
+    def run(self) -> FlushInlined | None:
+        with self.catalog.reading() as connection:
+            held = inline_flush.load_held(connection, self.table, self.snapshot_id)
+            deletes = inlined.load_deletes(connection, self.table, self.snapshot_id)
+        if not held and deletes is None:
+            return None
+        flush = FlushInlined(
+            self.table.id, self.table.qualified_name, self.table.path, self.snapshot_id
+        )
+        flush = replace(flush, flushed=tuple(self._flushed(one) for one in held))
+        return flush if deletes is None else self._with_deletes(flush, deletes.rows)
+
+    def _flushed(self, held: Held) -> Flushed:
+        """One file for each partition, with a delete file of the rows that ended."""
+        part = held.part
+        typed = pa.Table.from_batches(
+            batches(part, part.schema, _SYSTEM), arrow_schema(part.schema, _SYSTEM)
+        )
+        system = {name: typed[hidden] for name, hidden in _SYSTEM.items()}
+        written, others = arrow_files.write_history(
+            typed.select(range(len(part.schema.columns))),
+            self._target(held),
+            {
+                arrow_files.ROW_ID: system[ROW_ID_COLUMN],
+                arrow_files.SNAPSHOT_ID: system[BEGIN_COLUMN],
+            },
+            {f"_penstock_beside_{name}": array for name, array in system.items()},
+        )
+        if written.directory is not None:
+            self.directories.append(written.directory)
+        files = (
+            self._as_it_was(file, other.rename_columns(list(system)))
+            for file, other in zip(written.files, others, strict=True)
+        )
+        return Flushed(held.name, part.rows.num_rows, tuple(files))
+
+    def _target(self, held: Held) -> Target:
+        """Partitioned and sorted as the table is, if the columns for that were there by then."""
+        table, schema = self.table, held.part.schema
+        with self.catalog.reading() as connection:
+            facts = write_facts(connection, table.schema_name, table, self.snapshot_id)
+        known = {column.id: column for column in schema.columns}
+        now = (table.schema.find(field.column) for field in table.partition_by)
+        there = [column is not None and known.get(column.id) == column for column in now]
+        partitioned = bool(there) and all(there)
+        return Target(
+            table=table.qualified_name,
+            path=table.path,
+            schema=schema,
+            partition_by=partition_keys(schema, table.partition_by) if partitioned else (),
+            partition_id=table.partition_id if partitioned else None,
+            sort_by=facts.sort_by,
+            settings=write_settings(facts.options.get, facts.row_bytes),
+        )
+
+    def _as_it_was(self, file: DataFile, system: pa.Table) -> DataFile:
+        """The file as begun with its first row; its rows that ended are deleted since then."""
+        begins, ends = system[BEGIN_COLUMN], system[END_COLUMN]
+        ended = pc.is_valid(ends)
+        delete = None
+        if pc.any(ended).as_py():
+            places = pa.array(range(system.num_rows), pa.int64()).filter(_whole(ended))
+            delete = self._delete_file(file.path, places, _whole(ends.drop_null()))
+        return replace(
+            file,
+            begin_snapshot=pc.min(begins).as_py(),
+            row_id_start=pc.min(system[ROW_ID_COLUMN]).as_py(),
+            partial=Partial(pc.max(begins).as_py()),
+            delete=delete,
+        )
+
+    def _with_deletes(self, flush: FlushInlined, rows: pa.Table) -> FlushInlined:
+        """Inlined deletes, folded with the delete files that their data files have."""
+        files = self.catalog.files(self.table, self.snapshot_id).files
+        by_id = {file.id: file for file in files if file.id is not None}
+        hit = [by_id[id_] for id_ in rows["file_id"].unique().to_pylist()]
+        before = [file for file in hit if file.delete is not None]
+        gone = load(before, Whose(self.table.qualified_name, self.snapshot_id))
+        earlier = {one.file.id: one for one in gone}
+        deletes: dict[int, DeleteFile] = {}
+        for file in hit:
+            mine = rows.filter(pc.equal(rows["file_id"], file.id))
+            positions, since = [_whole(mine["position"])], [_whole(mine["snapshot"])]
+            if file.id in earlier:
+                positions.append(earlier[file.id].positions)
+                since.append(earlier[file.id].since)
+            assert file.id is not None, "it is in the catalog"
+            deletes[file.id] = self._delete_file(
+                file.path, pa.concat_arrays(positions), pa.concat_arrays(since)
+            )
+        replaced = frozenset(f.delete.id for f in before if f.delete and f.delete.id is not None)
+        return replace(flush, deletes=deletes, deleted=rows.num_rows, replaces=replaced)
+
+    def _delete_file(self, path: str, positions: pa.Array, since: pa.Array) -> DeleteFile:
+        """A staged delete file that tells for each row which snapshot deleted it."""
+        directory = f"{self.table.path}{new_uuid7()}"
+        self.directories.append(directory)
+        name = f"{directory}/deletes.parquet"
+        names = pa.repeat(pa.scalar(path), len(positions))
+        fields = [
+            pa.field(field, kind, metadata={b"PARQUET:field_id": str(number).encode()})
+            for field, kind, number in _DELETE_FIELDS
+        ]
+        content = pa.table([names, positions, since], schema=pa.schema(fields)).sort_by("pos")
+        storage.make_parent(name)
+        system, place = storage.open_system(name)
+        with system.open_output_stream(place) as out:
+            pq.write_table(content, out, compression="snappy", store_schema=False)
+        return DeleteFile(
+            path=name,
+            delete_count=content.num_rows,
+            size_bytes=system.get_file_info(place).size,
+            footer_size=pq.read_metadata(place, filesystem=system).serialized_size,
+            begin_snapshot=pc.min(since).as_py(),
+            partial_max=pc.max(since).as_py(),
+        )
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    found = column.combine_chunks()
+    if isinstance(found, pa.ChunkedArray):
+        return pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([], found.type)
+    return found
