@@ -199,6 +199,7 @@ class Candidate:
             schema_name=base.schema_name,
             name=base.name,
             table_id=base.id,
+            table=base,
             schema=self.altered,
             add=self.added,
             end=tuple(sorted(self.ended)),
@@ -212,7 +213,7 @@ class Candidate:
             inline=self.inline.change(self.altered or base.schema),
         )
         nothing = TableChange(
-            base.schema_name, base.name, base.id, depends_on_rows=self.depends_on_rows
+            base.schema_name, base.name, base.id, table=base, depends_on_rows=self.depends_on_rows
         )
         return None if changed == nothing else changed
 

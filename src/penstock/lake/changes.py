@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Protocol
 
-from penstock.lake.files import ColumnStats, DataFile, DeleteFile, PartitionField
+from penstock.lake.files import ColumnStats, DataFile, DeleteFile, PartitionField, Table
 from penstock.lake.objects import MacroForm, SortKey
 from penstock.lake.schema import TableSchema
 
@@ -76,6 +76,7 @@ class TableChange:
     # What is written follows from the rows that were seen (a merge, for instance): then rows that
     # others insert meanwhile are a conflict too, which the format by itself lets pass.
     depends_on_rows: bool = False
+    table: Table | None = None  # as the transaction saw it: the commit need not read it again
     rename_to: str | None = None
     partition_by: tuple[PartitionField, ...] | None = None  # () resets, None leaves it
     sort_by: tuple[SortKey, ...] | None = None  # likewise

@@ -34,7 +34,7 @@ _SYSTEM = (ROW_ID_COLUMN, BEGIN_COLUMN, END_COLUMN)
 _CHUNK = 5000  # ids bound in one statement
 
 
-def defines(connection: Connection, changes: ChangeSet) -> bool:
+def defines(work: Work, changes: ChangeSet) -> bool:
     """Whether rows go into an inlined table that has to be made for them, the columns being as
     they are: then the lake's schema gets a new version."""
     return any(
@@ -42,7 +42,7 @@ def defines(connection: Connection, changes: ChangeSet) -> bool:
         and change.inline.insert is not None
         and change.table_id is not None
         and change.schema is None
-        and _newest(connection, change.table_id) is None
+        and _for_rows(work, change.table_id) is None
         for change in changes.tables
     )
 
@@ -81,9 +81,18 @@ def write(work: Work, target: Target, change: InlineChange) -> None:
     if change.end_rows or change.delete:
         work.tokens.of("inlined_delete", target.id)
     if change.insert is not None and change.insert.num_rows:
-        name = _newest(work.connection, target.id) or _make(work, target)
+        name = _for_rows(work, target.id) or _make(work, target)
         _insert(work, target, change, name)
         work.tokens.of("inlined_insert", target.id)
+
+
+def _for_rows(work: Work, table_id: int) -> str | None:
+    """`_newest`, asked once in a commit unless the columns change in it."""
+    if table_id in work.defined:
+        return _newest(work.connection, table_id)
+    if table_id not in work.inline_tables:
+        work.inline_tables[table_id] = _newest(work.connection, table_id)
+    return work.inline_tables[table_id]
 
 
 def _newest(connection: Connection, table_id: int) -> str | None:
@@ -147,9 +156,9 @@ def _qualified(connection: Connection, name: str) -> str:
 def _insert(work: Work, target: Target, change: InlineChange, name: str) -> None:
     assert change.insert is not None, "asked before"
     rows, dialect = change.insert, work.connection.dialect.name
-    before = totals.table_stats(work.connection, target.id)
+    first = totals.of(work, target.id).next_row_id
     ids = change.row_ids or (None,) * rows.num_rows
-    fresh = count(before.get("next_row_id", 0))
+    fresh = count(first)
     given = [next(fresh) if one is None else one for one in ids]
     columns = [
         [bound(value, column, dialect) for value in rows[str(column.id)].to_pylist()]
@@ -164,13 +173,10 @@ def _insert(work: Work, target: Target, change: InlineChange, name: str) -> None
         {"p0": row_id, "p1": work.snapshot_id} | {f"p{n}": value for n, value in enumerate(row, 3)}
         for row_id, row in zip(given, zip(*columns, strict=True), strict=True)
     ]
-    work.connection.execute(text(statement), values)
+    work.later(text(statement), values)
     new = sum(one is None for one in ids)
     like = DataFile("", rows.num_rows, 0, 0, stats=change.stats)
-    totals.merge_table_stats(work.connection, target.id, target.schema, [like], before)
-    if new != rows.num_rows:  # updated rows take no new ids
-        update = t.table_stats.update().where(t.table_stats.c.table_id == target.id)
-        work.connection.execute(update.values(next_row_id=before.get("next_row_id", 0) + new))
+    totals.add(work, target, [like], row_ids=new)  # updated rows take no new ids
 
 
 def _end(work: Work, target: Target, row_ids: Sequence[int]) -> None:

@@ -28,8 +28,8 @@ def add_files(work: Work, target: Target, files: Sequence[DataFile]) -> None:
     """
     connection, table_id = work.connection, target.id
     mapping_ids = _mapping_ids(connection, work.ids, table_id, target.schema, files)
-    stats = totals.table_stats(connection, table_id)
-    row_ids = accumulate(map(totals.new_row_ids, files), initial=stats.get("next_row_id", 0))
+    first = totals.of(work, table_id).next_row_id
+    row_ids = accumulate(map(totals.new_row_ids, files), initial=first)
     numbered = list(zip(work.ids.files(len(files)), files, row_ids, strict=False))
     work.insert(
         t.data_file,
@@ -43,7 +43,7 @@ def add_files(work: Work, target: Target, files: Sequence[DataFile]) -> None:
     work.insert(t.file_partition_value, list(_partition_rows(numbered, table_id)))
     work.insert(t.file_column_stats, list(_stats_rows(numbered, table_id)))
     work.insert(t.delete_file, list(_delete_rows(work, target, numbered)))
-    totals.merge_table_stats(connection, table_id, target.schema, files, stats)
+    totals.add(work, target, files)
     work.tokens.of("inserted_into_table", table_id)
 
 

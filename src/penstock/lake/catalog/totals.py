@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import BindParameter, Connection, Executable, bindparam, select
 
 from penstock.lake.catalog import tables as t
+from penstock.lake.catalog.work import Target, Totals, Work
 from penstock.lake.files import DataFile
-from penstock.lake.schema import TableSchema
 from penstock.lake.stats import TableColumnStats, merge
-
-
-def table_stats(connection: Connection, table_id: int) -> dict[str, int]:
-    c = t.table_stats.c
-    query = select(c.record_count, c.next_row_id, c.file_size_bytes).where(c.table_id == table_id)
-    row = connection.execute(query).first()
-    return {} if row is None else dict(row._mapping)
 
 
 def columns_without_nulls(connection: Connection, table_id: int) -> set[int]:
@@ -32,60 +25,71 @@ def new_row_ids(file: DataFile) -> int:
     return file.record_count if file.row_id_start is None else 0
 
 
-def merge_table_stats(
-    connection: Connection,
-    table_id: int,
-    schema: TableSchema,
-    files: Sequence[DataFile],
-    before: Mapping[str, int],
-) -> None:
-    rows = sum(file.record_count for file in files)
-    totals = {
-        "record_count": before.get("record_count", 0) + rows,
-        "next_row_id": before.get("next_row_id", 0) + sum(map(new_row_ids, files)),
-        "file_size_bytes": before.get("file_size_bytes", 0)
-        + sum(file.size_bytes for file in files),
-    }
-    if before:
-        update = t.table_stats.update().where(t.table_stats.c.table_id == table_id)
-        connection.execute(update.values(**totals))
-    else:
-        connection.execute(t.table_stats.insert().values(table_id=table_id, **totals))
-    _merge_column_stats(connection, table_id, schema, files, fresh=not before)
+def of(work: Work, table_id: int) -> Totals:
+    """The table's statistics as the commit has them so far; read once, in one query."""
+    if table_id not in work.totals:
+        work.totals[table_id] = _load(work, table_id)
+    return work.totals[table_id]
 
 
-def _merge_column_stats(
-    connection: Connection,
-    table_id: int,
-    schema: TableSchema,
-    files: Sequence[DataFile],
-    *,
-    fresh: bool,
-) -> None:
-    c = t.table_column_stats.c
-    query = select(c.column_id, c.contains_null, c.contains_nan, c.min_value, c.max_value)
-    before = {
-        row.column_id: TableColumnStats(*row)
-        for row in connection.execute(query.where(c.table_id == table_id))
+def _load(work: Work, table_id: int) -> Totals:
+    rows = work.connection.execute(_QUERY, {"table": table_id}).all()
+    if not rows:
+        return Totals()
+    first = rows[0]
+    columns = {
+        row.column_id: TableColumnStats(*row[3:]) for row in rows if row.column_id is not None
     }
+    return Totals(True, first[0] or 0, first[1] or 0, first[2] or 0, columns)
+
+
+def add(
+    work: Work, target: Target, files: Sequence[DataFile], *, row_ids: int | None = None
+) -> None:
+    """Count new files, or inlined rows as a file of no size; ``row_ids`` of them are given."""
+    totals = of(work, target.id)
+    fresh = not totals.exists and not totals.touched
+    totals.record_count += sum(file.record_count for file in files)
+    totals.next_row_id += sum(map(new_row_ids, files)) if row_ids is None else row_ids
+    totals.file_size_bytes += sum(file.size_bytes for file in files)
+    totals.touched = True
     by_column = _stats_by_column(files)
-    after: list[TableColumnStats] = []
-    for column in schema.walk():
-        known = before.get(column.id or 0)
+    for column in target.schema.walk():
+        column_id = column.id or 0
+        known = totals.columns.get(column_id)
         if column.children or (known is None and not fresh):
             continue  # no row and not fresh: unknown, and must stay so
-        listed = [stats.get(column.id or 0) for stats in by_column]
-        merged = merge(column, known, listed)
-        if merged is not None:
-            after.append(merged)
-    touched = {column.id for column in schema.walk()} & before.keys()
-    if touched:
-        connection.execute(
-            t.table_column_stats.delete().where(c.table_id == table_id, c.column_id.in_(touched))
-        )
-    if after:
-        connection.execute(
-            t.table_column_stats.insert(), [_column_stats_row(table_id, one) for one in after]
+        merged = merge(column, known, [stats.get(column_id) for stats in by_column])
+        if merged is None:
+            totals.columns.pop(column_id, None)
+            if known is not None and totals.changed.setdefault(column_id, True):
+                work.later(_FORGET, [{"its_table": target.id, "its_column": column_id}])
+        elif merged != known:
+            totals.columns[column_id] = merged
+            totals.changed.setdefault(column_id, known is not None)
+
+
+def write(work: Work) -> None:
+    """Have what was counted written at the end of the commit."""
+    for table_id, totals in work.totals.items():
+        if not totals.touched:
+            continue
+        counts = {
+            "record_count": totals.record_count,
+            "next_row_id": totals.next_row_id,
+            "file_size_bytes": totals.file_size_bytes,
+        }
+        if totals.exists:
+            work.later(_COUNT, [{"its_table": table_id, **counts}])
+        else:
+            work.insert(t.table_stats, [{"table_id": table_id, **counts}])
+        changed = [(one, totals.columns[one]) for one in totals.changed if one in totals.columns]
+        old = [one for key, one in changed if totals.changed[key]]
+        new = [one for key, one in changed if not totals.changed[key]]
+        work.later(_BOUND, [_key(table_id, one) | _bounds(one) for one in old])
+        work.insert(
+            t.table_column_stats,
+            [{"table_id": table_id, "column_id": one.column_id} | _bounds(one) for one in new],
         )
 
 
@@ -93,12 +97,40 @@ def _stats_by_column(files: Sequence[DataFile]) -> list[dict[int, Any]]:
     return [{one.column_id: one for one in file.stats} for file in files if file.record_count]
 
 
-def _column_stats_row(table_id: int, one: TableColumnStats) -> dict[str, Any]:
+def _key(table_id: int, one: TableColumnStats) -> dict[str, Any]:
+    return {"its_table": table_id, "its_column": one.column_id}
+
+
+def _bounds(one: TableColumnStats) -> dict[str, Any]:
     return {
-        "table_id": table_id,
-        "column_id": one.column_id,
         "contains_null": one.contains_null,
         "contains_nan": one.contains_nan,
         "min_value": one.min_value,
         "max_value": one.max_value,
     }
+
+
+def _bound(*names: str) -> dict[str, BindParameter[Any]]:
+    return {name: bindparam(name) for name in names}
+
+
+def _queries() -> tuple[Executable, Executable, Executable, Executable]:
+    s, c = t.table_stats.c, t.table_column_stats.c
+    read = (
+        select(
+            *(s.record_count, s.next_row_id, s.file_size_bytes),
+            *(c.column_id, c.contains_null, c.contains_nan, c.min_value, c.max_value),
+        )
+        .join_from(t.table_stats, t.table_column_stats, c.table_id == s.table_id, isouter=True)
+        .where(s.table_id == bindparam("table"))
+    )
+    count = t.table_stats.update().where(s.table_id == bindparam("its_table"))
+    count = count.values(_bound("record_count", "next_row_id", "file_size_bytes"))
+    of_column = (c.table_id == bindparam("its_table"), c.column_id == bindparam("its_column"))
+    bound = t.table_column_stats.update().where(*of_column)
+    bound = bound.values(_bound("contains_null", "contains_nan", "min_value", "max_value"))
+    return read, count, bound, t.table_column_stats.delete().where(*of_column)
+
+
+# Built once: with few rows to write, building a statement costs more than running it.
+_QUERY, _COUNT, _BOUND, _FORGET = _queries()

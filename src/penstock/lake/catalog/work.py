@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection, Executable, Insert, Table
 
-from penstock.lake.catalog.state import Ids, SchemaEntry
+from penstock.lake.catalog.state import Ids, SchemaEntry, schemas_at
 from penstock.lake.schema import TableSchema
 from penstock.lake.snapshot import Snapshot
+from penstock.lake.stats import TableColumnStats
 
 # The kinds of ``changes_made`` in the order of the real extension (measured, 1.5.5).
 _ORDER = (
@@ -21,6 +23,12 @@ _ORDER = (
     *("inserted_into_table", "deleted_from_table", "altered_table", "altered_view"),
     *("inlined_insert", "inlined_delete", "inline_flush", "merge_adjacent", "rewrite_delete"),
 )
+
+
+@cache
+def _insert_into(table: Table) -> Insert:
+    """Building a statement costs more than running it once."""
+    return table.insert()
 
 
 @dataclass(slots=True)
@@ -43,8 +51,25 @@ class Tokens:
 
 
 @dataclass(slots=True)
+class Totals:
+    """A table's statistics as a whole: as they were read, and as the commit leaves them."""
+
+    exists: bool = False
+    record_count: int = 0
+    next_row_id: int = 0
+    file_size_bytes: int = 0
+    columns: dict[int, TableColumnStats] = field(default_factory=dict)
+    touched: bool = False
+    changed: dict[int, bool] = field(default_factory=dict)  # column id -> it has a row already
+
+
+@dataclass(slots=True)
 class Work:
-    """One commit being written as ``snapshot_id``, on top of ``base``, the newest snapshot."""
+    """One commit being written as ``snapshot_id``, on top of ``base``, the newest snapshot.
+
+    What ends rows is done at once, to see that they were there. New rows wait for `flush`: nothing
+    that a commit reads depends on them, and together they take fewer round trips.
+    """
 
     connection: Connection
     data_path: str
@@ -52,14 +77,34 @@ class Work:
     snapshot_id: int
     schema_version: int
     ids: Ids
-    schemas: dict[str, SchemaEntry]
     tokens: Tokens = field(default_factory=Tokens)
     defined: dict[int, None] = field(default_factory=dict)  # tables whose schema version is new
+    totals: dict[int, Totals] = field(default_factory=dict)  # by table id
+    inline_tables: dict[int, str | None] = field(default_factory=dict)  # for new rows, by table id
+    _schemas: dict[str, SchemaEntry] | None = None
+    _waiting: list[tuple[Executable, list[dict[str, Any]]]] = field(default_factory=list)
+
+    @property
+    def schemas(self) -> dict[str, SchemaEntry]:
+        """By folded name, as this commit has made them so far."""
+        if self._schemas is None:
+            self._schemas = schemas_at(self.connection, self.data_path, self.base)
+        return self._schemas
 
     def insert(self, table: Table, rows: Sequence[dict[str, Any]]) -> None:
-        """``rows`` have the same keys, at least one that is not NULL anywhere."""
+        """New rows, all with the same keys; what has no key is NULL."""
+        self.later(_insert_into(table), rows)
+
+    def later(self, statement: Executable, rows: Sequence[dict[str, Any]]) -> None:
+        """Run ``statement`` once for each of ``rows`` when all is known."""
         if rows:
-            self.connection.execute(table.insert(), rows)
+            self._waiting.append((statement, list(rows)))
+
+    def flush(self) -> None:
+        """Run what waits, in order."""
+        waiting, self._waiting = self._waiting, []
+        for statement, rows in waiting:
+            self.connection.execute(statement, rows)
 
     def end(self, table: Table, *conditions: Any) -> int:
         """End the rows that satisfy ``conditions`` and have not ended; how many they were."""

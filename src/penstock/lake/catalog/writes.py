@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, exc
 
-from penstock.errors import CommitConflict, UnsupportedFeature
+from penstock.errors import CommitConflict
 from penstock.lake.catalog import (
     compactions,
     definitions,
@@ -20,11 +20,12 @@ from penstock.lake.catalog import (
     registration,
     schema_writes,
     tags,
+    totals,
     view_writes,
 )
 from penstock.lake.catalog import tables as t
-from penstock.lake.catalog.state import Ids, schemas_at
-from penstock.lake.catalog.work import Target, Work
+from penstock.lake.catalog.state import Ids
+from penstock.lake.catalog.work import Target, Totals, Work
 from penstock.lake.changes import ChangeSet, TableChange
 from penstock.lake.files import Table
 from penstock.lake.snapshot import Snapshot
@@ -46,30 +47,49 @@ def write(
 ) -> Snapshot:
     """Write ``changes`` as the snapshot after ``base``, which is the newest one.
 
-    The row of the snapshot goes in first: from then on no other writer can take its id, so what
-    is read after it stays true until the end of the transaction. Raises CommitConflict.
+    Nobody but writers that do not take our lock (DuckDB on PostgreSQL) can be in the way, and they
+    want the same snapshot id: where rows change that they may change too, that is taken first, so
+    that each waits for the other at the same place. Raises CommitConflict, SnapshotTaken.
     """
     work = Work(
         connection=connection,
         data_path=data_path,
         base=base,
         snapshot_id=base.id + 1,
-        schema_version=base.schema_version
-        + (_defines(changes) or inline_writes.defines(connection, changes)),
+        schema_version=base.schema_version,
         ids=Ids(base.next_catalog_id, base.next_file_id),
-        schemas=schemas_at(connection, data_path, base),
     )
+    work.schema_version += _defines(changes) or inline_writes.defines(work, changes)
     time = max(dt.datetime.now(dt.UTC), base.time + dt.timedelta(microseconds=1))
-    _insert_snapshot(work, time)
-    free_names.check(work, changes)
-    _take_away(work, changes)
-    _define(work, changes)
+    only_adds = _only_adds(changes)
+    if not only_adds:
+        _insert_snapshot(work, time)
+        free_names.check(work, changes)
+        _take_away(work, changes)
+        _define(work, changes)
     for change in changes.tables:
         _write_table_change(work, change)
     for one in changes.compactions:
         compactions.write(work, one)
     definitions.write_schema_versions(work)
-    return _finish(work, time, info)
+    if only_adds:
+        _insert_snapshot(work, time)
+    return _finish(work, time, info, known=only_adds)
+
+
+def _only_adds(changes: ChangeSet) -> bool:
+    """Whether all that happens is that tables which are there get rows."""
+    return changes == ChangeSet(tables=changes.tables) and all(map(_adds, changes.tables))
+
+
+def _adds(change: TableChange) -> bool:
+    inline = change.inline
+    return (
+        change.table_id is not None
+        and not _defines_table(change)
+        and not (change.end or change.deletes)
+        and (inline is None or not (inline.end_rows or inline.delete))
+    )
 
 
 def _defines(changes: ChangeSet) -> bool:
@@ -112,22 +132,25 @@ def _insert_snapshot(work: Work, time: dt.datetime) -> None:
         raise SnapshotTaken from error
 
 
-def _finish(work: Work, time: dt.datetime, info: CommitInfo) -> Snapshot:
+def _finish(work: Work, time: dt.datetime, info: CommitInfo, *, known: bool) -> Snapshot:
+    """Write all that waits. ``known``: the row of the snapshot has the ids that come next."""
     ids, text = work.ids, work.tokens.text()
-    work.connection.execute(
-        t.snapshot.update()
-        .where(t.snapshot.c.snapshot_id == work.snapshot_id)
-        .values(next_catalog_id=ids.next_catalog_id, next_file_id=ids.next_file_id)
-    )
-    work.connection.execute(
-        t.snapshot_changes.insert().values(
-            snapshot_id=work.snapshot_id,
-            changes_made=text,
-            author=info.author,
-            commit_message=info.message,
-            commit_extra_info=info.extra,
+    totals.write(work)
+    changes = {
+        "snapshot_id": work.snapshot_id,
+        "changes_made": text,
+        "author": info.author,
+        "commit_message": info.message,
+        "commit_extra_info": info.extra,
+    }
+    work.insert(t.snapshot_changes, [changes])
+    work.flush()
+    if not known:
+        work.connection.execute(
+            t.snapshot.update()
+            .where(t.snapshot.c.snapshot_id == work.snapshot_id)
+            .values(next_catalog_id=ids.next_catalog_id, next_file_id=ids.next_file_id)
         )
-    )
     return Snapshot(
         id=work.snapshot_id,
         time=time,
@@ -190,13 +213,15 @@ def _created(work: Work, change: TableChange) -> Target | None:
         return None
     schema = schema_writes.find(work.schemas, change.schema_name)
     table_id, partition_id = definitions.write_table(work, schema, change.name, new)
+    work.totals[table_id] = Totals()
     return Target(table_id, _label(change), new.path, new.schema, partition_id)
 
 
 def _existing(work: Work, change: TableChange) -> Target | None:
     if change.table_id is None:
         return None
-    table = _load(work, change.table_id)
+    # What the transaction saw still holds: whoever altered or dropped the table is in conflict.
+    table = change.table or _load(work, change.table_id)
     if table is None:
         raise CommitConflict(f"table {_label(change)} is not there any more", hint="run it again")
     if change.schema is not None:
