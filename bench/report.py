@@ -16,6 +16,7 @@ PROGRAMS = (  # in the order of the table
     "scan",
     "scan_deletes",
     "small_files",
+    "compaction",
     "merge",
     "step_overhead",
     "planning",

@@ -19,6 +19,7 @@ COMMANDS = {
     "preview": "penstock.cli.preview",
     "snapshots": "penstock.cli.snapshots",
     "sql": "penstock.cli.sql",
+    "maintain": "penstock.cli.maintain",
     "backup": "penstock.cli.backup",
     "restore": "penstock.cli.restore",
 }

@@ -14,6 +14,7 @@ from penstock.lake.maintenance.checkpoint import Done, checkpoint
 from penstock.lake.maintenance.cleanup_old_files import cleanup_old_files
 from penstock.lake.maintenance.delete_orphaned_files import delete_orphaned_files
 from penstock.lake.maintenance.expire_snapshots import expire_snapshots
+from penstock.lake.maintenance.flush_inlined_data import FlushedTable, flush_inlined_data
 from penstock.lake.maintenance.merge_adjacent_files import merge_adjacent_files
 from penstock.lake.maintenance.results import Compacted, Expired, Removed
 from penstock.lake.maintenance.rewrite_data_files import rewrite_data_files
@@ -61,13 +62,14 @@ _CALLS = (
             Parameter("max_compacted_files", "UBIGINT"),
             Parameter("min_file_size", "UBIGINT"),
             Parameter("max_file_size", "UBIGINT"),
+            _DRY_RUN,
         ),
     ),
     Call(
         "rewrite_data_files",
         rewrite_data_files,
         Compacted,
-        (_TABLE, _SCHEMA, Parameter("delete_threshold", "DOUBLE")),
+        (_TABLE, _SCHEMA, Parameter("delete_threshold", "DOUBLE"), _DRY_RUN),
     ),
     Call(
         "expire_snapshots",
@@ -75,8 +77,9 @@ _CALLS = (
         Expired,
         (_OLDER_THAN, Parameter("versions", "UBIGINT[]"), _DRY_RUN),
     ),
+    Call("flush_inlined_data", flush_inlined_data, FlushedTable, (_TABLE, _SCHEMA)),
     Call("cleanup_old_files", cleanup_old_files, Removed, (_OLDER_THAN, _ALL, _DRY_RUN)),
     Call("delete_orphaned_files", delete_orphaned_files, Removed, (_OLDER_THAN, _ALL, _DRY_RUN)),
-    Call("checkpoint", checkpoint, Done),  # the statement CHECKPOINT
+    Call("checkpoint", checkpoint, Done, (_TABLE, _SCHEMA, _DRY_RUN)),  # the statement CHECKPOINT
 )
 CALLS: Mapping[str, Call] = {one.name: one for one in _CALLS}

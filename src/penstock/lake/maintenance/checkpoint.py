@@ -10,6 +10,7 @@ from penstock.lake.maintenance.cleanup_old_files import cleanup_old_files
 from penstock.lake.maintenance.compacting import MEMORY
 from penstock.lake.maintenance.delete_orphaned_files import delete_orphaned_files
 from penstock.lake.maintenance.expire_snapshots import expire_snapshots
+from penstock.lake.maintenance.flush_inlined_data import flush_inlined_data
 from penstock.lake.maintenance.merge_adjacent_files import merge_adjacent_files
 from penstock.lake.maintenance.rewrite_data_files import rewrite_data_files
 from penstock.lake.maintenance.scope import HasCatalog
@@ -24,26 +25,63 @@ class Done:
 
 
 def checkpoint(
-    lake: HasCatalog, *, memory: int = MEMORY, on_done: Callable[[Done], None] | None = None
+    lake: HasCatalog,
+    table: str | None = None,
+    *,
+    schema: str | None = None,
+    dry_run: bool = False,
+    memory: int = MEMORY,
+    on_done: Callable[[Done], None] | None = None,
 ) -> list[Done]:
-    """Flush, expire, merge, rewrite, clean up, remove orphans.
+    """Flush, expire, merge, rewrite, clean up, remove orphans; of a table or schema its files only.
 
-    Snapshots expire by the option ``expire_older_than`` (without it none does), files are rewritten
-    by ``rewrite_delete_threshold`` and removed by ``delete_older_than``; tables with
-    ``auto_compact`` off are left alone. ``on_done`` is called after each function.
+    Snapshots expire by the option ``expire_older_than`` (without it none does), files are
+    rewritten by ``rewrite_delete_threshold`` and removed by ``delete_older_than``; tables with
+    ``auto_compact`` off are left alone. ``on_done`` is called after each function. In a dry run
+    each says what it would do to the lake as it is now; a flush is left out.
     """
+    whole = table is None and schema is None
     done: list[Done] = []
-    for name, run in _steps(lake, memory):
-        one = Done(name, tuple(run()))
-        done.append(one)
-        if on_done is not None:
-            on_done(one)
+    for name, run, is_of_tables in _steps(lake, _Of(table, schema, dry_run, memory)):
+        if is_of_tables or whole:
+            one = Done(name, tuple(run()))
+            done.append(one)
+            if on_done is not None:
+                on_done(one)
     return done
 
 
-def _steps(lake: HasCatalog, memory: int) -> Iterator[tuple[str, Callable[[], Sequence[Any]]]]:
-    yield "expire_snapshots", lambda: expire_snapshots(lake)
-    yield "merge_adjacent_files", lambda: merge_adjacent_files(lake, memory=memory)
-    yield "rewrite_data_files", lambda: rewrite_data_files(lake, memory=memory)
-    yield "cleanup_old_files", lambda: cleanup_old_files(lake)
-    yield "delete_orphaned_files", lambda: delete_orphaned_files(lake)
+@dataclass(frozen=True, slots=True)
+class _Of:
+    table: str | None
+    schema: str | None
+    dry_run: bool
+    memory: int
+
+
+_Step = tuple[str, Callable[[], Sequence[Any]], bool]  # whether it is of tables
+
+
+def _steps(lake: HasCatalog, of: _Of) -> Iterator[_Step]:
+    dry = of.dry_run
+    if not dry:
+        yield (
+            "flush_inlined_data",
+            lambda: flush_inlined_data(lake, of.table, schema=of.schema),
+            True,
+        )
+    yield "expire_snapshots", lambda: expire_snapshots(lake, dry_run=dry), False
+    yield (
+        "merge_adjacent_files",
+        lambda: merge_adjacent_files(
+            lake, of.table, schema=of.schema, dry_run=dry, memory=of.memory
+        ),
+        True,
+    )
+    yield (
+        "rewrite_data_files",
+        lambda: rewrite_data_files(lake, of.table, schema=of.schema, dry_run=dry, memory=of.memory),
+        True,
+    )
+    yield "cleanup_old_files", lambda: cleanup_old_files(lake, dry_run=dry), False
+    yield "delete_orphaned_files", lambda: delete_orphaned_files(lake, dry_run=dry), False

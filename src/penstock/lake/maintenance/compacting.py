@@ -68,3 +68,8 @@ def each(tables: Sequence[Table], run: Callable[[Table], list[Compacted]]) -> li
     if failed:
         raise failed[0]
     return found
+
+
+def planned(table: Table, groups: Sequence[Sequence[DataFile]]) -> list[Compacted]:
+    """What a dry run answers: each group would become one file."""
+    return [Compacted(table.schema_name, table.name, len(group), 1) for group in groups]

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from pyarrow import fs
 
-from penstock.lake.footers import remove_file
+from penstock.lake.storage import is_remote, open_system, remove_file
 
 _THREADS = 16
 _UUID_LENGTH = 36
@@ -28,10 +28,7 @@ class Found:
 
 def found_below(directory: str) -> Iterator[Found]:
     """All files below ``directory``, which may be missing."""
-    if "://" in directory:
-        system, root = fs.FileSystem.from_uri(directory)
-    else:
-        system, root = fs.LocalFileSystem(), directory
+    system, root = open_system(directory)
     root = root.rstrip("/")
     selector = fs.FileSelector(root, recursive=True, allow_not_found=True)
     for info in system.get_file_info(selector):
@@ -49,7 +46,7 @@ def remove(paths: Sequence[str]) -> None:
     with ThreadPoolExecutor(_THREADS, "penstock-cleanup") as pool:
         for _ in pool.map(remove_file, paths):
             pass
-    for folder in sorted({Path(path).parent for path in paths if "://" not in path}):
+    for folder in sorted({Path(path).parent for path in paths if not is_remote(path)}):
         if is_write(folder.name):
             with suppress(OSError):  # not empty
                 folder.rmdir()

@@ -9,7 +9,13 @@ from penstock.errors import ArgumentError
 from penstock.lake.catalog.layout_history import columns_at, layout_begins
 from penstock.lake.compaction import MergeFiles
 from penstock.lake.files import Table
-from penstock.lake.maintenance.compacting import MEMORY, compact, each, memory_checked
+from penstock.lake.maintenance.compacting import (
+    MEMORY,
+    compact,
+    each,
+    memory_checked,
+    planned,
+)
 from penstock.lake.maintenance.groups import Group, Sizes, merge_groups
 from penstock.lake.maintenance.parquet_settings import settings_of
 from penstock.lake.maintenance.results import Compacted
@@ -25,6 +31,7 @@ def merge_adjacent_files(
     max_compacted_files: int | None = None,
     min_file_size: int | None = None,
     max_file_size: int | None = None,
+    dry_run: bool = False,
     memory: int = MEMORY,
 ) -> list[Compacted]:
     """Merge files of one partition that were written with the same columns, of all tables or one.
@@ -34,8 +41,9 @@ def merge_adjacent_files(
     ``max_file_size`` bytes (default: the option ``target_file_size``) are taken in their order
     until the target is reached; ``max_compacted_files`` so many new files at most, of each table.
     The old files are scheduled for `cleanup_old_files`. About ``memory`` bytes are held at once.
+    A dry run says what would be merged, as far as the catalog tells.
 
-    Raises CommitConflict when rows of a table were deleted, or it was altered, meanwhile.
+    Raises CommitConflict when rows of a table were deleted or compacted meanwhile.
     """
     _check(max_compacted_files, min_file_size, max_file_size)
     catalog = lake.catalog
@@ -44,12 +52,14 @@ def merge_adjacent_files(
     def run(one: Table) -> list[Compacted]:
         base = catalog.latest()
         one = catalog.table(one.schema_name, one.name, base.id)
-        settings = settings_of(catalog, one)
+        settings = settings_of(catalog, one, base.id)
         sizes = Sizes(settings.target, max_file_size or settings.target, min_file_size or 0)
         files = catalog.files(one, base.id)
         with catalog.reading() as connection:
             begins = layout_begins(connection, one.id)
         groups = merge_groups(files, begins, sizes, max_compacted_files)
+        if dry_run:
+            return planned(one, groups)
         job = Job(one, one.schema, settings, left, merges=True, mappings=files.mappings)
 
         def work() -> Iterator[tuple[Group, Job]]:

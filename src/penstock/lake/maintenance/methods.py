@@ -10,10 +10,12 @@ from penstock.lake.maintenance import (
     cleanup_old_files,
     delete_orphaned_files,
     expire_snapshots,
+    flush_inlined_data,
     merge_adjacent_files,
     rewrite_data_files,
 )
 from penstock.lake.maintenance.compacting import MEMORY
+from penstock.lake.maintenance.flush_inlined_data import FlushedTable
 from penstock.lake.maintenance.results import Compacted, Expired, Removed
 from penstock.lake.maintenance.scope import HasCatalog
 
@@ -29,6 +31,7 @@ class Maintained:
         max_compacted_files: int | None = None,
         min_file_size: int | None = None,
         max_file_size: int | None = None,
+        dry_run: bool = False,
         memory: int = MEMORY,
     ) -> list[Compacted]:
         """Make small files larger ones; see `penstock.lake.maintenance.merge_adjacent_files`."""
@@ -39,6 +42,7 @@ class Maintained:
             max_compacted_files=max_compacted_files,
             min_file_size=min_file_size,
             max_file_size=max_file_size,
+            dry_run=dry_run,
             memory=memory,
         )
 
@@ -48,12 +52,24 @@ class Maintained:
         *,
         schema: str | None = None,
         delete_threshold: float | None = None,
+        dry_run: bool = False,
         memory: int = MEMORY,
     ) -> list[Compacted]:
         """Write files with many deleted rows anew; see `rewrite_data_files`."""
         return rewrite_data_files.rewrite_data_files(
-            self, table, schema=schema, delete_threshold=delete_threshold, memory=memory
+            self,
+            table,
+            schema=schema,
+            delete_threshold=delete_threshold,
+            dry_run=dry_run,
+            memory=memory,
         )
+
+    def flush_inlined_data(
+        self: HasCatalog, table: str | None = None, *, schema: str | None = None
+    ) -> list[FlushedTable]:
+        """Move what the catalog itself holds to files; see `flush_inlined_data`."""
+        return flush_inlined_data.flush_inlined_data(self, table, schema=schema)
 
     def expire_snapshots(
         self: HasCatalog,
@@ -91,6 +107,13 @@ class Maintained:
             self, older_than=older_than, cleanup_all=cleanup_all, dry_run=dry_run
         )
 
-    def checkpoint(self: HasCatalog, *, memory: int = MEMORY) -> list[checkpoint.Done]:
+    def checkpoint(
+        self: HasCatalog,
+        table: str | None = None,
+        *,
+        schema: str | None = None,
+        dry_run: bool = False,
+        memory: int = MEMORY,
+    ) -> list[checkpoint.Done]:
         """All of it, by the lake's options; see `checkpoint`."""
-        return checkpoint.checkpoint(self, memory=memory)
+        return checkpoint.checkpoint(self, table, schema=schema, dry_run=dry_run, memory=memory)

@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.catalog.write_facts import write_facts
 from penstock.lake.files import Table
+from penstock.lake.objects import SortKey
+from penstock.lake.option_values import bytes_of
+from penstock.lake.write_settings import TARGET_FILE_SIZE
 
 _ROW_GROUP = 122_880  # rows: DuckDB's default
-_TARGET = 1 << 29  # bytes: DuckDB's default of target_file_size
 _CODECS = {"lz4_raw": "lz4", "uncompressed": "none"}
 _WITH_LEVEL = frozenset({"zstd", "gzip", "brotli"})
 
 
 @dataclass(frozen=True, slots=True)
 class ParquetSettings:
-    """``row_group`` in rows, ``target`` (the size that files should come near) in bytes."""
+    """``row_group`` in rows, ``target`` (the size that files should come near) in bytes.
+
+    ``sort_by`` are keys whose expressions are names of columns.
+    """
 
     compression: str = "snappy"
     level: int | None = None
     data_page_version: str = "1.0"
     row_group: int = _ROW_GROUP
-    target: int = _TARGET
+    target: int = TARGET_FILE_SIZE
+    sort_by: tuple[SortKey, ...] = ()
 
     @property
     def writer(self) -> Mapping[str, Any]:
@@ -39,16 +46,30 @@ class ParquetSettings:
         }
 
 
-def settings_of(catalog: Catalog, table: Table) -> ParquetSettings:
-    """By the options in force for the table."""
-    names = ("compression", "compression_level", "version", "row_group_size")
-    codec, level, version, rows = (catalog.option(f"parquet_{one}", table) for one in names)
-    target = catalog.option("target_file_size", table)
-    codec = (codec or "snappy").lower()
+def settings_of(catalog: Catalog, table: Table, snapshot_id: int) -> ParquetSettings:
+    """By the options in force for the table, and its sort keys."""
+    with catalog.reading() as connection:
+        facts = write_facts(connection, table.schema_name, table, snapshot_id)
+    told = facts.options
+    codec = told.get("parquet_compression", "snappy").lower()
+    level = told.get("parquet_compression_level")
     return ParquetSettings(
         compression=_CODECS.get(codec, codec),
         level=None if level is None else int(level),
-        data_page_version="2.0" if version == "V2" else "1.0",
-        row_group=int(rows) if rows else _ROW_GROUP,
-        target=int(target) if target else _TARGET,
+        data_page_version="2.0" if told.get("parquet_version", "").upper() == "V2" else "1.0",
+        row_group=int(told.get("parquet_row_group_size") or _ROW_GROUP),
+        target=bytes_of(told.get("target_file_size", "")) or TARGET_FILE_SIZE,
+        sort_by=_by_columns(facts.sort_by, table),
+    )
+
+
+def _by_columns(keys: tuple[SortKey, ...], table: Table) -> tuple[SortKey, ...]:
+    """The keys where all are plain columns. By anything else nothing is sorted here: order is for
+    the bounds of files, never for what a query answers."""
+    names = [key.expression.strip('"') for key in keys]
+    plain = [column for name in names if (column := table.schema.find(name)) is not None]
+    if len(plain) < len(keys) or any(column.children for column in plain):
+        return ()
+    return tuple(
+        replace(key, expression=column.name) for key, column in zip(keys, plain, strict=True)
     )

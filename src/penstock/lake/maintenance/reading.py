@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyarrow import fs
 
 from penstock.lake.failures import file_corrupt, file_missing
 from penstock.lake.files import DataFile
+from penstock.lake.storage import is_remote, open_system
 
 _THREADS = 4
 _WHOLE = 8 << 20  # bytes: larger files are read in pieces
@@ -66,19 +66,15 @@ def _whole(file: DataFile, table: str) -> pa.Table:
 
 
 def _content(path: str) -> bytes | pa.Buffer:
-    if "://" not in path:
+    if not is_remote(path):
         return Path(path).read_bytes()
-    system, name = fs.FileSystem.from_uri(path)
+    system, name = open_system(path)
     with system.open_input_file(name) as stream:
         return stream.read_buffer()
 
 
 def _in_pieces(file: DataFile, table: str, rows: int) -> Iterator[Piece]:
-    system, name = (
-        fs.FileSystem.from_uri(file.path)
-        if "://" in file.path
-        else (fs.LocalFileSystem(), file.path)
-    )
+    system, name = open_system(file.path)
     with _explained(file, table), system.open_input_file(name) as stream:
         content = _opened(stream)
         _counted(file, content.metadata.num_rows, table)

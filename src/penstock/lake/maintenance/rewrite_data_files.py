@@ -15,7 +15,13 @@ from penstock.lake.catalog.layout_history import layout_begins
 from penstock.lake.compaction import RewriteFiles
 from penstock.lake.delete_positions import Whose, load
 from penstock.lake.files import DataFile, FileSet, Table
-from penstock.lake.maintenance.compacting import MEMORY, compact, each, memory_checked
+from penstock.lake.maintenance.compacting import (
+    MEMORY,
+    compact,
+    each,
+    memory_checked,
+    planned,
+)
 from penstock.lake.maintenance.groups import rewrite_groups
 from penstock.lake.maintenance.parquet_settings import settings_of
 from penstock.lake.maintenance.results import Compacted
@@ -31,6 +37,7 @@ def rewrite_data_files(
     *,
     schema: str | None = None,
     delete_threshold: float | None = None,
+    dry_run: bool = False,
     memory: int = MEMORY,
 ) -> list[Compacted]:
     """Rewrite the files of all tables or one of which a share of rows or more is deleted.
@@ -39,7 +46,7 @@ def rewrite_data_files(
     keep their ids. Older snapshots go on reading the old files, which go when those expire. (The
     feed of DuckDB 1.5.5 shows rows that were only rewritten as updates to what they were.)
 
-    Raises CommitConflict when rows of a table were deleted, or it was altered, meanwhile.
+    Raises CommitConflict when rows of a table were deleted or compacted meanwhile.
     """
     if delete_threshold is not None and not 0 <= delete_threshold <= 1:
         raise ArgumentError(
@@ -51,12 +58,14 @@ def rewrite_data_files(
     def run(one: Table) -> list[Compacted]:
         base = catalog.latest()
         one = catalog.table(one.schema_name, one.name, base.id)
-        settings = settings_of(catalog, one)
+        settings = settings_of(catalog, one, base.id)
         files = catalog.files(one, base.id)
         with catalog.reading() as connection:
             begins = layout_begins(connection, one.id)
         share = _threshold(catalog, one, delete_threshold)
         groups = rewrite_groups(files, begins, share, settings.target)
+        if dry_run:
+            return planned(one, groups)
         work = (
             (
                 group,

@@ -10,7 +10,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyarrow import fs
 
 from penstock.lake.compaction import NewFile
 from penstock.lake.files import ColumnStats, DataFile, NameMapping, Partial, Table
@@ -20,6 +19,7 @@ from penstock.lake.maintenance.reading import Piece, pieces
 from penstock.lake.naming import new_uuid7
 from penstock.lake.schema import TableSchema
 from penstock.lake.stats import from_footer
+from penstock.lake.storage import is_remote, open_system, remove_file
 
 ROW_ID, SNAPSHOT_ID = "_ducklake_internal_row_id", "_ducklake_internal_snapshot_id"
 _FIELD_IDS = {ROW_ID: 2147483540, SNAPSHOT_ID: 2147483539}
@@ -81,7 +81,7 @@ def write_together(files: Sequence[DataFile], job: Job) -> list[NewFile]:
     except BaseException:
         if run is not None and run.writer is not None:
             run.writer.close()
-            _remove(run.path)
+            remove_file(run.path)
         remove_staged(done)
         raise
     return done
@@ -90,17 +90,7 @@ def write_together(files: Sequence[DataFile], job: Job) -> list[NewFile]:
 def remove_staged(new: Sequence[NewFile]) -> None:
     for one in new:
         if one.file is not None:
-            _remove(one.file.path)
-
-
-def _remove(path: str) -> None:
-    system, name = _system(path)
-    if system.get_file_info(name).type == fs.FileType.File:
-        system.delete_file(name)
-
-
-def _system(path: str) -> tuple[fs.FileSystem, str]:
-    return fs.FileSystem.from_uri(path) if "://" in path else (fs.LocalFileSystem(), path)
+            remove_file(one.file.path)
 
 
 def _kept(piece: Piece, run: _Run | None, job: Job) -> tuple[arrow.Kept, ...]:
@@ -128,7 +118,8 @@ def _take(run: _Run, piece: Piece, kept: tuple[arrow.Kept, ...], job: Job) -> No
     run.held.append((piece, kept))
     run.held_rows += piece.rows.num_rows
     run.held_bytes += piece.rows.nbytes
-    if run.held_rows >= job.settings.row_group or run.held_bytes >= job.memory // 4:
+    full = run.held_rows >= job.settings.row_group and not job.settings.sort_by
+    if full or run.held_bytes >= job.memory // 4:
         _flush(run, job, last=False)
 
 
@@ -138,7 +129,7 @@ def _finished(run: _Run, job: Job) -> list[NewFile]:
     if job.merges and len(sources) == 1:
         if run.writer is not None:
             run.writer.close()
-            _remove(run.path)
+            remove_file(run.path)
         return []
     _flush(run, job, last=True)
     if run.writer is None:
@@ -152,18 +143,30 @@ def _flush(run: _Run, job: Job, *, last: bool) -> None:
     if not run.held:
         return
     if run.writer is None:
-        run.with_row_ids = not (job.merges and last and _has_plain_row_ids(run))
-    rows = _rows(run, job).combine_chunks()
+        plain = job.merges and last and not job.settings.sort_by and _has_plain_row_ids(run)
+        run.with_row_ids = not plain
+    rows = _sorted(_rows(run, job).combine_chunks(), job)
     run.held.clear()
     run.held_rows = run.held_bytes = 0
     if not rows.num_rows:
         return
     if run.writer is None:
         run.path = _new_path(run.sources[0], job.table)
-        system, name = _system(run.path)
+        system, name = open_system(run.path)
         run.writer = pq.ParquetWriter(name, rows.schema, filesystem=system, **job.settings.writer)
     run.nans |= arrow.nan_columns(rows)
     run.writer.write_table(rows, row_group_size=max(1, job.settings.row_group))
+
+
+def _sorted(rows: pa.Table, job: Job) -> pa.Table:
+    """By the table's sort keys, as far as the rows that are held at once go."""
+    there = set(rows.column_names)
+    keys = [key for key in job.settings.sort_by if key.expression in there]
+    if not keys or not rows.num_rows:
+        return rows
+    order = [(key.expression, "descending" if key.descending else "ascending") for key in keys]
+    nulls = "at_end" if keys[0].nulls_last else "at_start"
+    return rows.take(pc.sort_indices(rows, sort_keys=order, null_placement=nulls))
 
 
 def _has_plain_row_ids(run: _Run) -> bool:
@@ -254,13 +257,13 @@ def _new_path(first: DataFile, table: Table) -> str:
     below = first.path[len(table.path) :] if first.path.startswith(table.path) else ""
     folders = [part for part in below.split("/")[:-1] if "=" in part]
     directory = table.path + "".join(f"{part}/" for part in folders)
-    if "://" not in directory:
+    if not is_remote(directory):
         Path(directory).mkdir(parents=True, exist_ok=True)
     return f"{directory}penstock-{new_uuid7()}.parquet"
 
 
 def _described(run: _Run, job: Job) -> DataFile:
-    system, name = _system(run.path)
+    system, name = open_system(run.path)
     metadata = pq.read_metadata(name, filesystem=system)
     first, last = run.sources[0], max(map(_last_snapshot, run.sources))
     plain = DataFile(

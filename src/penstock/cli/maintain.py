@@ -1,0 +1,243 @@
+"""``penstock maintain``: the upkeep of a lake, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from penstock.cli.lakes import lake_settings
+from penstock.cli.options import debug_option, json_option, project_option
+from penstock.cli.output import count, print_json, print_table
+from penstock.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from penstock.lake.catalog.catalog import Catalog
+    from penstock.lake.maintenance.checkpoint import Done
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What the functions need of a lake."""
+
+    catalog: Catalog
+
+
+@contextmanager
+def _opened(project_dir: Path | None, lake: str | None) -> Iterator[_Kept]:
+    from penstock.lake.catalog.catalog import Catalog
+
+    _, wanted = lake_settings(project_dir, lake)
+    opened = Catalog.open(wanted.catalog, create=False, metadata_schema=wanted.metadata_schema)
+    with opened as catalog:
+        yield _Kept(catalog)
+
+
+def _shared(function: Callable[..., None]) -> Callable[..., None]:
+    """The options of every subcommand."""
+    lake = click.option(
+        "--lake", metavar="NAME", help="A lake of penstock.toml [default: the only one]."
+    )
+    return lake(project_option(json_option(debug_option(function))))
+
+
+_dry_run = click.option("--dry-run", is_flag=True, help="Say what would be done; do nothing.")
+_table = click.option("--table", metavar="NAME", help="This table only [default: all].")
+_schema = click.option("--schema", metavar="NAME", help="The tables of this schema only.")
+_older_than = click.option(
+    "--older-than", metavar="AGE|TIME", help="Such as '7 days', or 2026-11-01T00:00:00+00:00."
+)
+_every_age = click.option("--cleanup-all", is_flag=True, help="Files of any age: nobody writes.")
+
+
+@click.group(
+    "maintain",
+    short_help="Merge, expire and clean up the files of a lake.",
+    invoke_without_command=True,
+    epilog="""\b
+Examples:
+  penstock maintain --all
+  penstock maintain --all --table main.orders --dry-run
+  penstock maintain merge-adjacent-files --table main.orders
+  penstock maintain expire-snapshots --older-than "30 days"
+  penstock maintain cleanup-old-files --older-than "7 days" --json""",
+)
+@click.option("--all", "everything", is_flag=True, help="All functions in turn, by the options.")
+@_table
+@_schema
+@_dry_run
+@_shared
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    everything: bool,
+    lake: str | None,
+    project_dir: Path | None,
+    as_json: bool,
+    **arguments: Any,
+) -> None:
+    """Upkeep of a lake: each function by its name, or with --all what CHECKPOINT does.
+
+    With --all snapshots expire by the lake's option expire_older_than (none without it), and files
+    are removed by delete_older_than, or after two days. Of one table only its files are compacted.
+    """
+    if ctx.invoked_subcommand is not None:
+        if everything:
+            raise ArgumentError("--all does not go with a function", hint="give one of the two")
+        return
+    if not everything:
+        click.echo(ctx.get_help())
+        ctx.exit(2)
+    from penstock.lake.maintenance.checkpoint import checkpoint
+
+    say = None if as_json else _say
+    with _opened(project_dir, lake) as kept:
+        done = checkpoint(kept, on_done=say, **arguments)
+    if as_json:
+        print_json({one.name: one.rows for one in done})
+
+
+def _say(one: Done) -> None:
+    click.echo(f"{one.name}: {_summary(one.rows)}")
+
+
+def _summary(rows: Sequence[Any]) -> str:
+    if rows and hasattr(rows[0], "files_processed"):
+        went = count(sum(row.files_processed for row in rows), "file")
+        return f"{went} became {sum(row.files_created for row in rows):,}"
+    return f"{len(rows):,}" if rows else "nothing to do"
+
+
+def _run(
+    name: str,
+    lake: str | None,
+    project_dir: Path | None,
+    as_json: bool,
+    arguments: Mapping[str, Any],
+) -> None:
+    from penstock.lake.maintenance.calls import CALLS
+
+    call = CALLS[name]
+    with _opened(project_dir, lake) as kept:
+        rows = call.function(kept, **arguments)
+    if as_json:
+        print_json(rows)
+        return
+    columns = [one.name for one in fields(call.returns)]
+    listed = [[getattr(row, column) for column in columns] for row in rows]
+    print_table(columns, listed, empty="Nothing to do.")
+
+
+def _moment(text: str | None) -> datetime | None:
+    """An age before now, or a time with its zone."""
+    from datetime import UTC
+
+    from penstock.lake.intervals import parse_interval
+
+    if text is None:
+        return None
+    age = parse_interval(text)
+    if age is not None:
+        return age.before(datetime.now(UTC))
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise ArgumentError(
+            f"--older-than does not take {text!r}",
+            hint="give an age such as '7 days', or a time such as 2026-11-01T00:00:00+00:00",
+        ) from None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+@command.command("flush-inlined-data", short_help="Write rows that the catalog holds to files.")
+@_table
+@_schema
+@_shared
+def _flush(lake: str | None, project_dir: Path | None, as_json: bool, **arguments: Any) -> None:
+    """Flush small writes that were kept in the catalog; history stays."""
+    _run("flush_inlined_data", lake, project_dir, as_json, arguments)
+
+
+@command.command("merge-adjacent-files", short_help="Make small files larger ones.")
+@click.option("--max-compacted-files", type=int, help="At most so many new files of a table.")
+@click.option("--min-file-size", type=int, metavar="BYTES", help="Leave smaller files alone.")
+@click.option("--max-file-size", type=int, metavar="BYTES", help="Leave these and larger alone.")
+@_table
+@_schema
+@_dry_run
+@_shared
+def _merge(lake: str | None, project_dir: Path | None, as_json: bool, **arguments: Any) -> None:
+    """Merge files of one partition; time travel, row ids and the feed of changes stay."""
+    _run("merge_adjacent_files", lake, project_dir, as_json, arguments)
+
+
+@command.command("rewrite-data-files", short_help="Write files with many deleted rows anew.")
+@click.option("--delete-threshold", type=float, metavar="SHARE", help="0 to 1 [default: 0.95].")
+@_table
+@_schema
+@_dry_run
+@_shared
+def _rewrite(lake: str | None, project_dir: Path | None, as_json: bool, **arguments: Any) -> None:
+    """Rewrite files of which a share of the rows or more is deleted."""
+    _run("rewrite_data_files", lake, project_dir, as_json, arguments)
+
+
+@command.command("expire-snapshots", short_help="Forget snapshots, never the latest.")
+@click.option("--version", "versions", type=int, multiple=True, help="This one; repeatable.")
+@_older_than
+@_dry_run
+@_shared
+def _expire(
+    lake: str | None,
+    project_dir: Path | None,
+    as_json: bool,
+    versions: tuple[int, ...],
+    **arguments: Any,
+) -> None:
+    """Expire snapshots; what only they could see is scheduled for cleanup-old-files."""
+    given = {
+        "versions": versions or None,
+        "older_than": _moment(arguments["older_than"]),
+        "dry_run": arguments["dry_run"],
+    }
+    _run("expire_snapshots", lake, project_dir, as_json, given)
+
+
+@command.command("cleanup-old-files", short_help="Remove files that nothing needs any more.")
+@_older_than
+@_every_age
+@_dry_run
+@_shared
+def _cleanup(
+    lake: str | None,
+    project_dir: Path | None,
+    as_json: bool,
+    older_than: str | None,
+    **arguments: Any,
+) -> None:
+    """Remove files that were merged, rewritten or expired [default: two days ago or more]."""
+    given = {"older_than": _moment(older_than), **arguments}
+    _run("cleanup_old_files", lake, project_dir, as_json, given)
+
+
+@command.command("delete-orphaned-files", short_help="Remove files that the catalog lacks.")
+@_older_than
+@_every_age
+@_dry_run
+@_shared
+def _orphans(
+    lake: str | None,
+    project_dir: Path | None,
+    as_json: bool,
+    older_than: str | None,
+    **arguments: Any,
+) -> None:
+    """Remove what killed or rolled back writes left [default: two days old or more]."""
+    given = {"older_than": _moment(older_than), **arguments}
+    _run("delete_orphaned_files", lake, project_dir, as_json, given)
