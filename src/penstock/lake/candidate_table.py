@@ -47,7 +47,7 @@ class CandidateTable:
 
     def __init__(self, context: Context, schema_name: str, name: str) -> None:
         self._context = context
-        base = context.catalog.find_table(schema_name, name, context.base.id)
+        base = context.catalog.known_table(schema_name, name, context.base)
         self._start = Candidate(schema_name, name, base)
         self._candidate = self._start
         self._base_files: FileSet | None = None

@@ -31,6 +31,8 @@ from penstock.lake.files import FileSet, Table
 from penstock.lake.naming import fold
 from penstock.lake.snapshot import LATEST, At, Snapshot
 
+_REMEMBERED = 256  # tables
+
 LOCK_TIMEOUT = 30.0  # seconds
 
 
@@ -53,6 +55,8 @@ class Catalog:
         self.inlining_row_limit = inlining_row_limit
         self._engine = engine
         self._retry = retry
+        self._encrypted: bool | None = None
+        self._known: dict[tuple[int, int, str, str], Table | None] = {}
         self._location = location
         self.uri = uri
         self.data_path = data_path
@@ -208,6 +212,22 @@ class Catalog:
                 return reads.load_tables(connection, self.data_path, snapshot_id, row.table_id)[0]
         return None
 
+    def known_table(self, schema: str, name: str, snapshot: Snapshot) -> Table | None:
+        """`find_table`, remembered as long as nothing is defined anew in the lake.
+
+        Every change of a definition gives the lake's schema a new version.
+        """
+        if self.version != "1.0":
+            return self.find_table(schema, name, snapshot.id)
+        key = (snapshot.schema_version, snapshot.next_catalog_id, fold(schema), fold(name))
+        if key not in self._known:
+            found = self.find_table(schema, name, snapshot.id)
+            if len(self._known) >= _REMEMBERED:
+                self._known = {}
+            self._known[key] = found
+            return found
+        return self._known[key]
+
     def _no_table(self, schema: str, name: str, snapshot_id: int) -> NotFound:
         with self.reading() as connection:
             schemas = [row.schema_name for row in reads.schema_rows(connection, snapshot_id)]
@@ -282,7 +302,9 @@ class Catalog:
         CommitUnknown (touch nothing).
         """
         self.check_writable()
-        if self.option("encrypted") == "true":
+        if self._encrypted is None:  # as it was made, for good
+            self._encrypted = self.option("encrypted") == "true"
+        if self._encrypted:
             raise UnsupportedFeature(
                 f"the lake {self._location} wants its files encrypted, which this version does not",
                 hint="write to it with DuckDB",
@@ -302,7 +324,8 @@ class Catalog:
         """An option of the lake: the table's own, else its schema's, else the global one."""
         with self.reading() as connection:
             rows = [row for row in reads.metadata_rows(connection) if row.key == key]
-            schema_id = None if table is None else reads.schema_id_of(connection, table.id)
+            by_schema = table is not None and any(row.scope == "schema" for row in rows)
+            schema_id = reads.schema_id_of(connection, table.id) if by_schema and table else None
         wanted: list[tuple[str | None, int | None]] = [(None, None)]
         if table is not None:
             wanted = [("table", table.id), ("schema", schema_id), *wanted]
