@@ -16,12 +16,12 @@ from pyarrow import fs
 from penstock.errors import DataFileCorrupt, DataFileMissing, SchemaMismatch
 from penstock.lake.bounds import base_type, compare_bounds
 from penstock.lake.file_fit import Fit, Leaf, Rules, fit
-from penstock.lake.file_globs import open_path
 from penstock.lake.files import ColumnStats, DataFile, Table
 from penstock.lake.hive_paths import hive_texts, hive_value, partition_names
 from penstock.lake.naming import fold
 from penstock.lake.schema import Column
 from penstock.lake.stats import leaf_stats
+from penstock.lake.storage import open_system
 
 _THREADS = 16
 _PARQUET_MR = re.compile(r"parquet-mr version (\d+)\.(\d+)")
@@ -111,7 +111,7 @@ class Reader:
         root = f"{scheme}://{rest.partition('/')[0]}" if mark else ""
         system = self._systems.get(root)
         if system is None:
-            system, place = open_path(path)
+            system, place = open_system(path)
             self._systems[root] = system
             return system, place
         return system, rest if mark else path

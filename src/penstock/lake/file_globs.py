@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from pyarrow import fs
 
 from penstock.errors import DataFileMissing
-from penstock.lake.footers import list_files
+from penstock.lake.storage import list_files, open_system
 
 _MAGIC = re.compile(r"[*?\[]")
 _TOKEN = re.compile(r"\*\*/|\*\*|\*|\?|\[[^\]]+\]|[^*?\[]+|\[")
@@ -40,14 +40,6 @@ def expand(patterns: str | Sequence[str]) -> list[str]:
     return list(found)
 
 
-def open_path(path: str) -> tuple[fs.FileSystem, str]:
-    """The file system that an absolute path or URI is on, and what it calls it."""
-    if "://" in path:
-        system, place = fs.FileSystem.from_uri(path)
-        return system, place
-    return fs.LocalFileSystem(), path
-
-
 def _absolute(pattern: str) -> str:
     if pattern.startswith("file:"):
         pattern = unquote("/" + pattern.removeprefix("file:").lstrip("/"))
@@ -57,7 +49,7 @@ def _absolute(pattern: str) -> str:
 
 
 def _expand(pattern: str) -> Iterable[str]:
-    system, place = open_path(pattern)
+    system, place = open_system(pattern)
     kind = system.get_file_info(place).type
     if kind == fs.FileType.File:
         return [pattern]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pyarrow import fs
 
-from penstock.lake.file_globs import open_path
+from penstock.lake.storage import open_system
 
 _THREADS = 16
 _BATCH = 500
@@ -31,7 +31,7 @@ def look_for(paths: Iterable[str]) -> FileCheck:
 
 
 def _missing(paths: list[str]) -> list[str]:
-    system, _ = open_path(paths[0])
+    system, _ = open_system(paths[0])
     places = [path.partition("://")[2] if "://" in path else path for path in paths]
     infos = system.get_file_info(places)
     return [path for path, info in zip(paths, infos, strict=True) if info.type != fs.FileType.File]
