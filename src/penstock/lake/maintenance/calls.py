@@ -18,6 +18,7 @@ from penstock.lake.maintenance.flush_inlined_data import FlushedTable, flush_inl
 from penstock.lake.maintenance.merge_adjacent_files import merge_adjacent_files
 from penstock.lake.maintenance.results import Compacted, Expired, Removed
 from penstock.lake.maintenance.rewrite_data_files import rewrite_data_files
+from penstock.lake.maintenance.rollback_to_snapshot import RolledBackTable, rollback_to_snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,17 @@ _CALLS = (
     Call("flush_inlined_data", flush_inlined_data, FlushedTable, (_TABLE, _SCHEMA)),
     Call("cleanup_old_files", cleanup_old_files, Removed, (_OLDER_THAN, _ALL, _DRY_RUN)),
     Call("delete_orphaned_files", delete_orphaned_files, Removed, (_OLDER_THAN, _ALL, _DRY_RUN)),
+    Call(
+        "rollback_to_snapshot",
+        rollback_to_snapshot,
+        RolledBackTable,
+        (
+            _TABLE,
+            Parameter("snapshot", "UBIGINT", positional=True),
+            _SCHEMA,
+            Parameter("timestamp", "TIMESTAMPTZ"),
+        ),
+    ),
     Call("checkpoint", checkpoint, Done, (_TABLE, _SCHEMA, _DRY_RUN)),  # the statement CHECKPOINT
 )
 CALLS: Mapping[str, Call] = {one.name: one for one in _CALLS}
