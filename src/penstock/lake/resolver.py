@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -11,10 +11,11 @@ from penstock.lake import metadata_answers, queries, table_functions, travel, vi
 from penstock.lake.calls import Arguments
 from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.changes import NewMacro
 from penstock.lake.files import Table as TableInfo
 from penstock.lake.macros import Book, called, expand
 from penstock.lake.naming import DEFAULT_SCHEMA, TableRef, fold, quote_identifier
-from penstock.lake.objects import View
+from penstock.lake.objects import Macro, View
 from penstock.lake.references import Analysis, Reference
 from penstock.lake.rewriters import Rows, Wanted, Work
 from penstock.lake.row_ids import ROWID
@@ -185,14 +186,29 @@ class Resolver:
         """A query without macros."""
         return expand(text, self.book(text))
 
+    def _macros(self, snapshot: Snapshot, names: Sequence[str]) -> list[Macro]:
+        """The macros of these names, as the transaction leaves them."""
+        with self.catalog.reading() as connection:
+            found = objects.macros(connection, snapshot.id, names)
+        if self._changing is None:
+            return found
+        schemas = {fold(one): one for one in (*self.path, *(m.schema_name for m in found))}
+        refs = [TableRef(schema, name) for schema in schemas.values() for name in names]
+        staged = [one for ref in refs for one in self._changing.macros(_quoted(ref))]
+        return [
+            Macro(-1, one.schema_name, one.name, one.forms, -1)
+            if isinstance(one, NewMacro)
+            else one
+            for one in staged
+        ]
+
     def book(self, text: str, dialect: str = "spark") -> Book:
         """The macros that a text may call, and those that they call."""
         names, known = called(text, dialect), set[str]()
         found = Book((), self.path)
         while names - known:
             snapshot = self.snapshot(self.at)
-            with self.catalog.reading() as connection:
-                more = objects.macros(connection, snapshot.id, sorted(names - known))
+            more = self._macros(snapshot, sorted(names - known))
             known |= names
             found = replace(found, macros=(*found.macros, *more))
             names = {

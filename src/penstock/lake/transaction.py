@@ -25,7 +25,7 @@ from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.changes import ChangeSet, NewMacro, NewView
 from penstock.lake.files import PartitionField
 from penstock.lake.naming import TableRef, fold, quote_identifier
-from penstock.lake.objects import MacroForm, SortKey
+from penstock.lake.objects import Macro, MacroForm, SortKey
 from penstock.lake.schema import TableSchema
 from penstock.lake.session import SparkSource
 from penstock.lake.snapshot import Snapshot
@@ -82,6 +82,18 @@ class Transaction:
     def view(self, name: str) -> StagedView | None:
         """The view of this name as it will be."""
         return self._names.view(TableRef.parse(name))
+
+    def names_in(self, schema: str) -> list[tuple[str, str]]:
+        """What a schema holds here: names with ``table`` or ``view``, by name."""
+        found = [(one.candidate.name, "table") for one in self._tables_in(schema)]
+        found += [(ref.name, "view") for ref in self._names.views(schema)]
+        return sorted(found)
+
+    def macros(self, name: str) -> list[Macro | NewMacro]:
+        """The macros of this name here, the scalar one and the one of tables."""
+        ref = TableRef.parse(name)
+        found = (self._names.macro(ref, kind) for kind in ("scalar", "table"))
+        return [one for one in found if one is not None]
 
     def create_schema(self, name: str, *, if_not_exists: bool = True) -> None:
         """Create a schema. Raises NameTaken for one that exists, unless it may."""
@@ -244,6 +256,13 @@ class Transaction:
         ref = TableRef.parse(name)
         self._required("view", ref)
         self._names.comment_on_view(ref, text)
+
+    def describe(
+        self, author: str | None = None, message: str | None = None, extra: str | None = None
+    ) -> None:
+        """What the snapshot will say of itself; ``None`` leaves what was said before."""
+        told = {"author": author, "message": message, "extra": extra}
+        self._info |= {key: value for key, value in told.items() if value is not None}
 
     def also(self, write: Also) -> None:
         """Have ``write(connection, snapshot_id)`` run in the data's own catalog transaction."""

@@ -98,8 +98,8 @@ def default(reader: Reader, column: Column, args: Mapping[str, Any]) -> Column:
     except SchemaMismatch as error:
         raise _not_of_type(reader, column, one, start) from error
     exact = base_type(column.type) in _EXACT or column.type.startswith(("int", "uint"))
-    text = literals.as_text(literals.Literal(value) if exact else one)
-    return replace(column, default=text, default_kind="literal")
+    kept = literals.as_text(literals.Literal(value) if exact else one)
+    return replace(column, default=kept, default_kind="literal")
 
 
 def _ends_default(reader: Reader) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import TableNotFound
+from penstock.lake import inline
 from penstock.lake.naming import TableRef, fold
 from penstock.lake.schema import Column, TableSchema
 from penstock.lake.statements import assignment, values
@@ -168,7 +169,7 @@ def _stage(session: Session, table: TransactionTable, insert: Insert, reader: Re
         return overwrite.stage(session, table, insert, df, reader)
     typed = _typed(session, insert, wanted, schema, name)
     if typed is not None:
-        return append_rows(session, table, typed)
+        return inline.append_rows(table, typed)
     return table.append(_frame(session, insert, wanted, schema, reader))
 
 
@@ -210,11 +211,6 @@ def _refuse_width(width: int, wanted: list[Column], name: str) -> None:
         hint="name the columns, INSERT INTO t (a, b) VALUES ..., or write DEFAULT for the others",
         data={"table": name},
     )
-
-
-def append_rows(session: Session, table: TransactionTable, rows: list[dict[str, Any]]) -> Staged:
-    """Add rows of Python values."""
-    return table.append(frame_of(session, rows, table.schema))
 
 
 def frame_of(session: Session, rows: list[dict[str, Any]], schema: TableSchema) -> DataFrame:

@@ -191,9 +191,10 @@ def _fitted_inside(one: Literal, column: Column, zone: Zone) -> Any:
     return {c.name: fitted(given.get(fold(c.name), NULL), c, zone) for c in column.children}
 
 
+_BITS = (8, 16, 32, 64, 128)
 _WIDTHS = {
-    **{f"int{bits}": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32, 64)},
-    **{f"uint{bits}": (0, 2**bits - 1) for bits in (8, 16, 32, 64)},
+    **{f"int{bits}": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in _BITS},
+    **{f"uint{bits}": (0, 2**bits - 1) for bits in _BITS},
 }
 
 
@@ -247,6 +248,13 @@ def _text(value: Any, _: Column) -> str:
     return value.isoformat(" ") if isinstance(value, datetime) else str(value)
 
 
+def _as_written(value: Any, _: Column) -> str:
+    """What the write checks itself."""
+    if not isinstance(value, str):
+        raise NoLiteral
+    return value
+
+
 def _date(value: Any, _: Column) -> date:
     if isinstance(value, datetime):
         return value.date()
@@ -293,6 +301,7 @@ _FITTED: Mapping[str, Callable[[Any, Column], Any]] = {
     "date": _date,
     **dict.fromkeys(("timestamp", "timestamp_s", "timestamp_ms", "timestamptz"), _moment),
     "blob": _bytes,
+    **dict.fromkeys(("time", "time_ns", "timetz", "uuid", "json"), _as_written),
 }
 
 

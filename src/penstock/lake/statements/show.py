@@ -41,14 +41,13 @@ def run(session: Session, reader: Reader) -> Answer:
 def _tables(session: Session, reader: Reader) -> Answer:
     """Tables and views, as DuckDB lists them."""
     schema, matches = _narrowed(session, reader)
-    names = [one.name for one in _tables_in(session, schema)]
-    names += [one.name for one in _views_in(session, schema)]
-    return _named(session, sorted(names), matches)
+    return _named(session, [name for name, _ in _held(session, schema)], matches)
 
 
 def _views(session: Session, reader: Reader) -> Answer:
     schema, matches = _narrowed(session, reader)
-    return _named(session, [one.name for one in _views_in(session, schema)], matches)
+    names = [name for name, kind in _held(session, schema) if kind == "view"]
+    return _named(session, names, matches)
 
 
 def _schemas(session: Session, reader: Reader) -> Answer:
@@ -126,15 +125,17 @@ def _named(session: Session, names: Iterable[str], matches: Callable[[str], bool
     return table(session.spark, "name STRING", rows)
 
 
-def _tables_in(session: Session, schema: str) -> list[TableRef]:
-    found = session.catalog.tables(session.snapshot_id())
-    return [TableRef(t.schema_name, t.name) for t in found if fold(t.schema_name) == fold(schema)]
-
-
-def _views_in(session: Session, schema: str) -> list[TableRef]:
+def _held(session: Session, schema: str) -> list[tuple[str, str]]:
+    """The names of a schema's tables and views, inside the transaction if one is open."""
+    transaction = session.transaction
+    if transaction is not None:
+        return transaction.names_in(schema)
+    snapshot_id = session.snapshot_id()
     with session.catalog.reading() as connection:
-        found = objects.views(connection, session.snapshot_id())
-    return [TableRef(v.schema_name, v.name) for v in found if fold(v.schema_name) == fold(schema)]
+        views = objects.views(connection, snapshot_id)
+    found = [(t.schema_name, t.name, "table") for t in session.catalog.tables(snapshot_id)]
+    found += [(v.schema_name, v.name, "view") for v in views]
+    return sorted((name, kind) for its, name, kind in found if fold(its) == fold(schema))
 
 
 _KINDS: Mapping[str, Callable[[Session, Reader], Answer]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from penstock.lake.spark_types import quoted
 from penstock.lake.statements.composed import Composed
 from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session, table_ref
+from penstock.lake.statements.tokens import Token, tokenize
 from penstock.lake.transaction import TransactionTable
 
 if TYPE_CHECKING:
@@ -51,14 +53,27 @@ def target(reader: Reader) -> Target:
 
 def take(text: Composed, reader: Reader, span: tuple[int, int], of: Target) -> Composed:
     """A part of the statement, in which ``main.t.c`` becomes ``t.c``."""
-    at = span[0]
     tokens = [token for token in reader.tokens if span[0] <= token.start < span[1]]
+    at = span[0]
+    for start, end in _schemas(tokens, of):
+        text.take((at, start))
+        at = end
+    return text.take((at, span[1]))
+
+
+def without_schema(text: str, of: Target) -> str:
+    """An expression in which ``main.t.c`` becomes ``t.c``."""
+    for start, end in reversed(list(_schemas(tokenize(text), of))):
+        text = text[:start] + text[end:]
+    return text
+
+
+def _schemas(tokens: Sequence[Token], of: Target) -> Iterator[tuple[int, int]]:
+    """Where the target's schema stands before its name and a column's."""
     for i, token in enumerate(tokens[:-3]):
         words = [one.text for one in tokens[i : i + 4]]
         if of.alias is None and words[1] == words[3] == "." and _is(words, of.ref):
-            text.take((at, token.start))
-            at = tokens[i + 2].start
-    return text.take((at, span[1]))
+            yield token.start, tokens[i + 2].start
 
 
 def _is(words: list[str], ref: TableRef) -> bool:

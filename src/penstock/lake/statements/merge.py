@@ -1,0 +1,343 @@
+"""MERGE INTO, with any number of WHEN clauses, in the spellings of Spark, Delta and DuckDB."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.errors import QueryFailed
+from penstock.lake import dml, merge_into
+from penstock.lake.merge_spec import Action, Clause, Kind, MergeSpec
+from penstock.lake.schema import TableSchema
+from penstock.lake.spark_types import quoted
+from penstock.lake.statements.answer import Answer, counts
+from penstock.lake.statements.composed import Composed
+from penstock.lake.statements.expressions import Expressions, variables
+from penstock.lake.statements.insert import existing
+from penstock.lake.statements.reader import Reader
+from penstock.lake.statements.session import Session
+from penstock.lake.statements.targets import TARGET, Target, target
+from penstock.lake.statements.update import Set, assignments, columns_of, default_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Span = tuple[int, int]
+_UNNAMED = "__penstock_source"
+_STOPS = ("WHEN", "RETURNING")
+
+
+@dataclass(slots=True)
+class _When:
+    """One WHEN as read. ``action`` may be ``nothing`` or ``error`` too.
+
+    ``sets`` are assignments; ``names`` and ``values`` those of an INSERT; ``all_`` is ``name`` or
+    ``position`` where all columns of the source are meant.
+    """
+
+    kind: Kind
+    action: str
+    at: int
+    condition: Span | None = None
+    sets: list[Set] | None = None
+    names: tuple[str, ...] | None = None
+    values: list[Span | None] | None = None
+    all_: str | None = None
+    message: str | None = None
+
+
+@dataclass(slots=True)
+class _Merge:
+    of: Target
+    source: Span
+    alias: str
+    on: Span | None
+    using: tuple[str, ...]
+    whens: list[_When]
+    evolve: bool
+
+
+def run(session: Session, reader: Reader) -> Answer:
+    """``MERGE [WITH SCHEMA EVOLUTION] INTO t USING s ON ... WHEN ...``"""
+    merge = _read(reader)
+    with session.writing() as transaction:
+        table = existing(session, transaction, merge.of.ref)
+        text = Composed(reader.text).add("SELECT * FROM ").take(merge.source)
+        source = session.asked(text, {})
+        with variables(session) as names:
+            written = Expressions(session, reader, merge.of, names)
+            spec = _spec(merge, written, table.schema, source)
+            try:
+                staged = merge_into.run(table, spec)
+            except QueryFailed as problem:
+                _find_place(session, reader, merge, source, dml.target_rows(table))
+                raise problem from problem.__cause__
+    return counts(
+        session.spark,
+        updated=staged.rows_updated,
+        deleted=staged.rows_deleted,
+        inserted=staged.rows_inserted,
+    )
+
+
+def _read(reader: Reader) -> _Merge:
+    reader.expect("MERGE")
+    evolve = reader.accept("WITH", "SCHEMA", "EVOLUTION")
+    reader.expect("INTO")
+    of = target(reader)
+    reader.expect("USING")
+    source, alias = _source(reader)
+    on: Span | None = None
+    using: tuple[str, ...] = ()
+    if reader.accept("USING"):
+        using = reader.names()
+    else:
+        reader.expect("ON")
+        on = reader.until(*_STOPS)
+        reader.written(on, "a condition")
+    whens: list[_When] = []
+    while reader.accept("WHEN"):
+        whens.append(_when(reader, of))
+    if reader.sees("RETURNING"):
+        raise reader.unsupported("RETURNING", "SELECT the rows after the MERGE")
+    reader.finish()
+    if not whens:
+        raise reader.wrong("WHEN MATCHED or WHEN NOT MATCHED is expected")
+    return _Merge(of, source, alias, on, using, whens, evolve)
+
+
+def _source(reader: Reader) -> tuple[Span, str]:
+    """A table (at a snapshot), or a query in brackets, with what it is called."""
+    start = reader.token.start
+    name = _UNNAMED
+    if reader.token.text == "(":
+        end = reader.skip()
+    else:
+        name = reader.dotted("a table")[-1]
+        if reader.token.text == "(":  # a table function
+            reader.skip()
+        for phrase in (("AT",), ("VERSION", "AS", "OF"), ("TIMESTAMP", "AS", "OF")):
+            if reader.sees(*phrase) and (phrase != ("AT",) or reader.ahead(1).text == "("):
+                reader.accept(*phrase)
+                reader.skip()
+        end = reader.tokens[reader.at - 1].end
+    alias = reader.alias()
+    if alias is not None:
+        name = alias
+        if reader.token.text == "(":
+            reader.skip()
+        end = reader.tokens[reader.at - 1].end
+    return (start, end), name
+
+
+def _when(reader: Reader, of: Target) -> _When:
+    at = reader.token.start
+    kind: Kind = "matched"
+    if reader.accept("NOT", "MATCHED"):
+        kind = "not matched"
+        if reader.accept("BY", "SOURCE"):
+            kind = "not matched by source"
+        else:
+            reader.accept("BY", "TARGET")
+    else:
+        reader.expect("MATCHED")
+    condition: Span | None = None
+    if reader.accept("AND"):
+        condition = reader.until("THEN")
+        reader.written(condition, "a condition")
+    reader.expect("THEN")
+    found = _When(kind, "", at, condition)
+    word = reader.one_of({"UPDATE", "DELETE", "INSERT", "DO", "ERROR"}, "an action")
+    _ACTIONS[word](reader, found, of)
+    if (kind == "not matched") != (found.action == "insert") and word in {
+        "UPDATE",
+        "DELETE",
+        "INSERT",
+    }:
+        raise reader.unsupported(
+            f"{word} WHEN {kind.upper()}",
+            "rows that match nothing are inserted, others updated or deleted",
+            at,
+        )
+    return found
+
+
+def _update(reader: Reader, found: _When, of: Target) -> None:
+    found.action = "update"
+    if reader.accept("SET"):
+        if reader.accept("*"):
+            found.all_ = "name"
+            return
+        found.sets = assignments(reader, of, *_STOPS)
+        return
+    found.all_ = _all(reader)
+
+
+def _insert(reader: Reader, found: _When, _: Target) -> None:
+    found.action = "insert"
+    if reader.accept("DEFAULT", "VALUES"):
+        found.names, found.values = (), []
+        return
+    if reader.token.text == "(":
+        found.names = reader.names()
+        reader.accept("BY", "POSITION")
+    if not reader.accept("VALUES"):
+        if found.names is not None:
+            raise reader.wrong(f"VALUES is expected, not {reader.shown()}")
+        found.all_ = _all(reader)
+        return
+    reader.expect("(")
+    found.values = [_value(reader)]
+    while reader.accept(","):
+        found.values.append(_value(reader))
+    reader.expect(")")
+
+
+def _all(reader: Reader) -> str:
+    """``*`` goes by name, as in Spark; the word alone by position, as in DuckDB."""
+    named, placed = reader.accept("BY", "NAME"), reader.accept("BY", "POSITION")
+    star = reader.accept("*")
+    return "name" if named or (star and not placed) else "position"
+
+
+def _value(reader: Reader) -> Span | None:
+    if reader.sees("DEFAULT") and reader.ahead(1).text in {",", ")"}:
+        reader.next()
+        return None
+    span = reader.until(",")
+    reader.written(span)
+    return span
+
+
+def _delete(_: Reader, found: _When, __: Target) -> None:
+    found.action = "delete"
+
+
+def _nothing(reader: Reader, found: _When, _: Target) -> None:
+    reader.expect("NOTHING")
+    found.action = "nothing"
+
+
+def _error(reader: Reader, found: _When, _: Target) -> None:
+    found.action = "error"
+    found.message = reader.string() if reader.token.kind in {"string", "name"} else None
+
+
+_ACTIONS = {
+    "UPDATE": _update,
+    "INSERT": _insert,
+    "DELETE": _delete,
+    "DO": _nothing,
+    "ERROR": _error,
+}
+
+
+def _spec(merge: _Merge, written: Expressions, schema: TableSchema, source: DataFrame) -> MergeSpec:
+    if merge.on is not None:
+        on = written.text(merge.on)
+    else:
+        of, by = merge.of, quoted(merge.alias)
+        pairs = [f"{of.column(name)} = {by}.{quoted(name)}" for name in merge.using]
+        on = " AND ".join(pairs)
+    clauses: list[Clause] = []
+    passed: dict[str, list[str]] = {}
+    for when in merge.whens:
+        before = passed.setdefault(when.kind, [])
+        own = None if when.condition is None else written.text(when.condition)
+        condition = _without(own, before)
+        if when.action == "nothing":
+            if own is None:
+                before.append("true")
+            else:
+                before.append(f"({own})")
+            continue
+        values = _values(merge, when, written, schema, source)
+        action: Action = "delete" if when.action == "delete" else "update"
+        if when.kind == "not matched":
+            action = "insert"
+        clauses.append(Clause(when.kind, action, condition, values))
+    return MergeSpec(
+        source,
+        on,
+        tuple(clauses) or (Clause("matched", "delete", "false"),),
+        target_alias=merge.of.name,
+        source_alias=merge.alias,
+        evolve=merge.evolve,
+    )
+
+
+def _without(condition: str | None, before: Sequence[str]) -> str | None:
+    """The condition of a clause after some that do nothing."""
+    parts = [f"NOT coalesce({one}, false)" for one in before]
+    if condition is not None:
+        parts.append(f"({condition})")
+    return " AND ".join(parts) or None
+
+
+def _values(
+    merge: _Merge, when: _When, written: Expressions, schema: TableSchema, source: DataFrame
+) -> Mapping[str, object] | None:
+    """By column; ``None`` for all that the source has by name, and for DELETE."""
+    reader = written.reader
+    table = str(merge.of.ref)
+    if when.action == "error":
+        message = written.value(when.message or f"WHEN {when.kind.upper()} THEN ERROR")
+        return {schema.names[0]: f"raise_error({message})"}
+    if when.sets is not None:
+        columns = columns_of(reader, when.sets, schema, table)
+        pairs = zip(columns, when.sets, strict=True)
+        return {
+            column.name: default_text(reader, column, one.at)
+            if one.span is None
+            else written.text(one.span)
+            for column, one in pairs
+        }
+    if when.all_ == "position":
+        names = source.columns
+        _same_width(reader, when, len(names), len(schema.columns))
+        by = quoted(merge.alias)
+        pairs_ = zip(schema.names, names, strict=True)
+        return {column: f"{by}.{quoted(name)}" for column, name in pairs_}
+    if when.values is None:
+        return None
+    wanted = list(schema.names) if when.names is None else list(when.names)
+    _same_width(reader, when, len(when.values), len(wanted))
+    named = [Set(name, None, when.at) for name in wanted]
+    columns = columns_of(reader, named, schema, table)
+    found = zip(columns, when.values, strict=True)
+    return {
+        column.name: default_text(reader, column, when.at) if span is None else written.text(span)
+        for column, span in found
+    }
+
+
+def _same_width(reader: Reader, when: _When, given: int, wanted: int) -> None:
+    if given != wanted:
+        raise reader.wrong(
+            f"{given} values are given for {wanted} columns",
+            "name the columns, or write BY NAME",
+            when.at,
+        )
+
+
+def _find_place(
+    session: Session, reader: Reader, merge: _Merge, source: DataFrame, rows: DataFrame
+) -> None:
+    """Raise what is wrong with an expression at its place, if that can be told."""
+    by = f"{quoted(_UNNAMED)} AS {quoted(merge.alias)}"
+    both = f" FROM {merge.of.source} CROSS JOIN {by}"
+    views = {TARGET: rows, _UNNAMED: source}
+    spans = [(merge.on, both)]
+    for when in merge.whens:
+        scope = f" FROM {by}" if when.kind == "not matched" else both
+        spans.append((when.condition, scope))
+        spans += [(one.span, scope) for one in when.sets or ()]
+        spans += [(one, scope) for one in when.values or ()]
+    for span, scope in spans:
+        if span is not None:
+            text = Composed(reader.text).add("SELECT ").take(span).add(scope)
+            session.asked(text, views)
+
+
+__all__ = ["run"]
