@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from penstock.lake import feed, scan
+from penstock.lake.add_files import Added, add_data_files
 from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.feed import Bound
@@ -18,6 +19,7 @@ from penstock.lake.merge_spec import MergeBuilder, MergeSpec
 from penstock.lake.naming import TableRef
 from penstock.lake.objects import Description, ListedFile
 from penstock.lake.predicates import of_where
+from penstock.lake.rollback import RolledBack, rollback
 from penstock.lake.schema import TableSchema
 from penstock.lake.session import SparkSource, session_zone
 from penstock.lake.snapshot import At, Snapshot
@@ -183,6 +185,28 @@ class Table:
         """
         spec = MergeSpec(source, on, (), target_alias, source_alias)
         return MergeBuilder(spec, lambda whole: self._alone(lambda table: run(table, whole)))
+
+    def add_files(
+        self,
+        paths: str | Sequence[str],
+        *,
+        allow_missing: bool = False,
+        ignore_extra_columns: bool = False,
+        hive_partitioning: bool | None = None,
+    ) -> Added:
+        """Add Parquet files that are there, in one commit; see `penstock.lake.add_files`."""
+        return add_data_files(
+            self.catalog,
+            self.ref,
+            paths,
+            allow_missing=allow_missing,
+            ignore_extra_columns=ignore_extra_columns,
+            hive_partitioning=hive_partitioning,
+        )
+
+    def rollback(self, to: int | datetime) -> RolledBack:
+        """Make the table what it was at a snapshot, as a new one; see `penstock.lake.rollback`."""
+        return rollback(self.catalog, self.ref, to)
 
     def _is_there(self, snapshot: Snapshot) -> bool:
         return self.catalog.find_table(self.ref.schema, self.ref.name, snapshot.id) is not None
