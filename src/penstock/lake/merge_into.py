@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from penstock.errors import MergeKeyError
 from penstock.lake import scan
 from penstock.lake.align import align
-from penstock.lake.assign import as_stored, expressions
+from penstock.lake.assign import as_stored, expressions, not_null
 from penstock.lake.candidate import Staged
 from penstock.lake.deletes import Removed
 from penstock.lake.dml import rewrite, rows_of
@@ -267,6 +267,7 @@ def _inserted(job: _Job, pairs: DataFrame | None) -> Written:
 def _made(job: _Job, rows: DataFrame, one: Clause) -> DataFrame:
     values = _values(job, one, None)
     made = rows.select(*(value.alias(name) for name, value in values.items()))
+    made = not_null(made, job.schema, job.name)
     return made.select(*align(made, job.schema, table=job.name))
 
 
