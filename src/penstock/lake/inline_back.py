@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow import fs
 
-    from penstock.lake.catalog.catalog import Catalog
+    from penstock.lake.catalog.catalog import Catalog, Options
     from penstock.lake.files import Table
     from penstock.lake.write import Written
 
@@ -30,10 +30,16 @@ if TYPE_CHECKING:
 OF_FRAMES = 0
 
 
-def row_limit(catalog: Catalog, table: Table | None, default: int = DEFAULT_LIMIT) -> int:
+def row_limit(
+    catalog: Catalog,
+    table: Table | None,
+    default: int = DEFAULT_LIMIT,
+    options: Options | None = None,
+) -> int:
     """Up to how many rows of a write stay in the catalog: the option of the table, else of its
     schema, else of the lake, else what the lake was attached with, else DuckDB's default."""
-    told = catalog.option("data_inlining_row_limit", table)
+    key = "data_inlining_row_limit"
+    told = catalog.option_of(options, key, table) if options else catalog.option(key, table)
     if told is not None:
         return int(told)
     return default if catalog.inlining_row_limit is None else catalog.inlining_row_limit

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from sqlalchemy import Connection, Engine
 
@@ -36,6 +37,25 @@ _REMEMBERED = 256  # tables
 LOCK_TIMEOUT = 30.0  # seconds
 
 
+@dataclass(frozen=True, slots=True)
+class Options:
+    """All options of a lake as they were at one time: ``(key, value, scope, scope_id)``."""
+
+    rows: Sequence[Any] = ()
+
+    def by_schema(self, key: str) -> bool:
+        """Whether a schema has an option of its own."""
+        return any(row.key == key and row.scope == "schema" for row in self.rows)
+
+    def value(self, key: str, table: Table | None, schema_id: int | None) -> str | None:
+        """The table's, else its schema's, else the lake's."""
+        wanted: list[tuple[str | None, int | None]] = [(None, None)]
+        if table is not None:
+            wanted = [("table", table.id), ("schema", schema_id), *wanted]
+        values = {(row.scope, row.scope_id): row.value for row in self.rows if row.key == key}
+        return next((values[scope] for scope in wanted if scope in values), None)
+
+
 class Catalog:
     """One DuckLake catalog. Threads may share it; each call has its own transaction."""
 
@@ -62,6 +82,7 @@ class Catalog:
         self.data_path = data_path
         self.version = version
         self.read_only = read_only
+        self.last_committed: int | None = None  # the latest snapshot that was made here
 
     @classmethod
     def open(
@@ -159,6 +180,14 @@ class Catalog:
 
     def latest(self) -> Snapshot:
         return self.snapshot(LATEST)
+
+    def beginning(self) -> tuple[Snapshot, Options]:
+        """The latest snapshot and the lake's options, which a write wants: at one time."""
+        with self.reading() as connection:
+            found = reads.latest(connection)
+            if found is None:
+                raise corrupt(self._location, "it holds no snapshot")
+            return found, Options(reads.metadata_rows(connection))
 
     def snapshot(self, at: At = LATEST) -> Snapshot:
         """The snapshot at a version, in force at a time, or the latest.
@@ -309,7 +338,7 @@ class Catalog:
                 f"the lake {self._location} wants its files encrypted, which this version does not",
                 hint="write to it with DuckDB",
             )
-        return Commit(
+        made = Commit(
             engine=self._engine,
             location=self._location,
             data_path=self.data_path,
@@ -319,15 +348,24 @@ class Catalog:
             also=also,
             retry=self._retry,
         ).run()
+        self.last_committed = max(made.id, self.last_committed or 0)
+        return made
+
+    @property
+    def kind(self) -> str:
+        """``sqlite``, ``postgres`` or ``duckdb``."""
+        return self._location.kind
 
     def option(self, key: str, table: Table | None = None) -> str | None:
         """An option of the lake: the table's own, else its schema's, else the global one."""
         with self.reading() as connection:
-            rows = [row for row in reads.metadata_rows(connection) if row.key == key]
-            by_schema = table is not None and any(row.scope == "schema" for row in rows)
+            known = Options(reads.metadata_rows(connection))
+            by_schema = table is not None and known.by_schema(key)
             schema_id = reads.schema_id_of(connection, table.id) if by_schema and table else None
-        wanted: list[tuple[str | None, int | None]] = [(None, None)]
-        if table is not None:
-            wanted = [("table", table.id), ("schema", schema_id), *wanted]
-        values = {(row.scope, row.scope_id): row.value for row in rows}
-        return next((values[scope] for scope in wanted if scope in values), None)
+        return known.value(key, table, schema_id)
+
+    def option_of(self, known: Options, key: str, table: Table | None) -> str | None:
+        """`option`, of options that were read before; asks the catalog only for a schema's."""
+        if table is not None and known.by_schema(key):
+            return self.option(key, table)
+        return known.value(key, table, None)
