@@ -358,7 +358,7 @@ class Sequenced:
         self.inside = None
 
     def maintain(self) -> None:
-        self.add(self.one_of(_MAINTENANCE))
+        self.add(self.one_of(_MAINTENANCE), methods=True)
 
     def add_files(self) -> None:
         name, table = self.table()
@@ -381,9 +381,9 @@ class Sequenced:
 
     def expire(self) -> None:
         version = self.random.randrange(1, max(2, len(self.steps) - 2))
-        self.add(f"CALL ducklake_expire_snapshots('lk', versions => [{version}])")
+        self.add(f"CALL ducklake_expire_snapshots('lk', versions => [{version}])", methods=True)
         if self.random.randrange(2):
-            self.add("CALL ducklake_cleanup_old_files('lk', cleanup_all => true)")
+            self.add("CALL ducklake_cleanup_old_files('lk', cleanup_all => true)", methods=True)
 
 
 def _rest(table: _Table) -> list[str]:

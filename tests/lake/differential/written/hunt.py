@@ -95,11 +95,49 @@ class Room:
 
 @contextmanager
 def room(spark: SparkSession | None = None) -> Iterator[Room]:
+    """With a session that is given, or one of its own that ends with it."""
     with (
         tempfile.TemporaryDirectory(prefix="written-", ignore_cleanup_errors=True) as folder,
         ExitStack() as stack,
     ):
+        if spark is None:
+            spark = _session()
+            stack.callback(spark.stop)
+        stack.enter_context(quick(spark))
         yield Room(stack, Path(folder), spark)
+
+
+@contextmanager
+def quick(spark: SparkSession) -> Iterator[None]:
+    """Planning and compiling take the time here, not rows: as little as possible of both."""
+    before = {key: spark.conf.get(key) for key in _QUICK}
+    try:
+        for key, value in _QUICK.items():
+            spark.conf.set(key, value)
+        yield
+    finally:
+        for key, old in before.items():
+            spark.conf.set(key, str(old))
+
+
+_QUICK = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+
+
+def _session() -> SparkSession:
+    from penstock.config import SparkSettings
+    from penstock.engine.spark import start_session
+
+    conf = {
+        "spark.driver.memory": "1g",
+        "spark.buffer.pageSize": "1m",
+        # Code that runs once is not worth a second compiler.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    }
+    return start_session(SparkSettings(master="local[1]", conf=conf), "penstock-written")
 
 
 def reduced(at: Room, played: Played, findings: Sequence[Finding]) -> list[Finding]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import datetime as dt
 import re
 from collections.abc import Callable, Mapping
 from inspect import signature
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import UnsupportedFeature
 from penstock.lake.lake import Lake
 from tests.lake.differential.places import Home
-from tests.lake.differential.written.model import KEY, Effect
+from tests.lake.differential.written.model import Effect
 from tests.lake.differential.written.script import Step
 
 if TYPE_CHECKING:
@@ -84,6 +86,9 @@ class Penstock:
         if control is not None:
             control(self)
             return None
+        if word == "CALL":
+            self.call(step.text.replace("{dir}", str(self._home.files)))
+            return None
         act = _METHODS.get(word)
         if act is None or step.table is None:
             raise UnsupportedFeature(f"no method for {step.text}", hint="the harness has none")
@@ -132,20 +137,94 @@ class Penstock:
         assert effect.inserted is not None
         return table.append(self.frame(effect.inserted)).rows_inserted
 
-    def upsert(self, table: TransactionTable, step: Step, effect: Effect | None, _: Any) -> None:
-        """What a MERGE or an UPDATE leads to, as a merge by key."""
-        import pyarrow as pa
+    def update(self, table: TransactionTable, step: Step, *_: Any) -> int:
+        found = _parsed(_UPDATE, step)
+        where = spark_text(found["where"])
+        return table.update(_assigned(found["set"]), where).rows_updated
 
-        assert effect is not None
-        assert effect.inserted is not None
-        assert effect.updated is not None
-        if effect.deleted:
-            return self.delete(table, step, effect, None)
-        table.merge(self.frame(pa.concat_tables([effect.inserted, effect.updated])), [KEY])
-        return None
+    def delete(self, table: TransactionTable, step: Step, *_: Any) -> int:
+        return table.delete(spark_text(_parsed(_DELETE, step)["where"])).rows_deleted
 
-    def delete(self, table: Any, step: Step, effect: Effect | None, _: Any) -> None:
-        raise UnsupportedFeature("no deletes by method yet", hint="")
+    def merge(self, table: TransactionTable, step: Step, *_: Any) -> None:
+        found = _parsed(_MERGE, step)
+        builder = table.merge_into(self._spark.sql(found["source"]), found["on"])
+        for clause in _CLAUSE.finditer(step.text):
+            kind = " ".join(clause["kind"].split()).lower().replace(" ", "_")
+            condition = clause["condition"] and spark_text(clause["condition"])
+            if clause["act"] == "DELETE":
+                builder = getattr(builder, f"when_{kind}_delete")(condition)
+            elif clause["set"]:
+                values = _assigned(clause["set"])
+                builder = getattr(builder, f"when_{kind}_update")(condition, values)
+            else:
+                names = [name.strip() for name in clause["names"].split(",")]
+                parts = dict(zip(names, _parts(clause["values"]), strict=True))
+                given = {name: spark_text(value) for name, value in parts.items()}
+                builder = builder.when_not_matched_insert(condition, given)
+        builder.execute()
+
+    def call(self, text: str) -> None:
+        """A function of maintenance, as a method of the lake."""
+        found = re.fullmatch(r"(?is)CALL\s+ducklake_(\w+)\('lk'(.*)\)\s*", text)
+        if found is None:
+            raise UnsupportedFeature(f"no method for {text}", hint="the harness has none")
+        given: list[Any] = []
+        named: dict[str, Any] = {}
+        for part in _parts(found[2].lstrip(", ")):
+            name, arrow, value = part.partition("=>")
+            told = _told((value if arrow else name).strip())
+            if arrow:
+                named[name.strip()] = told
+            else:
+                given.append(told)
+        function = getattr(self.lake, found[1], None)
+        if function is None:
+            raise UnsupportedFeature(f"no method {found[1]}", hint="the harness has none")
+        function(*given, **named)
+
+
+_UPDATE = re.compile(r"(?s)UPDATE \S+ SET (?P<set>.*) WHERE (?P<where>.*)")
+_DELETE = re.compile(r"(?s)DELETE FROM \S+ WHERE (?P<where>.*)")
+_MERGE = re.compile(
+    r"(?s)MERGE INTO \S+ AS t USING \((?P<source>SELECT .*?\) AS r\(n\))\) AS s "
+    r"ON (?P<on>\S+ = \S+).*"
+)
+_CLAUSE = re.compile(
+    r"(?s)WHEN (?P<kind>(?:NOT )?MATCHED(?: BY SOURCE)?)(?: AND (?P<condition>.*?))? THEN "
+    r"(?P<act>DELETE|UPDATE SET (?P<set>.*?)|INSERT \((?P<names>.*?)\) VALUES \((?P<values>.*?)\))"
+    r"(?= WHEN |$)"
+)
+
+
+def _parsed(pattern: re.Pattern[str], step: Step) -> re.Match[str]:
+    found = pattern.fullmatch(step.text)
+    if found is None:
+        raise UnsupportedFeature(f"no method for {step.text}", hint="the harness has none")
+    return found
+
+
+def _assigned(text: str) -> dict[str, object]:
+    name, _, value = text.partition(" = ")
+    return {name: spark_text(value)}
+
+
+def _parts(text: str) -> list[str]:
+    """What commas separate, outside of brackets and strings."""
+    parts, depth, quoted = [""], 0, False
+    for sign in text:
+        quoted ^= sign == "'"
+        depth += 0 if quoted else (sign in "([{") - (sign in ")]}")
+        if sign == "," and not depth and not quoted:
+            parts.append("")
+        else:
+            parts[-1] += sign
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _told(text: str) -> Any:
+    if text == "now()":
+        return dt.datetime.now(dt.UTC)
+    return ast.literal_eval({"true": "True", "false": "False"}.get(text, text))
 
 
 _STRING = re.compile(r"'((?:[^']|'')*)'")
@@ -180,9 +259,9 @@ _Act = Callable[[Penstock, Any, Step, Effect | None, Any], int | None]
 _METHODS: Mapping[str, _Act] = {
     "CREATE": Penstock.create,
     "INSERT": Penstock.insert,
-    "UPDATE": Penstock.upsert,
-    "MERGE": Penstock.upsert,
+    "UPDATE": Penstock.update,
     "DELETE": Penstock.delete,
+    "MERGE": Penstock.merge,
 }
 _CONTROL: Mapping[str, Callable[[Penstock], None]] = {
     "BEGIN": Penstock.begin,
