@@ -15,8 +15,9 @@ endif
 demo: prerequisites $(INSTALLED)
 	@$(BIN)/python examples/demo.py
 
+# Two workers: one has the Spark session and all that needs it, the other does the rest.
 test: prerequisites $(INSTALLED) $(OLD_DUCKDB)
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 gates: $(INSTALLED)
 	@$(BIN)/ruff check .

@@ -6,9 +6,22 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+# How long an example takes says how busy the machine is, nothing about the code.
+settings.register_profile("penstock", deadline=None)
+settings.load_profile("penstock")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever needs the session goes to the one worker that has it; the others do the rest."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(scope="session")
