@@ -173,7 +173,7 @@ def _current_columns(connection: Connection, base_id: int, table_id: int) -> dic
 def _orders(
     current: Mapping[int, Record], wanted: Sequence[tuple[Column, int | None]]
 ) -> dict[int, int]:
-    """The order of each column: the one it has, and behind all for new ones, by their ids.
+    """The order of each column: the one it has, and behind all for new ones, whose id it is.
 
     Where fields of one parent are to stand otherwise, all are numbered anew.
     """
@@ -181,7 +181,7 @@ def _orders(
     orders = {
         _id(column): current[_id(column)].column_order
         if _id(column) in current
-        else top + _id(column)
+        else _id(column) + (top if _id(column) <= top else 0)
         for column, _ in wanted
     }
     if all(_ascending(orders, wanted, parent) for parent in {parent for _, parent in wanted}):
