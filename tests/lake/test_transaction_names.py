@@ -1,0 +1,181 @@
+"""Names inside one transaction: what was created, renamed, dropped is seen so at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import (
+    ArgumentError,
+    CommitConflict,
+    NameTaken,
+    SchemaNotFound,
+    TableNotFound,
+    UnsupportedFeature,
+)
+from penstock.lake import alter
+from penstock.lake.files import PartitionField
+from penstock.lake.inline import append_rows
+from penstock.lake.lake import Lake
+from penstock.lake.objects import MacroForm, SortKey
+from penstock.lake.schema import Column, TableSchema
+from tests import duck
+
+T = TableSchema((Column("a", "int32"), Column("b", "varchar")))
+FORM = [MacroForm("scalar", "duckdb", "1")]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Iterator[Lake]:
+    uri = f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}"
+    with Lake.attach(uri, data_path=str(tmp_path / "data")) as found:
+        with found.transaction() as transaction:
+            for name in ("t", "u"):
+                append_rows(transaction.create_table(name, T), [{"a": 1, "b": name}])
+            transaction.create_view("v", "SELECT 1 AS one")
+        yield found
+
+
+def names(lake: Lake) -> list[str]:
+    return [table.qualified_name for table in lake.tables()]
+
+
+def rows(lake: Lake, query: str) -> list[tuple[object, ...]]:
+    return duck.rows(lake.catalog.uri, query)
+
+
+def test_two_tables_swap_their_names(lake: Lake) -> None:
+    with lake.transaction() as transaction:
+        transaction.rename_table("t", "x")
+        transaction.rename_table("u", "t")
+        transaction.table("x").rename("u")
+        assert transaction.kind_of("x") is None
+    assert names(lake) == ["main.t", "main.u"]
+    assert rows(lake, "SELECT * FROM t") == [(1, "u")]
+
+
+def test_a_dropped_name_is_given_anew_and_rows_go_along(lake: Lake) -> None:
+    with lake.transaction() as transaction:
+        transaction.drop_table("t")
+        assert transaction.kind_of("t") is None
+        transaction.rename_table("u", "t")
+        table = transaction.table("t")
+        table.alter(alter.add_column(table.schema, (), Column("c", "int32", default="7")))
+        append_rows(table, [{"a": 2, "b": "new", "c": 8}])
+        transaction.create_table("u", T)
+    assert rows(lake, "SELECT * FROM t") == [(1, "u", 7), (2, "new", 8)]
+    assert rows(lake, "SELECT count(*) FROM u") == [(0,)]
+
+
+def test_what_is_created_and_dropped_again_makes_no_snapshot(lake: Lake) -> None:
+    before = lake.catalog.latest()
+    transaction = lake.transaction()
+    transaction.create_schema("s")
+    append_rows(transaction.create_table("s.n", T), [{"a": 1, "b": "x"}])
+    transaction.create_view("s.w", "SELECT 1")
+    transaction.create_macro("s.m", FORM)
+    transaction.drop_schema("s", cascade=True)
+    assert transaction.commit() is None
+    assert lake.catalog.latest() == before
+
+
+def test_a_schema_is_dropped_with_all_in_it_and_made_again(lake: Lake) -> None:
+    with lake.transaction() as transaction:
+        transaction.create_schema("s")
+        transaction.create_table("s.n", T)
+        transaction.create_view("s.w", "SELECT 1")
+    with lake.transaction() as transaction:
+        with pytest.raises(ArgumentError, match=r"not empty: s\.n, s\.w"):
+            transaction.drop_schema("s")
+        transaction.drop_schema("S", cascade=True)
+        with pytest.raises(SchemaNotFound):
+            transaction.create_table("s.n", T)
+        transaction.create_schema("s")
+        assert transaction.kind_of("s.w") is None
+        transaction.create_view("s.n", "SELECT 2 AS two")
+    assert rows(lake, "SELECT * FROM s.n") == [(2,)]
+    assert names(lake) == ["main.t", "main.u"]
+
+
+@pytest.mark.parametrize("name", ["t", "V"])
+def test_tables_and_views_share_their_names(lake: Lake, name: str) -> None:
+    transaction = lake.transaction()
+    with pytest.raises(NameTaken, match="already"):
+        transaction.create_table(name, T)
+    with pytest.raises(NameTaken, match="already"):
+        transaction.create_view(name, "SELECT 1")
+    with pytest.raises(NameTaken, match="already"):
+        transaction.rename_table("u", name)
+    assert transaction.kind_of(name) is not None
+
+
+def test_what_is_of_another_kind_is_not_found(lake: Lake) -> None:
+    transaction = lake.transaction()
+    with pytest.raises(TableNotFound, match="it is a view"):
+        transaction.drop_table("v", if_exists=True)
+    with pytest.raises(TableNotFound, match="it is a table"):
+        transaction.drop_view("t")
+    with pytest.raises(TableNotFound, match=r"did you mean|no table main\.tt"):
+        transaction.drop_table("tt")
+    transaction.drop_table("tt", if_exists=True)
+
+
+def test_keys_of_the_layout_are_not_dropped_and_follow_renames(lake: Lake) -> None:
+    with lake.transaction() as transaction:
+        table = transaction.table("t")
+        table.set_partitioning([PartitionField("a")])
+        table.set_sorting([SortKey("lower(b)")])
+    with lake.transaction() as transaction:
+        table = transaction.table("t")
+        for name, doing in (("a", "partitioned"), ("b", "sorted")):
+            with pytest.raises(UnsupportedFeature, match=f"is {doing} by column"):
+                table.alter(alter.drop_column(table.schema, (name,)))
+        table.alter(alter.rename_column(table.schema, ("b",), "order"))
+        table.alter(alter.rename_column(table.schema, ("a",), "A b"))
+        assert table.candidate.partition_by == (PartitionField("A b"),)
+        assert table.sort_keys()[0].expression == 'LOWER("order")'
+    append = "INSERT INTO t SELECT i % 2, 'x' FROM range(30) r(i)"
+    connection = duck.attach(lake.catalog.uri)
+    connection.execute(append)  # DuckDB partitions and sorts by the new names
+    connection.close()
+    assert len(lake.table("t").list_files()) == 2
+
+
+def test_ids_of_columns_are_never_given_twice(lake: Lake) -> None:
+    with lake.transaction() as transaction:
+        table = transaction.table("t")
+        table.alter(alter.add_column(table.schema, (), Column("c", "int32")))
+        table.alter(alter.drop_column(table.schema, ("c",)))
+        table.alter(alter.add_column(table.schema, (), Column("d", "int32")))
+        assert table.schema.columns[-1].id == 4
+
+
+def test_others_that_came_first_are_told_of(lake: Lake) -> None:
+    mine = lake.transaction()
+    mine.comment_on_table("t", "mine")
+    with lake.transaction(author="ann", message="new column") as theirs:
+        table = theirs.table("t")
+        table.alter(alter.add_column(table.schema, (), Column("c", "int32")))
+    with pytest.raises(CommitConflict, match=r"by ann \('new column'\).*altered main\.t") as caught:
+        mine.commit()
+    assert caught.value.data["author"] == "ann"
+
+
+def test_a_name_that_others_took_meanwhile_is_a_conflict(lake: Lake) -> None:
+    mine, other = lake.transaction(), lake.transaction()
+    mine.rename_table("t", "n")
+    other.create_view("N", "SELECT 1")
+    other.commit()
+    with pytest.raises(CommitConflict, match=r"gave the name n, which is wanted for main\.t"):
+        mine.commit()
+
+
+def test_columns_become_required_where_they_have_no_nulls(lake: Lake) -> None:
+    with lake.transaction() as transaction:
+        table = transaction.table("t")
+        table.alter(alter.set_nullable(table.schema, ("a",), False))
+    assert not lake.table("t").schema.columns[0].nullable
+    nullable = "SELECT is_nullable FROM (DESCRIBE t) d(n, t, is_nullable, k, d, e) WHERE n = 'a'"
+    assert rows(lake, nullable) == [("NO",)]
