@@ -176,9 +176,8 @@ class Sequenced:
 
     def update_from(self) -> None:
         name, table = self.table()
-        self.add(
-            f"UPDATE {name} SET {self.set(table)} FROM {self.source('s')} WHERE {name}.k = s.k"
-        )
+        change, source = self.set(table, f"{name}."), self.source("s")
+        self.add(f"UPDATE {name} SET {change} FROM {source} WHERE {name}.k = s.k")
 
     def delete(self) -> None:
         name, table = self.table()
