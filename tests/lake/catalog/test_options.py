@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from penstock.errors import ReadOnlyLake, SchemaNotFound, TableNotFound
+from penstock.errors import CommitError, ReadOnlyLake, SchemaNotFound, TableNotFound
+from penstock.lake.add_files import add_data_files
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.options import set_option
 from tests import duck
@@ -86,3 +90,14 @@ def test_refused(sqlite_place: Place) -> None:
             set_option(catalog, "target_file_size", 1, table="tt")
     with sqlite_place.open(read_only=True) as catalog, pytest.raises(ReadOnlyLake):
         set_option(catalog, "target_file_size", 1)
+
+
+def test_a_message_is_asked_for(sqlite_place: Place, tmp_path: Path) -> None:
+    make(sqlite_place)
+    file = tmp_path / "one.parquet"
+    pq.write_table(pa.table({"i": pa.array([1], pa.int32())}), file)
+    with sqlite_place.open() as catalog:
+        set_option(catalog, "require_commit_message", True)
+        with pytest.raises(CommitError, match="wants a message"):
+            add_data_files(catalog, "t", str(file))
+        assert add_data_files(catalog, "t", str(file), message="why").snapshot is not None

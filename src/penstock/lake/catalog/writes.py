@@ -18,6 +18,7 @@ from penstock.lake.catalog import (
     macro_writes,
     reads,
     registration,
+    required,
     schema_writes,
     tags,
     totals,
@@ -51,6 +52,7 @@ def write(
     want the same snapshot id: where rows change that they may change too, that is taken first, so
     that each waits for the other at the same place. Raises CommitConflict, SnapshotTaken.
     """
+    required.check_message(connection, info.author, info.message)
     work = Work(
         connection=connection,
         data_path=data_path,
