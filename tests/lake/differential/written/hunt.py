@@ -5,7 +5,8 @@
 
 What fails is reduced to the steps that matter and written to the folder as a script, which may
 become a case of the tests. A finding on DuckDB's side is tried once more with all steps run by
-DuckDB: what it gets wrong in its own lakes, too, is not ours, and only counted.
+DuckDB: what it gets wrong in its own lakes, too, is not ours. Its feeds of merged or flushed files
+are known to be wrong; Penstock's are compared all the same.
 """
 
 from __future__ import annotations
@@ -80,6 +81,8 @@ class Room:
         """Whether DuckDB finds the same wrong where it has written everything itself."""
         if finding.who != "DuckDB" or finding.question is None:
             return False
+        if finding.question.what == "changes" and finding.played.script.compacts:
+            return True  # docs/history.md has what DuckDB 1.5.5 says of merged and flushed files
         steps = tuple(
             each if each.by == "model" else replace(each, by="duckdb")
             for each in finding.played.script.steps

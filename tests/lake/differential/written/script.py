@@ -36,6 +36,7 @@ _TABLE = re.compile(
     r"\s+([\w.\"]+)"
 )
 _DESTROYS = re.compile(r"(?i)expire_snap|\bcheckpoint\b")
+_COMPACTS = re.compile(r"(?i)merge_adjacent|rewrite_data|flush_inlined|\bcheckpoint\b")
 _READS = re.compile(r"(?i)\s*(UPDATE|DELETE|MERGE|TRUNCATE)\b")
 
 
@@ -107,6 +108,11 @@ class Script:
         if self.xfail is not None:
             head.append(f"-- xfail: {self.xfail}")
         return "\n".join([*head, *(f"{step};" for step in self.steps)]) + "\n"
+
+    @property
+    def compacts(self) -> bool:
+        """Whether files are made of others, or of inlined rows."""
+        return any(_COMPACTS.search(step.text) for step in self.steps)
 
     @property
     def mixed(self) -> bool:
