@@ -31,6 +31,13 @@ _SECTIONS: Mapping[str, Mapping[str, type]] = {
         "override_data_path": bool,
         "partition_column": str,
         "metadata_schema": str,
+        "s3_access_key": str,
+        "s3_secret_key": str,
+        "s3_session_token": str,
+        "s3_endpoint": str,
+        "s3_region": str,
+        "s3_path_style": bool,
+        "s3_committer": str,
     },
     "spark": {"master": str, "conf": dict},
     "run": {"jobs": int},
@@ -42,7 +49,8 @@ _KINDS = {str: "a text", int: "a whole number", bool: "true or false", dict: "a 
 class LakeSettings:
     """``catalog`` starts with ``ducklake:``; paths in it and ``data_path`` are absolute.
 
-    ``override_data_path``: the files are in ``data_path``, whatever the catalog says.
+    ``override_data_path``: the files are in ``data_path``, whatever the catalog says. ``storage``
+    has the ``s3_`` settings without that prefix.
     """
 
     name: str
@@ -51,6 +59,7 @@ class LakeSettings:
     partition_column: str = "_wm_partition"
     metadata_schema: str | None = None
     override_data_path: bool = False
+    storage: Mapping[str, object] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +314,9 @@ def _build_lake(root: Path, name: str, values: Mapping[str, _Value]) -> LakeSett
         partition_column=column.value if column else "_wm_partition",
         metadata_schema=schema.value if schema else None,
         override_data_path=bool(override and override.value),
+        storage={
+            key.removeprefix("s3_"): said.value for key, said in given.items() if key[:3] == "s3_"
+        },
     )
 
 

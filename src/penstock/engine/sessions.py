@@ -27,5 +27,9 @@ def lakes_for(session: SparkSession, lakes: Mapping[str, Lake]) -> dict[str, Lak
     """The same lakes, read and written by ``session``: DataFrames of two sessions do not mix."""
     from penstock.lake.lake import Lake
     from penstock.lake.session import source
+    from penstock.lake.storage import spark_settings
 
-    return {name: Lake(lake.catalog, source(session), lake.at) for name, lake in lakes.items()}
+    return {
+        name: Lake(lake.catalog, source(session, spark_settings(lake.catalog.data_path)), lake.at)
+        for name, lake in lakes.items()
+    }

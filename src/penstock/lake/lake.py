@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from penstock.attach_options import refuse_others
 from penstock.errors import ConfigError
 from penstock.lake import options
+from penstock.lake import storage as storages
 from penstock.lake.add_files import Added, add_data_files
 from penstock.lake.backup import Backup, backup
 from penstock.lake.catalog import objects
@@ -27,6 +28,7 @@ from penstock.lake.snapshot import At, Snapshot
 from penstock.lake.statements import dispatch
 from penstock.lake.statements.session import Current
 from penstock.lake.statements.session import Session as Statements
+from penstock.lake.storage import Storage
 from penstock.lake.table import Table
 from penstock.lake.transaction import Transaction
 
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 
 _OPTIONS = (
     *("data_path", "override_data_path", "metadata_schema", "create_if_not_exists"),
-    *("read_only", "snapshot_version", "snapshot_time", "lock_timeout"),
+    *("read_only", "snapshot_version", "snapshot_time", "lock_timeout", "storage"),
     "data_inlining_row_limit",
 )
 
@@ -68,6 +70,7 @@ class Lake(Maintained):
         metadata_schema: str | None = None,
         lock_timeout: float = LOCK_TIMEOUT,
         data_inlining_row_limit: int | None = None,
+        storage: Storage | Mapping[str, object] | None = None,
         **others: object,
     ) -> Lake:
         """Open the lake at ``uri`` (``ducklake:PATH``, ``ducklake:sqlite:PATH``, ...).
@@ -75,8 +78,9 @@ class Lake(Maintained):
         ``spark`` is a session, or a function that gives one, called when data is first needed;
         without it only the catalog can be used. A snapshot makes the lake read-only at it.
         ``lock_timeout`` is in seconds. Writes of up to ``data_inlining_row_limit`` rows stay in the
-        catalog, unless an option of the lake says otherwise. ``others`` are DuckDB's options that
-        are refused, each with what to do instead.
+        catalog, unless an option of the lake says otherwise. ``storage`` is what the S3 store of
+        ``data_path`` is told (`penstock.lake.storage.Storage`, or its names and values). ``others``
+        are DuckDB's options that are refused, each with what to do instead.
         The session's runtime settings that the lake relies on are set (`lake.session`).
         """
         refuse_others(others, _OPTIONS)
@@ -99,7 +103,8 @@ class Lake(Maintained):
         )
         if pinned:
             catalog.snapshot(at)  # raises now rather than at the first read
-        return cls(catalog, source(spark), at)
+        storages.tell(catalog.data_path, Storage.of(storage))
+        return cls(catalog, source(spark, storages.spark_settings(catalog.data_path)), at)
 
     def table(self, name: str) -> Table:
         """The table ``schema.name``, or ``name`` in ``main``."""

@@ -36,9 +36,12 @@ _SETTINGS: Mapping[str, str] = {
 }
 
 
-def prepare(spark: SparkSession) -> SparkSession:
-    """Set what the lake needs on ``spark`` and return it. Done once when a lake first uses it."""
-    for key, value in _SETTINGS.items():
+def prepare(spark: SparkSession, more: Mapping[str, str] | None = None) -> SparkSession:
+    """Set what the lake needs on ``spark`` and return it. Done once when a lake first uses it.
+
+    ``more`` are settings of this lake alone, as its store's.
+    """
+    for key, value in {**_SETTINGS, **(more or {})}.items():
         spark.conf.set(key, value)
     return spark
 
@@ -48,7 +51,9 @@ def session_zone(spark: SparkSession) -> str:
     return str(spark.conf.get("spark.sql.session.timeZone") or "UTC")
 
 
-def source(spark: SparkSession | SparkSource | None) -> SparkSource:
+def source(
+    spark: SparkSession | SparkSource | None, more: Mapping[str, str] | None = None
+) -> SparkSource:
     """A function that gives the prepared session, from what `Lake.attach` was given."""
     given: SparkSession | None = None
 
@@ -61,7 +66,7 @@ def source(spark: SparkSession | SparkSource | None) -> SparkSource:
                     hint="attach it with spark=, a session or a function that returns one",
                 )
             # A session has no __call__; a function that starts one is called at first need only.
-            given = prepare(spark() if callable(spark) else spark)
+            given = prepare(spark() if callable(spark) else spark, more)
         return given
 
     return get

@@ -30,7 +30,8 @@ class Storage:
 
     ``endpoint`` is a URL, ``http://127.0.0.1:9000``; without one it is AWS. ``path_style`` puts the
     bucket in the path instead of the host's name. ``committer`` is how Spark publishes its files:
-    ``magic`` (uploads that are completed when the job is) or ``file`` (renames, which S3 copies).
+    ``file`` (renames, which S3 copies) or ``magic`` (uploads that are completed when the job is; it
+    needs ``spark-hadoop-cloud`` on Spark's class path).
     """
 
     access_key: str | None = None
@@ -39,7 +40,7 @@ class Storage:
     endpoint: str | None = None
     region: str | None = None
     path_style: bool = False
-    committer: str = "magic"
+    committer: str = "file"
 
     @classmethod
     def of(cls, given: Mapping[str, object] | Storage | None) -> Storage | None:
@@ -205,7 +206,7 @@ def remove_file(path: str) -> bool:
 
     folder, _, name = path.rpartition("/")
     places = (path,) if is_remote(path) else (path, f"{folder}/.{name}.crc")
-    there = []
+    there: list[bool] = []
     for one in places:
         system, place = open_system(one)
         there.append(system.get_file_info(place).type == fs.FileType.File)

@@ -20,6 +20,7 @@ from penstock.lake.objects import SortKey
 from penstock.lake.partitioning import PartitionKey, directory_names, hive_directory
 from penstock.lake.row_order import sort_columns
 from penstock.lake.schema import TableSchema
+from penstock.lake.session import prepare
 from penstock.lake.spread import helper_names, hive_paths, values_of, with_helpers
 from penstock.lake.types import needs_mapping
 from penstock.lake.write_settings import WriteSettings
@@ -82,6 +83,8 @@ def write(
     observation = Observation() if with_fingerprint else None
     try:
         with explained(table=target.table):
+            # The rows' session need not be one that the lake has read with, which is prepared.
+            prepare(df.sparkSession, storage.spark_settings(target.path))
             frame = _arranged(df.select(*columns), target, observation)
             writer = frame.write.mode("append").options(**_options(target))
             if target.spreads:
