@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from penstock.errors import ColumnNotFound, TableNotFound, UnsupportedFeature
+from penstock.errors import ColumnNotFound, TableNotFound
 from penstock.lake import scan
 from penstock.lake.candidate import Candidate
-from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.catalog.catalog import Catalog, Options
 from penstock.lake.catalog.write_facts import write_facts
 from penstock.lake.files import DataFile, FileSet
 from penstock.lake.footers import remove_directory
@@ -40,6 +40,7 @@ class Context:
     spark: SparkSource
     base: Snapshot
     schema_path: Callable[[str], str]  # name -> absolute directory; raises SchemaNotFound
+    options: Options | None = None  # of the lake, as they were at the start
 
 
 class CandidateTable:
@@ -94,21 +95,6 @@ class CandidateTable:
         base = self._files_of_base(keep) if self._candidate.reads_base else FileSet(())
         return self._candidate.files(base)
 
-    def refuse_inlined(self, doing: str) -> None:
-        """Raise UnsupportedFeature where the catalog itself holds rows or deletes of the table.
-
-        They would have to end there; only adding rows leaves them alone.
-        """
-        files, name = self.files(), self._candidate.qualified_name
-        if files.inlined is None and files.inlined_deletes is None:
-            return
-        feature = "inlined rows" if files.inlined is not None else "inlined deletes"
-        raise UnsupportedFeature(
-            f"table {name} has {feature}, so {doing} is not possible yet",
-            hint="flush them with DuckDB: CALL ducklake_flush_inlined_data('lake')",
-            data={"feature": feature, "table": name},
-        )
-
     def stage(self, candidate: Candidate, *directories: str | None) -> None:
         """Take on a candidate state; the directories are removed when it is discarded."""
         self._candidate = candidate
@@ -149,8 +135,9 @@ class CandidateTable:
             settings=write_settings(facts.options.get, facts.row_bytes),
         )
 
-    def scan_of(self, files: Sequence[DataFile]) -> scan.Scan:
-        return self._scan(FileSet(tuple(files), self.files().mappings))
+    def scan_with(self, files: Sequence[DataFile]) -> scan.Scan:
+        """The candidate state with these of its files, and what the catalog itself holds."""
+        return self._scan(replace(self.files(), files=tuple(files)))
 
     def scan_all(self, keep: Predicate | None = None) -> scan.Scan:
         """All rows of the candidate state; without files that surely hold none for ``keep``."""
@@ -182,7 +169,8 @@ class CandidateTable:
 
     def inline_limit(self) -> int:
         """Up to how many rows of a DataFrame go into the catalog."""
-        return row_limit(self._context.catalog, self._candidate.base, OF_FRAMES)
+        context = self._context
+        return row_limit(context.catalog, self._candidate.base, OF_FRAMES, context.options)
 
     def _scan(self, files: FileSet) -> scan.Scan:
         name = self._candidate.qualified_name

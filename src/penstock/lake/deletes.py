@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 PATH_FIELD, POSITION_FIELD, SNAPSHOT_FIELD = 2147483646, 2147483645, 2147483539
 _NUMBER = "_penstock_number"
 # Collected as Arrow, a position takes some 20 bytes, and no shuffle.
-_COLLECTED_ROWS = 2_000_000
+COLLECTED_ROWS = 2_000_000
 _SINCE = "_penstock_since"
 _FIELDS = {
     "file_path": (PATH_FIELD, pa.string()),
@@ -75,7 +75,7 @@ def remove(
     counts: Mapping[str, int],
     table_path: str,
     *,
-    collect: int = _COLLECTED_ROWS,
+    collect: int = COLLECTED_ROWS,
 ) -> Removed:
     """Delete the rows ``found`` (FILE and POSITION, each once) from committed files of ``source``.
 

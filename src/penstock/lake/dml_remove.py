@@ -21,6 +21,7 @@ from penstock.lake.deletes import Removed, frame_of, remove
 from penstock.lake.dml_found import Found
 from penstock.lake.file_columns import EMBEDDED_ROW_ID, MAPPED_ROW_ID, ROW_ID_FIELD
 from penstock.lake.files import DataFile
+from penstock.lake.inlined import ROW_ID_COLUMN
 from penstock.lake.scan import FILE, POSITION
 from penstock.lake.spark_types import quoted
 from penstock.lake.types import FIELD_ID, needs_mapping
@@ -116,6 +117,15 @@ def end_whole(table: CandidateTable, source: scan.Scan, files: Sequence[DataFile
     return both(removed, remove(table.context.spark(), source, left, counts, path))
 
 
+def take_all(table: CandidateTable) -> Removed:
+    """Take away all rows of the candidate state. Reads no data."""
+    source = table.scan_all()
+    removed = end_whole(table, source, source.files.files)
+    parts = () if source.files.inlined is None else source.files.inlined.parts
+    inlined = tuple(id_ for part in parts for id_ in part.rows[ROW_ID_COLUMN].to_pylist())
+    return replace(removed, rows=removed.rows + len(inlined), inlined=inlined)
+
+
 def _inlined_positions(rows: pa.Table) -> dict[int, list[int]]:
     found: dict[int, list[int]] = {}
     for row in rows.select(["file_id", "position"]).to_pylist():
@@ -180,6 +190,14 @@ def write_rows(table: CandidateTable, rows: DataFrame, *, row_id: str | None) ->
         return write(rows, fitted, table.target(None))
     written = write(rows, [*fitted, row_id_column(row_id, table.schema)], table.target(None))
     return replace(written, files=tuple(replace(f, has_row_ids=True) for f in written.files))
+
+
+def has_fresh(source: scan.Scan) -> bool:
+    """Whether some rows were written by this transaction itself and have no id yet."""
+    parts = () if source.files.inlined is None else source.files.inlined.parts
+    return any(f.id is None and not f.has_row_ids for f in source.files.files) or any(
+        id_ < 0 for part in parts for id_ in part.rows[ROW_ID_COLUMN].to_pylist()
+    )
 
 
 def row_id_column(name: str, schema: TableSchema) -> SparkColumn:

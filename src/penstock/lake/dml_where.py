@@ -21,10 +21,9 @@ from penstock.lake.candidate import Staged
 from penstock.lake.deletes import Removed
 from penstock.lake.dml import rows_of, scan_for, update_rows
 from penstock.lake.dml_found import find
-from penstock.lake.dml_remove import both, end_whole, take_away
+from penstock.lake.dml_remove import both, end_whole, take_all, take_away
 from penstock.lake.failures import explained
 from penstock.lake.files import DataFile, FileSet
-from penstock.lake.inlined import ROW_ID_COLUMN
 from penstock.lake.naming import fold
 from penstock.lake.predicates import of_where
 from penstock.lake.session import session_zone
@@ -88,6 +87,8 @@ def overwrite_where(
 
 
 def _removed(table: TransactionTable, where: str | SparkColumn | None) -> Removed:
+    if where is None:
+        return take_all(table)
     source = scan_for(table, _keep(table, where))
     proven = _proven(table, source.files, where)
     gone = {file.path for file in proven}
@@ -96,29 +97,17 @@ def _removed(table: TransactionTable, where: str | SparkColumn | None) -> Remove
     if rest.files and some.keys() != source.keys():
         proven, some, rest = [], source, source.files
     removed = end_whole(table, source, proven)
-    if where is None:
-        inlined = _ids(rest)
-        return replace(removed, rows=removed.rows + len(inlined), inlined=inlined)
     if not rest.files and rest.inlined is None:
         return removed
     which = find(_matching(table, some, where))
     try:
-        return both(removed, take_away(table, source, which)) if which.total else removed
+        return both(removed, take_away(table, some, which)) if which.total else removed
     finally:
         which.release()
 
 
-def _ids(files: FileSet) -> tuple[int, ...]:
-    parts = () if files.inlined is None else files.inlined.parts
-    return tuple(id_ for part in parts for id_ in part.rows[ROW_ID_COLUMN].to_pylist())
-
-
-def _proven(
-    table: TransactionTable, files: FileSet, where: str | SparkColumn | None
-) -> list[DataFile]:
+def _proven(table: TransactionTable, files: FileSet, where: str | SparkColumn) -> list[DataFile]:
     """Files all of whose rows satisfy the condition, as far as the catalog tells."""
-    if where is None:
-        return list(files.files)
     if not isinstance(where, str):
         return []
     contrary = _contrary(table, where)

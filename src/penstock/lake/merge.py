@@ -13,10 +13,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.lake.align import align
-from penstock.lake.candidate import Staged, live_rows
-from penstock.lake.deletes import Removed, remove
+from penstock.lake.candidate import Staged, all_rows
+from penstock.lake.deletes import COLLECTED_ROWS, Removed, collected
+from penstock.lake.dml_found import Found
+from penstock.lake.dml_remove import has_fresh, row_id_column, take_away
 from penstock.lake.failures import explained
-from penstock.lake.file_columns import EMBEDDED_ROW_ID, MAPPED_ROW_ID, ROW_ID_FIELD
 from penstock.lake.files import DataFile
 from penstock.lake.footers import remove_directory
 from penstock.lake.merge_match import (
@@ -34,7 +35,6 @@ from penstock.lake.merge_source import check_keys, count, merge_source
 from penstock.lake.plans import is_plain_scan
 from penstock.lake.scan import FILE, POSITION, ROW_ID
 from penstock.lake.spark_types import quoted
-from penstock.lake.types import FIELD_ID, needs_mapping
 from penstock.lake.write import Written, write
 
 if TYPE_CHECKING:
@@ -61,6 +61,8 @@ def merge(
     table.ensure(df, () if slice_of is None else slice_of[:1])
     name, target = table.candidate.qualified_name, table.target(slice_of)
     whole, maybe = _files(table, slice_of)
+    scanned = table.scan_with([*whole, *maybe])
+    mixed = bool(maybe) or scanned.files.inlined is not None
     large = is_large([*whole, *maybe])
     with explained(table=name):
         keep = not (large and is_plain_scan(table.context.spark(), df))
@@ -76,16 +78,16 @@ def merge(
                 schema=table.schema,
                 target=target,
                 source=source,
-                scanned=table.scan_of([*whole, *maybe]),
-                condition=table.is_in_slice(*slice_of) if slice_of and maybe else None,
+                scanned=scanned,
+                condition=table.is_in_slice(*slice_of) if slice_of and mixed else None,
             )
             staged = _stage(table, job)
     finally:
         if keep:
             source.frame.unpersist()
-    if slice_of is not None and maybe:
+    if slice_of is not None and mixed:
         return replace(staged, slice_rows=table.slice_df(*slice_of).count())
-    return replace(staged, slice_rows=live_rows(whole) + staged.slice_rows)
+    return replace(staged, slice_rows=all_rows(scanned.files) + staged.slice_rows)
 
 
 def _files(
@@ -99,37 +101,37 @@ def _files(
 
 def _stage(table: TransactionTable, job: MergeJob) -> Staged:
     """Write and stage; ``slice_rows`` of the result is how many rows there are more than before."""
-    if not job.scanned.files.files:
+    if not job.scanned.files.files and job.scanned.files.inlined is None:
         written = write(job.source.frame, _columns(job, job.source.frame), job.target)
-        table.stage(table.candidate.with_files(written.files), written.directory)
+        table.take(Removed(), [written])
         return Staged(
             rows_written=written.rows, rows_inserted=written.rows, slice_rows=written.rows
         )
     matches = _find_matches(job)
     directories: list[str | None] = []
     try:
-        (inserts, updates, removed), as_assumed = _write_all(job, matches, directories)
+        (inserts, updates, removed), as_assumed = _write_all(table, job, matches, directories)
         if not as_assumed:
             _remove_all(directories)
             matches = _compared(job, matches)
-            (inserts, updates, removed), _ = _write_all(job, matches, directories)
+            (inserts, updates, removed), _ = _write_all(table, job, matches, directories)
         if matches.total + inserts.rows > job.source.rows:
             matches = collapse(job, matches)
-            updates, removed = _write_again(job, matches, directories)
+            updates, removed = _write_again(table, job, matches, directories)
     finally:
         matches.release()
         table.stage(table.candidate, *directories)
     if not (inserts.rows or removed.rows):
         return Staged(unchanged=True)
-    after = table.candidate.without(removed.files, removed.deletes)
-    after = after.with_files([*updates.files, *inserts.files])
-    table.stage(replace(after, depends_on_rows=True))
+    table.take(removed, [*updates, inserts])
+    table.stage(replace(table.candidate, depends_on_rows=True))
+    updated = sum(one.rows for one in updates)
     return Staged(
-        rows_written=inserts.rows + updates.rows,
+        rows_written=inserts.rows + updated,
         rows_inserted=inserts.rows,
-        rows_updated=updates.rows,
-        rows_deleted=removed.rows - updates.rows,
-        slice_rows=inserts.rows + updates.rows - removed.rows,
+        rows_updated=updated,
+        rows_deleted=removed.rows - updated,
+        slice_rows=inserts.rows + updated - removed.rows,
     )
 
 
@@ -158,8 +160,8 @@ def _remove_all(directories: list[str | None]) -> None:
 
 
 def _write_all(
-    job: MergeJob, matches: Matches, directories: list[str | None]
-) -> tuple[tuple[Written, Written, Removed], bool]:
+    table: TransactionTable, job: MergeJob, matches: Matches, directories: list[str | None]
+) -> tuple[tuple[Written, list[Written], Removed], bool]:
     """The three writes side by side: each alone would leave cores idle at its start and end.
 
     Where all matches are assumed to change, a look at whether they do runs beside the writes: the
@@ -169,10 +171,11 @@ def _write_all(
         guess = pool.submit(all_change, job, matches) if matches.assumed else None
         inserts = pool.submit(_insert, job, matches)
         updates = pool.submit(_update, job, matches)
-        removed = pool.submit(_remove, job, matches)
-        for future in (inserts, updates):
-            if future.exception() is None:
-                directories.append(future.result().directory)
+        removed = pool.submit(_remove, table, job, matches)
+        if inserts.exception() is None:
+            directories.append(inserts.result().directory)
+        if updates.exception() is None:
+            directories += (one.directory for one in updates.result())
         if removed.exception() is None:
             directories += removed.result().directories
         stands = guess is None or guess.result()
@@ -180,11 +183,11 @@ def _write_all(
 
 
 def _write_again(
-    job: MergeJob, matches: Matches, directories: list[str | None]
-) -> tuple[Written, Removed]:
+    table: TransactionTable, job: MergeJob, matches: Matches, directories: list[str | None]
+) -> tuple[list[Written], Removed]:
     updates = _update(job, matches)
-    directories.append(updates.directory)
-    removed = _remove(job, matches)
+    directories += (one.directory for one in updates)
+    removed = _remove(table, job, matches)
     directories += removed.directories
     return updates, removed
 
@@ -201,17 +204,23 @@ def _insert(job: MergeJob, matches: Matches) -> Written:
     return write(rows, _columns(job, rows), job.target)
 
 
-def _update(job: MergeJob, matches: Matches) -> Written:
+def _update(job: MergeJob, matches: Matches) -> list[Written]:
     """New values of the rows that change, under the ids they have."""
     from pyspark.sql import functions as fn
 
     if not matches.changes:
-        return Written()
+        return []
     changed = matches.rows.where(fn.col(CHANGED) & fn.col(ROW_ID).isNotNull())
     changed = _small(job, matches, changed.drop(FILE, POSITION, CHANGED))
     rows = job.source.frame.join(changed, list(job.source.keys))
-    name = MAPPED_ROW_ID if needs_mapping(job.schema) else EMBEDDED_ROW_ID
-    row_id = fn.col(ROW_ID).alias(name, metadata={FIELD_ID: ROW_ID_FIELD})
+    if not has_fresh(job.scanned):
+        return [_with_ids(job, rows)]
+    old, new = fn.col(ROW_ID) >= 0, rows.where(fn.col(ROW_ID) < 0).drop(ROW_ID)
+    return [_with_ids(job, rows.where(old)), write(new, _columns(job, new), job.target)]
+
+
+def _with_ids(job: MergeJob, rows: DataFrame) -> Written:
+    row_id = row_id_column(ROW_ID, job.schema)
     written = write(rows, [*_columns(job, rows.drop(ROW_ID)), row_id], job.target)
     return replace(written, files=tuple(replace(f, has_row_ids=True) for f in written.files))
 
@@ -223,11 +232,21 @@ def _small(job: MergeJob, matches: Matches, rows: DataFrame) -> DataFrame:
     return fn.broadcast(rows) if matches.total * width <= BROADCAST_BYTES else rows
 
 
-def _remove(job: MergeJob, matches: Matches) -> Removed:
+def _remove(table: TransactionTable, job: MergeJob, matches: Matches) -> Removed:
+    from pyspark.sql import functions as fn
+
     if not matches.changes:
         return Removed()
-    found = matches.rows.where(CHANGED).select(FILE, POSITION)
-    return remove(job.spark, job.scanned, found, matches.changes, job.target.path)
+    rows = matches.rows.where(CHANGED)
+    counts = {file: n for file, n in matches.changes.items() if file is not None}
+    inlined: tuple[int, ...] = ()
+    if None in matches.changes:
+        ids = rows.where(fn.col(FILE).isNull()).select(POSITION).toArrow()
+        inlined = tuple(ids[POSITION].to_pylist())
+    places = rows.where(fn.col(FILE).isNotNull()).select(FILE, POSITION)
+    few = matches.touched <= COLLECTED_ROWS
+    found = Found(collected(places) if few else places, counts, inlined)
+    return take_away(table, job.scanned, found)
 
 
 def _columns(job: MergeJob, rows: DataFrame) -> list[SparkColumn]:

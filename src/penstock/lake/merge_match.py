@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 CHANGED = "_penstock_changed"
+NO_ID = -(1 << 62)  # of a row that the transaction itself wrote: it gets one at the commit
 _OLD, _NEW = "_penstock_old", "_penstock_new"
 _COMPARED_AT_ONCE = 2_000_000  # rows of the target
 _SAMPLE = 1_000
@@ -41,8 +42,8 @@ class Matches:
     """
 
     rows: DataFrame
-    hits: dict[str, int]
-    changes: dict[str, int]
+    hits: dict[str | None, int]  # inlined rows have no file
+    changes: dict[str | None, int]
     assumed: bool = False
     pairs: int | None = None
     keys: int | None = None
@@ -51,6 +52,10 @@ class Matches:
     @property
     def total(self) -> int:
         return sum(self.hits.values())
+
+    @property
+    def touched(self) -> int:
+        return sum(self.changes.values())
 
     def release(self) -> None:
         (self.persisted or self.rows).unpersist()
@@ -108,6 +113,12 @@ def _matches(job: MergeJob, *, changed: bool | None) -> DataFrame:
         differs.alias(CHANGED),
     )
     found = scan.with_row_ids(job.spark, job.scanned, picked)
+    found = found.withColumns(
+        {
+            POSITION: fn.coalesce(POSITION, ROW_ID),  # an inlined row's place is its id
+            ROW_ID: fn.coalesce(ROW_ID, fn.lit(NO_ID)),
+        }
+    )
     return found.select(*map(quoted, (*keys, *kept)), FILE, POSITION, CHANGED, ROW_ID)
 
 
@@ -132,7 +143,8 @@ def _with_pairs(job: MergeJob) -> Matches:
     both = found.unionByName(pairs, allowMissingColumns=True).persist()
     counted = _counts(both)
     number = counted.pop(_PAIRS)[2]
-    return _of(both.where(fn.col(FILE) != _PAIRS), counted, pairs=number, persisted=both)
+    rows = both.where(~fn.col(FILE).eqNullSafe(_PAIRS))
+    return _of(rows, counted, pairs=number, persisted=both)
 
 
 def _sides(job: MergeJob, source: DataFrame, *, compare: bool) -> tuple[DataFrame, DataFrame]:
@@ -192,7 +204,7 @@ def _counted(found: DataFrame, source: Source) -> Matches:
     return replace(_of(found, counts), keys=distinct(few, source.keys))
 
 
-def _counts(found: DataFrame) -> dict[str, tuple[int, int, int]]:
+def _counts(found: DataFrame) -> dict[str | None, tuple[int, int, int]]:
     """By FILE: how many rows, how many of them change, and the highest position."""
     from pyspark.sql import functions as fn
 
@@ -204,7 +216,7 @@ def _counts(found: DataFrame) -> dict[str, tuple[int, int, int]]:
 
 def _of(
     rows: DataFrame,
-    counts: Mapping[str, tuple[int, int, int]],
+    counts: Mapping[str | None, tuple[int, int, int]],
     *,
     pairs: int | None = None,
     persisted: DataFrame | None = None,
@@ -229,7 +241,7 @@ def collapse(job: MergeJob, matches: Matches) -> Matches:
     keys = [quoted(key) for key in job.source.keys]
     alike = Window.partitionBy(*keys)
     several = fn.count(fn.lit(1)).over(alike) > 1
-    first = fn.row_number().over(alike.orderBy(ROW_ID, FILE, POSITION)) == 1
+    first = fn.row_number().over(alike.orderBy(fn.col(ROW_ID) < 0, ROW_ID, FILE, POSITION)) == 1
     rows = matches.rows.withColumns(
         {
             CHANGED: fn.col(CHANGED) | several,

@@ -12,12 +12,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.errors import SchemaMismatch, UnsupportedFeature
-from penstock.lake import fingerprint, scan
+from penstock.lake import fingerprint
 from penstock.lake.align import align, growth, typed
 from penstock.lake.candidate import Candidate, Staged, all_rows, live_rows
 from penstock.lake.changes import NewTable
 from penstock.lake.definable_table import DefinableTable
-from penstock.lake.deletes import Removed, remove
+from penstock.lake.deletes import Removed
+from penstock.lake.dml import rows_of
+from penstock.lake.dml_found import find
+from penstock.lake.dml_remove import both, end_whole, take_all, take_away
 from penstock.lake.dml_where import delete_where, overwrite_where, update_where
 from penstock.lake.files import DataFile, PartitionField
 from penstock.lake.footers import remove_directory
@@ -95,15 +98,15 @@ class TransactionTable(DefinableTable):
                 written = self._write(df, with_fingerprint=True)
             self._candidate = replace(self._candidate, added=written.files)
             return _replaced(written, 0)
-        self.refuse_inlined("replacing its rows")
         written = self._write(df, with_fingerprint=True)
-        rows = live_rows(self.files().files)
         if before == self._start and self._is_same(
-            written, known_fingerprint, rows == written.rows, self.to_df
+            written, known_fingerprint, all_rows(self.files()) == written.rows, self.to_df
         ):
             return self._unchanged(written)
-        self._candidate = before.with_only(written.files, self._files_of_base())
-        return _replaced(written, rows)
+        removed = take_all(self)
+        self.take(removed, ())
+        self._candidate = self._candidate.with_files(written.files)
+        return _replaced(written, removed.rows)
 
     def replace_slice(
         self,
@@ -137,18 +140,20 @@ class TransactionTable(DefinableTable):
         column, value = slice_of
         df = self.in_slice(typed(df, self._candidate.schema), column, value)
         self.ensure(df, partition_by)
-        self.refuse_inlined("replacing a slice of it")
         before = self._candidate
         whole, maybe = self.split(column, value)
+        mixed = bool(maybe) or self.files().inlined is not None
         written = self._write(df, slice=(column, value), with_fingerprint=True)
-        may_be_same = bool(maybe) or live_rows(whole) == written.rows
+        may_be_same = mixed or live_rows(whole) >= written.rows
         if before == self._start and self._is_same(
             written, known_fingerprint, may_be_same, lambda: self.slice_df(column, value)
         ):
             return self._unchanged(written)
-        removed = self._remove_rows(maybe, column, value) if maybe else Removed()
-        removed = removed.and_files(whole)
-        after = before.without(removed.files, removed.deletes).with_files(written.files)
+        removed = end_whole(self, self.scan_all(), whole)
+        if mixed:
+            removed = both(removed, self._rows_of_slice(maybe, column, value))
+        self.take(removed, ())
+        after = self._candidate.with_files(written.files)
         self._candidate = replace(after, depends_on_rows=before.depends_on_rows or bool(maybe))
         return _replaced(written, removed.rows)
 
@@ -161,7 +166,6 @@ class TransactionTable(DefinableTable):
     ) -> Staged:
         """Update the rows whose keys ``df`` has, insert its others; see `penstock.lake.merge`."""
         with self.all_or_nothing():
-            self.refuse_inlined("merging into it")
             return merge(self, typed(df, self._candidate.schema), tuple(keys), slice)
 
     def merge_into(
@@ -205,7 +209,6 @@ class TransactionTable(DefinableTable):
         current = without_columns(self.schema, self._droppable(drop))
         wanted = growth(schema_of(typed(df, current)), current)
         if wanted.columns or current != self.schema:
-            self.refuse_inlined("changing its columns")
             self.alter(evolve(current, wanted))
 
     def _droppable(self, names: Sequence[str]) -> list[str]:
@@ -310,19 +313,14 @@ class TransactionTable(DefinableTable):
             remove_directory(written.directory)
         return Staged(fingerprint=written.fingerprint, unchanged=True, slice_rows=written.rows)
 
-    def _remove_rows(self, files: Sequence[DataFile], column: str, value: object) -> Removed:
-        """Delete the slice's rows from files that hold others too."""
-        spark = self._context.spark()
-        source = self.scan_of(files)
-        rows = scan.read(spark, source, positions=True).where(self.is_in_slice(column, value))
-        found = rows.select(scan.FILE, scan.POSITION).persist()
+    def _rows_of_slice(self, files: Sequence[DataFile], column: str, value: object) -> Removed:
+        """Take the slice's rows away from files that hold others too, and from the catalog."""
+        source = self.scan_with(files)
+        found = find(rows_of(self, source).where(self.is_in_slice(column, value)))
         try:
-            counts = {row[0]: row[1] for row in found.groupBy(scan.FILE).count().collect()}
-            removed = remove(spark, source, found, counts, str(self._candidate.path))
+            return take_away(self, source, found)
         finally:
-            found.unpersist()
-        self.stage(self._candidate, *removed.directories)
-        return removed
+            found.release()
 
 
 def _replaced(written: Written, before: int) -> Staged:
