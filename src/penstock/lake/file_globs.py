@@ -60,10 +60,10 @@ def _expand(pattern: str) -> Iterable[str]:
     if "://" not in pattern:
         found = glob.iglob(pattern, recursive=True)  # noqa: PTH207 - Path takes none that are absolute
         return sorted(path for path in found if Path(path).is_file())
-    return _matching(system, pattern, place)
+    return matching(system, pattern, place)
 
 
-def _matching(system: fs.FileSystem, pattern: str, place: str) -> list[str]:
+def matching(system: fs.FileSystem, pattern: str, place: str) -> list[str]:
     """Stores have no directories: everything below the last plain one is listed and compared."""
     match = _MAGIC.search(place)
     assert match is not None
