@@ -80,6 +80,10 @@ def test_struct_fields(lake: Lake, spark: SparkSession) -> None:
     table.append(spark.sql("SELECT 1 AS k, named_struct('x', 1, 'y', 'a') AS s"))
     table.update({"s.x": "s.x + k"})
     assert table_of(table.to_df().selectExpr("k", "s.x", "s.y")) == [(1, 2, "a")]
+    table.update({"s": "NULL"})
+    merge = table.merge_into(spark.sql("SELECT 1 AS k"), "t.k = s.k")
+    merge.when_matched_update(None, {"k": "2", "s": "NULL"}).execute()
+    assert table_of(table.to_df()) == [(2, None)]
 
 
 def test_overwrite(filled: Lake, rows: Rows) -> None:

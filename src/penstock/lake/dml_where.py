@@ -15,7 +15,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from penstock.lake import scan
-from penstock.lake.align import align
+from penstock.lake.align import align, typed
 from penstock.lake.assign import assigned
 from penstock.lake.candidate import Staged
 from penstock.lake.deletes import Removed
@@ -62,7 +62,8 @@ def update_where(
     with explained(table=table.candidate.qualified_name):
         source = scan_for(table, _keep(table, where))
         rows = _matching(table, source, where)
-        return update_rows(table, assigned(rows, values, table), source=source)
+        new = typed(assigned(rows, values, table), table.schema)
+        return update_rows(table, new, source=source)
 
 
 def overwrite_where(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import MergeKeyError
 from penstock.lake import scan
-from penstock.lake.align import align
+from penstock.lake.align import align, typed
 from penstock.lake.assign import as_stored, expressions, not_null
 from penstock.lake.candidate import Staged
 from penstock.lake.deletes import Removed
@@ -168,7 +168,8 @@ def _pairs(job: _Job) -> DataFrame:
     joined = joined.withColumn(_CLAUSE, _clause(job))
     if not job.inserting:
         joined = joined.where(fn.col(_CLAUSE).isNotNull())
-    return joined.select(FILE, POSITION, ROW_ID, _SOURCE, _CLAUSE, *_new_values(job))
+    picked = joined.select(FILE, POSITION, ROW_ID, _SOURCE, _CLAUSE, *_new_values(job))
+    return typed(picked, job.schema)
 
 
 def _clause(job: _Job) -> SparkColumn:
@@ -267,7 +268,7 @@ def _inserted(job: _Job, pairs: DataFrame | None) -> Written:
 def _made(job: _Job, rows: DataFrame, one: Clause) -> DataFrame:
     values = _values(job, one, None)
     made = rows.select(*(value.alias(name) for name, value in values.items()))
-    made = not_null(made, job.schema, job.name)
+    made = not_null(typed(made, job.schema), job.schema, job.name)
     return made.select(*align(made, job.schema, table=job.name))
 
 

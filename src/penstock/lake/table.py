@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from penstock.lake import feed, scan
 from penstock.lake.add_files import Added, add_data_files
+from penstock.lake.altering import Altering
 from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.feed import Bound
@@ -170,6 +171,11 @@ class Table:
         """Update the rows whose keys ``df`` has, and insert its others."""
         return self._alone(lambda table: table.merge(df, keys))
 
+    @property
+    def alter(self) -> Altering:
+        """Changes of the table's definition: ``table.alter.add_column("n", "int")``."""
+        return Altering(self._defined)
+
     def merge_into(
         self,
         source: DataFrame,
@@ -213,6 +219,15 @@ class Table:
 
     def _info(self, snapshot_id: int) -> TableInfo:
         return self.catalog.table(self.ref.schema, self.ref.name, snapshot_id)
+
+    def _defined(self, stage: Callable[[TransactionTable], None]) -> Snapshot | None:
+        transaction = self.begin()
+        try:
+            stage(transaction.table(str(self.ref)))
+        except BaseException:
+            transaction.rollback()
+            raise
+        return transaction.commit()
 
     def _alone(self, stage: Callable[[TransactionTable], Staged]) -> WriteResult:
         transaction = self.begin()
