@@ -49,8 +49,8 @@ def _rewrite(work: Work, one: RewriteFiles) -> None:
             raise _files_gone(one)
         c = t.delete_file.c
         work.end(t.delete_file, c.data_file_id.in_(chunk), c.table_id == one.table_id)
+    _count_again(work, one)
     _register(work, one, begins_now=True)
-    _count_again(work, one.table_id)
     work.tokens.of("rewrite_delete", one.table_id)
 
 
@@ -171,18 +171,22 @@ def _stats_rows(
             }
 
 
-def _count_again(work: Work, table_id: int) -> None:
+def _count_again(work: Work, one: RewriteFiles) -> None:
     """A rewrite makes the table's counts those of its files in force; row ids go on from where
     they are. Bounds of columns stay: they hold for fewer rows too."""
     c = t.data_file.c
     sums = select(
         func.coalesce(func.sum(c.record_count), 0), func.coalesce(func.sum(c.file_size_bytes), 0)
-    ).where(c.table_id == table_id, c.end_snapshot.is_(None))
+    ).where(c.table_id == one.table_id, c.end_snapshot.is_(None))
     rows, size = work.connection.execute(sums).one()
+    new = _files(one.files)  # which are not in the catalog yet: inserts wait
     work.connection.execute(
         t.table_stats.update()
-        .where(t.table_stats.c.table_id == table_id)
-        .values(record_count=int(rows), file_size_bytes=int(size))
+        .where(t.table_stats.c.table_id == one.table_id)
+        .values(
+            record_count=int(rows) + sum(file.record_count for file in new),
+            file_size_bytes=int(size) + sum(file.size_bytes for file in new),
+        )
     )
 
 

@@ -159,14 +159,13 @@ def _flush(run: _Run, job: Job, *, last: bool) -> None:
 
 
 def _sorted(rows: pa.Table, job: Job) -> pa.Table:
-    """By the table's sort keys, as far as the rows that are held at once go."""
+    """By the table's sort keys, NULLs last, as far as the rows that are held at once go."""
     there = set(rows.column_names)
     keys = [key for key in job.settings.sort_by if key.expression in there]
     if not keys or not rows.num_rows:
         return rows
     order = [(key.expression, "descending" if key.descending else "ascending") for key in keys]
-    nulls = "at_end" if keys[0].nulls_last else "at_start"
-    return rows.take(pc.sort_indices(rows, sort_keys=order, null_placement=nulls))
+    return rows.take(pc.sort_indices(rows, sort_keys=order))
 
 
 def _has_plain_row_ids(run: _Run) -> bool:

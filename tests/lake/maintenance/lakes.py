@@ -1,0 +1,90 @@
+"""Lakes that DuckDB makes, upkeep by Penstock, and all that DuckDB then sees of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import duckdb
+
+from penstock.lake.lake import Lake
+from penstock.lake.maintenance.calls import CALLS
+from tests import duck
+from tests.lake.catalog.conftest import Place
+
+
+def play(place: Place, statements: Sequence[str], *, inline: int = 0) -> None:
+    """DuckDB does this to the lake."""
+    connection = duck.attach(place.uri, place.data_path.rstrip("/"), inline=inline)
+    for statement in statements:
+        connection.execute(statement)
+    _leave(connection)
+
+
+def upkeep(place: Place, name: str, **arguments: Any) -> Sequence[Any]:
+    with Lake.attach(place.uri, data_path=place.data_path) as lake:
+        return CALLS[name].function(lake, **arguments)
+
+
+def seen(place: Place, upto: int | None = None) -> Mapping[object, object]:
+    """The rows of ``t`` with their ids at each snapshot, and the feed of changes between all."""
+    connection = duck.attach(place.uri, place.data_path.rstrip("/"))
+    listed = connection.execute("SELECT snapshot_id FROM lk.snapshots() ORDER BY 1").fetchall()
+    ids = [one for (one,) in listed if upto is None or one <= upto]
+    found: dict[object, object] = {one: _rows(connection, one) for one in ids}
+    feed = f"SELECT * FROM lk.table_changes('t', {ids[0]}, {ids[-1]})"
+    found["feed"] = sorted(map(str, connection.execute(feed).fetchall()))
+    _leave(connection)
+    return found
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, version: int) -> object:
+    try:
+        rows = connection.execute(f"SELECT rowid, * FROM t AT (VERSION => {version})").fetchall()
+    except duckdb.CatalogException:
+        return "no table yet"
+    return sorted(map(str, rows))
+
+
+def _leave(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute("USE memory")
+    connection.execute("DETACH lk")
+    connection.close()
+
+
+def on_disk(place: Place) -> set[str]:
+    return {str(path) for path in Path(place.data_path).rglob("*.parquet")}
+
+
+def history(random: Random) -> list[str]:
+    """Statements on a table ``t``, of which each may make a snapshot."""
+    numbers = [0]
+    kinds: list[Callable[[int], str]] = [
+        *[lambda at: _insert(random, numbers, at)] * 5,
+        *[lambda _: f"DELETE FROM t WHERE i % {random.randint(2, 5)} = {random.randint(0, 2)}"] * 2,
+        *[lambda at: f"UPDATE t SET s = 'u{at}' WHERE i % {random.randint(2, 5)} = 0"] * 2,
+        lambda at: f"ALTER TABLE t ADD COLUMN c{at} INT DEFAULT 7",
+        lambda _: random.choice(_ALTERATIONS),
+        lambda _: "CALL ducklake_merge_adjacent_files('lk')",
+        lambda _: "CALL ducklake_rewrite_data_files('lk', delete_threshold => 0.1)",
+    ]
+    made = [random.choice(kinds)(at) for at in range(random.randint(6, 14))]
+    return ["CREATE TABLE t(i INT, s VARCHAR)", *made]
+
+
+_ALTERATIONS = (
+    "ALTER TABLE t ALTER i SET DATA TYPE BIGINT",
+    "ALTER TABLE t SET PARTITIONED BY (s)",
+    "ALTER TABLE t RESET PARTITIONED BY",
+)
+
+
+def _insert(random: Random, numbers: list[int], _: int) -> str:
+    first = numbers[0]
+    numbers[0] += random.randint(1, 6)
+    return (
+        "INSERT INTO t(i, s) SELECT r, (ARRAY['a', 'b', NULL])[r % 3 + 1] "
+        f"FROM range({first}, {numbers[0]}) x(r)"
+    )

@@ -1,0 +1,113 @@
+"""Rows and deletes of the catalog as files: DuckDB reads every snapshot as before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from penstock.errors import UnsupportedFeature
+from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.maintenance.flush_inlined_data import FlushedTable, flush_inlined_data
+from tests import duck
+from tests.lake.catalog.conftest import Place
+
+SCRIPT = (
+    "CREATE TABLE t (a INTEGER, b VARCHAR)",
+    "INSERT INTO t VALUES (1, 'x'), (2, NULL)",
+    "UPDATE t SET b = 'u' WHERE a = 1",
+    "DELETE FROM t WHERE a = 2",
+    "ALTER TABLE t ADD COLUMN c INTEGER DEFAULT 5",
+    "INSERT INTO t VALUES (0, 'zz', 1)",
+    "ALTER TABLE t DROP COLUMN b",
+    "UPDATE t SET c = 9 WHERE a < 2",
+    "CREATE TABLE p (a INTEGER, b VARCHAR, f DOUBLE[])",
+    "ALTER TABLE p SET PARTITIONED BY (b, bucket(3, a))",
+    "ALTER TABLE p SET SORTED BY (a DESC)",
+    "INSERT INTO p VALUES (1, 'x', ['nan']), (2, NULL, NULL), (3, 'x', [1, NULL])",
+    "DELETE FROM p WHERE a = 3",
+    "CREATE TABLE f (a INTEGER)",
+    "INSERT INTO f SELECT i FROM range(30) r(i)",
+    "DELETE FROM f WHERE a < 12",
+    "DELETE FROM f WHERE a = 15",
+    "DELETE FROM f WHERE a = 16",
+    "CREATE TABLE gone (a INTEGER)",
+    "INSERT INTO gone VALUES (1)",
+    "DELETE FROM gone",
+)
+TABLES = {"t": 1, "p": 9, "f": 14, "gone": 19}  # and the snapshots that made them
+
+
+@dataclass(frozen=True)
+class _Lake:
+    catalog: Catalog
+
+
+def _states(connection: Any) -> dict[tuple[str, int], list[str]]:
+    """Each table at each snapshot with its row ids, and what each changed."""
+    found = {}
+    for name, first in TABLES.items():
+        for at in range(first, len(SCRIPT) + 1):
+            rows = connection.execute(f"SELECT rowid, * FROM {name} AT (VERSION => {at})")
+            found[name, at] = sorted(map(repr, rows.fetchall()))
+            feed = connection.execute(f"FROM lk.table_changes('{name}', {at}, {at})")
+            found[f"changes of {name}", at] = sorted(map(repr, feed.fetchall()))
+    return found
+
+
+def test_every_snapshot_and_the_feed_stay_what_they_were(each_place: Place) -> None:
+    with duck.attach(each_place.uri, each_place.data_path, inline=10) as connection:
+        for statement in SCRIPT:
+            connection.execute(statement)
+        before = _states(connection)
+    with each_place.open() as catalog:
+        assert flush_inlined_data(_Lake(catalog)) == [
+            FlushedTable("main", "gone", 1),
+            FlushedTable("main", "p", 3),
+            FlushedTable("main", "t", 6),
+        ]
+        assert flush_inlined_data(_Lake(catalog)) == []
+        assert catalog.latest().id == len(SCRIPT) + 1
+        assert "inline_flush:" in catalog.latest().changes
+    with duck.attach(each_place.uri, inline=10) as connection:
+        after = _states(connection)
+        assert {key: rows for key, rows in after.items() if rows != before[key]} == {}
+        left = connection.execute("SELECT count(*) FROM ducklake_list_files('lk', 't')").fetchone()
+        assert left == (3,)  # one for each version of the columns that had rows
+        connection.execute("INSERT INTO t VALUES (7, 7)")
+        connection.execute("DELETE FROM t WHERE a = 1")
+        assert sorted(connection.execute("FROM t").fetchall()) == [(0, 9), (7, 7)]
+
+
+def test_one_table_or_one_schema(place: Place) -> None:
+    with duck.attach(place.uri, place.data_path, inline=10) as connection:
+        connection.execute("CREATE SCHEMA s")
+        for name in ("a", "b", "s.c"):
+            connection.execute(f"CREATE TABLE {name} (i INTEGER)")
+            connection.execute(f"INSERT INTO {name} VALUES (1)")
+    with place.open() as catalog:
+        lake = _Lake(catalog)
+        assert flush_inlined_data(lake, "b") == [FlushedTable("main", "b", 1)]
+        assert flush_inlined_data(lake, schema="s") == [FlushedTable("s", "c", 1)]
+        assert flush_inlined_data(lake) == [FlushedTable("main", "a", 1)]
+
+
+def test_a_type_that_is_not_written_leaves_all_as_it_was(place: Place) -> None:
+    with duck.attach(place.uri, place.data_path, inline=10) as connection:
+        connection.execute("CREATE TABLE a (i INTEGER)")
+        connection.execute("INSERT INTO a VALUES (1)")
+        connection.execute("CREATE TABLE t (i INTERVAL)")
+        connection.execute("INSERT INTO t VALUES (INTERVAL '1 day')")
+    with place.open() as catalog:
+        before = catalog.latest()
+        with pytest.raises(UnsupportedFeature, match="interval"):
+            flush_inlined_data(_Lake(catalog))
+        assert catalog.latest() == before
+        assert not [path for path in _files(catalog.data_path) if "-" in path]
+
+
+def _files(folder: str) -> list[str]:
+    from pathlib import Path
+
+    return [str(path) for path in Path(folder).rglob("*.parquet")]

@@ -1,0 +1,137 @@
+"""Merging: what becomes of the files, and what keeps them apart."""
+
+from __future__ import annotations
+
+import pytest
+from pyarrow import parquet as pq
+
+from penstock.errors import ArgumentError, CommitConflict, TableNotFound
+from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.compaction import MergeFiles
+from penstock.lake.maintenance.compacting import MEMORY, compact
+from penstock.lake.maintenance.parquet_settings import settings_of
+from penstock.lake.maintenance.results import Compacted
+from penstock.lake.maintenance.writing import Job
+from tests import duck
+from tests.lake.catalog.conftest import Place
+from tests.lake.maintenance.lakes import on_disk, play, seen, upkeep
+
+NESTED = (
+    "CREATE TABLE t(i INT, s VARCHAR, f DOUBLE, u UUID, q INT[], m MAP(VARCHAR, INT), h TIME, "
+    "r STRUCT(x INT, y STRUCT(z VARCHAR)[]), g JSON, d DECIMAL(9, 2), n HUGEINT, ts TIMESTAMP_NS, "
+    "b BLOB, tz TIMESTAMPTZ, us UINTEGER)"
+)
+
+
+def _nested(first: int) -> str:
+    return (
+        "INSERT INTO t SELECT i, 'a' || i, i * 1.5, uuid(), [i, NULL], MAP {'k': i::INT}, "
+        "'10:00:00', {'x': i, 'y': [{'z': 'q' || i}]}, '{\"a\": 1}', i / 3, i * 100, "
+        "TIMESTAMP '2026-01-01', 'ab', TIMESTAMPTZ '2026-01-01 00:00:00+00', i "
+        f"FROM range({first}, {first + 3}) x(i)"
+    )
+
+
+def _inserts(count: int) -> list[str]:
+    return ["CREATE TABLE t(i INT)", *(f"INSERT INTO t VALUES ({at})" for at in range(count))]
+
+
+def test_types_nulls_and_updates(each_place: Place) -> None:
+    odd = ["INSERT INTO t(i, f) VALUES (100, 'nan')", "UPDATE t SET r = NULL, q = NULL WHERE i > 4"]
+    play(each_place, [NESTED, _nested(0), _nested(3), *odd, _nested(6)])
+    before = seen(each_place)
+    last = max(key for key in before if isinstance(key, int))
+    assert upkeep(each_place, "merge_adjacent_files") == [Compacted("main", "t", 3, 1)]
+    assert seen(each_place, last) == before
+
+
+def test_the_rows_that_duckdb_leaves_in_the_catalog(place: Place) -> None:
+    play(place, _inserts(4))
+    assert upkeep(place, "merge_adjacent_files", dry_run=True) == [Compacted("main", "t", 4, 1)]
+    assert upkeep(place, "merge_adjacent_files") == [Compacted("main", "t", 4, 1)]
+    with Catalog.open(place.uri) as catalog, catalog.reading() as connection:
+        told = connection.exec_driver_sql(
+            "SELECT begin_snapshot, partial_max, row_id_start, record_count FROM ducklake_data_file"
+        ).all()
+        waiting = connection.exec_driver_sql(
+            "SELECT count(*) FROM ducklake_files_scheduled_for_deletion"
+        ).scalar()
+        assert catalog.latest().changes == "merge_adjacent:1"
+    assert told == [(2, 5, 0, 4)]
+    assert waiting == 4
+    assert upkeep(place, "merge_adjacent_files") == []
+
+
+def test_row_ids_of_updated_rows_stay(place: Place) -> None:
+    play(place, [*_inserts(3), "UPDATE t SET i = i + 10 WHERE i > 0", "INSERT INTO t VALUES (7)"])
+    before = duck.rows(place.uri, "SELECT rowid, i FROM t")
+    upkeep(place, "merge_adjacent_files")
+    assert duck.rows(place.uri, "SELECT rowid, i FROM t") == before
+    play(place, ["INSERT INTO t VALUES (8)"])
+    upkeep(place, "merge_adjacent_files")
+    assert (5, 7) in duck.rows(place.uri, "SELECT rowid, i FROM t")
+
+
+def test_columns_partitions_and_deletes_keep_files_apart(place: Place) -> None:
+    more = ["ALTER TABLE t ADD COLUMN p VARCHAR", "INSERT INTO t VALUES (5, 'a'), (6, 'b')"]
+    parts = [
+        "ALTER TABLE t SET PARTITIONED BY (p)",
+        *["INSERT INTO t VALUES (7, 'a'), (8, 'b')"] * 2,
+    ]
+    play(place, [*_inserts(3), *more, *parts, "DELETE FROM t WHERE i = 8 AND rowid = 6"])
+    merged = upkeep(place, "merge_adjacent_files", table="t")
+    assert [one.files_processed for one in merged] == [3, 2]
+    folders = {path.rsplit("/", 2)[1] for path in on_disk(place) if "/penstock-" in path}
+    assert folders == {"t", "p=a"}
+
+
+def test_sizes_and_counts(place: Place) -> None:
+    play(place, ["CALL lk.set_option('target_file_size', '500B')", *_inserts(6)])
+    assert upkeep(place, "merge_adjacent_files", max_file_size=10) == []
+    one = upkeep(place, "merge_adjacent_files", max_compacted_files=1)
+    assert [each.files_processed for each in one] == [3]
+    with pytest.raises(ArgumentError, match="must be less than"):
+        upkeep(place, "merge_adjacent_files", min_file_size=10, max_file_size=5)
+    with pytest.raises(TableNotFound):
+        upkeep(place, "merge_adjacent_files", table="nope")
+
+
+def test_sorted_tables(place: Place) -> None:
+    play(place, [*_inserts(4), "ALTER TABLE t SET SORTED BY (i DESC)", "INSERT INTO t VALUES (9)"])
+    play(place, ["INSERT INTO t VALUES (10)"])
+    before = duck.rows(place.uri, "SELECT rowid, i FROM t")
+    upkeep(place, "merge_adjacent_files")
+    assert duck.rows(place.uri, "SELECT rowid, i FROM t") == before
+    listed = [pq.read_table(one)["i"].to_pylist() for one in on_disk(place) if "penstock-" in one]
+    assert listed == [[10, 9, 3, 2, 1, 0]]
+
+
+def test_memory_is_bounded_by_row_groups(place: Place) -> None:
+    """With so little memory that each file is a row group of its own."""
+    rows = "INSERT INTO t SELECT i FROM range({}, {}) x(i)"
+    inserts = [rows.format(at * 60_000, (at + 1) * 60_000) for at in range(3)]
+    play(place, ["CREATE TABLE t(i BIGINT)", *inserts])
+    upkeep(place, "merge_adjacent_files", memory=1 << 20)
+    (merged,) = (path for path in on_disk(place) if "penstock-" in path)
+    assert pq.read_metadata(merged).num_row_groups == 3
+    assert duck.rows(place.uri, "SELECT count(*), sum(i), sum(rowid) FROM t") == [
+        (180_000, 16_199_910_000, 16_199_910_000)
+    ]
+
+
+def test_a_delete_meanwhile_is_a_conflict_and_leaves_nothing(place: Place) -> None:
+    play(place, _inserts(3))
+    with Catalog.open(place.uri) as catalog:
+        base = catalog.latest()
+        table = catalog.table("main", "t", base.id)
+        settings = settings_of(catalog, table, base.id)
+        files = catalog.files(table, base.id).files
+    play(place, ["DELETE FROM t WHERE i = 1"])
+    job = Job(table, table.schema, settings, MEMORY, merges=True)
+    with Catalog.open(place.uri) as catalog, pytest.raises(CommitConflict, match="deleted"):
+        compact(
+            *(catalog, base, table, [(files, job)]),
+            lambda new: MergeFiles(table.id, "main.t", table.path, new),
+        )
+    assert {path for path in on_disk(place) if "penstock-" in path} == set()
+    assert duck.rows(place.uri, "SELECT i FROM t") == [(0,), (2,)]
