@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyarrow import NativeFile
 
 from penstock.errors import DataFileCorrupt
 from penstock.lake import puffin
 from penstock.lake.failures import file_corrupt, file_missing
 from penstock.lake.files import DataFile, DeleteFile
+from penstock.lake.storage import is_remote, open_system, read_bytes
 
 SNAPSHOT_ID = "_ducklake_internal_snapshot_id"
 _THREADS = 16
@@ -44,7 +45,7 @@ class Whose:
 def load(files: Sequence[DataFile], whose: Whose) -> list[Gone]:
     """What the delete files of these data files delete up to the snapshot, if one is given.
 
-    The paths are local. Raises DataFileMissing, DataFileCorrupt, UnsupportedFeature.
+    Raises DataFileMissing, DataFileCorrupt, UnsupportedFeature.
     """
     with ThreadPoolExecutor(min(_THREADS, max(1, len(files))), "penstock-deletes") as pool:
         return list(pool.map(lambda file: _load(file, whose), files))
@@ -76,7 +77,7 @@ def bound_of(delete: DeleteFile, snapshot_id: int | None) -> int | None:
 
 
 def _parquet(delete: DeleteFile, snapshot_id: int | None) -> tuple[pa.Array, pa.Array]:
-    with pq.ParquetFile(delete.path) as content:
+    with pq.ParquetFile(_source(delete.path)) as content:
         told = SNAPSHOT_ID in content.schema_arrow.names
         read = content.read(["pos", SNAPSHOT_ID] if told else ["pos"]).combine_chunks()
     since = _since(delete, read.num_rows)
@@ -90,8 +91,16 @@ def _parquet(delete: DeleteFile, snapshot_id: int | None) -> tuple[pa.Array, pa.
     return as_one(table["pos"]), as_one(table["since"])
 
 
+def _source(path: str) -> str | NativeFile:
+    """What pyarrow reads: it opens local paths by itself, with less ado."""
+    if not is_remote(path):
+        return path
+    system, place = open_system(path)
+    return system.open_input_file(place)
+
+
 def _puffin(delete: DeleteFile, snapshot_id: int | None) -> tuple[pa.Array, pa.Array]:  # noqa: ARG001 - of the table's shape
-    found = puffin.positions(Path(delete.path).read_bytes(), delete.path)
+    found = puffin.positions(read_bytes(delete.path), delete.path)
     return found, _since(delete, len(found))
 
 

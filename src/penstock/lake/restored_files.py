@@ -20,11 +20,10 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from penstock.errors import DataFileMissing
-from penstock.lake.catalog.paths import is_remote
 from penstock.lake.delete_positions import SNAPSHOT_ID, Whose, as_one, load
 from penstock.lake.files import ColumnStats, DataFile, DeleteFile, FileSet
 from penstock.lake.naming import new_uuid7
-from penstock.lake.storage import open_system
+from penstock.lake.storage import is_remote, open_system
 
 _THREADS = 16
 # The format's reserved field ids of delete files.
