@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from tests import s3
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -33,6 +35,8 @@ def spark() -> Iterator[SparkSession]:
     # A join keeps a page of each side: small ones, as tests join dozens of tables in one job.
     pages = {"spark.buffer.pageSize": "1m"}
     conf = {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2", **pages}
+    if jars := s3.spark_jars():
+        conf["spark.jars"] = ",".join(jars)
     session = start_session(SparkSettings(master="local[2]", conf=conf), "penstock-tests")
     yield session
     session.stop()

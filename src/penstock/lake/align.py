@@ -45,6 +45,9 @@ _HELD_IN: Mapping[str, frozenset[str]] = {
 }
 
 
+_SHOWN_COLUMNS, _SHOWN_CHARACTERS = 6, 200
+
+
 def align(df: DataFrame, schema: TableSchema, *, table: str) -> list[SparkColumn]:
     """One expression per column of ``schema``, in its order, named and with field ids.
 
@@ -61,7 +64,7 @@ def align(df: DataFrame, schema: TableSchema, *, table: str) -> list[SparkColumn
             value = _default(want)
         else:
             value = _fit(_column(given.name), given, want, want.name)
-        columns.append(finish(value, want))
+        columns.append(finish(value, want, None if want.nullable else _sample(df)))
     return columns
 
 
@@ -78,9 +81,19 @@ def typed(df: DataFrame, schema: TableSchema | None) -> DataFrame:
     return df.withColumns(casts) if casts else df
 
 
-def finish(value: SparkColumn, column: Column) -> SparkColumn:
+def _sample(df: DataFrame) -> SparkColumn:
+    """The beginning of a row as JSON, for a message about it."""
+    from pyspark.sql import functions as fn
+
+    shown = [_column(name) for name in df.columns[:_SHOWN_COLUMNS]]
+    text = fn.to_json(fn.struct(*shown), {"ignoreNullFields": "false"})
+    return fn.substring(text, 1, _SHOWN_CHARACTERS)
+
+
+def finish(value: SparkColumn, column: Column, sample: SparkColumn | None = None) -> SparkColumn:
     """``value`` as ``column``: checked, nullable in the file as the format wants it, with ids.
 
+    A NULL where the table has NOT NULL fails the write, with ``sample``, which says what row it is.
     Spark writes what it finds to be never NULL as REQUIRED. A condition that it cannot see
     through, and that costs nothing measurable, takes that knowledge away.
     """
@@ -88,8 +101,10 @@ def finish(value: SparkColumn, column: Column) -> SparkColumn:
 
     value = to_files(value, column)
     if not column.nullable:
-        refusal = fn.raise_error(f"column {column.name} is NOT NULL in the table")
-        value = fn.coalesce(value, refusal)
+        cause = fn.lit(f"column {column.name} is NOT NULL in the table")
+        if sample is not None:
+            cause = fn.concat(cause, fn.lit(", and a row has none: "), sample)
+        value = fn.coalesce(value, fn.raise_error(cause))
     if column.children:
         value = value.cast(spark_type(column))  # alone carries the ids of struct fields
     return fn.when(fn.spark_partition_id() >= 0, value).alias(

@@ -269,8 +269,13 @@ def first_value(path: str, column: str) -> Any:
 
 
 def make_parent(directory: str) -> None:
-    """Make the directory above a local one. Raises DataPathError; object stores have none."""
+    """Make the directory above a local one; object stores have none.
+
+    Raises DataPathError where that cannot be, UnsupportedFeature for stores that nothing was tried
+    with.
+    """
     if is_remote(directory):
+        _refuse_unknown(directory)
         return
     parent = Path(directory).parent
     try:
@@ -289,12 +294,11 @@ def _unwritable(parent: Path, why: str) -> DataPathError:
     )
 
 
-def refuse_unknown(path: str) -> None:
-    """Raise UnsupportedFeature for data paths in stores that nothing here was tested against."""
-    scheme = urlsplit(path).scheme if is_remote(path) else "file"
-    if scheme not in _S3 | {"file"}:
+def _refuse_unknown(path: str) -> None:
+    scheme = urlsplit(path).scheme
+    if scheme not in _S3:
         raise UnsupportedFeature(
-            f"a data path in {scheme}:// is not supported",
+            f"writing to {scheme}:// is not supported",
             hint="give a local directory, or one in S3: s3://bucket/lake/",
             data={"path": path},
         )

@@ -1,0 +1,85 @@
+"""What an object store is told, and files on a local disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import ConfigError, UnsupportedFeature
+from penstock.lake import storage
+from penstock.lake.lake import Lake
+from penstock.lake.storage import Storage
+
+LOCAL = {"access_key": "k", "secret_key": "hidden", "endpoint": "http://127.0.0.1:1", "region": "r"}
+
+
+def test_one_setting_for_both() -> None:
+    found = Storage.of({**LOCAL, "path_style": True})
+    assert found is not None
+    settings = found.spark_settings("b")
+    assert settings["fs.s3a.bucket.b.endpoint"] == "http://127.0.0.1:1"
+    assert settings["fs.s3a.bucket.b.path.style.access"] == "true"
+    assert settings["fs.s3a.bucket.b.connection.ssl.enabled"] == "false"
+    assert settings["fs.s3.impl"] == "org.apache.hadoop.fs.s3a.S3AFileSystem"
+    assert not any("commitProtocol" in key for key in settings)
+    assert found.open().region == "r"
+
+
+def test_the_magic_committer() -> None:
+    settings = Storage(committer="magic").spark_settings("b")
+    assert settings["fs.s3a.bucket.b.committer.name"] == "magic"
+    assert "PathOutputCommitProtocol" in settings["spark.sql.sources.commitProtocolClass"]
+
+
+def test_secrets_are_not_shown() -> None:
+    assert "hidden" not in repr(Storage.of(LOCAL))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"key": "x"}, "no setting 'key'"),
+        ({"committer": "directory"}, "'directory'"),
+    ],
+)
+def test_what_is_no_setting(given: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Storage.of(given)
+
+
+def test_an_endpoint_is_a_url() -> None:
+    with pytest.raises(ConfigError, match="127"):
+        Storage(endpoint="127.0.0.1:9000").open()
+
+
+def test_storage_is_for_s3(tmp_path: Path) -> None:
+    uri = f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}"
+    with pytest.raises(ConfigError, match="not in S3"):
+        Lake.attach(uri, data_path=str(tmp_path), storage=LOCAL)
+
+
+def test_stores_that_nothing_was_tried_with() -> None:
+    with pytest.raises(UnsupportedFeature, match="gs://"):
+        storage.make_parent("gs://bucket/x/")
+
+
+def test_local_files(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "x.parquet"
+    path.parent.mkdir()
+    path.write_bytes(b"123")
+    (path.parent / ".x.parquet.crc").write_bytes(b"")
+    target = tmp_path / "b=1" / "y.parquet"
+    storage.move_files([(str(path), str(target))])
+    storage.remove_empty(str(tmp_path))
+    assert storage.list_files(str(tmp_path)) == [str(target)]
+    assert not path.parent.exists()
+    assert storage.read_bytes(str(target)) == b"123"
+    assert (storage.size_of(str(target)), storage.size_of(str(path))) == (3, None)
+    assert storage.remove_file(str(target))
+    assert not storage.remove_file(str(target))
+
+
+def test_only_directories_of_a_write_are_removed(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="badly formed"):
+        storage.remove_directory(str(tmp_path))
