@@ -47,7 +47,8 @@ def append_rows(table: CandidateTable, rows: pa.Table | Sequence[Mapping[str, ob
 
 
 def _inlined(table: CandidateTable, values: pa.Table) -> bool:
-    limit = row_limit(table.context.catalog, table.candidate.base)
+    context = table.context
+    limit = row_limit(context.catalog, table.candidate.base, options=context.options)
     if values.num_rows > limit or not may_inline(table.schema):
         return False
     kept = stored(values, table.schema)

@@ -279,7 +279,7 @@ def _digits(low: int, high: int) -> Callable[[Column], Convert]:
 def _float32(_: Column) -> Convert:
     def convert(value: Any) -> float:
         found = _number(value)
-        kept: float = struct.unpack("f", struct.pack("f", found))[0]  # OverflowError if too large
+        kept: float = struct.unpack("<f", struct.pack("<f", found))[0]  # OverflowError
         return kept
 
     return convert

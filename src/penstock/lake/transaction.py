@@ -58,7 +58,7 @@ class Transaction:
             raise ReadOnlyLake(
                 "the lake is attached read-only", hint="attach it without read_only to write"
             )
-        self.base: Snapshot = catalog.latest()
+        self.base, options = catalog.beginning()
         self._catalog = catalog
         self._info = {"author": author, "message": message, "extra": extra}
         self._also: list[Also] = []
@@ -66,7 +66,7 @@ class Transaction:
         self._nameless: list[TransactionTable] = []  # dropped, and the name is another's by now
         self._names = StagedNames(catalog, self.base)
         self._outcome_open = False
-        self._context = Context(catalog, spark, self.base, self._names.schema_path)
+        self._context = Context(catalog, spark, self.base, self._names.schema_path, options)
 
     def table(self, name: str) -> TransactionTable:
         """The table ``schema.name`` (or ``name`` in ``main``), existing or to be made."""
