@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import select
 import sqlite3
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy import Connection, Engine, create_engine, event, exc, text
 from sqlalchemy.dialects import registry
 from sqlalchemy.pool import QueuePool
 
@@ -26,6 +28,8 @@ from penstock.lake.catalog.location import CatalogLocation
 
 _WRITES = "penstock_writes"  # the execution option of a transaction that will write
 _CONNECT_TIMEOUT = "10"  # seconds, when the connection string sets none
+_USED = "penstock_used"  # when a pooled connection was last given back
+_IDLE = 10.0  # seconds after which it is asked whether it is alive
 _LOCK_KEY = 0x70656E73746F636B  # "penstock": the advisory lock that writers take in turn
 
 
@@ -170,14 +174,43 @@ def _postgres_engine(where: CatalogLocation, lock_timeout: float) -> Engine:
         connection.commit()
         return connection
 
-    return create_engine(
-        "postgresql+psycopg://",
-        creator=connect,
-        poolclass=QueuePool,
-        pool_size=4,
-        max_overflow=-1,
-        pool_pre_ping=True,  # a server that was restarted is no reason to fail
+    engine = create_engine(
+        "postgresql+psycopg://", creator=connect, poolclass=QueuePool, pool_size=4, max_overflow=-1
     )
+    event.listen(engine, "checkout", _check_alive)
+    event.listen(engine, "checkin", _note_use)
+    return engine
+
+
+def _note_use(raw: Any, record: Any) -> None:  # noqa: ARG001 - of the event's shape
+    record.info[_USED] = time.monotonic()
+
+
+def _check_alive(raw: Any, record: Any, proxy: Any) -> None:  # noqa: ARG001 - of the event's shape
+    """A server that was restarted is no reason to fail: then the pool connects anew.
+
+    A server that ends a connection says so, which shows without asking it; only what was idle for
+    long may be dead unheard.
+    """
+    if _USED not in record.info:
+        return
+    said_something = bool(select.select([raw.fileno()], [], [], 0)[0])
+    idle = time.monotonic() - record.info[_USED]
+    if said_something or (idle > _IDLE and not _answers(raw)):
+        raise exc.DisconnectionError
+
+
+def _answers(raw: Any) -> bool:
+    try:
+        raw.execute("SELECT 1")
+        raw.rollback()
+    except OSError:
+        return False
+    except Exception as error:  # of a driver that is not imported here
+        if type(error).__module__.partition(".")[0] != "psycopg":
+            raise
+        return False
+    return True
 
 
 @contextmanager
@@ -216,6 +249,28 @@ def lock(connection: Connection) -> None:
     """Take the writers' lock until the transaction ends (PostgreSQL; files have their own)."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK_KEY})
+
+
+@contextmanager
+def pipelined(connection: Connection) -> Iterator[None]:
+    """Statements in the block go to PostgreSQL without waiting for the answer to each.
+
+    They must not give rows. What fails is known at the end of the block at the latest. Files have
+    no round trips to spare.
+    """
+    if connection.dialect.name != "postgresql":
+        yield
+        return
+    raw: Any = connection.connection.dbapi_connection
+    dialect: Any = connection.dialect
+    try:
+        with raw.pipeline():
+            yield
+    except dialect.dbapi.Error as error:
+        lost = raw.closed
+        raise exc.DBAPIError.instance(
+            None, None, error, dialect.dbapi.Error, connection_invalidated=lost, dialect=dialect
+        ) from error
 
 
 def metadata_schema(connection: Connection) -> str | None:

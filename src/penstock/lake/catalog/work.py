@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Executable, Insert, Table
 
+from penstock.lake.catalog.engine import pipelined
 from penstock.lake.catalog.state import Ids, SchemaEntry, schemas_at
 from penstock.lake.schema import TableSchema
 from penstock.lake.snapshot import Snapshot
@@ -100,11 +101,14 @@ class Work:
         if rows:
             self._waiting.append((statement, list(rows)))
 
-    def flush(self) -> None:
-        """Run what waits, in order."""
+    def flush(self, first: tuple[Table, dict[str, Any]] | None = None) -> None:
+        """Run what waits, in order, behind one row that comes ``first``."""
         waiting, self._waiting = self._waiting, []
-        for statement, rows in waiting:
-            self.connection.execute(statement, rows)
+        if first is not None:
+            waiting.insert(0, (_insert_into(first[0]), [first[1]]))
+        with pipelined(self.connection):
+            for statement, rows in waiting:
+                self.connection.execute(statement, rows)
 
     def end(self, table: Table, *conditions: Any) -> int:
         """End the rows that satisfy ``conditions`` and have not ended; how many they were."""

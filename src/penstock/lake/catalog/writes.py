@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import Connection, exc
 
@@ -74,9 +75,7 @@ def write(
     for one in changes.compactions:
         compactions.write(work, one)
     definitions.write_schema_versions(work)
-    if only_adds:
-        _insert_snapshot(work, time)
-    return _finish(work, time, info, known=only_adds)
+    return _finish(work, time, info, known=not only_adds)
 
 
 def _only_adds(changes: ChangeSet) -> bool:
@@ -121,21 +120,24 @@ def _defines_table(change: TableChange) -> bool:
 
 
 def _insert_snapshot(work: Work, time: dt.datetime) -> None:
-    row = t.snapshot.insert().values(
-        snapshot_id=work.snapshot_id,
-        snapshot_time=time,
-        schema_version=work.schema_version,
-        next_catalog_id=work.ids.next_catalog_id,
-        next_file_id=work.ids.next_file_id,
-    )
     try:
-        work.connection.execute(row)
+        work.connection.execute(t.snapshot.insert(), _snapshot_row(work, time))
     except exc.IntegrityError as error:
         raise SnapshotTaken from error
 
 
+def _snapshot_row(work: Work, time: dt.datetime) -> dict[str, Any]:
+    return {
+        "snapshot_id": work.snapshot_id,
+        "snapshot_time": time,
+        "schema_version": work.schema_version,
+        "next_catalog_id": work.ids.next_catalog_id,
+        "next_file_id": work.ids.next_file_id,
+    }
+
+
 def _finish(work: Work, time: dt.datetime, info: CommitInfo, *, known: bool) -> Snapshot:
-    """Write all that waits. ``known``: the row of the snapshot has the ids that come next."""
+    """Write all that waits. ``known``: the row of the snapshot is there, but for its next ids."""
     ids, text = work.ids, work.tokens.text()
     totals.write(work)
     changes = {
@@ -146,13 +148,14 @@ def _finish(work: Work, time: dt.datetime, info: CommitInfo, *, known: bool) -> 
         "commit_extra_info": info.extra,
     }
     work.insert(t.snapshot_changes, [changes])
-    work.flush()
-    if not known:
-        work.connection.execute(
-            t.snapshot.update()
-            .where(t.snapshot.c.snapshot_id == work.snapshot_id)
-            .values(next_catalog_id=ids.next_catalog_id, next_file_id=ids.next_file_id)
-        )
+    if known:
+        next_ids = {"next_catalog_id": ids.next_catalog_id, "next_file_id": ids.next_file_id}
+        update = t.snapshot.update().where(t.snapshot.c.snapshot_id == work.snapshot_id)
+        work.connection.execute(update.values(**next_ids))
+    try:
+        work.flush(None if known else (t.snapshot, _snapshot_row(work, time)))
+    except exc.IntegrityError as error:
+        raise SnapshotTaken from error
     return Snapshot(
         id=work.snapshot_id,
         time=time,
