@@ -20,7 +20,9 @@ import pyarrow as pa
 
 from penstock.errors import CommitUnknown, PenstockError
 from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.session import source
 from penstock.lake.snapshot import Snapshot
+from penstock.lake.transaction import Transaction
 from tests.lake.catalog import staging
 
 
@@ -78,9 +80,17 @@ class _Writer:
         self.files[table].pop()
         return made, [], there[:1]
 
+    def inline(self, table: str, ids: list[int]) -> tuple[Snapshot, list[int], list[int]]:
+        """Rows that the catalog itself takes."""
+        transaction = Transaction(self.catalog, source(None))
+        transaction.table(table).append([{"id": one} for one in ids])
+        made = transaction.commit()
+        assert made is not None
+        return made, ids, []
+
 
 _Act = Callable[[_Writer, str, list[int]], tuple[Snapshot, list[int], list[int]]]
-_ACTS: tuple[_Act, ...] = (_Writer.append, _Writer.append, _Writer.delete)
+_ACTS: tuple[_Act, ...] = (_Writer.append, _Writer.inline, _Writer.append, _Writer.delete)
 
 
 def work(task: Task) -> None:

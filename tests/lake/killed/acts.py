@@ -18,6 +18,8 @@ from sqlalchemy import event
 
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.schema import Column, TableSchema, assign_missing_ids
+from penstock.lake.session import source
+from penstock.lake.transaction import Transaction
 from tests import duck
 from tests.lake.catalog import staging
 from tests.lake.catalog.conftest import Place
@@ -108,6 +110,13 @@ def alter(catalog: Catalog, at: int) -> None:
     staging.change(catalog, table, base, schema=schema)
 
 
+def inline(catalog: Catalog, at: int) -> None:
+    """A row that the catalog itself takes."""
+    transaction = Transaction(catalog, source(None))
+    transaction.table("t").append([{"id": 2 * at + 1}])
+    transaction.commit()
+
+
 def _same(before: Rows, _: int) -> Rows:
     return before
 
@@ -119,6 +128,8 @@ ACTS: Mapping[str, tuple[Act, After]] = {
     "replace": (replace, lambda _, at: frozenset({2 * at, 2 * at + 1})),
     "create": (create, _same),
     "alter": (alter, _same),
+    # The last: the others look at files only.
+    "inline": (inline, lambda before, at: before | {2 * at + 1}),
 }
 
 
