@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,25 +16,22 @@ from penstock.cli.output import count, print_json, print_table
 from penstock.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from penstock.lake.catalog.catalog import Catalog
+    from penstock.lake.lake import Lake
     from penstock.lake.maintenance.checkpoint import Done
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """What the functions need of a lake."""
-
-    catalog: Catalog
-
-
-@contextmanager
-def _opened(project_dir: Path | None, lake: str | None) -> Iterator[_Kept]:
-    from penstock.lake.catalog.catalog import Catalog
+def _opened(project_dir: Path | None, lake: str | None) -> Lake:
+    from penstock.lake.lake import Lake
 
     _, wanted = lake_settings(project_dir, lake)
-    opened = Catalog.open(wanted.catalog, create=False, metadata_schema=wanted.metadata_schema)
-    with opened as catalog:
-        yield _Kept(catalog)
+    return Lake.attach(
+        wanted.catalog,
+        data_path=wanted.data_path,
+        override_data_path=wanted.override_data_path,
+        metadata_schema=wanted.metadata_schema,
+        storage=wanted.storage or None,
+        create_if_not_exists=False,
+    )
 
 
 def _shared(function: Callable[..., None]) -> Callable[..., None]:

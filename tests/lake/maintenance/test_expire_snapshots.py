@@ -34,7 +34,7 @@ MANY = (
 def _content(uri: str) -> dict[str, Any]:
     """Every row of every table of the format, but when files were scheduled."""
     with Catalog.open(uri) as catalog, catalog.reading() as connection:
-        found = {
+        found: dict[str, Any] = {
             table.name: sorted(map(str, connection.execute(table.select()).all()))
             for table in t.METADATA.tables.values()
         }

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from tests.lake.catalog.conftest import Place
-from tests.lake.maintenance.lakes import history, on_disk, play, seen, upkeep
+from tests.lake.maintenance.lakes import files_needed, history, on_disk, play, seen, upkeep
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -37,6 +37,7 @@ def test_what_is_left_after_expiry_reads_as_before(each_place: Place, seed: int)
     scheduled = upkeep(each_place, "cleanup_old_files", cleanup_all=True)
     assert on_disk(each_place).isdisjoint(one.path for one in scheduled)
     assert upkeep(each_place, "delete_orphaned_files", cleanup_all=True) == []
+    assert files_needed(each_place) == on_disk(each_place)
     after = seen(each_place)
     left = [one for one in snapshots if one not in gone]
     assert {one: after[one] for one in left} == {one: before[one] for one in left}
