@@ -21,6 +21,7 @@ PROGRAMS = (  # in the order of the table
     "step_overhead",
     "planning",
     "time_travel",
+    "commits",
 )
 
 

@@ -57,7 +57,7 @@ def test_nested_text_reads_back_in_every_form_or_is_not_stored(inside: str) -> N
     found = _stored(value, schema)
     assert found is not None
     for texts in ("cast", "sql"):
-        part = InlinedPart(schema, found, texts)  # type: ignore[arg-type] # both are texts
+        part = InlinedPart(schema, found, texts)
         (batch,) = batches(part, schema)
         assert batch.column(0)[0].as_py()["a'b"] == inside
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from penstock.errors import TableNotFound
 from penstock.lake import arrow_files
 from penstock.lake.candidate import Staged
 from penstock.lake.inline_back import row_limit
@@ -36,6 +37,12 @@ def append_rows(table: CandidateTable, rows: pa.Table | Sequence[Mapping[str, ob
     is 10. Raises SchemaMismatch naming row and column for what does not fit, TableNotFound.
     """
     name = table.candidate.qualified_name
+    if not table.exists:
+        raise TableNotFound(
+            f"there is no table {name}",
+            hint="create it first: rows by themselves do not tell the types of its columns",
+            data={"table": name},
+        )
     values = typed(rows, table.schema, table=name)
     count = values.num_rows
     if not count:

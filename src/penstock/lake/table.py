@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
+    from penstock.lake.literal_rows import Rows
+
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
@@ -131,8 +133,11 @@ class Table:
         at = self.catalog.snapshot(At(version, timestamp) if given else self.at)
         return objects.listed(self.catalog.files(self._info(at.id), at.id).files)
 
-    def append(self, df: DataFrame, *, partition_by: Sequence[str] = ()) -> WriteResult:
-        """Add rows in a transaction of their own; the table is made when it is missing."""
+    def append(self, df: DataFrame | Rows, *, partition_by: Sequence[str] = ()) -> WriteResult:
+        """Add rows in a transaction of their own; the table is made when it is missing.
+
+        Rows given as dicts or as an Arrow table need no Spark, but a table that there is.
+        """
         return self._alone(lambda table: table.append(df, partition_by=partition_by))
 
     def replace(self, df: DataFrame, *, partition_by: Sequence[str] = ()) -> WriteResult:
