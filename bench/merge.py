@@ -1,4 +1,7 @@
-"""Merge changes (half updates, half new) into a table, warm, against DuckDB and a rewrite in Spark.
+"""Merge changes (half updates, half new) into a table, warm, against DuckDB, Spark and delta-rs.
+
+Spark rewrites all rows; so does delta-rs with the files that change, which is duckrun's way
+(`deltalake` of the extra ``bench``; left out where that is not installed).
 
 DuckDB does the same MERGE with its ducklake extension on a lake of its own, with as many threads as
 Spark has cores. Both lakes have a SQLite catalog, and both read the changes from the same Parquet
@@ -8,18 +11,23 @@ files. Each round starts from a freshly loaded table; only the merge is timed.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import itertools
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import duckdb
+from pyarrow import parquet
 from pyspark.sql import SparkSession, functions
 
 from bench import data, harness
 from penstock import Lake
 
 OURS, DUCK, REWRITE = "penstock merge", "duckdb ducklake merge", "spark copy on write"
+DELTA = "delta-rs merge"
 KEY = "id"
 
 
@@ -121,6 +129,47 @@ class Duck:
             shutil.rmtree(root)
 
 
+@dataclass(slots=True)
+class Delta:
+    """delta-rs on a table of its own, without a server; it uses all cores."""
+
+    work: Path
+    target: Path
+    source: Path
+    rows_after: int = 0
+
+    @property
+    def path(self) -> str:
+        return str(self.work / "delta")
+
+    def prepare(self) -> None:
+        _deltalake().write_deltalake(self.path, parquet.read_table(self.target))
+
+    def run(self) -> None:
+        changes = parquet.read_table(self.source)
+        merge = (
+            _deltalake()
+            .DeltaTable(self.path)
+            .merge(changes, predicate=f"s.{KEY} = t.{KEY}", source_alias="s", target_alias="t")
+        )
+        merge.when_matched_update_all().when_not_matched_insert_all().execute()
+
+    def clean(self) -> None:
+        files = _deltalake().DeltaTable(self.path).file_uris()
+        self.rows_after = sum(
+            parquet.read_metadata(file.removeprefix("file://")).num_rows for file in files
+        )
+        shutil.rmtree(self.path)
+
+
+def _deltalake() -> Any:
+    return importlib.import_module("deltalake")
+
+
+def has_delta() -> bool:
+    return importlib.util.find_spec("deltalake") is not None
+
+
 def connect() -> duckdb.DuckDBPyConnection:
     """DuckDB with the extensions of the PyPI packages: nothing is fetched."""
     connection = duckdb.connect(config={"threads": harness.CORES})
@@ -131,7 +180,7 @@ def connect() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def agree(contenders: tuple[Penstock, Duck, Rewrite]) -> int:
+def agree(contenders: Sequence[Penstock | Duck | Rewrite | Delta]) -> int:
     """The rows that each has after its merge, when that is one number."""
     found = {type(one).__name__: one.rows_after for one in contenders}
     if len(set(found.values())) != 1:
@@ -147,13 +196,20 @@ def measure(spark: SparkSession, work: Path, rows: int, rounds: int) -> dict[str
     ours = Penstock(spark, work, target, source)
     duck = Duck(work, target, source)
     rewrite = Rewrite(spark, work, target, source)
-    sides = (
+    contenders: list[Penstock | Duck | Rewrite | Delta] = [ours, duck, rewrite]
+    sides = [
         harness.Side(OURS, ours.run, ours.prepare, ours.clean),
         harness.Side(DUCK, duck.run, duck.prepare, duck.clean),
         harness.Side(REWRITE, rewrite.run, clean=rewrite.clean),
-    )
+    ]
+    if has_delta():
+        delta = Delta(work, target, source)
+        contenders.append(delta)
+        sides.append(harness.Side(DELTA, delta.run, delta.prepare, delta.clean))
+    else:
+        print("  deltalake is not installed: pip install 'penstock[bench]'")
     seconds = harness.race(sides, rounds, warmup=2)
-    print(f"  each side has {agree((ours, duck, rewrite)):,} rows after the merge")
+    print(f"  each side has {agree(contenders):,} rows after the merge")
     return seconds
 
 
@@ -162,19 +218,22 @@ def main() -> None:
     before = harness.load()
     with harness.scratch(options.work) as work, harness.session(work) as spark:
         seconds = measure(spark, work, options.rows, options.rounds)
-    figures = (
+    figures = [
         harness.Figure(
             "Merge against DuckDB with ducklake",
             harness.ratio(seconds, OURS, DUCK),
-            1.2,
+            1.0,
             note=f"{harness.CORES} threads each, SQLite catalogs",
         ),
         harness.Figure(
             "Merge against copy on write in Spark", harness.ratio(seconds, OURS, REWRITE), 0.6
         ),
-    )
+    ]
+    if DELTA in seconds:
+        value = harness.ratio(seconds, OURS, DELTA)
+        figures.append(harness.Figure("Merge against delta-rs (duckrun's way)", value, 0.7))
     report = harness.Report(
-        "merge", figures, seconds, options.rows, options.rounds, before, harness.load()
+        "merge", tuple(figures), seconds, options.rows, options.rounds, before, harness.load()
     )
     harness.publish(report, options.out)
 

@@ -30,7 +30,7 @@ def fill(spark: SparkSession, work: Path, rows: int) -> Lake:
     removed = remove(spark, source, gone, counts, table.path)
     with lake.transaction() as transaction:
         one = transaction.table("main.orders")
-        one.update(one.candidate.without(removed.files, removed.deletes))
+        one.stage(one.candidate.without(removed.files, removed.deletes))
     return lake
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from bench import append, data, harness, merge, scan, scan_deletes, small_files
+from bench import append, data, harness, merge, scan, scan_deletes, small_files, update_delete
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,3 +60,13 @@ def test_the_merges_agree(spark: SparkSession, tmp_path: Path) -> None:
     ]
     harness.race(sides, 1, warmup=0)
     assert merge.agree((ours, duck, rewrite)) == ROWS + 100
+
+
+@pytest.mark.parametrize("statement", ["update", "delete"])
+def test_one_row_of_a_hundred_changes(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str
+) -> None:
+    """`measure` itself refuses sides that differ."""
+    monkeypatch.setattr(update_delete, "WARMUP", 0)
+    data.orders(spark, 0, ROWS).write.parquet(str(tmp_path / "target"))
+    assert len(update_delete.measure(spark, tmp_path, statement, 1)) == 3
