@@ -1,7 +1,7 @@
 """README and the guide tell the truth: their commands run, their files are read, their code works.
 
-A block is run as it stands: ``sh`` line by line, ``python`` with what earlier blocks made. The line
-before a block may say otherwise: ``<!-- not run here: why -->``, ``<!-- exit 1 -->``, or
+A block is run as it stands: ``sh`` line by line, ``python`` with what earlier blocks made, ``sql``
+on the ``lake`` that one of these made. The line before a block may say otherwise: ``<!-- not run here: why -->``, ``<!-- exit 1 -->``, or
 ``<!-- file: path -->`` for a block that is the content of a file of the project.
 """
 
@@ -85,6 +85,8 @@ def test_page(
             written[-1].write_text(block.text)
         elif block.is_run and block.kind == "python":
             exec(block.text, names)
+        elif block.is_run and block.kind == "sql" and "lake" in names:
+            names["lake"].sql(block.text)
         elif block.is_run and block.kind == "sh":
             for line in block.text.splitlines():
                 command(line, block.exit_code)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from penstock.config import Settings, load_settings
 from penstock.errors import ArgumentError, CatalogMissing, Diagnostic
 from penstock.events import EventSink, SparkStarting, ignore
+from penstock.model.asset import DEFAULT_LAKE
 from penstock.model.graph import Graph
 from penstock.model.loader import load_models
 from penstock.model.model import Model
@@ -185,11 +186,19 @@ class Project:
         df = preview(step, self._session, self.lake, self.settings)
         return df if limit is None else df.limit(limit)
 
-    def sql(self, text: str, args: Mapping[str, Any] | None = None) -> DataFrame:
-        """One SELECT over the project's tables, named as in a script. ``args``: ``:name`` markers.
+    def sql(
+        self, text: str, args: Mapping[str, Any] | None = None, *, lake: str | None = None
+    ) -> DataFrame:
+        """A query over the project's tables, named as in a script, or statements on one lake.
 
-        Raises ModelError, with places in ``text``, and what reading raises.
+        ``args`` are the values of ``:name`` markers. A text that is not one query runs on ``lake``
+        (by default ``main``, or the only one there is), as `Lake.sql` does it. Raises ModelError,
+        with places in ``text``, and what reading and writing raise.
         """
+        from penstock.lake.statements.dispatch import is_statement
+
+        if lake is not None or is_statement(text):
+            return self.lake(lake or self._default_lake()).sql(text, args)
         from penstock.engine.preview import query
 
         return query(text, args or {}, self._session, self.lake, self.settings)
@@ -282,6 +291,10 @@ class Project:
             except CatalogMissing:
                 return None
         return self._catalogs[lake]
+
+    def _default_lake(self) -> str:
+        names = list(self.settings.lakes)
+        return names[0] if len(names) == 1 else DEFAULT_LAKE
 
     def _lake_name(self, name: str) -> str:
         if name in self.settings.lakes:

@@ -70,6 +70,8 @@ QUERIES = (
     "SELECT * FROM table_insertions('t', 3, 8)",
     "SELECT * FROM lk.table_deletions('t', 3, 8)",
     "SELECT snapshot_id, schema_version FROM snapshots()",
+    "SELECT snapshot_id, changes['tables_created'], changes['views_created'] FROM snapshots()",
+    "SELECT catalog_type, data_path FROM lk.settings()",
     "SELECT * FROM current_snapshot()",
     "SELECT option_name, value, scope, scope_entry FROM lk.options()",
     "SELECT table_name, table_id, file_count, delete_file_count FROM lk.table_info()",

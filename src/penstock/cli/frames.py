@@ -27,6 +27,9 @@ def print_frame(frame: DataFrame, limit: int, *, as_json: bool) -> None:
         columns = [{"name": name, "type": types[name]} for name in frame.columns]
         print_json({"columns": columns, "rows": rows, "more": more})
         return
+    if not frame.columns:
+        click.echo("done", err=True)
+        return
     print_table(frame.columns, rows)
     if more:
         click.echo(f"(the first {limit} rows; --limit N for more)", err=True)

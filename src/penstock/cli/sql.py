@@ -1,4 +1,4 @@
-"""``penstock sql``: a query over the project's tables."""
+"""``penstock sql``: a query over the project's tables, or statements on one of its lakes."""
 
 from __future__ import annotations
 
@@ -19,26 +19,50 @@ from penstock.cli.output import print_json
 
 @click.command(
     "sql",
-    short_help="Query the tables of the project.",
+    short_help="Query and change the tables of the project.",
     epilog="""\b
 Examples:
   penstock sql "SELECT * FROM airline_ranking ORDER BY place"
   penstock sql "SELECT count(*) FROM main.flights AT (VERSION => 3)" --json
-  penstock sql "SELECT * FROM flights WHERE distance_km > 3000" --explain""",
+  penstock sql "SELECT * FROM flights WHERE distance_km > 3000" --explain
+  penstock sql "CREATE TABLE notes (id INTEGER, text VARCHAR); INSERT INTO notes VALUES (1, 'a')"
+  penstock sql --file changes.sql --lake main""",
 )
-@click.argument("text", metavar="QUERY")
+@click.argument("text", metavar="SQL", required=False)
+@click.option(
+    "--file",
+    "path",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Read the statements from a file.",
+)
+@click.option("--lake", help="The lake that statements run on (main, or the only one).")
 @limit_option(100, "rows")
 @click.option("--explain", is_flag=True, help="Say which files it would read; run nothing.")
 @project_option
 @json_option
 @debug_option
-def command(text: str, limit: int, explain: bool, project_dir: Path | None, as_json: bool) -> None:
-    """Run one SELECT in Spark's SQL; AT (VERSION => n) reads an earlier snapshot."""
+def command(
+    *,
+    text: str | None,
+    path: Path | None,
+    lake: str | None,
+    limit: int,
+    explain: bool,
+    project_dir: Path | None,
+    as_json: bool,
+) -> None:
+    """Run a query or other statements, with ; between them; the rows of the last are shown.
+
+    AT (VERSION => n) reads an earlier snapshot.
+    """
+    if (text is None) == (path is None):
+        raise click.UsageError("give the SQL, or --file with it")
+    sql = text if text is not None else path.read_text() if path is not None else ""
     with load_project(project_dir) as project:
         if not explain:
-            print_frame(project.sql(text), limit, as_json=as_json)
+            print_frame(project.sql(sql, lake=lake), limit, as_json=as_json)
             return
-        found = project.explain(text)
+        found = project.explain(sql)
     if as_json:
         print_json({"tables": found.tables})
     else:

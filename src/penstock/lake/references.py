@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,7 @@ from penstock.lake.naming import fold
 _DIALECTS = ("spark", "databricks")
 # `parquet.`/path`` and its like are files to Spark, not tables.
 _FORMATS = {"parquet", "csv", "json", "orc", "text", "avro", "xml", "binaryfile"}
+_KEYWORD = re.compile(r"\bsettings(?=\s*\()", re.I)
 _NEAREST = {
     "insert": "lake.table(name).append(df)",
     "merge": "lake.table(name).merge(df, keys)",
@@ -91,12 +93,14 @@ def analyse(text: str) -> Analysis:
 
 def _parse(text: str) -> tuple[exp.Expression, list[Any]]:
     problem: SqlglotError | None = None
-    for dialect in _DIALECTS:
-        try:
-            trees = [tree for tree in sqlglot.parse(text, read=dialect) if tree is not None]
-            return _only_select(trees), sqlglot.tokenize(text, read=dialect)
-        except SqlglotError as error:
-            problem = problem or error
+    # The function settings() is a keyword to sqlglot: a word as long keeps all places.
+    for written in dict.fromkeys((text, _KEYWORD.sub("setting_", text))):
+        for dialect in _DIALECTS:
+            try:
+                trees = [tree for tree in sqlglot.parse(written, read=dialect) if tree is not None]
+                return _only_select(trees), sqlglot.tokenize(written, read=dialect)
+            except SqlglotError as error:
+                problem = problem or error
     raise Unreadable(str(problem).splitlines()[0]) from problem
 
 

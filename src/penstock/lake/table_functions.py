@@ -6,9 +6,11 @@ Each is known by its own name, as a function of the lake (``table_changes('t', 1
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from datetime import UTC
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from penstock.lake import feed
@@ -16,7 +18,7 @@ from penstock.lake.calls import Arguments
 from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.feed import Bound
-from penstock.lake.naming import TableRef
+from penstock.lake.naming import TableRef, quote_identifier
 from penstock.lake.snapshot import At, Snapshot
 from penstock.lake.travel import moment
 
@@ -30,9 +32,11 @@ _FILES = (
 )
 _OPTIONS = "option_name STRING, description STRING, value STRING, scope STRING, scope_entry STRING"
 _SNAPSHOTS = (
-    "snapshot_id LONG, snapshot_time TIMESTAMP, schema_version LONG, changes STRING, "
+    "snapshot_id LONG, snapshot_time TIMESTAMP, schema_version LONG, "
+    "changes MAP<STRING, ARRAY<STRING>>, "
     "author STRING, commit_message STRING, commit_extra_info STRING"
 )
+_KINDS = ("schema", "table", "view", "scalar_macro", "table_macro")
 _TABLES = (
     "table_name STRING, schema_id LONG, table_id LONG, table_uuid STRING, file_count LONG, "
     "file_size_bytes LONG, delete_file_count LONG, delete_file_size_bytes LONG"
@@ -112,7 +116,10 @@ def _options(place: Place, _: Arguments) -> DataFrame:
 
 def _snapshots(place: Place, _: Arguments) -> DataFrame:
     rows = [
-        (s.id, s.time.astimezone(UTC), s.schema_version, s.changes, s.author, s.message, s.extra)
+        (
+            *(s.id, s.time.astimezone(UTC), s.schema_version, told(s.changes)),
+            *(s.author, s.message, s.extra),
+        )
         for s in place.catalog.snapshots()
     ]
     return _frame(place, rows, _SNAPSHOTS)
@@ -128,8 +135,49 @@ def _current_snapshot(place: Place, _: Arguments) -> DataFrame:
     return _frame(place, [(place.snapshot.id,)], "id LONG")
 
 
+def _last_committed(place: Place, _: Arguments) -> DataFrame:
+    """The latest snapshot that this lake object made; NULL while it made none, as in DuckDB."""
+    return _frame(place, [(place.catalog.last_committed,)], "id LONG")
+
+
+def _settings(place: Place, _: Arguments) -> DataFrame:
+    catalog = place.catalog
+    row = (catalog.kind, f"Penstock {version('penstock')}", catalog.data_path)
+    return _frame(place, [row], "catalog_type STRING, extension_version STRING, data_path STRING")
+
+
 def _frame(place: Place, rows: Sequence[tuple[Any, ...]], columns: str) -> DataFrame:
     return place.spark.createDataFrame([tuple(row) for row in rows], columns)
+
+
+# What DuckDB calls the changes of a snapshot, by the catalog's words.
+_CHANGES = {
+    **{f"created_{kind}": f"{kind}s_created" for kind in _KINDS},
+    **{f"dropped_{kind}": f"{kind}s_dropped" for kind in _KINDS},
+    **{f"altered_{kind}": f"{kind}s_altered" for kind in _KINDS},
+    "inserted_into_table": "tables_inserted_into",
+    "deleted_from_table": "tables_deleted_from",
+    "inline_flush": "flushed_inlined",
+}
+_TOKEN = re.compile(r'([a-z_]+):((?:"(?:[^"]|"")*"|[^,"])*),?')
+_PART = re.compile(r'"((?:[^"]|"")*)"')
+_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
+
+
+def told(changes: str) -> dict[str, list[str]]:
+    """The changes of a snapshot as DuckDB tells them: ``{'tables_created': ['main.t']}``."""
+    found: dict[str, list[str]] = {}
+    for word, what in _TOKEN.findall(changes):
+        found.setdefault(_CHANGES.get(word, word), []).append(_shown(what))
+    return found
+
+
+def _shown(what: str) -> str:
+    """An id, a schema's name, or ``main."My T"``, in quotes where it needs them."""
+    parts = [part.replace('""', '"') for part in _PART.findall(what)]
+    if len(parts) < 2:
+        return parts[0] if parts else what
+    return ".".join(p if _PLAIN.fullmatch(p) else quote_identifier(p) for p in parts)
 
 
 _FEEDS: Mapping[str, Callable[[Place, Arguments], DataFrame]] = {
@@ -140,7 +188,9 @@ _FEEDS: Mapping[str, Callable[[Place, Arguments], DataFrame]] = {
 _OF_LAKE: Mapping[str, Callable[[Place, Arguments], DataFrame]] = {
     **_FEEDS,
     "current_snapshot": _current_snapshot,
+    "last_committed_snapshot": _last_committed,
     "options": _options,
+    "settings": _settings,
     "snapshots": _snapshots,
     "table_info": _table_info,
 }

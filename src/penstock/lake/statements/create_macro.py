@@ -153,7 +153,7 @@ def _kind(value: Any) -> str:
     if isinstance(value, Decimal):
         digits = len(value.as_tuple().digits)
         scale = -int(value.as_tuple().exponent)
-        return f"decimal({max(digits, scale)},{scale})"
+        return f"decimal({max(digits, scale + 1)},{scale})"
     return _KINDS.get(type(value), "varchar")
 
 

@@ -53,7 +53,6 @@ STATEMENTS: Mapping[str, Statement] = {
     "TRUNCATE": delete.truncate,
     "UPDATE": update.run,
 }
-_QUERIES = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "("})
 # What is not there, and the nearest that is.
 _NEAREST: Mapping[str, str] = {
     "ANALYZE": "statistics are exact at every commit: nothing is to be done",
@@ -78,6 +77,7 @@ _NEAREST: Mapping[str, str] = {
     "USE": "write schema.table",
     "VACUUM": "use CALL ducklake_cleanup_old_files('lake', cleanup_all => true)",
 }
+_SETTINGS = frozenset({"ATTACH", "DETACH", "INSTALL", "LOAD", "SET", "USE"})  # of a script
 _FIRST = re.compile(r"(?:\s+|--[^\n]*(?:\n|\Z)|/\*.*?\*/|;)*(\w+|\(|)", re.S)
 _WRITES = re.compile(r"\b(?:insert|update|delete|merge)\b", re.I)
 
@@ -104,12 +104,17 @@ def first_word(text: str) -> str:
     return found[1].upper() if found is not None else ""
 
 
-def is_query(text: str) -> bool:
-    """Whether a text is one that reads, and only one."""
+def is_statement(text: str) -> bool:
+    """Whether a text has other statements than queries and the settings before them."""
+    parts = split(text) if ";" in text else [(0, len(text))]
+    return any(_is_statement(text[start:end]) for start, end in parts)
+
+
+def _is_statement(text: str) -> bool:
     word = first_word(text)
     if word == "WITH":
-        return not _WRITES.search(text) or _after_with(Reader(text)) is None
-    return word not in STATEMENTS and word not in _NEAREST
+        return bool(_WRITES.search(text)) and _after_with(Reader(text)) is not None
+    return word in STATEMENTS or (word in _NEAREST and word not in _SETTINGS)
 
 
 def _one(session: Session, text: str, start: int, end: int) -> DataFrame | Answer:

@@ -1,0 +1,79 @@
+"""Statements that change rows: rows, row ids and counts as DuckDB has them after the same text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from penstock.lake.lake import Lake
+from tests import duck
+from tests.lake.statements import twins
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+MAKE = (
+    "CREATE TABLE t (a INT, b VARCHAR, c DOUBLE DEFAULT 1.5)",
+    "CREATE TABLE n (l INT[], s STRUCT(x INT, y VARCHAR), m MAP(VARCHAR, INT), d DATE, "
+    "ts TIMESTAMP, dec DECIMAL(5,2), bo BOOLEAN)",
+    "INSERT INTO t VALUES (1, 'one', 0.5), (2, 'two', DEFAULT), (3, NULL, NULL)",
+    "INSERT INTO n VALUES ([1, NULL], {'x': 1, 'y': 'q'}, MAP {'k': 1}, '2020-01-31', "
+    "'2020-01-31 01:02:03.5', 1.005, 't'), (NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+)
+# A statement, and how many rows DuckDB counts.
+CHANGES = {
+    "INSERT INTO t (b, a) SELECT concat(b, '!'), a + 10 FROM t WHERE a < 3": 2,
+    "INSERT INTO t BY NAME SELECT 'named' AS b, 20 AS a": 1,
+    "INSERT INTO t (a) VALUES ('30'), (1.5), (2.5), (true)": 4,
+    "INSERT INTO t DEFAULT VALUES": 1,
+    "UPDATE t SET b = 'upd', a = a + 100 WHERE a BETWEEN 2 AND 3": 4,
+    "UPDATE t SET c = s.v FROM (SELECT 20 AS k, 9.25 AS v) s WHERE t.a = s.k": 1,
+    "UPDATE t AS q SET (b, c) = ('tuple', 0) WHERE q.a = 12": 1,
+    "UPDATE t SET b = (SELECT max(d.bo) FROM n d) WHERE a = 30": 1,
+    "DELETE FROM t USING (SELECT 11 AS k) x WHERE x.k = t.a": 1,
+    "DELETE FROM t WHERE a IS NULL": 1,
+    "DELETE FROM t WHERE a = 12345": 0,
+    "MERGE INTO t USING (SELECT 20 AS a, 'm' AS b) s USING (a) WHEN MATCHED AND s.b = 'm' "
+    "THEN UPDATE SET b = s.b WHEN NOT MATCHED THEN INSERT (a, b) VALUES (s.a, s.b)": 1,
+    "MERGE INTO t USING (SELECT 77 AS a, 'x' AS b) s ON t.a = s.a "
+    "WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT BY NAME": 1,
+    "CREATE TABLE made (x, y) AS SELECT a, b FROM t WHERE a > 20": -1,
+    "UPDATE made SET y = 'z'": -1,
+}
+ORDERED = (
+    "SELECT rowid, * FROM t ORDER BY ALL",
+    "SELECT rowid, * FROM n ORDER BY ALL",
+    "SELECT x, y FROM made ORDER BY ALL",
+)
+
+
+@pytest.fixture(scope="module")
+def pair(
+    tmp_path_factory: pytest.TempPathFactory, spark: SparkSession
+) -> tuple[Path, Path, dict[str, int]]:
+    duck.required()
+    folder = tmp_path_factory.mktemp("changes")
+    twins.by_duckdb(folder / "duckdb", (*MAKE, *CHANGES))
+    ours = folder / "penstock"
+    twins.by_penstock(ours, MAKE)  # without a session: literals need none
+    found: dict[str, int] = {}
+    with Lake.attach(twins.uri(ours), spark=spark) as lake:
+        for statement in CHANGES:
+            row: Any = lake.sql(statement).first()
+            found[statement] = row.num_affected_rows
+    return ours, folder / "duckdb", found
+
+
+@pytest.mark.parametrize("query", ORDERED)
+def test_rows_and_their_ids(pair: tuple[Path, Path, dict[str, int]], query: str) -> None:
+    ours, theirs, _ = pair
+    assert twins.rows(ours, query) == twins.rows(theirs, query)
+
+
+def test_counts(pair: tuple[Path, Path, dict[str, int]]) -> None:
+    wanted = {text: count for text, count in CHANGES.items() if count >= 0}
+    assert {text: pair[2][text] for text in wanted} == wanted
