@@ -446,6 +446,11 @@ OURS = ("sql", "sql", "methods")
 MIXED = ("sql", "methods", "duckdb", "duckdb")
 
 
-def scripts(count: int, seed: int, by: Sequence[Sequence[str]] = (OURS, MIXED)) -> list[Script]:
-    """Each kind of sequence in turn."""
-    return [script(f"seed {seed} number {at}", by[at % len(by)]) for at in range(count)]
+def scripts(
+    count: int,
+    seed: int,
+    by: Sequence[Sequence[str]] = (OURS, MIXED),
+    steps: tuple[int, int] = (7, 14),
+) -> list[Script]:
+    """Each kind of sequence in turn, of so many steps after a table and some rows."""
+    return [script(f"seed {seed} number {at}", by[at % len(by)], *steps) for at in range(count)]

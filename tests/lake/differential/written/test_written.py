@@ -22,7 +22,8 @@ from tests.lake.differential.written.script import Script, load
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
 
 _EXAMPLES = os.environ.get("PENSTOCK_TEST_EXAMPLES")
-_COUNT = int(_EXAMPLES or 6)
+_COUNT = int(_EXAMPLES or 60)
+_STEPS = (3, 6) if _EXAMPLES is None else (7, 14)  # jobs of Spark are what takes the time
 _BATCH = 10
 _CASES = sorted((Path(__file__).parent / "cases").glob("*.sql"))
 
@@ -52,7 +53,7 @@ def _check(
 
 def test_random_sequences(spark: SparkSession) -> None:
     seed = 1 if _EXAMPLES is None else random.randrange(2**32)
-    _check(spark, generate.scripts(_COUNT, seed), _catalogs(), 24, 4)
+    _check(spark, generate.scripts(_COUNT, seed, steps=_STEPS), _catalogs(), 16, 3)
 
 
 def test_cases(spark: SparkSession) -> None:
