@@ -74,11 +74,11 @@ class Reader:
         found = self._fit(path, metadata, texts)
         values = {c.id: hive_value(c, texts[c.name], path) for c in found.hive}
         stats = [_stats(metadata, leaf) for leaf in found.leaves]
-        self._check_nulls(path, stats)
         for leaf in found.own:
             _check_path(path, _stats(metadata, leaf), leaf.column, values[leaf.column.id])
         rows = metadata.num_rows
         stats += [_constant(column, values[column.id], rows) for column in found.hive]
+        self._check_nulls(path, stats)
         return DataFile(
             path=path,
             record_count=rows,

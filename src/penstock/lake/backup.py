@@ -196,6 +196,10 @@ def _restore_file(path: Path, where: CatalogLocation, progress: Progress | None)
     target = Path(where.target)
     if target.exists():
         raise _taken(where, "move the file away first")
+    for end in _LOGS[where.kind]:
+        log = Path(f"{target}{end}")
+        if log.exists():  # it would be applied to the new file
+            raise _taken(where, f"move {log} away, too: it belongs to the file that was there")
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
     try:
@@ -207,6 +211,9 @@ def _restore_file(path: Path, where: CatalogLocation, progress: Progress | None)
         partial.unlink(missing_ok=True)
     if progress is not None:
         progress(1, 1)
+
+
+_LOGS = {"sqlite": ("-wal", "-journal"), "duckdb": (".wal",)}
 
 
 def _restore_server(

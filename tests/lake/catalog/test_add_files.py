@@ -180,6 +180,9 @@ def test_values_that_do_not_fit(ready: Catalog, tmp_path: Path) -> None:
     null = SMALL.append_column("k", pa.array([None, "a"], pa.string()))
     path = write(tmp_path, "null.parquet", null)
     assert "'k' is NOT NULL" in str(refused(ready, "loose", path, allow_missing=True))
+    gone = "strict/k=__HIVE_DEFAULT_PARTITION__/1.parquet"
+    path = write(tmp_path, gone, SMALL)
+    assert "'k' is NOT NULL" in str(refused(ready, "loose", path, allow_missing=True))
     base = "parted/country=nl/month=4/1.parquet"
     march = pa.array([dt.datetime(2020, 3, 1)] * 2, pa.timestamp("us"))  # noqa: DTZ001 - no zone
     path = write(tmp_path, base, SMALL.append_column("ts", march))

@@ -131,5 +131,8 @@ def test_refused(sqlite_place: Place, tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no backup")
     with pytest.raises(CatalogCorrupt, match="is no backup"):
         restore(tmp_path / "text", f"ducklake:{tmp_path}/x.ducklake")
+    (tmp_path / "y.sqlite-wal").touch()
+    with pytest.raises(ArgumentError, match=r"move .*y\.sqlite-wal away"):
+        restore(tmp_path / "one.bak", f"ducklake:sqlite:{tmp_path}/y.sqlite")
     with pytest.raises(ArgumentError, match="cannot be read"):
         restore(tmp_path / "none", f"ducklake:{tmp_path}/x.ducklake")
