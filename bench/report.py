@@ -22,6 +22,7 @@ PROGRAMS = (  # in the order of the table
     "planning",
     "time_travel",
     "commits",
+    "add_files",
 )
 
 
