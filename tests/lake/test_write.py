@@ -185,6 +185,11 @@ def test_what_fits(spark: SparkSession, tmp_path: Path) -> None:
     assert back(spark, written, TABLE) == [(1, None, None, (2, "b"))]
 
 
+def test_untyped_nulls_take_the_table_s_types(spark: SparkSession, tmp_path: Path) -> None:
+    df = spark.sql("SELECT NULL AS id, named_struct('x', NULL, 'y', 'a') AS s")
+    assert back(spark, stage(df, tmp_path, TABLE), TABLE) == [(None, None, None, (None, "a"))]
+
+
 CHECKED = {
     "uint8": ("smallint(255)", "smallint(256)"),
     "uint64": ("18446744073709551615", "-1"),

@@ -17,6 +17,7 @@ from penstock.lake.types import FIELD_ID, parse
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType
 
 # Digits that an integer type may need, for decimals that are to hold it.
 _DIGITS: Mapping[str, int] = {
@@ -55,7 +56,8 @@ def align(df: DataFrame, schema: TableSchema, *, table: str) -> list[SparkColumn
     Raises SchemaMismatch for columns that the table does not have and for types that would lose
     something.
     """
-    have = {fold(column.name): column for column in _unique(schema_of(df), table).columns}
+    casts = _casts(df, schema)
+    have = {fold(one.name): one for one in _unique(schema_of(typed(df, schema)), table).columns}
     _refuse_unknown(list(have.values()), schema.columns, table)
     columns: list[SparkColumn] = []
     for want in schema.columns:
@@ -63,22 +65,61 @@ def align(df: DataFrame, schema: TableSchema, *, table: str) -> list[SparkColumn
         if given is None:
             value = _default(want)
         else:
-            value = _fit(_column(given.name), given, want, want.name)
+            value = _column(given.name)
+            value = value.cast(casts[given.name]) if given.name in casts else value
+            value = _fit(value, given, want, want.name)
         columns.append(finish(value, want, None if want.nullable else _sample(df)))
     return columns
 
 
 def typed(df: DataFrame, schema: TableSchema | None) -> DataFrame:
-    """``df`` with its untyped NULLs (``NULL AS x``) in the types that the table has for them."""
-    from pyspark.sql.types import NullType
+    """``df`` with its untyped NULLs (``NULL AS x``) in the types that the table has for them.
 
-    known = {fold(column.name): column for column in (schema.columns if schema else ())}
-    casts = {
-        field.name: _column(field.name).cast(spark_type(known[fold(field.name)]))
-        for field in df.schema.fields
-        if isinstance(field.dataType, NullType) and fold(field.name) in known
-    }
-    return df.withColumns(casts) if casts else df
+    Those inside structs, lists and maps too.
+    """
+    casts = {} if schema is None else _casts(df, schema)
+    return df.withColumns({k: _column(k).cast(to) for k, to in casts.items()}) if casts else df
+
+
+def _casts(df: DataFrame, schema: TableSchema) -> dict[str, DataType]:
+    """The types of the columns that have untyped NULLs, by name."""
+    known = {fold(column.name): column for column in schema.columns}
+    found: dict[str, DataType] = {}
+    for field in df.schema.fields:
+        if fold(field.name) in known:
+            filled = _filled(field.dataType, known[fold(field.name)])
+            if filled != field.dataType:
+                found[field.name] = filled
+    return found
+
+
+def _filled(kind: DataType, column: Column) -> DataType:
+    """``kind`` with the types of ``column`` where it is void."""
+    from pyspark.sql.types import ArrayType, MapType, NullType, StructField, StructType
+
+    inside = column.children
+    if isinstance(kind, NullType):
+        return spark_type(column)
+    if isinstance(kind, ArrayType) and column.type == "list":
+        return ArrayType(_filled(kind.elementType, inside[0]), kind.containsNull)
+    if isinstance(kind, MapType) and column.type == "map":
+        key, value = _filled(kind.keyType, inside[0]), _filled(kind.valueType, inside[1])
+        return MapType(key, value, kind.valueContainsNull)
+    if isinstance(kind, StructType) and column.type == "struct":
+        known = {fold(child.name): child for child in inside}
+        return StructType(
+            [
+                StructField(
+                    field.name,
+                    _filled(field.dataType, known[fold(field.name)])
+                    if fold(field.name) in known
+                    else field.dataType,
+                    field.nullable,
+                )
+                for field in kind.fields
+            ]
+        )
+    return kind
 
 
 def _sample(df: DataFrame) -> SparkColumn:

@@ -14,12 +14,12 @@ from penstock.lake.file_columns import EMBEDDED_ROW_ID, MAPPED_ROW_ID
 from penstock.lake.inlined_text import may_inline, stored
 from penstock.lake.inlined_values import arrow_schema
 from penstock.lake.schema import TableSchema
+from penstock.lake.storage import open_system
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyarrow as pa
-    from pyarrow import fs
 
     from penstock.lake.catalog.catalog import Catalog, Options
     from penstock.lake.files import Table
@@ -61,7 +61,7 @@ def taken_back(
     parts: list[pa.Table] = []
     ids: list[int | None] = []
     for file in written.files:
-        system, name = _open(file.path)
+        system, name = open_system(file.path)
         rows = pq.read_table(name, filesystem=system, partitioning=None)
         own = next((n for n in (EMBEDDED_ROW_ID, MAPPED_ROW_ID) if n in rows.column_names), None)
         ids += [None] * rows.num_rows if own is None else rows[own].to_pylist()
@@ -70,9 +70,3 @@ def taken_back(
     if values is None:
         return None
     return values, (ids if any(one is not None for one in ids) else None)
-
-
-def _open(path: str) -> tuple[fs.FileSystem, str]:
-    from pyarrow import fs
-
-    return fs.FileSystem.from_uri(path) if "://" in path else (fs.LocalFileSystem(), path)

@@ -58,11 +58,15 @@ def partition_columns(schema: TableSchema, fields: Sequence[PartitionField]) -> 
     return tuple(key.column for key in partition_keys(schema, fields))
 
 
-def parse_partition_field(text: str) -> PartitionField:
-    """``country``, ``year(at)`` or ``bucket(8, id)``: a key as a text has it.
+def partition_fields(schema: TableSchema, texts: Sequence[str]) -> tuple[PartitionField, ...]:
+    """Keys as texts have them: a column's name as it stands, ``year(at)``, ``bucket(8, id)``."""
+    return tuple(
+        PartitionField(text) if schema.find(text) else parse_partition_field(text) for text in texts
+    )
 
-    A text that is no transform is a column's name as it stands.
-    """
+
+def parse_partition_field(text: str) -> PartitionField:
+    """``country``, ``year(at)`` or ``bucket(8, id)``; what is no transform is a column's name."""
     match = _TRANSFORM.fullmatch(text)
     name = match[1].lower() if match else ""
     if match is None or name not in _TAKES or name == "identity":

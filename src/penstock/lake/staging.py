@@ -22,14 +22,14 @@ from penstock.lake.dml import rows_of
 from penstock.lake.dml_found import find
 from penstock.lake.dml_remove import both, end_whole, take_all, take_away
 from penstock.lake.dml_where import delete_where, overwrite_where, update_where
-from penstock.lake.files import DataFile, PartitionField
+from penstock.lake.files import DataFile
 from penstock.lake.footers import remove_directory
 from penstock.lake.inline import append_rows, is_literal
 from penstock.lake.merge import SliceOf, merge
 from penstock.lake.merge_into import run
 from penstock.lake.merge_spec import MergeBuilder, MergeSpec
 from penstock.lake.naming import directory_name, fold, new_uuid7
-from penstock.lake.partitioning import partition_columns
+from penstock.lake.partitioning import partition_columns, partition_fields
 from penstock.lake.schema import (
     assign_ids,
     evolve,
@@ -272,7 +272,7 @@ class TransactionTable(DefinableTable):
                 f"{self._candidate.qualified_name} cannot be made of rows without columns",
                 hint="select at least one column",
             )
-        fields = tuple(PartitionField(name) for name in partition_by)
+        fields = partition_fields(schema, partition_by)
         partition_columns(schema, fields)
         uuid = new_uuid7()
         start = self._candidate
@@ -292,7 +292,8 @@ class TransactionTable(DefinableTable):
             return False
         held = from_spark_schema(to_spark_schema(candidate.schema))
         now = [(fold(one.column), one.transform) for one in candidate.partition_by]
-        wanted = [(fold(name), "identity") for name in partition_by]
+        fields = partition_fields(candidate.schema, partition_by)
+        wanted = [(fold(one.column), one.transform) for one in fields]
         return now == wanted and same_columns(held, schema_of(df))
 
     def _is_same(
