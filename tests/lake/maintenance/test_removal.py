@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.errors import ArgumentError
+from penstock.errors import ArgumentError, UnsupportedFeature
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.naming import new_uuid7
 from tests import duck
@@ -112,3 +112,12 @@ def test_all_of_it_by_the_options(place: Place) -> None:
     assert of_table == ["flush_inlined_data", "merge_adjacent_files", "rewrite_data_files"]
     with Catalog.open(place.uri) as catalog:
         assert [one.changes for one in catalog.snapshots()][-1:] == ["merge_adjacent:1"]
+
+
+def test_a_table_that_cannot_be_merged_keeps_nothing_else_back(place: Place) -> None:
+    odd = ["CREATE TABLE a(i INTERVAL)", *["INSERT INTO a VALUES (INTERVAL 1 DAY)"] * 2]
+    play(place, [*ROWS, *odd, "CALL lk.set_option('expire_older_than', '0 seconds')"])
+    with pytest.raises(UnsupportedFeature, match="interval"):
+        upkeep(place, "checkpoint")
+    assert duck.rows(place.uri, "SELECT count(*) FROM ducklake_list_files('lk', 't')") == [(1,)]
+    assert len(duck.rows(place.uri, "SELECT * FROM lk.snapshots()")) == 2

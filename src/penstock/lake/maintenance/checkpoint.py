@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.errors import LakeError
 from penstock.lake.maintenance.cleanup_old_files import cleanup_old_files
 from penstock.lake.maintenance.compacting import MEMORY
 from penstock.lake.maintenance.delete_orphaned_files import delete_orphaned_files
@@ -38,16 +39,26 @@ def checkpoint(
     Snapshots expire by the option ``expire_older_than`` (without it none does), files are
     rewritten by ``rewrite_delete_threshold`` and removed by ``delete_older_than``; tables with
     ``auto_compact`` off are left alone. ``on_done`` is called after each function. In a dry run
-    each says what it would do to the lake as it is now; a flush is left out.
+    each says what it would do to the lake as it is now; a flush is left out. When one fails (a
+    table with columns that are not compacted, say) the others are run all the same, and its error
+    is raised at the end.
     """
     whole = table is None and schema is None
     done: list[Done] = []
+    failed: list[LakeError] = []
     for name, run, is_of_tables in _steps(lake, _Of(table, schema, dry_run, memory)):
-        if is_of_tables or whole:
+        if not (is_of_tables or whole):
+            continue
+        try:
             one = Done(name, tuple(run()))
-            done.append(one)
-            if on_done is not None:
-                on_done(one)
+        except LakeError as error:
+            failed.append(error)  # one table that cannot be merged must not keep all files for ever
+            continue
+        done.append(one)
+        if on_done is not None:
+            on_done(one)
+    if failed:
+        raise failed[0]
     return done
 
 
