@@ -18,7 +18,7 @@ from penstock.lake.files import (
 from penstock.lake.inline_staged import StagedInline
 from penstock.lake.naming import fold
 from penstock.lake.objects import SortKey
-from penstock.lake.schema import TableSchema
+from penstock.lake.schema import Column, TableSchema
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +123,11 @@ class Candidate:
             if file.id is not None and file.id not in self.ended
         ]
         files = (*kept, *self.added)
+        own = {f.mapping.id: f.mapping for f in self.added if f.mapping and f.mapping.id}
+        mappings = {**base_files.mappings, **own}
         if not self.reads_base:
-            return self.inline.over(FileSet(files, base_files.mappings))
-        return self.inline.over(replace(base_files, files=files))
+            return self.inline.over(FileSet(files, mappings))
+        return self.inline.over(replace(base_files, files=files, mappings=mappings))
 
     def with_files(self, added: Iterable[DataFile]) -> Candidate:
         return replace(self, added=(*self.added, *added))
@@ -230,21 +232,45 @@ def renamed_fields(
     )
 
 
-def restaged(candidate: Candidate, written_by: TableSchema) -> Candidate:
+def restaged(candidate: Candidate, before: TableSchema, after: TableSchema) -> Candidate:
     """The candidate whose columns are about to change: how its staged files are read is fixed.
 
-    Those under the table's own name mapping keep the one of the columns they were written by; the
-    footers of the others tell. Ids of mappings that no commit has seen are below -1.
+    Where names or types change, files get a name mapping of the columns that they were written by:
+    that of one snapshot the catalog does not tell apart otherwise. The footers of the others tell.
+    Ids of mappings that no commit has seen are below -1.
     """
     taken = min((f.mapping_id for f in candidate.added if f.mapping_id is not None), default=0)
-    own = NameMapping(min(taken, -1) - 1, dict(mapping_paths(written_by.columns)))
+    own = NameMapping(min(taken, -1) - 1, dict(mapping_paths(before.columns)))
+    now = {column.id: (column.name, column.type) for column in after.walk()}
+    changes = any(
+        column.id in now and now[column.id] != (column.name, column.type)
+        for column in before.walk()
+    )
 
     def fixed(file: DataFile) -> DataFile:
-        if not file.uses_mapping:
+        if file.mapping is not None or not (file.uses_mapping or changes):
             return replace(file, rewritten=True)
         return replace(file, uses_mapping=False, mapping=own, mapping_id=own.id, rewritten=True)
 
     return replace(candidate, added=tuple(fixed(file) for file in candidate.added))
+
+
+def with_versions(after: TableSchema, before: TableSchema, snapshot_id: int) -> TableSchema:
+    """``after`` with the versions that its columns get in ``snapshot_id``.
+
+    By them files of the table as it was ``before`` are read for what they are.
+    """
+    known = {column.id: column for column in before.walk()}
+
+    def versioned(column: Column) -> Column:
+        old = known.get(column.id)
+        past = () if old is None else old.versions
+        if old is None or (old.name, old.type) != (column.name, column.type):
+            past = (*past, (snapshot_id, column.type))
+        children = tuple(map(versioned, column.children))
+        return replace(column, versions=past, children=children)
+
+    return TableSchema(tuple(map(versioned, after.columns)))
 
 
 def live_rows(files: Iterable[DataFile]) -> int:

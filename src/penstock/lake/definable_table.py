@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from penstock.errors import NameTaken, SchemaMismatch, UnsupportedFeature
 from penstock.lake import sorting
-from penstock.lake.candidate import Candidate, renamed_fields, restaged
+from penstock.lake.candidate import Candidate, renamed_fields, restaged, with_versions
 from penstock.lake.candidate_table import CandidateTable
 from penstock.lake.catalog import objects
 from penstock.lake.catalog.totals import columns_without_nulls
@@ -92,13 +92,15 @@ class DefinableTable(CandidateTable):
         self._check_required(before, after)
         keys = self.sort_keys()
         renamed = sorting.renamed(keys, before, after)
-        staged = restaged(candidate, before)
+        staged = restaged(self._candidate, before, after)
         create = staged.create
         if create is not None:
             fields = renamed_fields(create.partition_by, before, after)
             create = replace(create, schema=after, partition_by=fields, sort_by=renamed)
             self._candidate = replace(staged, create=create)
             return
+        if staged.base is not None:
+            after = with_versions(after, staged.base.schema, self._context.base.id + 1)
         self._candidate = replace(
             staged,
             altered=after,
