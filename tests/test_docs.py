@@ -1,8 +1,9 @@
 """README and the guide tell the truth: their commands run, their files are read, their code works.
 
 A block is run as it stands: ``sh`` line by line, ``python`` with what earlier blocks made, ``sql``
-on the ``lake`` that one of these made. The line before a block may say otherwise: ``<!-- not run here: why -->``, ``<!-- exit 1 -->``, or
-``<!-- file: path -->`` for a block that is the content of a file of the project.
+on the ``lake`` that one of these made. The line before a block may say otherwise:
+``<!-- not run here: why -->``, ``<!-- exit 1 -->``, or ``<!-- file: path -->`` for a block that is
+the content of a file of the project.
 """
 
 from __future__ import annotations

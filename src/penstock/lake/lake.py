@@ -125,13 +125,22 @@ class Lake(Maintained):
         without Spark, and is a DataFrame when it is used as one. BEGIN opens a transaction for
         this lake in this thread.
         """
+        return self._run(self._current, text, args, views)
+
+    def _run(
+        self,
+        current: Current,
+        text: str,
+        args: Mapping[str, Any] | None,
+        views: Mapping[str, DataFrame] | None,
+    ) -> DataFrame:
         session = Statements(
             catalog=self.catalog,
             spark=self._spark,
             at=self.at,
             begin=self.transaction,
             names=self._names_in,
-            current=self._current,
+            current=current,
             args=args or {},
             views=views,
         )
@@ -155,7 +164,21 @@ class Lake(Maintained):
         self, author: str | None = None, message: str | None = None, extra: str | None = None
     ) -> Transaction:
         """Begin a transaction on the latest snapshot."""
-        return Transaction(self.catalog, self._spark, author=author, message=message, extra=extra)
+        begun = Transaction(self.catalog, self._spark, author=author, message=message, extra=extra)
+        current = Current()
+        current.given = True
+
+        def runs_sql(
+            transaction: Transaction,
+            text: str,
+            args: Mapping[str, Any] | None,
+            views: Mapping[str, DataFrame] | None,
+        ) -> DataFrame:
+            current.transaction = transaction
+            return self._run(current, text, args, views)
+
+        begun.runs_sql = runs_sql
+        return begun
 
     def snapshots(self) -> list[Snapshot]:
         """All snapshots, oldest first."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
 from sqlalchemy import Connection
 
@@ -32,9 +32,15 @@ from penstock.lake.snapshot import Snapshot
 from penstock.lake.staged_names import Key, StagedNames, StagedView, key_of, taken
 from penstock.lake.staging import TransactionTable
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 __all__ = ["Staged", "Transaction", "TransactionTable"]
 
 Also = Callable[[Connection, int], None]
+RunsSql = Callable[
+    ["Transaction", str, "Mapping[str, Any] | None", "Mapping[str, DataFrame] | None"], "DataFrame"
+]
 
 
 class Transaction:
@@ -66,6 +72,7 @@ class Transaction:
         self._nameless: list[TransactionTable] = []  # dropped, and the name is another's by now
         self._names = StagedNames(catalog, self.base)
         self._outcome_open = False
+        self.runs_sql: RunsSql | None = None  # given by the lake that began it
         self._context = Context(catalog, spark, self.base, self._names.schema_path, options)
 
     def table(self, name: str) -> TransactionTable:
@@ -263,6 +270,19 @@ class Transaction:
         """What the snapshot will say of itself; ``None`` leaves what was said before."""
         told = {"author": author, "message": message, "extra": extra}
         self._info |= {key: value for key, value in told.items() if value is not None}
+
+    def sql(
+        self,
+        text: str,
+        args: Mapping[str, Any] | None = None,
+        views: Mapping[str, DataFrame] | None = None,
+    ) -> DataFrame:
+        """A query or another statement as in `Lake.sql`, which sees and adds to what is here."""
+        if self.runs_sql is None:
+            raise ArgumentError(
+                "this transaction was not begun by a lake", hint="use lake.transaction()"
+            )
+        return self.runs_sql(self, text, args, views)
 
     def also(self, write: Also) -> None:
         """Have ``write(connection, snapshot_id)`` run in the data's own catalog transaction."""

@@ -34,6 +34,7 @@ class Current(threading.local):
         super().__init__()
         self.transaction: Transaction | None = None
         self.failed = False
+        self.given = False  # it is a Transaction object's, which ends it
 
     def clear(self) -> None:
         self.transaction, self.failed = None, False

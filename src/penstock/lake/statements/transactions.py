@@ -10,7 +10,7 @@ from penstock.lake.statements.session import Session
 
 def begin(session: Session, reader: Reader) -> Answer:
     """``BEGIN [TRANSACTION | WORK]``, ``START TRANSACTION``."""
-    _words(reader)
+    _words(session, reader)
     if session.current.transaction is not None:
         raise LakeError("a transaction is open already", hint="COMMIT or ROLLBACK ends it")
     session.current.transaction = session.begin()
@@ -19,7 +19,7 @@ def begin(session: Session, reader: Reader) -> Answer:
 
 def commit(session: Session, reader: Reader) -> Answer:
     """``COMMIT`` publishes what the statements since BEGIN did, as one snapshot or as none."""
-    _words(reader)
+    _words(session, reader)
     found = session.current.transaction
     if found is None:
         raise LakeError("no transaction is open", hint="BEGIN opens one")
@@ -36,7 +36,7 @@ def commit(session: Session, reader: Reader) -> Answer:
 
 def rollback(session: Session, reader: Reader) -> Answer:
     """``ROLLBACK`` (or ``ABORT``) forgets what the statements since BEGIN did."""
-    _words(reader)
+    _words(session, reader)
     found = session.current.transaction
     if found is None:
         raise LakeError("no transaction is open", hint="BEGIN opens one")
@@ -45,7 +45,11 @@ def rollback(session: Session, reader: Reader) -> Answer:
     return nothing(session.spark)
 
 
-def _words(reader: Reader) -> None:
+def _words(session: Session, reader: Reader) -> None:
+    if session.current.given:
+        raise reader.unsupported(
+            f"{reader.token.upper} in Transaction.sql", "use its methods commit() and rollback()"
+        )
     reader.next()
     reader.accept_any("TRANSACTION", "WORK")
     if reader.sees("TO"):
