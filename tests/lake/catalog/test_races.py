@@ -18,6 +18,7 @@ from sqlalchemy import Connection, event, text
 from penstock.errors import CommitConflict, CommitUnknown
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.commit import RetryPolicy
+from penstock.lake.changes import ChangeSet, NewView
 from tests import duck
 from tests.lake.catalog import staging
 from tests.lake.catalog.conftest import Place
@@ -157,6 +158,18 @@ def test_connection_lost_at_commit(postgres_uri: str, tmp_path: Path, landed: bo
         assert done == lake.latest()
         assert [s.id for s in lake.snapshots()] == [0, 1]
         assert len(lake.files(lake.table("main", "t", 1), 1).files) == 1
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("landed", [True, False])
+def test_a_definition_alone_is_found_too(postgres_uri: str, tmp_path: Path, landed: bool) -> None:
+    with Catalog.open(postgres_uri, data_path=str(tmp_path)) as lake:
+        event.listen(lake._engine, "commit", _cut(postgres_uri, after_commit=landed))
+        changes = ChangeSet(create_schemas=("s",), create_views=(NewView("s", "v", "SELECT 1"),))
+        done = lake.commit(lake.latest(), changes)
+        assert done == lake.latest()
+        assert [s.id for s in lake.snapshots()] == [0, 1]
+        assert lake.schemas(1) == ["main", "s"]
 
 
 @pytest.mark.postgres

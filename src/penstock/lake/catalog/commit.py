@@ -180,7 +180,10 @@ class Commit:
 
     def _is_ours(self, connection: Connection, sent: Snapshot) -> bool:
         found = reads.snapshot(connection, At(version=sent.id))
+        # To the microsecond when it was made, what it did, and who said so; else its files tell.
         if found is None or (found.time, found.changes) != (sent.time, sent.changes):
+            return False
+        if (found.author, found.message, found.extra) != (sent.author, sent.message, sent.extra):
             return False
         ours = self._file_names()
         paths = connection.execute(

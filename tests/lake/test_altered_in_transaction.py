@@ -1,0 +1,58 @@
+"""Rows written before and after their table's columns change, all in one transaction."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.errors import SchemaMismatch
+from penstock.lake import alter
+from penstock.lake.lake import Lake
+from penstock.lake.schema import Column
+from penstock.lake.staging import TransactionTable
+from tests import duck
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BEFORE = "SELECT 1 AS a, 'r' AS b, array(named_struct('x', 1)) AS l FROM range(20)"
+AFTER = "SELECT 2L AS b, 'z' AS a, array(named_struct('xx', 2)) AS l, 6 AS n FROM range(20)"
+
+
+def change(table: TransactionTable) -> None:
+    """Two columns swap their names, a nested field gets another, one is promoted, one is new."""
+    schema = table.schema
+    for path, name in ((("a",), "tmp"), (("b",), "a"), (("tmp",), "b")):
+        schema = alter.rename_column(schema, path, name)
+    schema = alter.rename_column(schema, ("l", "element", "x"), "xx")
+    schema = alter.set_type(schema, ("b",), Column("", "int64"))
+    table.alter(alter.add_column(schema, (), Column("n", "int32", default="5")))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("existing", [False, True])
+def test_rows_are_read_by_the_columns_they_were_written_by(
+    spark: SparkSession, tmp_path: Path, existing: bool
+) -> None:
+    uri = f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}"
+    with Lake.attach(uri, data_path=str(tmp_path / "data"), spark=spark) as lake:
+        if existing:
+            lake.table("t").append(spark.sql(BEFORE))
+        with lake.transaction() as transaction:
+            table = transaction.table("t")
+            table.append(spark.sql(BEFORE))
+            change(table)
+            table.append(spark.sql(AFTER))
+            table.append(spark.sql("SELECT 3L AS b, CAST(NULL AS INT) AS n FROM range(20)"))
+            with pytest.raises(SchemaMismatch, match="has NULLs"):
+                table.alter(alter.set_nullable(table.schema, ("n",), False))
+            inside = sorted(map(tuple, table.to_df().select("b", "a", "n").collect()))
+        assert sorted(map(tuple, lake.table("t").to_df().select("b", "a", "n").collect())) == inside
+    counts = {(1, "r", 5): 40 if existing else 20, (2, "z", 6): 20, (3, None, None): 20}
+    assert {row: inside.count(row) for row in inside} == counts
+    theirs = "SELECT b, a, n, l[1].xx, count(*) FROM t GROUP BY ALL"
+    inner = {1: 1, 2: 2, 3: None}
+    expected = [(*row, inner[row[0]], count) for row, count in counts.items()]
+    assert duck.rows(uri, theirs) == sorted(expected, key=repr)
