@@ -85,6 +85,13 @@ def test_columns_partitions_and_deletes_keep_files_apart(place: Place) -> None:
     assert folders == {"t", "p=a"}
 
 
+def test_in_a_lake_that_wants_messages(place: Place) -> None:
+    play(place, [*_inserts(2), "CALL lk.set_option('require_commit_message', true)"])
+    assert upkeep(place, "merge_adjacent_files") == [Compacted("main", "t", 2, 1)]
+    with Catalog.open(place.uri) as catalog:
+        assert catalog.latest().message == "compaction of main.t"
+
+
 def test_sizes_and_counts(place: Place) -> None:
     play(place, ["CALL lk.set_option('target_file_size', '500B')", *_inserts(6)])
     assert upkeep(place, "merge_adjacent_files", max_file_size=10) == []

@@ -43,7 +43,8 @@ def compact(
         for files, job in work:
             done += write_together(files, job)
         if done:
-            catalog.commit(base, ChangeSet(compactions=(of_files(tuple(done)),)))
+            changes = ChangeSet(compactions=(of_files(tuple(done)),))
+            catalog.commit(base, changes, message=_message(catalog, table))
     except CommitUnknown:
         raise
     except BaseException:
@@ -53,6 +54,12 @@ def compact(
         Compacted(table.schema_name, table.name, len(one.sources), int(one.file is not None))
         for one in done
     ]
+
+
+def _message(catalog: Catalog, table: Table) -> str | None:
+    """None, as DuckDB writes, but in a lake that takes no commit without one."""
+    asked = catalog.option("require_commit_message") == "true"
+    return f"compaction of {table.qualified_name}" if asked else None
 
 
 def each(tables: Sequence[Table], run: Callable[[Table], list[Compacted]]) -> list[Compacted]:
