@@ -18,6 +18,7 @@ PROGRAMS = (  # in the order of the table
     "small_files",
     "compaction",
     "merge",
+    "update_delete",
     "step_overhead",
     "planning",
     "time_travel",

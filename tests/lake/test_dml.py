@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from penstock.errors import MergeKeyError
-from penstock.lake import dml
+from penstock.lake import dml, dml_few
 from penstock.lake.dml import delete_rows, target_rows, update_rows
 from penstock.lake.lake import Lake
 from penstock.lake.transaction import Transaction
@@ -59,6 +59,13 @@ def filled(lake: Lake, rows: Rows) -> Lake:
     return lake
 
 
+@pytest.fixture(params=[2_000_000, 0], ids=["here", "spark"])
+def by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Updated rows are written here, or by Spark as many are."""
+    monkeypatch.setattr(dml_few, "_VALUES", request.param)
+
+
+@pytest.mark.usefixtures("by")
 def test_deletes_and_updates(filled: Lake) -> None:
     with filled.transaction() as tx:
         assert delete(tx, "k IN (0, 3, 4, 5)").rows_deleted == 4
@@ -81,6 +88,7 @@ def test_nothing_touched_is_nothing_staged(filled: Lake) -> None:
     assert filled.catalog.latest().id == before
 
 
+@pytest.mark.usefixtures("by")
 def test_rows_of_the_same_transaction(filled: Lake, rows: Rows) -> None:
     """Each change sees those before it, and the snapshot tells their net effect."""
     with filled.transaction() as tx:
@@ -123,3 +131,29 @@ def test_several_new_values_for_a_row(filled: Lake, spark: SparkSession) -> None
         assert len(caught.value.data["samples"]) == 6
         assert delete_rows(table, rows).rows_deleted == 6
     assert len(list(Path(filled.table("t").info(None).path).iterdir())) == 2
+
+
+@pytest.mark.usefixtures("by")
+def test_rows_of_merged_files_keep_their_ids(filled: Lake) -> None:
+    """A merged file embeds ids that are not its places; one more column came after it."""
+    with duck.attach(filled.catalog.uri) as con:
+        con.execute("DELETE FROM t WHERE k = 1")
+        con.execute("CALL ducklake_rewrite_data_files('lk', delete_threshold => 0)")
+        con.execute("INSERT INTO t VALUES (6, 'a')")
+        con.execute("CALL ducklake_merge_adjacent_files('lk')")
+        con.execute("ALTER TABLE t ADD COLUMN n INT DEFAULT 7")
+    first = filled.catalog.latest().id + 1
+    with filled.transaction() as tx:
+        assert update(tx, "k IN (2, 4, 6)", "'b'").rows_updated == 3
+    with filled.transaction() as tx:
+        assert delete(tx, "k IN (0, 2)").rows_deleted == 2
+    query = "SELECT rowid, k, v, n FROM t"
+    assert duck.rows(filled.catalog.uri, query) == [
+        *[(3, 3, "a", 7), (4, 4, "b", 7), (5, 5, "a", 7), (6, 6, "b", 7)]
+    ]
+    kinds = [row[:2] for row in feed(filled, first)]
+    updated = [(id_, kind) for id_ in (2, 4, 6) for kind in ("postimage", "preimage")]
+    assert kinds == sorted(
+        [(0, "delete"), (2, "delete"), *((id_, f"update_{kind}") for id_, kind in updated)],
+        key=repr,
+    )

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from penstock.errors import MergeKeyError
-from penstock.lake import scan
+from penstock.lake import dml_few, scan
 from penstock.lake.candidate import Staged
 from penstock.lake.dml_found import Found, find
 from penstock.lake.dml_remove import take_away, write_rows
@@ -24,6 +24,7 @@ from penstock.lake.spark_types import quoted
 from penstock.lake.write import Written
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
@@ -102,7 +103,11 @@ def update_rows(
     name = table.candidate.qualified_name
     with table.all_or_nothing(), explained(table=name):
         source = source or table.scan_all()
-        rows = _whole(table, source, rows).persist()
+        rows = _whole(table, source, rows)
+        brought = dml_few.few(table, source, rows)
+        if brought is not None:
+            return _few_updated(table, source, rows, brought)
+        rows = rows.persist()
         which = Found()
         try:
             which = find(rows)
@@ -116,6 +121,19 @@ def update_rows(
             which.release()
             rows.unpersist()
         table.take(removed, written)
+    return Staged(rows_written=which.total, rows_updated=which.total)
+
+
+def _few_updated(
+    table: TransactionTable, source: scan.Scan, rows: DataFrame, brought: pa.Table
+) -> Staged:
+    which = dml_few.places(brought)
+    if not which.total:
+        return Staged(unchanged=True)
+    if which.given != which.total:
+        raise _ambiguous(rows, table.candidate.qualified_name)
+    removed, written = dml_few.stage(table, source, brought, which)
+    table.take(removed, written)
     return Staged(rows_written=which.total, rows_updated=which.total)
 
 

@@ -48,10 +48,11 @@ def find(rows: DataFrame, *, few: int = FEW) -> Found:
     """The rows of ``rows`` by FILE, POSITION and ROW_ID."""
     picked = rows.select(FILE, POSITION, ROW_ID)
     places = picked.limit(few + 1).toArrow()
-    return _here(places) if places.num_rows <= few else _by_spark(picked)
+    return here(places) if places.num_rows <= few else _by_spark(picked)
 
 
-def _here(places: pa.Table) -> Found:
+def here(places: pa.Table) -> Found:
+    """The rows of FILE, POSITION and ROW_ID that were brought here."""
     import pyarrow.compute as pc
 
     of_files = places

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.lake import scan
-from penstock.lake.align import align
+from penstock.lake.align import align, typed
 from penstock.lake.assign import not_null
 from penstock.lake.candidate import live_rows
 from penstock.lake.delete_positions import Whose, load
@@ -184,7 +184,7 @@ def _with_keys(places: DataFrame, source: scan.Scan, one: scan.Scan) -> DataFram
 def write_rows(table: CandidateTable, rows: DataFrame, *, row_id: str | None) -> Written:
     """Write rows of the table, under the ids that column ``row_id`` has where it is given."""
     names = [name for name in rows.columns if table.schema.find(name) is not None]
-    rows = not_null(rows, table.schema, _name(table))
+    rows = not_null(typed(rows, table.schema), table.schema, _name(table))
     fitted = align(rows.select(*map(quoted, names)), table.schema, table=_name(table))
     if row_id is None:
         return write(rows, fitted, table.target(None))
