@@ -120,3 +120,9 @@ def test_arrow_of_the_same_types_is_taken_whole_and_others_value_by_value() -> N
     assert rows.to_pylist() == [{"a": 1, "u": 255}]
     with pytest.raises(SchemaMismatch, match="row 2, column 'u'"):
         typed(pa.table({"u": [1, 256]}), schema, table="main.t")
+
+
+def test_columns_named_alike_are_refused() -> None:
+    schema = assign_ids(TableSchema((Column("a", "int64"),)))
+    with pytest.raises(SchemaMismatch, match="two columns named alike"):
+        typed(pa.table({"a": [1], "A": [2]}), schema, table="main.t")

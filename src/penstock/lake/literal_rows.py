@@ -54,6 +54,13 @@ def typed(rows: Rows, schema: TableSchema, *, table: str) -> pa.Table:
         given = {name: rows.column(at) for at, name in enumerate(rows.column_names)}
         count = rows.num_rows
         names = _matched(given, schema, table)
+        alike = [name for found in names.values() if len(found) > 1 for name in found]
+        if alike or len(given) != rows.num_columns:
+            raise SchemaMismatch(
+                f"the rows for {table} have two columns named alike: {', '.join(alike or given)}",
+                hint="name one of them otherwise",
+                data={"table": table},
+            )
     else:
         names = _matched({key: None for row in rows for key in row}, schema, table)
         count = len(rows)
