@@ -119,15 +119,17 @@ def _nans(field: pa.Field, array: Any) -> Iterator[int]:
     elif pa.types.is_nested(kind):
         chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
         for chunk in chunks:
-            inner = (
-                [chunk.keys, chunk.items]
-                if pa.types.is_map(kind)
-                else [chunk.flatten()]
-                if pa.types.is_list(kind)
-                else chunk.flatten()
-            )
-            for at, one in enumerate(inner):
-                yield from _nans(kind.field(at), one)
+            for one, inner in _inside(kind, chunk):
+                yield from _nans(one, inner)
+
+
+def _inside(kind: Any, chunk: Any) -> Iterator[tuple[pa.Field, Any]]:
+    if pa.types.is_map(kind):
+        yield from ((kind.key_field, chunk.keys), (kind.item_field, chunk.items))
+    elif pa.types.is_list(kind):
+        yield kind.field(0), chunk.flatten()
+    else:
+        yield from zip(kind, chunk.flatten(), strict=True)
 
 
 def _parts(
