@@ -25,7 +25,8 @@ SCRIPT = (
     "CREATE TABLE p (a INTEGER, b VARCHAR, f DOUBLE[], m MAP(VARCHAR, DOUBLE))",
     "ALTER TABLE p SET PARTITIONED BY (b, bucket(3, a))",
     "ALTER TABLE p SET SORTED BY (a DESC)",
-    "INSERT INTO p VALUES (1, 'x', ['nan'], MAP {'k': 1.5}), (2, NULL, NULL, NULL), (3, 'x', [1], NULL)",
+    "INSERT INTO p VALUES (1, 'x', ['nan'], MAP {'k': 1.5}), (2, NULL, NULL, NULL), "
+    "(3, 'x', [1], NULL)",
     "DELETE FROM p WHERE a = 3",
     "CREATE TABLE f (a INTEGER)",
     "INSERT INTO f SELECT i FROM range(30) r(i)",
