@@ -263,14 +263,21 @@ def pipelined(connection: Connection) -> Iterator[None]:
         return
     raw: Any = connection.connection.dbapi_connection
     dialect: Any = connection.dialect
+    failed: BaseException | None = None
     try:
         with raw.pipeline():
-            yield
+            try:
+                yield
+            except BaseException as error:  # raised below: the driver would log the one it causes
+                failed = error
     except dialect.dbapi.Error as error:
-        lost = raw.closed
-        raise exc.DBAPIError.instance(
-            None, None, error, dialect.dbapi.Error, connection_invalidated=lost, dialect=dialect
-        ) from error
+        if failed is None:
+            lost = raw.closed
+            raise exc.DBAPIError.instance(
+                None, None, error, dialect.dbapi.Error, connection_invalidated=lost, dialect=dialect
+            ) from error
+    if failed is not None:
+        raise failed
 
 
 def metadata_schema(connection: Connection) -> str | None:
