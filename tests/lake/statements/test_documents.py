@@ -25,6 +25,7 @@ pytestmark = pytest.mark.spark
 # By the names of their sections; each runs on what those before left.
 SECTIONS = {
     "commit message": """
+        CREATE SCHEMA earlier;
         CREATE TABLE people (a INTEGER, b VARCHAR);
         -- Begin Transaction
         BEGIN;

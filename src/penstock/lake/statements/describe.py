@@ -45,7 +45,7 @@ def of(session: Session, ref: TableRef) -> Answer:
     transaction = session.transaction
     if transaction is not None:
         staged = transaction.table(name_of(ref))
-        if staged.exists:
+        if staged.exists and staged.candidate.change() is not None:
             return columns(session, staged.schema)
     snapshot_id = session.snapshot_id()
     found = session.catalog.find_table(ref.schema, ref.name, snapshot_id)

@@ -17,6 +17,8 @@ def run(session: Session, reader: Reader) -> Answer:
     """``DROP TABLE | SCHEMA | VIEW | MACRO [IF EXISTS] name [CASCADE | RESTRICT]``"""
     reader.expect("DROP")
     at = reader.token.start
+    if reader.token.upper in _ELSEWHERE:
+        raise reader.unsupported(f"DROP {reader.token.upper}", "a lake has none of these")
     kind = reader.one_of(_KINDS.keys() - {"MACRO TABLE"}, "TABLE, SCHEMA, VIEW or MACRO")
     of_tables = kind in {"MACRO", "FUNCTION"} and reader.accept("TABLE")
     kind = "MACRO TABLE" if of_tables else kind
@@ -36,6 +38,9 @@ def run(session: Session, reader: Reader) -> Answer:
     with session.writing() as transaction:
         _KINDS[kind](transaction, name, missing_ok, cascade == "CASCADE")
     return nothing(session.spark)
+
+
+_ELSEWHERE = frozenset({"SECRET", "INDEX", "TYPE", "SEQUENCE", "USER", "ROLE", "CATALOG"})
 
 
 def _table(transaction: Transaction, name: str, missing_ok: bool, _: bool) -> None:
