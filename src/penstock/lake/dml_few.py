@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from penstock.lake.write import Written
 
 _VALUES = 2_000_000  # fields of rows that are brought here; each takes some 10 to 100 bytes
+_BYTES = 64_000_000  # of these rows as the files have them, compressed
 _PARTITIONED = 10_000  # rows: their partitions are found one by one
 _PLAIN = frozenset(
     {
@@ -43,7 +44,7 @@ def few(table: CandidateTable, source: scan.Scan, rows: DataFrame) -> pa.Table |
     ``None`` where they are too many, or of types that are left to Spark.
     """
     schema = table.schema
-    most = _most(table)
+    most = min(_most(table), _fitting(source))
     if most == 0:
         return None
     name = table.candidate.qualified_name
@@ -64,6 +65,13 @@ def _most(table: CandidateTable) -> int:
         return 0
     most = _VALUES // len(schema.columns)
     return min(most, _PARTITIONED) if table.candidate.partition_by else most
+
+
+def _fitting(source: scan.Scan) -> int:
+    """How many rows, as wide as those of the files, are not too much to bring here."""
+    files = source.files.files
+    width = sum(file.size_bytes for file in files) / max(1, sum(f.record_count for f in files))
+    return int(_BYTES / max(1.0, width))
 
 
 def places(rows: pa.Table) -> Found:
