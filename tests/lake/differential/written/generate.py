@@ -19,7 +19,7 @@ _VALUES: Mapping[str, Sequence[str]] = {
     "INT": ("0", "1", "-2147483648", "2147483647"),
     "BIGINT": ("3", "9000000000", "-1"),
     "FLOAT": ("0.5", "CAST('-inf' AS FLOAT)", "1.25"),
-    "DOUBLE": ("0.1", "CAST('-0.0' AS DOUBLE)", "CAST('nan' AS DOUBLE)", "1e300"),
+    "DOUBLE": ("1e-1", "CAST('-0.0' AS DOUBLE)", "CAST('nan' AS DOUBLE)", "1e300"),
     "VARCHAR": ("''", "'a'", "'it''s'", "'NULL'", "'é/%='", "'[1, 2]'", r"'b\n'"),
     "DECIMAL(9,2)": ("1.10", "-0.01", "9999999.99"),
     "BOOLEAN": ("true", "false"),
