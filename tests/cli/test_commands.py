@@ -155,7 +155,7 @@ def test_preview_writes_nothing(shop: Path) -> None:
         (("run", "--arg", "nothing=1"), "no script has an argument 'nothing'"),
         (("snapshots", "--lake", "maim"), "did you mean 'main'?"),
         (("sql", "SELECT * FROM main.order"), "query:1:15: there is no table"),
-        (("sql", "DROP TABLE main.orders"), "DROP writes, and a query only reads"),
+        (("sql", "VACUUM main.orders"), "VACUUM is not supported, at line 1:1"),
         (("sql", ""), "the query is empty"),
         (("sql", "SELECT nope FROM main.orders"), "error: query:1:8: Spark: "),
         (("preview", "order"), "did you mean 'orders'?"),
