@@ -24,13 +24,6 @@ class Effect:
     updated: pa.Table | None = None
     deleted: tuple[int, ...] = ()
 
-    @property
-    def changed(self) -> int | None:
-        """Rows that are other than before; an update to the values they had does not count."""
-        if self.inserted is None or self.updated is None:
-            return None
-        return len(self.inserted) + len(self.updated) + len(self.deleted)
-
 
 class Model:
     def __init__(self) -> None:

@@ -203,7 +203,7 @@ class Player:
 
     def check_snapshots(self, step: Step, effect: Effect) -> None:
         """No row touched, no snapshot; else one."""
-        touched = effect.count if step.by == "sql" else effect.changed
+        touched = effect.count
         if step.by not in {"sql", "methods"} or not step.counts or touched is None:
             return
         made = self.ours.latest() - self.latest
