@@ -24,7 +24,8 @@ def make(folder: Path, files: int, rows: int) -> Path:
     """A lake whose table has so many files of so many rows each, in as many snapshots."""
     with _attached(folder) as connection:
         connection.execute(
-            "CREATE TABLE events(id BIGINT, kind VARCHAR, note VARCHAR, value DOUBLE, moment TIMESTAMP)"
+            "CREATE TABLE events("
+            "id BIGINT, kind VARCHAR, note VARCHAR, value DOUBLE, moment TIMESTAMP)"
         )
         for number in range(files):
             connection.execute(

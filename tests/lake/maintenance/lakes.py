@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,10 +20,9 @@ from tests.lake.catalog.conftest import Place
 
 def play(place: Place, statements: Sequence[str], *, inline: int = 0) -> None:
     """DuckDB does this to the lake."""
-    connection = duck.attach(place.uri, place.data_path.rstrip("/"), inline=inline)
-    for statement in statements:
-        connection.execute(statement)
-    _leave(connection)
+    with _attached(place, inline) as connection:
+        for statement in statements:
+            connection.execute(statement)
 
 
 def upkeep(place: Place, name: str, **arguments: Any) -> Sequence[Any]:
@@ -31,13 +32,12 @@ def upkeep(place: Place, name: str, **arguments: Any) -> Sequence[Any]:
 
 def seen(place: Place, upto: int | None = None) -> Mapping[object, object]:
     """The rows of ``t`` with their ids at each snapshot, and the feed of changes between all."""
-    connection = duck.attach(place.uri, place.data_path.rstrip("/"))
-    listed = connection.execute("SELECT snapshot_id FROM lk.snapshots() ORDER BY 1").fetchall()
-    ids = [one for (one,) in listed if upto is None or one <= upto]
-    found: dict[object, object] = {one: _rows(connection, one) for one in ids}
-    feed = f"SELECT * FROM lk.table_changes('t', {ids[0]}, {ids[-1]})"
-    found["feed"] = sorted(map(str, connection.execute(feed).fetchall()))
-    _leave(connection)
+    with _attached(place) as connection:
+        listed = connection.execute("SELECT snapshot_id FROM lk.snapshots() ORDER BY 1").fetchall()
+        ids = [one for (one,) in listed if upto is None or one <= upto]
+        found: dict[object, object] = {one: _rows(connection, one) for one in ids}
+        feed = f"SELECT * FROM lk.table_changes('t', {ids[0]}, {ids[-1]})"
+        found["feed"] = sorted(map(str, connection.execute(feed).fetchall()))
     return found
 
 
@@ -49,10 +49,26 @@ def _rows(connection: duckdb.DuckDBPyConnection, version: int) -> object:
     return sorted(map(str, rows))
 
 
-def _leave(connection: duckdb.DuckDBPyConnection) -> None:
-    connection.execute("USE memory")
-    connection.execute("DETACH lk")
-    connection.close()
+@contextmanager
+def _attached(place: Place, inline: int = 0) -> Iterator[duckdb.DuckDBPyConnection]:
+    """DuckDB with the lake as ``lk``. One for all tests: to load it takes longer than most do."""
+    connection = _loaded().cursor()
+    path = place.data_path
+    connection.execute(
+        f"ATTACH '{place.uri}' AS lk (DATA_PATH '{path}', DATA_INLINING_ROW_LIMIT {inline})"
+    )
+    connection.execute("USE lk")
+    try:
+        yield connection
+    finally:
+        connection.execute("USE memory")
+        connection.execute("DETACH lk")
+        connection.close()
+
+
+@cache
+def _loaded() -> duckdb.DuckDBPyConnection:
+    return duck.connect()
 
 
 def on_disk(place: Place) -> set[str]:

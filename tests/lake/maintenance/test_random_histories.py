@@ -10,7 +10,7 @@ from tests.lake.catalog.conftest import Place
 from tests.lake.maintenance.lakes import files_needed, history, on_disk, play, seen, upkeep
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_compactions_keep_every_snapshot(place: Place, seed: int) -> None:
     random = Random(seed)
     play(place, history(random), inline=random.choice((0, 3)))
@@ -24,7 +24,7 @@ def test_compactions_keep_every_snapshot(place: Place, seed: int) -> None:
     assert after[max(key for key in after if isinstance(key, int))] == before[last]
 
 
-@pytest.mark.parametrize("seed", [6, 7])
+@pytest.mark.parametrize("seed", [6])
 def test_what_is_left_after_expiry_reads_as_before(each_place: Place, seed: int) -> None:
     random = Random(seed)
     play(each_place, history(random), inline=random.choice((0, 3)))
