@@ -19,6 +19,7 @@ settings.register_profile("penstock", deadline=None)
 settings.load_profile("penstock")
 
 
+@pytest.hookimpl(tryfirst=True)  # before the workers read the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Whatever needs the session goes to the one worker that has it; the others do the rest."""
     for item in items:

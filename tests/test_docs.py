@@ -69,6 +69,7 @@ def flights(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 
 @pytest.mark.spark
+@pytest.mark.xdist_group("spark")  # asked for as they run
 @pytest.mark.parametrize("page", pages_with("sh", "python"))
 def test_page(
     page: str,
