@@ -33,6 +33,10 @@ TO_1_1 = (
     "ALTER TABLE ducklake_table_column_stats ADD COLUMN min_is_exact BOOLEAN",
     "ALTER TABLE ducklake_table_column_stats ADD COLUMN max_is_exact BOOLEAN",
     "ALTER TABLE ducklake_schema ADD COLUMN parent_schema_id BIGINT",
+    *(
+        f"ALTER TABLE ducklake_inlined_data_1_1 RENAME COLUMN {name} TO _ducklake_{name}"
+        for name in ("row_id", "begin_snapshot", "end_snapshot")
+    ),
 )
 
 
