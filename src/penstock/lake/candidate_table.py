@@ -49,6 +49,8 @@ class CandidateTable:
     def __init__(self, context: Context, schema_name: str, name: str) -> None:
         self._context = context
         base = context.catalog.known_table(schema_name, name, context.base)
+        if base is not None:  # in its own letters: another name would be a rename
+            schema_name, name = base.schema_name, base.name
         self._start = Candidate(schema_name, name, base)
         self._candidate = self._start
         self._base_files: FileSet | None = None
