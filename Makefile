@@ -15,7 +15,7 @@ endif
 demo: prerequisites $(INSTALLED)
 	@$(BIN)/python examples/demo.py
 
-# Two workers: one has the Spark session and all that needs it, the other does the rest.
+# Two workers with a Spark session each: one compares with DuckDB, the other does the rest.
 test: prerequisites $(INSTALLED) $(OLD_DUCKDB)
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup
 

@@ -1,4 +1,4 @@
-"""Fixtures that rooms share. One Spark session serves the whole run: it takes seconds to start."""
+"""Fixtures that rooms share. One Spark session serves a whole worker: it takes seconds to start."""
 
 from __future__ import annotations
 
@@ -21,10 +21,15 @@ settings.load_profile("penstock")
 
 @pytest.hookimpl(tryfirst=True)  # before the workers read the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever needs the session goes to the one worker that has it; the others do the rest."""
+    """What needs a session goes to a worker that has one, in two groups of about the same length.
+
+    Each worker starts one session at most; what needs none goes wherever there is time.
+    """
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("spark"))
+            compares = "differential" in item.path.parts
+            group = "differential" if compares else "spark"
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(scope="session")
