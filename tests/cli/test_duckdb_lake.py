@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from penstock.cli.main import main
-from tests.cli.test_startup import BOUND, run, seconds
+from tests.cli.test_startup import is_quick, run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,7 +50,7 @@ def test_says_what_is_there(arguments: tuple[str, ...], shop: Path) -> None:
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
 def test_answers_at_once(arguments: tuple[str, ...], shop: Path) -> None:
-    assert min(seconds(arguments, shop) for _ in range(3)) < BOUND
+    assert is_quick(arguments, shop)
 
 
 def test_without_the_library(shop: Path) -> None:

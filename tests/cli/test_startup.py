@@ -31,6 +31,8 @@ NOT_NEEDED = (
     *("sqlalchemy.dialects.postgresql", "psycopg"),  # the lake is on SQLite
 )
 BOUND = 0.7  # seconds for the whole process, the bar of the first issue
+IMPORTS = "import click, sqlalchemy"
+IMPORTED = 0.19  # seconds that these imports take on such a machine when it is not busy
 
 PROBE = """
 import sys
@@ -60,7 +62,17 @@ def test_loads_only_what_it_needs(arguments: tuple[str, ...], example: Path) -> 
 
 @pytest.mark.parametrize("arguments", WITHOUT_SPARK, ids=" ".join)
 def test_answers_at_once(arguments: tuple[str, ...], example: Path) -> None:
-    assert min(seconds(arguments, example) for _ in range(3)) < BOUND
+    assert is_quick(arguments, example)
+
+
+def is_quick(arguments: tuple[str, ...], directory: Path) -> bool:
+    """Whether it keeps to the bound, which grows with what imports take at the moment.
+
+    Two busy threads of one core are slower than one: other tests run beside this one.
+    """
+    took = min(seconds(arguments, directory) for _ in range(3))
+    imports = min(processor_time(IMPORTS, (), directory) for _ in range(3))
+    return took < BOUND * max(1, imports / IMPORTED)
 
 
 def seconds(arguments: tuple[str, ...], directory: Path) -> float:
@@ -68,8 +80,11 @@ def seconds(arguments: tuple[str, ...], directory: Path) -> float:
 
     It reads a few small files and waits for nothing, so that is its time on the wall there.
     """
+    return processor_time("from penstock.cli.main import main; main()", arguments, directory)
+
+
+def processor_time(code: str, arguments: tuple[str, ...], directory: Path) -> float:
     before = children()
-    code = "from penstock.cli.main import main; main()"
     done = run([sys.executable, "-c", code, *arguments], directory)
     assert done.returncode == 0, done.stderr
     return children() - before
