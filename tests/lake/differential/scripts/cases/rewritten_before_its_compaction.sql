@@ -1,6 +1,6 @@
 -- 1.4.4 begins the file that a rewrite makes at the snapshot of the delete, and gives it the
 -- columns of the file it comes from: the column added between is not in it.
--- writers: 1.5.5, 1.4.4
+-- writers: 1.4.4
 -- catalogs: sqlite
 -- inline: 10
 CREATE TABLE t(k INT, c1 BOOLEAN);
