@@ -69,8 +69,18 @@ def test_threads_share_a_catalog(lake: Catalog) -> None:
     assert sorted(f.row_id_start or 0 for f in files) == list(range(25))
 
 
+def _attached(uri: str) -> duckdb.DuckDBPyConnection:
+    """DuckDB gives up at once where another process has the file, which ours has now and then."""
+    for _ in range(200):
+        try:
+            return duck.attach(uri)
+        except duckdb.Error:
+            time.sleep(0.05)
+    return duck.attach(uri)
+
+
 def _insert_many(uri: str, count: int) -> None:
-    theirs = duck.attach(uri)
+    theirs = _attached(uri)
     theirs.execute("SET ducklake_max_retry_count = 100")
     left = list(range(count))
     while left:
@@ -88,8 +98,8 @@ def test_duckdb_and_we_append_at_once(place: Place) -> None:
         context = multiprocessing.get_context("spawn")
         process = context.Process(target=_insert_many, args=(place.uri, 20))
         process.start()
-        while lake.latest().id == 1:
-            time.sleep(0.01)
+        while lake.latest().id == 1 and process.is_alive():
+            time.sleep(0.05)
         for at in range(100, 110):
             staging.append(lake, "t", rows(at))
         process.join(60)

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.spark
 
 _FOLDER = Path(__file__).parent / "scripts"
 # The catalogs differ in how they are asked, not in what they say: most on one. `replay` asks all.
-_EFFORT = {"sqlite": Effort(3, 16), "postgres": Effort(2, 8), "duckdb": Effort(2, 8)}
+_EFFORT = {"sqlite": Effort(2, 10), "postgres": Effort(1, 5), "duckdb": Effort(1, 5)}
 
 
 @dataclass(frozen=True)

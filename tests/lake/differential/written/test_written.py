@@ -53,7 +53,7 @@ def _check(
 
 def test_random_sequences(spark: SparkSession) -> None:
     seed = 1 if _EXAMPLES is None else random.randrange(2**32)
-    _check(spark, generate.scripts(_COUNT, seed, steps=_STEPS), _catalogs(), 16, 3)
+    _check(spark, generate.scripts(_COUNT, seed, steps=_STEPS), _catalogs(), 10, 2)
 
 
 def test_cases(spark: SparkSession) -> None:
