@@ -122,6 +122,8 @@ class Judge:
         for version in question.held:
             if not question.first <= version <= question.version:
                 continue
+            if version - 1 not in question.held and version > min(question.held):
+                continue  # what went with it is gone: files that only the expired snapshot had
             moments = self._moments(span.table_id, version)
             feed = feeds.get(version)
             if moments is not None and not truth._is_true(
