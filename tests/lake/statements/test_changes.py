@@ -44,6 +44,16 @@ CHANGES = {
     "THEN UPDATE SET b = s.b WHEN NOT MATCHED THEN INSERT (a, b) VALUES (s.a, s.b)": 1,
     "MERGE INTO t USING (SELECT 77 AS a, 'x' AS b) s ON t.a = s.a "
     "WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT BY NAME": 1,
+    "WITH x AS (SELECT 50 AS k), y AS (SELECT k + 1 AS k FROM x) "
+    "INSERT INTO t (a) WITH z AS (SELECT k FROM y UNION ALL SELECT k FROM x) SELECT k FROM z": 2,
+    "INSERT INTO t (a) WITH x AS (SELECT 52 AS k) SELECT k FROM x": 1,
+    "WITH x AS (SELECT 50 AS k) UPDATE t SET b = 'with', c = (SELECT max(k) FROM x) FROM x "
+    "WHERE t.a = x.k": 1,
+    "WITH x AS (SELECT 51 AS a, 'merged' AS b) MERGE INTO t USING x USING (a) "
+    "WHEN MATCHED THEN UPDATE SET b = x.b": 1,
+    "WITH t AS (SELECT 53 AS k) INSERT INTO t (a) SELECT k FROM t": 1,
+    "WITH RECURSIVE x AS (SELECT 52 AS k UNION ALL SELECT k + 1 FROM x WHERE k < 53) "
+    "DELETE FROM t WHERE a IN (SELECT k FROM x)": 2,
     "CREATE TABLE made (x, y) AS SELECT a, b FROM t WHERE a > 20": -1,
     "UPDATE made SET y = 'z'": -1,
 }

@@ -69,6 +69,9 @@ QUERIES = {
     "-- insert\n/* update */ (SELECT 1)": False,
     "WITH a AS (SELECT 1) SELECT 'insert' FROM a": False,
     "WITH a AS (SELECT 1) INSERT INTO t SELECT * FROM a": True,
+    "WITH a(x) AS NOT MATERIALIZED (SELECT 1), b AS (SELECT 2) DELETE FROM t": True,
+    "WITH RECURSIVE `update` AS (SELECT 1) SELECT * FROM `update`": False,
+    "WITH insert AS (SELECT 1) SELECT delete FROM insert": False,
     "SET x = 1; SELECT 1": False,
     "SELECT 1; drop table t": True,
 }
@@ -97,6 +100,8 @@ WRONG: dict[str, tuple[type[PenstockError], str]] = {
     "UPDATE t SET\n z = 1": (QueryFailed, r"no column 'z', at line 2:2"),
     "UPDATE t SET b = 'x', b = 'y'": (QueryFailed, "twice"),
     "UPDATE t SET s.x = 1": (UnsupportedFeature, "field of a struct"),
+    "WITH a AS (SELECT 1)\n DELETE FROM nope": (TableNotFound, "nope"),
+    "WITH a AS (SELECT 1)\n UPDATE t SET z = 1": (QueryFailed, r"column 'z', at line 2:15"),
     "DELETE t": (QueryFailed, "FROM is expected"),
     "MERGE INTO t USING t AS s ON true": (QueryFailed, "WHEN"),
     "MERGE INTO t USING t AS s ON true WHEN MATCHED THEN INSERT": (UnsupportedFeature, "INSERT"),

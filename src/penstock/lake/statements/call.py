@@ -38,7 +38,7 @@ def run(session: Session, reader: Reader) -> Answer | DataFrame:
     name = fold(reader.dotted("a function")[-1])
     if name in table_functions.NAMES:
         reader.at = start
-        return session.query("SELECT * FROM" + alone(reader.text, reader.rest())[13:])
+        return session.query("SELECT * FROM" + alone(reader, reader.rest())[13:])
     one = _KNOWN.get(name.removeprefix("ducklake_"))
     if one is None:
         raise _unknown(reader, name, at)

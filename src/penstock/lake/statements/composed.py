@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from penstock.errors import QueryFailed
+from penstock.lake.statements import tokens as words
+from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.tokens import place
 
 _OURS = re.compile(r", `_+penstock\w*`")  # columns of our own among those that Spark suggests
@@ -74,7 +76,26 @@ class Composed:
         return None
 
 
-def alone(source: str, span: tuple[int, int]) -> str:
-    """A part of a statement with blanks before it, so that it keeps its place."""
-    before = "".join(c if c == "\n" else " " for c in source[: span[0]])
-    return before + source[span[0] : span[1]]
+def begun(reader: Reader) -> Composed:
+    """The start of a SELECT: the WITH of the statement, if it has one."""
+    text = Composed(reader.text)
+    return text if reader.with_ is None else text.take(reader.with_).add(" ")
+
+
+def alone(reader: Reader, span: tuple[int, int]) -> str:
+    """A query of a statement with blanks before it, so that it keeps its place.
+
+    The statement's WITH stays before it; one of its own is in brackets then.
+    """
+    source, query = reader.text, reader.text[span[0] : span[1]]
+    if reader.with_ is None:
+        return _blank(source[: span[0]]) + query
+    start, end = reader.with_
+    between = _blank(source[end : span[0]])
+    if words.tokenize(query)[0].upper == "WITH":
+        between, query = f"{between[:-1]}(", f"{query})"
+    return _blank(source[:start]) + source[start:end] + between + query
+
+
+def _blank(text: str) -> str:
+    return "".join(c if c == "\n" else " " for c in text)

@@ -123,7 +123,7 @@ def _from_query(session: Session, reader: Reader, wanted: _Table) -> Answer:
     with session.writing() as transaction:
         if wanted.there_may_be and transaction.kind_of(name_of(wanted.ref)) is not None:
             return counts(session.spark)
-        df = session.query(alone(reader.text, span))
+        df = session.query(alone(reader, span))
         if wanted.names is not None:
             named = [Column(name, "") for name in wanted.names]
             df = assignment.by_position(df, named, str(wanted.ref))

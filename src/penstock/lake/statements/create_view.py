@@ -24,7 +24,7 @@ def run(session: Session, reader: Reader, or_replace: bool) -> Answer:
         raise reader.unsupported(f"{reader.token.upper} of a view", "leave it out")
     reader.expect("AS")
     span = reader.rest()
-    text = alone(reader.text, span)
+    text = alone(reader, span)
     with session.writing() as transaction:
         if there_may_be and transaction.kind_of(name_of(ref)) is not None:
             return nothing(session.spark)

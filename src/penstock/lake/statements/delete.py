@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.lake import dml
 from penstock.lake.statements.answer import Answer, counts
-from penstock.lake.statements.composed import Composed
+from penstock.lake.statements.composed import begun
 from penstock.lake.statements.insert import existing
 from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session, table_ref
@@ -39,7 +39,7 @@ def remove(
     where: tuple[int, int] | None = None,
 ) -> Staged:
     """Delete what the condition finds; without one, all rows."""
-    text = Composed(reader.text).add(f"SELECT {place(of)} FROM {of.source}")
+    text = begun(reader).add(f"SELECT {place(of)} FROM {of.source}")
     conditions(text, reader, of, source, where)
     found = ask(session, table, text)
     return dml.delete_rows(table, found.rows, source=found.source)

@@ -27,7 +27,7 @@ def run(session: Session, reader: Reader) -> Answer:
     """``DESCRIBE [TABLE] t``, ``DESCRIBE SELECT ...``; ``t`` may be a view."""
     reader.next()
     if reader.token.upper in {"SELECT", "WITH", "FROM", "VALUES"} or reader.accept("QUERY"):
-        df = session.query(alone(reader.text, reader.rest()))
+        df = session.query(alone(reader, reader.rest()))
         return columns(session, schema_of(df))
     for word in ("FUNCTION", "SCHEMA", "DATABASE", "CATALOG"):
         if reader.sees(word) and reader.ahead(1).kind != "end":

@@ -78,6 +78,7 @@ _NEAREST: Mapping[str, str] = {
     "VACUUM": "use CALL ducklake_cleanup_old_files('lake', cleanup_all => true)",
 }
 _SETTINGS = frozenset({"ATTACH", "DETACH", "INSTALL", "LOAD", "SET", "USE"})  # of a script
+_AFTER_WITH = frozenset({"DELETE", "INSERT", "MERGE", "UPDATE"})
 _FIRST = re.compile(r"(?:\s+|--[^\n]*(?:\n|\Z)|/\*.*?\*/|;)*(\w+|\(|)", re.S)
 _WRITES = re.compile(r"\b(?:insert|update|delete|merge)\b", re.I)
 
@@ -113,7 +114,7 @@ def is_statement(text: str) -> bool:
 def _is_statement(text: str) -> bool:
     word = first_word(text)
     if word == "WITH":
-        return bool(_WRITES.search(text)) and _after_with(Reader(text)) is not None
+        return bool(_WRITES.search(text)) and _past_with(Reader(text)) is not None
     return word in STATEMENTS or (word in _NEAREST and word not in _SETTINGS)
 
 
@@ -124,9 +125,9 @@ def _one(session: Session, text: str, start: int, end: int) -> DataFrame | Answe
         return statement(session, Reader(text, start, end))
     if word == "WITH" and _WRITES.search(text, start, end):
         reader = Reader(text, start, end)
-        found = _after_with(reader)
-        if found is not None:
-            raise reader.unsupported(f"WITH before {found}", "put the WITH before its SELECT")
+        statement = _past_with(reader)
+        if statement is not None:
+            return statement(session, reader)
     if word in _NEAREST:
         raise Reader(text, start, end).unsupported(word, _NEAREST[word])
     whole = start == 0 and end == len(text)
@@ -139,17 +140,10 @@ def _kept(text: str, start: int, end: int) -> str:
     return before + text[start:end]
 
 
-def _after_with(reader: Reader) -> str | None:
-    """The statement that begins with WITH and writes; ``None`` for a query."""
-    at = reader.at
+def _past_with(reader: Reader) -> Statement | None:
+    """The statement that a WITH stands before, which changes rows; ``None`` for a query."""
     try:
-        reader.next()
-        while not reader.done:
-            if reader.token.upper in {"SELECT", "VALUES", "FROM", "TABLE"}:
-                return None
-            if reader.token.upper in {"INSERT", "UPDATE", "DELETE", "MERGE"}:
-                return reader.token.upper
-            reader.skip()
-    finally:
-        reader.at = at
-    return None
+        word = reader.past_with()
+    except QueryFailed:  # Spark says better what is wrong
+        return None
+    return STATEMENTS[word] if word in _AFTER_WITH else None

@@ -243,7 +243,7 @@ def _frame(
     """The rows of the query as columns of the table."""
     if insert.source is None:
         raise reader.unsupported("DEFAULT VALUES here", "write VALUES with the word DEFAULT")
-    df = session.query(alone(reader.text, insert.source))
+    df = session.query(alone(reader, insert.source))
     if wanted is not None:
         df = assignment.by_position(df, wanted, str(insert.ref))
     return assignment.cast(df, schema)

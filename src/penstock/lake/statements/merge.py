@@ -12,7 +12,7 @@ from penstock.lake.merge_spec import Action, Clause, Kind, MergeSpec
 from penstock.lake.schema import TableSchema
 from penstock.lake.spark_types import quoted
 from penstock.lake.statements.answer import Answer, counts
-from penstock.lake.statements.composed import Composed
+from penstock.lake.statements.composed import begun
 from penstock.lake.statements.expressions import Expressions, variables
 from penstock.lake.statements.insert import existing
 from penstock.lake.statements.reader import Reader
@@ -63,7 +63,7 @@ def run(session: Session, reader: Reader) -> Answer:
     merge = _read(reader)
     with session.writing() as transaction:
         table = existing(session, transaction, merge.of.ref)
-        text = Composed(reader.text).add("SELECT * FROM ").take(merge.source)
+        text = begun(reader).add("SELECT * FROM ").take(merge.source)
         source = session.asked(text, {})
         with variables(session) as names:
             written = Expressions(session, reader, merge.of, names)
@@ -336,7 +336,7 @@ def _find_place(
         spans += [(one, scope) for one in when.values or ()]
     for span, scope in spans:
         if span is not None:
-            text = Composed(reader.text).add("SELECT ").take(span).add(scope)
+            text = begun(reader).add("SELECT ").take(span).add(scope)
             session.asked(text, views)
 
 

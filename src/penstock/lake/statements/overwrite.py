@@ -10,7 +10,7 @@ from penstock.lake import dml
 from penstock.lake.schema import Column
 from penstock.lake.spark_types import literal, quoted, spark_type
 from penstock.lake.statements import assignment, literals
-from penstock.lake.statements.composed import Composed
+from penstock.lake.statements.composed import begun
 from penstock.lake.statements.delete import remove
 from penstock.lake.statements.literals import Literal, NoLiteral
 from penstock.lake.statements.reader import Reader
@@ -69,7 +69,7 @@ def _remove_slice(
         args[f"penstock_value_{at}"] = _value(session, column, one, reader)
         kind = spark_type(column).simpleString()
         parts.append(f"{of.column(column.name)} <=> CAST(:penstock_value_{at} AS {kind})")
-    text = Composed(reader.text).add(f"SELECT {place(of)} FROM {of.source} WHERE ")
+    text = begun(reader).add(f"SELECT {place(of)} FROM {of.source} WHERE ")
     text.add(" AND ".join(parts))
     found = ask(replace(session, args={**session.args, **args}), table, text)
     return dml.delete_rows(table, found.rows, source=found.source)
@@ -88,7 +88,7 @@ def _checked(session: Session, insert: Insert, df: DataFrame, reader: Reader) ->
     """The new rows, each of which the condition has to hold for."""
     assert insert.replaces is not None
     of = Target(insert.ref, None)
-    text = Composed(reader.text)
+    text = begun(reader)
     text.add(f"SELECT * FROM {quoted(_NEW)} AS {quoted(of.name)} WHERE CASE WHEN (")
     take(text, reader, insert.replaces, of)
     message = f"a new row of {insert.ref} is not what REPLACE WHERE says".replace("'", "")

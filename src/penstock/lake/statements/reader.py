@@ -18,13 +18,17 @@ _NO_ALIAS = frozenset(
 
 @dataclass(slots=True)
 class Reader:
-    """``text`` is the whole text; the statement is ``text[start:end]``."""
+    """``text`` is the whole text; the statement is ``text[start:end]``.
+
+    ``with_`` is the span of the WITH before the statement, once it is passed.
+    """
 
     text: str
     start: int = 0
     end: int = -1
     at: int = 0
     tokens: list[Token] = field(default_factory=list)
+    with_: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         if self.end < 0:
@@ -184,6 +188,23 @@ class Reader:
                 raise self.wrong("CASE has no END")
             self.skip()
         return self.next().end
+
+    def past_with(self) -> str:
+        """Go past ``WITH a AS (...), b AS (...)``; the word that comes then, in capitals."""
+        start = self.token.start
+        self.expect("WITH")
+        end = start
+        while self.with_ is None:
+            self.until("AS")
+            self.expect("AS")
+            self.accept("NOT")
+            self.accept("MATERIALIZED")
+            if self.token.text != "(":
+                raise self.wrong(f"( is expected, not {self.shown()}")
+            end = self.skip()
+            if not self.accept(","):
+                self.with_ = (start, end)
+        return self.token.upper
 
     def rest(self) -> tuple[int, int]:
         """The span of all that is left."""

@@ -10,7 +10,7 @@ from penstock.lake.schema import Column, TableSchema
 from penstock.lake.spark_types import quoted
 from penstock.lake.statements import assignment
 from penstock.lake.statements.answer import Answer, counts
-from penstock.lake.statements.composed import Composed
+from penstock.lake.statements.composed import Composed, begun
 from penstock.lake.statements.insert import existing
 from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session
@@ -48,7 +48,7 @@ def run(session: Session, reader: Reader) -> Answer:
     with session.writing() as transaction:
         table = existing(session, transaction, of.ref)
         wanted = columns_of(reader, sets, table.schema, str(of.ref))
-        text = Composed(reader.text).add(f"SELECT {quoted(of.name)}.*")
+        text = begun(reader).add(f"SELECT {quoted(of.name)}.*")
         for at, (one, column) in enumerate(zip(sets, wanted, strict=True)):
             text.add(", ")
             expression(text, reader, one, column, of)
