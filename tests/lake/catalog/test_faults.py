@@ -10,7 +10,7 @@ import duckdb
 import psycopg
 import pyarrow as pa
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Connection, exc, text
 
 from penstock.errors import (
     CatalogCorrupt,
@@ -227,3 +227,21 @@ def test_lake_that_was_moved(sqlite_place: Place, tmp_path: Path) -> None:
         (file,) = lake.files(lake.table("main", "t", 1), 1).files
     assert Path(file.path).exists()
     assert duckdb.read_parquet(file.path).fetchall() == [(1,)]
+
+
+def test_a_race_that_was_lost_is_run_again(place: Place) -> None:
+    """PostgreSQL ends one of two transactions that wait for each other, by its code."""
+    ended = [psycopg.errors.DeadlockDetected(), psycopg.errors.SerializationFailure()]
+
+    def act(connection: Connection) -> int:
+        if ended:
+            raise exc.OperationalError("DELETE", None, ended.pop())
+        return int(connection.execute(text("SELECT 1")).scalar_one())
+
+    def fail(_: Connection) -> None:
+        raise exc.OperationalError("DELETE", None, psycopg.errors.DiskFull())
+
+    with place.open() as catalog:
+        assert catalog.write_alone(act) == 1
+        with pytest.raises(CatalogUnreachable):
+            catalog.write_alone(fail)

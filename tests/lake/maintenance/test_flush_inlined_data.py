@@ -94,18 +94,31 @@ def test_one_table_or_one_schema(place: Place) -> None:
         assert flush_inlined_data(lake) == [FlushedTable("main", "a", 1)]
 
 
-def test_a_type_that_is_not_written_leaves_all_as_it_was(place: Place) -> None:
+def test_a_type_that_is_not_written_keeps_no_other_table_back(place: Place) -> None:
     with duck.attach(place.uri, place.data_path, inline=10) as connection:
         connection.execute("CREATE TABLE a (i INTEGER)")
         connection.execute("INSERT INTO a VALUES (1)")
         connection.execute("CREATE TABLE t (i INTERVAL)")
         connection.execute("INSERT INTO t VALUES (INTERVAL '1 day')")
     with place.open() as catalog:
-        before = catalog.latest()
+        with pytest.raises(UnsupportedFeature, match="interval"):
+            flush_inlined_data(_Lake(catalog), "t")
+        assert not [path for path in _files(catalog.data_path) if "-" in path]
         with pytest.raises(UnsupportedFeature, match="interval"):
             flush_inlined_data(_Lake(catalog))
-        assert catalog.latest() == before
-        assert not [path for path in _files(catalog.data_path) if "-" in path]
+        assert len(_files(catalog.data_path)) == 1
+        assert catalog.latest().changes == "inline_flush:1"
+        assert flush_inlined_data(_Lake(catalog), "a") == []
+
+
+def test_in_a_lake_that_wants_messages(place: Place) -> None:
+    with duck.attach(place.uri, place.data_path, inline=10) as connection:
+        connection.execute("CREATE TABLE a (i INTEGER)")
+        connection.execute("INSERT INTO a VALUES (1)")
+        connection.execute("CALL lk.set_option('require_commit_message', true)")
+    with place.open() as catalog:
+        assert flush_inlined_data(_Lake(catalog)) == [FlushedTable("main", "a", 1)]
+        assert catalog.latest().message == "flush of inlined data"
 
 
 def _files(folder: str) -> list[str]:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import TypeVar
 
 from sqlalchemy import Connection, Engine, exc, select
 
@@ -29,6 +30,7 @@ from penstock.lake.conflicts import check, parse_changes
 from penstock.lake.snapshot import At, Snapshot
 
 Also = Callable[[Connection, int], None]
+T = TypeVar("T")
 
 _LOOKS = 4  # times to ask what became of a commit before it counts as unknown
 
@@ -45,6 +47,32 @@ class RetryPolicy:
     def pause(self, attempt: int) -> None:
         wait = min(self.wait * self.backoff**attempt, self.longest)
         time.sleep(wait * (0.5 + random.random() / 2))
+
+
+def retried(act: Callable[[], T], retry: RetryPolicy) -> T:
+    """``act``, a whole transaction, again where it failed only as another writer was quicker.
+
+    Raises RetriesExhausted; what else ``act`` raises passes.
+    """
+    last: exc.DBAPIError | None = None
+    for attempt in range(retry.retries + 1):
+        if attempt:
+            retry.pause(attempt - 1)
+        try:
+            return act()
+        except exc.DBAPIError as error:
+            if not lost_race(error):
+                raise
+            last = error
+    raise _exhausted(retry) from last
+
+
+def _exhausted(retry: RetryPolicy) -> RetriesExhausted:
+    return RetriesExhausted(
+        f"the commit did not land in {retry.retries + 1} attempts",
+        hint="nothing was changed; try again when fewer writers are busy",
+        data={"attempts": retry.retries + 1},
+    )
 
 
 class _ConnectionLost(Exception):
@@ -88,11 +116,7 @@ class Commit:
                 last = lost.__cause__
                 if lost.sent is not None and self._landed(lost.sent):
                     return lost.sent
-        raise RetriesExhausted(
-            f"the commit did not land in {self.retry.retries + 1} attempts",
-            hint="nothing was changed; try again when fewer writers are busy",
-            data={"attempts": self.retry.retries + 1},
-        ) from last
+        raise _exhausted(self.retry) from last
 
     def _attempt(self) -> Snapshot:
         sent: Snapshot | None = None

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 
+from sqlalchemy import Connection
+
 from penstock.lake.catalog import needed_files
+from penstock.lake.catalog.needed_files import Scheduled
 from penstock.lake.maintenance.files_on_disk import remove
 from penstock.lake.maintenance.results import Removed
 from penstock.lake.maintenance.scope import HasCatalog
@@ -35,11 +38,15 @@ def cleanup_old_files(
         for one in waiting
         if one.path not in kept and (before is None or (one.since or before) < before)
     ]
+
+    def clean(connection: Connection) -> list[Scheduled]:
+        # Once more, with nobody else writing: a path that was taken up again since stays.
+        kept = needed_files.needed(connection, catalog.data_path)
+        gone = [one for one in old if one.path not in kept]
+        remove([one.path for one in gone])
+        needed_files.forget(connection, gone)
+        return gone
+
     if old and not dry_run:
-        with catalog.writing() as connection:
-            # Once more, with nobody else writing: a path that was taken up again since stays.
-            kept = needed_files.needed(connection, catalog.data_path)
-            old = [one for one in old if one.path not in kept]
-            remove([one.path for one in old])
-            needed_files.forget(connection, old)
+        old = catalog.write_alone(clean)
     return [Removed(one.path) for one in old]

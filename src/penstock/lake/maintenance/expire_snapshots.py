@@ -46,8 +46,8 @@ def expire_snapshots(
     if dry_run:
         *listed, _ = catalog.snapshots()
         return [_row(one) for one in listed if goes(one)]
-    with catalog.writing() as connection:
-        return [_row(one) for one in expiry.expire(connection, catalog.data_path, goes)]
+    gone = catalog.write_alone(lambda found: expiry.expire(found, catalog.data_path, goes))
+    return [_row(one) for one in gone]
 
 
 def _row(one: Snapshot) -> Expired:

@@ -8,13 +8,15 @@ one: flush before they are millions.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from penstock.errors import CommitConflict, CommitUnknown
+from penstock.errors import CommitConflict, CommitUnknown, LakeError
 from penstock.lake import arrow_files, storage
 from penstock.lake.catalog import inline_flush, inlined
 from penstock.lake.catalog.catalog import Catalog
@@ -26,7 +28,8 @@ from penstock.lake.delete_positions import Whose, load
 from penstock.lake.files import DataFile, DeleteFile, Partial, Table
 from penstock.lake.inlined import BEGIN_COLUMN, END_COLUMN, ROW_ID_COLUMN
 from penstock.lake.inlined_values import arrow_schema, batches
-from penstock.lake.maintenance.scope import HasCatalog, tables_meant
+from penstock.lake.maintenance.by_table import each
+from penstock.lake.maintenance.scope import HasCatalog, message_for, tables_meant
 from penstock.lake.naming import new_uuid7
 from penstock.lake.partitioning import partition_keys
 from penstock.lake.write import Target
@@ -55,29 +58,39 @@ def flush_inlined_data(
 ) -> list[FlushedTable]:
     """Flush one table, those of a schema, or all: one snapshot, none where there is nothing.
 
+    Where that fails for one of several tables, each is flushed by itself; the others' errors are
+    raised at the end.
+
     Raises CommitConflict when writers change the rows again and again meanwhile,
     UnsupportedFeature for types that are not written to files.
     """
-    for attempt in range(_ATTEMPTS):
-        try:
-            return _flush(lake.catalog, table, schema)
-        except CommitConflict:
-            if attempt == _ATTEMPTS - 1:
-                raise
-    raise AssertionError("the last attempt raises")
-
-
-def _flush(catalog: Catalog, table: str | None, schema: str | None) -> list[FlushedTable]:
+    catalog = lake.catalog
     catalog.check_writable()
+    tables = tables_meant(catalog, table, schema)
+    try:
+        return _again(catalog, tables)
+    except CommitUnknown:
+        raise
+    except LakeError:
+        if len(tables) == 1:
+            raise
+    return each(tables, lambda one: _again(catalog, [one]))
+
+
+def _again(catalog: Catalog, tables: Sequence[Table]) -> list[FlushedTable]:
+    for _ in range(_ATTEMPTS - 1):
+        with suppress(CommitConflict):
+            return _flush(catalog, tables)
+    return _flush(catalog, tables)
+
+
+def _flush(catalog: Catalog, meant: Sequence[Table]) -> list[FlushedTable]:
     base = catalog.latest()
     jobs: list[_Job] = []
     try:
         found: list[FlushInlined] = []
-        tables = [
-            one
-            for one in tables_meant(catalog, table, schema)
-            if catalog.find_table(one.schema_name, one.name, base.id) is not None
-        ]
+        now = (catalog.current(one, base.id) for one in meant)
+        tables = [one for one in now if one is not None]
         for one in tables:
             job = _Job(catalog, one, base.id, [])
             jobs.append(job)
@@ -86,7 +99,8 @@ def _flush(catalog: Catalog, table: str | None, schema: str | None) -> list[Flus
                 found.append(flush)
         if not found:
             return []
-        catalog.commit(base, ChangeSet(compactions=tuple(found)))
+        message = message_for(catalog, "flush of inlined data")
+        catalog.commit(base, ChangeSet(compactions=tuple(found)), message=message)
     except CommitUnknown:
         raise
     except BaseException:

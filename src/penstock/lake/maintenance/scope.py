@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from penstock.errors import SchemaNotFound
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.files import Table
 from penstock.lake.naming import TableRef, fold
+from penstock.lake.session import SparkSource
 
 
 class HasCatalog(Protocol):
@@ -15,6 +16,19 @@ class HasCatalog(Protocol):
 
     @property
     def catalog(self) -> Catalog: ...
+
+
+@runtime_checkable
+class HasSpark(Protocol):
+    """A lake that may have a Spark session: the source raises EnvironmentMissing where not."""
+
+    @property
+    def spark_source(self) -> SparkSource: ...
+
+
+def message_for(catalog: Catalog, what: str) -> str | None:
+    """None, as DuckDB writes, but in a lake that takes no commit without a message."""
+    return what if catalog.option("require_commit_message") == "true" else None
 
 
 def tables_meant(catalog: Catalog, table: str | None, schema: str | None) -> list[Table]:
