@@ -106,6 +106,11 @@ class Lake(Maintained):
         storages.tell(catalog.data_path, Storage.of(storage))
         return cls(catalog, source(spark, storages.spark_settings(catalog.data_path)), at)
 
+    @property
+    def spark_source(self) -> SparkSource:
+        """What gives the session; it raises EnvironmentMissing in a lake without one."""
+        return self._spark
+
     def table(self, name: str) -> Table:
         """The table ``schema.name``, or ``name`` in ``main``."""
         ref = TableRef.parse(name)

@@ -148,6 +148,11 @@ def spark_settings(path: str) -> dict[str, str]:
     return {} if bucket is None else _TOLD.get(bucket, Storage()).spark_settings(bucket)
 
 
+def told(path: str) -> Storage | None:
+    """What the bucket of ``path`` was told, for another process; ``None`` for nothing."""
+    return _TOLD.get(bucket_of(path) or "")
+
+
 def is_remote(path: str) -> bool:
     return "://" in path
 

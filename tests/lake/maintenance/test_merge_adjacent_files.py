@@ -5,13 +5,10 @@ from __future__ import annotations
 import pytest
 from pyarrow import parquet as pq
 
-from penstock.errors import ArgumentError, CommitConflict, TableNotFound
+from penstock.errors import ArgumentError, TableNotFound
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.compaction import MergeFiles
-from penstock.lake.maintenance.compacting import MEMORY, compact
-from penstock.lake.maintenance.parquet_settings import settings_of
+from penstock.lake.maintenance.resources import Resources
 from penstock.lake.maintenance.results import Compacted
-from penstock.lake.maintenance.writing import Job
 from tests import duck
 from tests.lake.catalog.conftest import Place
 from tests.lake.maintenance.lakes import on_disk, play, seen, upkeep
@@ -23,7 +20,7 @@ NESTED = (
 )
 
 
-def _nested(first: int) -> str:
+def nested_rows(first: int) -> str:
     return (
         "INSERT INTO t SELECT i, 'a' || i, i * 1.5, uuid(), [i, NULL], MAP {'k': i::INT}, "
         "'10:00:00', {'x': i, 'y': [{'z': 'q' || i}]}, '{\"a\": 1}', i / 3, i * 100, "
@@ -38,7 +35,7 @@ def _inserts(count: int) -> list[str]:
 
 def test_types_nulls_and_updates(each_place: Place) -> None:
     odd = ["INSERT INTO t(i, f) VALUES (100, 'nan')", "UPDATE t SET r = NULL, q = NULL WHERE i > 4"]
-    play(each_place, [NESTED, _nested(0), _nested(3), *odd, _nested(6)])
+    play(each_place, [NESTED, nested_rows(0), nested_rows(3), *odd, nested_rows(6)])
     before = seen(each_place)
     last = max(key for key in before if isinstance(key, int))
     assert upkeep(each_place, "merge_adjacent_files") == [Compacted("main", "t", 3, 1)]
@@ -118,27 +115,9 @@ def test_memory_is_bounded_by_row_groups(place: Place) -> None:
     rows = "INSERT INTO t SELECT i FROM range({}, {}) x(i)"
     inserts = [rows.format(at * 60_000, (at + 1) * 60_000) for at in range(3)]
     play(place, ["CREATE TABLE t(i BIGINT)", *inserts])
-    upkeep(place, "merge_adjacent_files", memory=1 << 20)
+    upkeep(place, "merge_adjacent_files", resources=Resources(memory=1 << 20))
     (merged,) = (path for path in on_disk(place) if "penstock-" in path)
     assert pq.read_metadata(merged).num_row_groups == 3
     assert duck.rows(place.uri, "SELECT count(*), sum(i), sum(rowid) FROM t") == [
         (180_000, 16_199_910_000, 16_199_910_000)
     ]
-
-
-def test_a_delete_meanwhile_is_a_conflict_and_leaves_nothing(place: Place) -> None:
-    play(place, _inserts(3))
-    with Catalog.open(place.uri) as catalog:
-        base = catalog.latest()
-        table = catalog.table("main", "t", base.id)
-        settings = settings_of(catalog, table, base.id)
-        files = catalog.files(table, base.id).files
-    play(place, ["DELETE FROM t WHERE i = 1"])
-    job = Job(table, table.schema, settings, MEMORY, merges=True)
-    with Catalog.open(place.uri) as catalog, pytest.raises(CommitConflict, match="deleted"):
-        compact(
-            *(catalog, base, table, [(files, job)]),
-            lambda new: MergeFiles(table.id, "main.t", table.path, new),
-        )
-    assert {path for path in on_disk(place) if "penstock-" in path} == set()
-    assert duck.rows(place.uri, "SELECT i FROM t") == [(0,), (2,)]

@@ -8,11 +8,11 @@ from typing import Any
 
 from penstock.errors import LakeError
 from penstock.lake.maintenance.cleanup_old_files import cleanup_old_files
-from penstock.lake.maintenance.compacting import MEMORY
 from penstock.lake.maintenance.delete_orphaned_files import delete_orphaned_files
 from penstock.lake.maintenance.expire_snapshots import expire_snapshots
 from penstock.lake.maintenance.flush_inlined_data import flush_inlined_data
 from penstock.lake.maintenance.merge_adjacent_files import merge_adjacent_files
+from penstock.lake.maintenance.resources import DEFAULT, Resources
 from penstock.lake.maintenance.rewrite_data_files import rewrite_data_files
 from penstock.lake.maintenance.scope import HasCatalog
 
@@ -31,7 +31,7 @@ def checkpoint(
     *,
     schema: str | None = None,
     dry_run: bool = False,
-    memory: int = MEMORY,
+    resources: Resources = DEFAULT,
     on_done: Callable[[Done], None] | None = None,
 ) -> list[Done]:
     """Flush, expire, merge, rewrite, clean up, remove orphans; of a table or schema its files only.
@@ -46,7 +46,7 @@ def checkpoint(
     whole = table is None and schema is None
     done: list[Done] = []
     failed: list[LakeError] = []
-    for name, run, is_of_tables in _steps(lake, _Of(table, schema, dry_run, memory)):
+    for name, run, is_of_tables in _steps(lake, _Of(table, schema, dry_run, resources)):
         if not (is_of_tables or whole):
             continue
         try:
@@ -67,7 +67,7 @@ class _Of:
     table: str | None
     schema: str | None
     dry_run: bool
-    memory: int
+    resources: Resources
 
 
 _Step = tuple[str, Callable[[], Sequence[Any]], bool]  # whether it is of tables
@@ -85,13 +85,15 @@ def _steps(lake: HasCatalog, of: _Of) -> Iterator[_Step]:
     yield (
         "merge_adjacent_files",
         lambda: merge_adjacent_files(
-            lake, of.table, schema=of.schema, dry_run=dry, memory=of.memory
+            lake, of.table, schema=of.schema, dry_run=dry, resources=of.resources
         ),
         True,
     )
     yield (
         "rewrite_data_files",
-        lambda: rewrite_data_files(lake, of.table, schema=of.schema, dry_run=dry, memory=of.memory),
+        lambda: rewrite_data_files(
+            lake, of.table, schema=of.schema, dry_run=dry, resources=of.resources
+        ),
         True,
     )
     yield "cleanup_old_files", lambda: cleanup_old_files(lake, dry_run=dry), False

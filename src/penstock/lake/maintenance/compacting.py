@@ -1,50 +1,104 @@
-"""What merges and rewrites share: groups of files written anew, and the commit."""
+"""What merges and rewrites share: the table as it is, its files written anew, and the commit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from penstock.errors import ArgumentError, CommitUnknown, LakeError
+from penstock.errors import CommitUnknown, EnvironmentMissing
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.changes import ChangeSet, Compaction
-from penstock.lake.compaction import NewFile
-from penstock.lake.files import DataFile, Table
+from penstock.lake.catalog.layout_history import layout_begins
+from penstock.lake.changes import ChangeSet
+from penstock.lake.compaction import MergeFiles, NewFile, RewriteFiles
+from penstock.lake.files import FileSet, Table
+from penstock.lake.maintenance.by_table import each
+from penstock.lake.maintenance.groups import Group
+from penstock.lake.maintenance.parquet_settings import ParquetSettings, settings_of
+from penstock.lake.maintenance.resources import Resources
 from penstock.lake.maintenance.results import Compacted
+from penstock.lake.maintenance.scope import HasCatalog, HasSpark, message_for, tables_meant
+from penstock.lake.maintenance.spark_writing import Part, write_on_spark
 from penstock.lake.maintenance.writing import Job, remove_staged, write_together
 from penstock.lake.snapshot import Snapshot
 
-MEMORY = 256 << 20  # bytes
-_LEAST_MEMORY = 1 << 20
+
+@dataclass(frozen=True, slots=True)
+class AsItIs:
+    """A table at the snapshot ``base``; ``begins`` are those at which its layout changed."""
+
+    base: Snapshot
+    table: Table
+    settings: ParquetSettings
+    files: FileSet
+    begins: Sequence[int]
 
 
-def memory_checked(memory: int) -> int:
-    if memory < _LEAST_MEMORY:
-        raise ArgumentError(
-            f"memory is {memory} bytes, which is too little to read files in",
-            hint=f"give {_LEAST_MEMORY} or more; {MEMORY} is the default",
-        )
-    return memory
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Groups of files that become one file each, by the job that ``job_of`` makes for a group."""
+
+    groups: Sequence[Group]
+    job_of: Callable[[Group], Job]
+    kind: type[MergeFiles] | type[RewriteFiles]
 
 
-def compact(
-    catalog: Catalog,
-    base: Snapshot,
-    table: Table,
-    work: Iterable[tuple[Sequence[DataFile], Job]],
-    of_files: Callable[[tuple[NewFile, ...]], Compaction],
+Planner = Callable[[AsItIs], Plan]
+
+
+def compact_each(
+    lake: HasCatalog,
+    meant: tuple[str | None, str | None],
+    planner: Planner,
+    resources: Resources,
+    *,
+    dry_run: bool,
 ) -> list[Compacted]:
+    """Each of the tables that are meant (a table, a schema) by its plan, one commit a table.
+
+    A dry run answers that each group would become one file. A table that was dropped meanwhile is
+    passed over; one that fails does not keep the others from it.
+    """
+
+    def run(table: Table) -> list[Compacted]:
+        found = as_it_is(lake.catalog, table)
+        if found is None:
+            return []
+        plan = planner(found)
+        if dry_run:
+            name = (found.table.schema_name, found.table.name)
+            return [Compacted(*name, len(group), 1) for group in plan.groups]
+        return compact(lake, found, plan, resources)
+
+    return each(tables_meant(lake.catalog, *meant), run)
+
+
+def as_it_is(catalog: Catalog, table: Table) -> AsItIs | None:
+    """The table at the latest snapshot; ``None`` where it is dropped by now."""
+    base = catalog.latest()
+    now = catalog.current(table, base.id)
+    if now is None:
+        return None
+    files = catalog.files(now, base.id)
+    with catalog.reading() as connection:
+        begins = layout_begins(connection, now.id)
+    return AsItIs(base, now, settings_of(catalog, now, base.id), files, begins)
+
+
+def compact(lake: HasCatalog, found: AsItIs, plan: Plan, resources: Resources) -> list[Compacted]:
     """Write each group, and commit what came of them as one snapshot.
 
-    Nothing is left behind where the commit fails; where nobody can tell whether it did, nothing is
-    touched. Raises CommitConflict when rows of the table were deleted or compacted meanwhile.
+    What others commit meanwhile is no matter unless they deleted rows of the table, compacted or
+    dropped it: that is a CommitConflict, which says who did what. Nothing is left behind where the
+    commit fails; where nobody can tell whether it did, nothing is touched.
     """
+    catalog, table = lake.catalog, found.table
     done: list[NewFile] = []
     try:
-        for files, job in work:
-            done += write_together(files, job)
+        _write(lake, plan, resources, done)
         if done:
-            changes = ChangeSet(compactions=(of_files(tuple(done)),))
-            catalog.commit(base, changes, message=_message(catalog, table))
+            one = plan.kind(table.id, table.qualified_name, table.path, tuple(done))
+            message = message_for(catalog, f"compaction of {table.qualified_name}")
+            catalog.commit(found.base, ChangeSet(compactions=(one,)), message=message)
     except CommitUnknown:
         raise
     except BaseException:
@@ -56,27 +110,17 @@ def compact(
     ]
 
 
-def _message(catalog: Catalog, table: Table) -> str | None:
-    """None, as DuckDB writes, but in a lake that takes no commit without one."""
-    asked = catalog.option("require_commit_message") == "true"
-    return f"compaction of {table.qualified_name}" if asked else None
-
-
-def each(tables: Sequence[Table], run: Callable[[Table], list[Compacted]]) -> list[Compacted]:
-    """``run`` for each table, in its order. One that fails does not keep the others from it: its
-    error is raised at the end."""
-    found: list[Compacted] = []
-    failed: list[LakeError] = []
-    for table in tables:
+def _write(lake: HasCatalog, plan: Plan, resources: Resources, done: list[NewFile]) -> None:
+    """Add the new files to ``done``, as they come to be."""
+    size = sum(file.size_bytes for group in plan.groups for file in group)
+    large = resources.spark_from is not None and size >= resources.spark_from
+    if plan.groups and large and isinstance(lake, HasSpark):
         try:
-            found += run(table)
-        except LakeError as error:
-            failed.append(error)
-    if failed:
-        raise failed[0]
-    return found
-
-
-def planned(table: Table, groups: Sequence[Sequence[DataFile]]) -> list[Compacted]:
-    """What a dry run answers: each group would become one file."""
-    return [Compacted(table.schema_name, table.name, len(group), 1) for group in groups]
+            spark = lake.spark_source()
+        except EnvironmentMissing:  # this process does it as well, if later
+            pass
+        else:
+            done += write_on_spark(spark, [Part(one, plan.job_of(one)) for one in plan.groups])
+            return
+    for group in plan.groups:
+        done += write_together(group, plan.job_of(group))

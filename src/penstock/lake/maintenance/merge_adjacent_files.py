@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass
 
 from penstock.errors import ArgumentError
-from penstock.lake.catalog.layout_history import columns_at, layout_begins
+from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.catalog.layout_history import columns_at
 from penstock.lake.compaction import MergeFiles
-from penstock.lake.files import Table
-from penstock.lake.maintenance.compacting import (
-    MEMORY,
-    compact,
-    each,
-    memory_checked,
-    planned,
-)
+from penstock.lake.maintenance.compacting import AsItIs, Plan, compact_each
 from penstock.lake.maintenance.groups import Group, Sizes, merge_groups
-from penstock.lake.maintenance.parquet_settings import settings_of
+from penstock.lake.maintenance.resources import DEFAULT, Resources
 from penstock.lake.maintenance.results import Compacted
-from penstock.lake.maintenance.scope import HasCatalog, tables_meant
+from penstock.lake.maintenance.scope import HasCatalog
 from penstock.lake.maintenance.writing import Job
 
 
@@ -32,7 +25,7 @@ def merge_adjacent_files(
     min_file_size: int | None = None,
     max_file_size: int | None = None,
     dry_run: bool = False,
-    memory: int = MEMORY,
+    resources: Resources = DEFAULT,
 ) -> list[Compacted]:
     """Merge files of one partition that were written with the same columns, of all tables or one.
 
@@ -40,53 +33,51 @@ def merge_adjacent_files(
     merged file tells which snapshot made it. Files of at least ``min_file_size`` and below
     ``max_file_size`` bytes (default: the option ``target_file_size``) are taken in their order
     until the target is reached; ``max_compacted_files`` so many new files at most, of each table.
-    The old files are scheduled for `cleanup_old_files`. About ``memory`` bytes are held at once.
-    A dry run says what would be merged, as far as the catalog tells.
+    The old files are scheduled for `cleanup_old_files`. A dry run says what would be merged, as far
+    as the catalog tells.
 
     Raises CommitConflict when rows of a table were deleted or compacted meanwhile.
     """
-    _check(max_compacted_files, min_file_size, max_file_size)
+    wanted = _Wanted(max_compacted_files, min_file_size, max_file_size)
     catalog = lake.catalog
-    left = memory_checked(memory)
+    return compact_each(
+        *(lake, (table, schema), lambda found: _plan(catalog, found, wanted, resources.memory)),
+        resources,
+        dry_run=dry_run,
+    )
 
-    def run(one: Table) -> list[Compacted]:
-        base = catalog.latest()
-        one = catalog.table(one.schema_name, one.name, base.id)
-        settings = settings_of(catalog, one, base.id)
-        sizes = Sizes(settings.target, max_file_size or settings.target, min_file_size or 0)
-        files = catalog.files(one, base.id)
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """At most so many new files a table, from files of these sizes in bytes."""
+
+    at_most: int | None
+    least: int | None
+    below: int | None
+
+    def __post_init__(self) -> None:
+        if self.at_most is not None and self.at_most < 1:
+            raise ArgumentError("max_compacted_files is less than 1", hint="give 1 or more")
+        if self.below is not None and self.below < 1:
+            raise ArgumentError("max_file_size must be greater than zero", hint="give bytes")
+        if self.least is not None and self.below is not None and self.least >= self.below:
+            raise ArgumentError(
+                f"min_file_size ({self.least}) must be less than max_file_size ({self.below})",
+                hint="files between the two are merged",
+            )
+
+
+def _plan(catalog: Catalog, found: AsItIs, wanted: _Wanted, memory: int) -> Plan:
+    target = found.settings.target
+    sizes = Sizes(target, wanted.below or target, wanted.least or 0)
+    table, files = found.table, found.files
+
+    def job(group: Group) -> Job:
+        """With the columns that the table had when the group's files were written."""
+        first = min(file.begin_snapshot or 0 for file in group)
         with catalog.reading() as connection:
-            begins = layout_begins(connection, one.id)
-        groups = merge_groups(files, begins, sizes, max_compacted_files)
-        if dry_run:
-            return planned(one, groups)
-        job = Job(one, one.schema, settings, left, merges=True, mappings=files.mappings)
+            then = columns_at(connection, catalog.data_path, table.id, first)
+        columns = then or table.schema
+        return Job(*(table, columns, found.settings, memory), merges=True, mappings=files.mappings)
 
-        def work() -> Iterator[tuple[Group, Job]]:
-            for group in groups:
-                first = min(file.begin_snapshot or 0 for file in group)
-                with catalog.reading() as connection:
-                    then = columns_at(connection, catalog.data_path, one.id, first)
-                yield group, replace(job, schema=then or one.schema)
-
-        return compact(
-            catalog,
-            base,
-            one,
-            work() if groups else (),
-            lambda new: MergeFiles(one.id, one.qualified_name, one.path, new),
-        )
-
-    return each(tables_meant(catalog, table, schema), run)
-
-
-def _check(most: int | None, least_size: int | None, most_size: int | None) -> None:
-    if most is not None and most < 1:
-        raise ArgumentError("max_compacted_files is less than 1", hint="give 1 or more")
-    if most_size is not None and most_size < 1:
-        raise ArgumentError("max_file_size must be greater than zero", hint="give bytes")
-    if least_size is not None and most_size is not None and least_size >= most_size:
-        raise ArgumentError(
-            f"min_file_size ({least_size}) must be less than max_file_size ({most_size})",
-            hint="files between the two are merged",
-        )
+    return Plan(merge_groups(files, found.begins, sizes, wanted.at_most), job, MergeFiles)

@@ -14,8 +14,8 @@ from penstock.lake.maintenance import (
     merge_adjacent_files,
     rewrite_data_files,
 )
-from penstock.lake.maintenance.compacting import MEMORY
 from penstock.lake.maintenance.flush_inlined_data import FlushedTable
+from penstock.lake.maintenance.resources import DEFAULT, Resources
 from penstock.lake.maintenance.results import Compacted, Expired, Removed
 from penstock.lake.maintenance.scope import HasCatalog
 
@@ -32,7 +32,7 @@ class Maintained:
         min_file_size: int | None = None,
         max_file_size: int | None = None,
         dry_run: bool = False,
-        memory: int = MEMORY,
+        resources: Resources = DEFAULT,
     ) -> list[Compacted]:
         """Make small files larger ones; see `penstock.lake.maintenance.merge_adjacent_files`."""
         return merge_adjacent_files.merge_adjacent_files(
@@ -43,7 +43,7 @@ class Maintained:
             min_file_size=min_file_size,
             max_file_size=max_file_size,
             dry_run=dry_run,
-            memory=memory,
+            resources=resources,
         )
 
     def rewrite_data_files(
@@ -53,7 +53,7 @@ class Maintained:
         schema: str | None = None,
         delete_threshold: float | None = None,
         dry_run: bool = False,
-        memory: int = MEMORY,
+        resources: Resources = DEFAULT,
     ) -> list[Compacted]:
         """Write files with many deleted rows anew; see `rewrite_data_files`."""
         return rewrite_data_files.rewrite_data_files(
@@ -62,7 +62,7 @@ class Maintained:
             schema=schema,
             delete_threshold=delete_threshold,
             dry_run=dry_run,
-            memory=memory,
+            resources=resources,
         )
 
     def flush_inlined_data(
@@ -113,7 +113,9 @@ class Maintained:
         *,
         schema: str | None = None,
         dry_run: bool = False,
-        memory: int = MEMORY,
+        resources: Resources = DEFAULT,
     ) -> list[checkpoint.Done]:
         """All of it, by the lake's options; see `checkpoint`."""
-        return checkpoint.checkpoint(self, table, schema=schema, dry_run=dry_run, memory=memory)
+        return checkpoint.checkpoint(
+            self, table, schema=schema, dry_run=dry_run, resources=resources
+        )

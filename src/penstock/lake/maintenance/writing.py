@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from penstock.lake.compaction import NewFile
 from penstock.lake.files import ColumnStats, DataFile, NameMapping, Partial, Table
 from penstock.lake.maintenance import arrow_columns as arrow
+from penstock.lake.maintenance.deleted_rows import Deletes
 from penstock.lake.maintenance.parquet_settings import ParquetSettings
 from penstock.lake.maintenance.reading import Piece, pieces
 from penstock.lake.naming import new_uuid7
@@ -29,9 +30,9 @@ _FIELD_IDS = {ROW_ID: 2147483540, SNAPSHOT_ID: 2147483539}
 class Job:
     """What becomes of a group of files.
 
-    ``schema`` has the columns that are to be kept; ``deleted`` the positions that go, by file id.
-    ``merges``: rows keep the snapshots that made them. ``memory`` in bytes is what is held at once,
-    about.
+    ``schema`` has the columns that are to be kept; rows of ``deletes`` go. ``merges``: rows keep
+    the snapshots that made them. ``memory`` in bytes is what is held at once, about. ``mark`` is
+    part of the new files' names.
     """
 
     table: Table
@@ -40,7 +41,8 @@ class Job:
     memory: int
     merges: bool
     mappings: Mapping[int, NameMapping] = field(default_factory=dict)
-    deleted: Mapping[int, pa.Int64Array] = field(default_factory=dict)
+    deletes: Deletes | None = None
+    mark: str = ""
 
 
 @dataclass(slots=True)
@@ -55,6 +57,7 @@ class _Run:
     writer: pq.ParquetWriter | None = None
     path: str = ""
     with_row_ids: bool = True
+    deleted: Mapping[int, pa.Int64Array] = field(default_factory=dict)  # positions by file id
     nans: set[int] = field(default_factory=set)
     held_rows: int = 0
     held_bytes: int = 0
@@ -70,12 +73,13 @@ def write_together(files: Sequence[DataFile], job: Job) -> list[NewFile]:
     done: list[NewFile] = []
     run: _Run | None = None
     name = job.table.qualified_name
+    deleted = job.deletes.of(files) if job.deletes is not None else {}
     try:
         for piece in pieces(files, table=name, rows=job.settings.row_group, memory=job.memory // 2):
             kept = _kept(piece, run, job)
             if run is None or not _alike(run, kept):
                 done += _finished(run, job) if run is not None else []
-                run = _started(kept, job)
+                run = _started(kept, job, deleted)
             _take(run, piece, kept, job)
         done += _finished(run, job) if run is not None else []
     except BaseException:
@@ -106,10 +110,10 @@ def _alike(run: _Run, kept: tuple[arrow.Kept, ...]) -> bool:
     return kept is run.kept or arrow.kept_schema(kept) == run.schema
 
 
-def _started(kept: tuple[arrow.Kept, ...], job: Job) -> _Run:
+def _started(kept: tuple[arrow.Kept, ...], job: Job, deleted: Mapping[int, pa.Int64Array]) -> _Run:
     schema = arrow.kept_schema(kept)
     fields = [arrow.arrow_field(column, job.table.qualified_name) for column in schema.columns]
-    return _Run(kept, schema, pa.schema(fields))
+    return _Run(kept, schema, pa.schema(fields), deleted=deleted)
 
 
 def _take(run: _Run, piece: Piece, kept: tuple[arrow.Kept, ...], job: Job) -> None:
@@ -151,7 +155,7 @@ def _flush(run: _Run, job: Job, *, last: bool) -> None:
     if not rows.num_rows:
         return
     if run.writer is None:
-        run.path = _new_path(run.sources[0], job.table)
+        run.path = _new_path(run.sources[0], job)
         system, name = open_system(run.path)
         run.writer = pq.ParquetWriter(name, rows.schema, filesystem=system, **job.settings.writer)
     run.nans |= arrow.nan_columns(rows)
@@ -195,7 +199,7 @@ def _rows(run: _Run, job: Job) -> pa.Table:
         for name in added.column_names:
             schema = schema.append(added.schema.field(name))
         turned = pa.table([*columns, *added.columns], schema=schema)
-        parts.append(_without_deleted(turned, [piece for piece, _ in listed], job))
+        parts.append(_without_deleted(turned, [piece for piece, _ in listed], run))
     return pa.concat_tables(parts)
 
 
@@ -233,11 +237,11 @@ def _snapshots(piece: Piece) -> pa.Array | pa.ChunkedArray:
     return pa.repeat(begin, piece.rows.num_rows)
 
 
-def _without_deleted(rows: pa.Table, held: Sequence[Piece], job: Job) -> pa.Table:
+def _without_deleted(rows: pa.Table, held: Sequence[Piece], run: _Run) -> pa.Table:
     gone: list[pa.Array] = []
     offset = 0
     for piece in held:
-        positions = job.deleted.get(piece.file.id or 0)
+        positions = run.deleted.get(piece.file.id or 0)
         if positions is not None:
             here = pc.subtract(positions, piece.start)
             inside = pc.and_(
@@ -251,14 +255,15 @@ def _without_deleted(rows: pa.Table, held: Sequence[Piece], job: Job) -> pa.Tabl
     return rows.filter(pc.invert(pc.is_in(places, pa.concat_arrays(gone))))
 
 
-def _new_path(first: DataFile, table: Table) -> str:
+def _new_path(first: DataFile, job: Job) -> str:
     """Beside the table's other files, below the same partition directories as the first source."""
+    table, mark = job.table, f"{job.mark}-" if job.mark else ""
     below = first.path[len(table.path) :] if first.path.startswith(table.path) else ""
     folders = [part for part in below.split("/")[:-1] if "=" in part]
     directory = table.path + "".join(f"{part}/" for part in folders)
     if not is_remote(directory):
         Path(directory).mkdir(parents=True, exist_ok=True)
-    return f"{directory}penstock-{new_uuid7()}.parquet"
+    return f"{directory}penstock-{mark}{new_uuid7()}.parquet"
 
 
 def _described(run: _Run, job: Job) -> DataFile:

@@ -54,6 +54,11 @@ class Session:
     views: Mapping[str, DataFrame] | None = None
 
     @property
+    def spark_source(self) -> SparkSource:
+        """For upkeep, which asks for a session only where there is much to do."""
+        return self.spark
+
+    @property
     def transaction(self) -> Transaction | None:
         """The open one. Raises LakeError when a statement of it failed."""
         if self.current.failed:
