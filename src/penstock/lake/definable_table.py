@@ -28,6 +28,7 @@ class DefinableTable(CandidateTable):
     """One table inside a transaction, as far as its definition goes. For one thread at a time."""
 
     _next_column_id = 0
+    _aside: list[str] | None = None  # directories to be removed once a call has not failed
     renaming: Callable[[str, str], None] | None = None  # the transaction's: it knows all names
 
     def create(
@@ -190,8 +191,11 @@ class DefinableTable(CandidateTable):
         self._candidate = self._start
 
     def _remove_staged(self) -> None:
-        for directory in self._directories:
-            remove_directory(directory)
+        if self._aside is not None:
+            self._aside += self._directories
+        else:
+            for directory in self._directories:
+                remove_directory(directory)
         self._directories.clear()
 
     def _id_in(self, schema: TableSchema, name: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from penstock.errors import ArgumentError, NameTaken, NotFound, SchemaNotFound, TableNotFound
 from penstock.lake.catalog import objects
@@ -47,10 +48,24 @@ class StagedNames:
         self._gone_macros: dict[int, None] = {}
 
     def clear(self) -> None:
-        for one in (self._new_schemas, self._gone_schemas, self._views, self._gone_views):
+        for one in self._staged():
             one.clear()
-        self._macros.clear()
-        self._gone_macros.clear()
+
+    def state(self) -> tuple[dict[Any, Any], ...]:
+        """All that is staged, for `restore`."""
+        return tuple(dict(one) for one in self._staged())
+
+    def restore(self, state: Sequence[Mapping[Any, Any]]) -> None:
+        """As it was at that `state`."""
+        for one, before in zip(self._staged(), state, strict=True):
+            one.clear()
+            one.update(before)
+
+    def _staged(self) -> tuple[dict[Any, Any], ...]:
+        return (
+            *(self._new_schemas, self._gone_schemas, self._views, self._gone_views),
+            *(self._macros, self._gone_macros),
+        )
 
     def changes(self) -> ChangeSet:
         """All of a change set but its tables."""

@@ -224,15 +224,25 @@ class TransactionTable(DefinableTable):
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
-        """A call that fails leaves the transaction as it was before the call."""
-        candidate, directories = self._candidate, list(self._directories)
+        """A call that fails leaves the table as it was before the call."""
+        start, candidate, directories = self._start, self._candidate, list(self._directories)
+        outermost = self._aside is None
+        aside: list[str] = [] if self._aside is None else self._aside
+        self._aside, before = aside, len(aside)
         try:
             yield
         except BaseException:
-            for directory in self._directories[len(directories) :]:
-                remove_directory(directory)
-            self._candidate, self._directories = candidate, directories
+            for directory in (*self._directories, *aside[before:]):
+                if directory not in directories:
+                    remove_directory(directory)
+            self._start, self._candidate, self._directories = start, candidate, directories
+            del aside[before:]
             raise
+        finally:
+            if outermost:
+                self._aside = None
+                for directory in aside:
+                    remove_directory(directory)
 
     def ensure(self, df: DataFrame, partition_by: Sequence[str]) -> None:
         """Create the table with the columns of ``df`` when it is missing."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -283,6 +284,25 @@ class Transaction:
                 "this transaction was not begun by a lake", hint="use lake.transaction()"
             )
         return self.runs_sql(self, text, args, views)
+
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """What fails inside leaves everything that is staged as it was before."""
+        tables, nameless = dict(self._tables), list(self._nameless)
+        names, info = self._names.state(), dict(self._info)
+        known = (*tables.values(), *nameless)
+        with ExitStack() as each:
+            for table in known:
+                each.enter_context(table.all_or_nothing())
+            try:
+                yield
+            except BaseException:
+                for table in (*self._tables.values(), *self._nameless):
+                    if table not in known:
+                        table.discard()
+                self._tables, self._nameless, self._info = tables, nameless, info
+                self._names.restore(names)
+                raise
 
     def also(self, write: Also) -> None:
         """Have ``write(connection, snapshot_id)`` run in the data's own catalog transaction."""

@@ -23,6 +23,7 @@ from penstock.lake.statements.dispatch import first_word, is_statement
 from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.tokens import split
 from penstock.lake.statements.types import column_type, duckdb_type
+from penstock.lake.transaction import Transaction
 
 
 @pytest.fixture
@@ -156,6 +157,30 @@ def test_statements_of_a_transaction_object(lake: Lake) -> None:
         with pytest.raises(UnsupportedFeature, match="COMMIT"):
             transaction.sql("COMMIT")
     assert lake.snapshots()[-1].author == "me"
+
+
+def test_a_statement_of_a_transaction_is_all_or_nothing(lake: Lake) -> None:
+    def fail(transaction: Transaction) -> None:
+        with transaction.all_or_nothing():
+            transaction.sql("INSERT INTO t (a) VALUES (2); ALTER TABLE t RENAME TO v")
+            transaction.sql("CREATE SCHEMA s; CREATE TABLE s.w (x INT); CREATE TABLE t (x INT)")
+            transaction.sql("CREATE VIEW z AS SELECT 1 AS one; DROP TABLE v; SELECT")
+
+    with lake.transaction() as transaction:
+        transaction.sql("INSERT INTO t (a, b) VALUES (1, 'kept')")
+        table, candidate = transaction.table("t"), transaction.table("t").candidate
+        with pytest.raises(PenstockError):
+            fail(transaction)
+        assert transaction.table("t") is table
+        assert table.candidate == candidate
+        assert transaction.names_in("main") == [("t", "table")]
+        with pytest.raises(SchemaMismatch) as caught:
+            transaction.sql("INSERT INTO t (a) VALUES (3), (NULL)")
+        assert "ROLLBACK" not in str(caught.value)
+        transaction.sql("INSERT INTO t (a) VALUES (4)")
+    assert lake.snapshots()[-1].id == 2
+    assert lake.sql("DESCRIBE t").count() == 3
+    assert lake.sql("SHOW TABLES").count() == 1
 
 
 def test_what_is_there(lake: Lake) -> None:

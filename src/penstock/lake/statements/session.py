@@ -79,8 +79,11 @@ class Session:
             own.commit()
             return
         try:
-            yield found
+            with found.all_or_nothing():
+                yield found
         except BaseException as error:
+            if self.current.given:  # it goes on with what other statements did
+                raise
             self.current.failed = True
             if isinstance(error, PenstockError):
                 error.hint = f"{error.hint}; {_FAILED}" if error.hint else _FAILED
