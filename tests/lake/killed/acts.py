@@ -10,6 +10,7 @@ import os
 import signal
 import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ import pyarrow as pa
 from sqlalchemy import event
 
 from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.maintenance.flush_inlined_data import flush_inlined_data
+from penstock.lake.maintenance.merge_adjacent_files import merge_adjacent_files
+from penstock.lake.maintenance.rewrite_data_files import rewrite_data_files
 from penstock.lake.schema import Column, TableSchema, assign_missing_ids
 from penstock.lake.session import source
 from penstock.lake.transaction import Transaction
@@ -34,11 +38,14 @@ def rows(*ids: int) -> pa.Table:
 
 
 def begin(place: Place) -> Rows:
-    """The table ``t`` with one file of two rows."""
+    """The table ``t`` with one file of two rows; ``m`` to merge, ``r`` to rewrite."""
 
     def work() -> None:
         with place.open() as catalog:
-            staging.create(catalog, "t", staging.columns(id="int64"), rows(-2, -1))
+            for name in ("t", "m", "r"):
+                staging.create(catalog, name, staging.columns(id="int64"), rows(-2, -1))
+            staging.append(catalog, "m", rows(-4, -3))
+            delete(catalog, 0, "r")
 
     told(work)
     return frozenset({-2, -1})
@@ -54,9 +61,10 @@ def latest(place: Place) -> int:
 
 
 def duckdb_says(place: Place) -> dict[str, list[int]]:
-    """The rows of ``t``, their row ids, and the snapshots."""
+    """The rows of ``t``, their row ids, those of ``m`` and ``r``, and the snapshots."""
     queries = {
         "rows": "SELECT id FROM t",
+        "compacted": "SELECT id FROM m UNION ALL SELECT id FROM r",
         "row ids": "SELECT rowid FROM t",
         "snapshots": "SELECT snapshot_id FROM lk.snapshots()",
     }
@@ -76,10 +84,10 @@ def append(catalog: Catalog, at: int) -> None:
     staging.append(catalog, "t", rows(2 * at, 2 * at + 1))
 
 
-def delete(catalog: Catalog, at: int) -> None:
+def delete(catalog: Catalog, _: int, name: str = "t") -> None:
     """The first row of each file that has all of its rows."""
     base = catalog.latest()
-    table = catalog.table("main", "t", base.id)
+    table = catalog.table("main", name, base.id)
     whole = [one for one in catalog.files(table, base.id).files if one.delete is None]
     deletes = {
         one.id: staging.stage_deletes(table.path, one.path, [0])
@@ -117,6 +125,23 @@ def inline(catalog: Catalog, at: int) -> None:
     transaction.commit()
 
 
+@dataclass(frozen=True)
+class _Lake:
+    catalog: Catalog
+
+
+def merge(catalog: Catalog, _: int) -> None:
+    merge_adjacent_files(_Lake(catalog), "m")
+
+
+def rewrite(catalog: Catalog, _: int) -> None:
+    rewrite_data_files(_Lake(catalog), "r", delete_threshold=0.5)
+
+
+def flush(catalog: Catalog, _: int) -> None:
+    flush_inlined_data(_Lake(catalog), "t")
+
+
 def _same(before: Rows, _: int) -> Rows:
     return before
 
@@ -128,8 +153,11 @@ ACTS: Mapping[str, tuple[Act, After]] = {
     "replace": (replace, lambda _, at: frozenset({2 * at, 2 * at + 1})),
     "create": (create, _same),
     "alter": (alter, _same),
-    # The last: the others look at files only.
+    # After those that look at files only.
     "inline": (inline, lambda before, at: before | {2 * at + 1}),
+    "flush": (flush, _same),
+    "merge": (merge, _same),
+    "rewrite": (rewrite, _same),
 }
 
 

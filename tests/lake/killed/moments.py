@@ -30,6 +30,7 @@ from tests.lake.killed.steps import balance
 
 _NAMES = ("append", "append", "append", "delete", "delete", "replace", "create", "alter")
 _LONGEST = 0.2  # seconds that a writer lives once it is at its last commit
+_STUCK = 120.0  # seconds after which a writer that gets nowhere is a problem, and ended
 
 
 def busy(place: Place, log: Path, seed: int, first: int) -> None:
@@ -44,7 +45,10 @@ def busy(place: Place, log: Path, seed: int, first: int) -> None:
 
 
 def kill_once(place: Place, log: Path, seed: int, commits: int, wait: float) -> int:
-    """How the writer ended. It is killed ``wait`` seconds after it has begun so many commits."""
+    """How the writer ended. It is killed ``wait`` seconds after it has begun so many commits.
+
+    Raises TimeoutError, with the writer ended, when it does not begin them.
+    """
     first = len(log.read_text().splitlines()) if log.exists() else 0
     pid = os.fork()
     if pid == 0:
@@ -52,9 +56,15 @@ def kill_once(place: Place, log: Path, seed: int, commits: int, wait: float) -> 
             busy(place, log, seed, first)
         finally:
             os._exit(1)
+    until = time.monotonic() + _STUCK
     while not log.exists() or len(log.read_text().splitlines()) < first + commits:
-        if os.waitpid(pid, os.WNOHANG)[0]:
-            return 1
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() > until:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            raise TimeoutError(f"a writer did not begin {commits} commits in {_STUCK:.0f} s")
         time.sleep(0.005)
     time.sleep(wait)
     os.kill(pid, signal.SIGKILL)

@@ -61,6 +61,8 @@ def balance(there: dict[str, list[int]], found: Rows) -> list[str]:
     problems = []
     if there["rows"] != sorted(found):
         problems.append(f"rows {there['rows']}, should be {sorted(found)}")
+    if there["compacted"] != [-4, -3, -2, -1, -1]:
+        problems.append(f"compacted rows {there['compacted']}")
     if there["snapshots"] != list(range(len(there["snapshots"]))):
         problems.append(f"snapshots {there['snapshots']}")
     if len(set(there["row ids"])) != len(there["row ids"]):

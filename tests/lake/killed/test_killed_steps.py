@@ -17,4 +17,4 @@ def test_killed_at_each_step(tmp_path: Path) -> None:
     root = Path(__file__).parents[3]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("killed at") == 6
+    assert done.stdout.count("killed at") == 9
