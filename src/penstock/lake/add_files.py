@@ -24,6 +24,8 @@ from penstock.lake.files import DataFile, Table
 from penstock.lake.naming import TableRef
 from penstock.lake.snapshot import Snapshot
 
+STRICT = Rules()
+
 
 @dataclass(frozen=True, slots=True)
 class AddedFile:
@@ -50,10 +52,8 @@ def add_data_files(
     catalog: Catalog,
     table: str | TableRef,
     paths: str | Sequence[str],
+    rules: Rules = STRICT,
     *,
-    allow_missing: bool = False,
-    ignore_extra_columns: bool = False,
-    hive_partitioning: bool | None = None,
     author: str | None = None,
     message: str | None = None,
     extra: str | None = None,
@@ -61,19 +61,15 @@ def add_data_files(
 ) -> Added:
     """Add files, directories or patterns of files to a table, in one commit.
 
-    Columns go by their names. ``allow_missing`` lets columns of the table be missing (they read as
-    their default), ``ignore_extra_columns`` leaves out those that the table has not.
-    ``hive_partitioning`` takes columns and partition values from directories ``name=value``; unless
-    it is false, where they are there. ``progress`` is called with how many footers were read, of
-    how many. Files without rows are passed over. Raises DataFileMissing, DataFileCorrupt,
-    SchemaMismatch, CommitConflict.
+    Columns go by their names. ``progress`` is called with how many footers were read, of how many.
+    Files without rows are passed over. Raises DataFileMissing, DataFileCorrupt, SchemaMismatch,
+    CommitConflict.
     """
     ref = TableRef.parse(table) if isinstance(table, str) else table
     catalog.check_writable()
     base = catalog.latest()
     info = catalog.table(ref.schema, ref.name, base.id)
-    rules = Rules(allow_missing, ignore_extra_columns)
-    files = Reader(info, rules, hive_partitioning).read_all(expand(paths), progress)
+    files = Reader(info, rules, rules.hive_partitioning).read_all(expand(paths), progress)
     added_files = tuple(AddedFile(one.path, one.record_count, one.size_bytes) for one in files)
     if not files:
         return Added((), None)

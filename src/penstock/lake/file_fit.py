@@ -24,10 +24,17 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What is let pass."""
+    """What is let pass.
+
+    ``allow_missing`` lets columns of the table be missing (they read as their default),
+    ``ignore_extra_columns`` leaves out those that the table has not. ``hive_partitioning`` takes
+    columns and partition values from directories ``name=value``; unless it is false, where they
+    are there.
+    """
 
     allow_missing: bool = False
     ignore_extra_columns: bool = False
+    hive_partitioning: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

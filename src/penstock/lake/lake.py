@@ -18,6 +18,7 @@ from penstock.lake.backup import Backup, backup
 from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import LOCK_TIMEOUT, Catalog
 from penstock.lake.explain import Explanation, explain
+from penstock.lake.file_fit import Rules
 from penstock.lake.files import Table as TableInfo
 from penstock.lake.maintenance.methods import Maintained
 from penstock.lake.naming import TableRef
@@ -234,9 +235,7 @@ class Lake(Maintained):
             self.catalog,
             TableRef.parse(table) if schema is None else TableRef(schema, table),
             paths,
-            allow_missing=allow_missing,
-            ignore_extra_columns=ignore_extra_columns,
-            hive_partitioning=hive_partitioning,
+            Rules(allow_missing, ignore_extra_columns, hive_partitioning),
         )
 
     def backup(self, target: str | Path, *, check: bool = False) -> Backup:

@@ -77,41 +77,74 @@ def rollback(
     base, target = catalog.latest(), catalog.snapshot(_at(to))
     now = catalog.table(ref.schema, ref.name, base.id)
     states = _load(catalog, now, base, target)
-    back, ends = _differing(states)
-    row_ends, row_backs = _inlined(states)
-    altered = states.then.schema != states.now.schema
-    if not (back or ends or row_ends or row_backs or altered):
+    work = _work(states)
+    if not work:
         return RolledBack(target.id, None)
-    if altered:
+    if work.altered:
         _check_layout(states)
+    said = (author, message or f"{ref} as it was at snapshot {target.id}")
+    extra = json.dumps({"penstock_rollback": {"table": str(ref), "to": target.id}})
+    snapshot = _commit(catalog, base, states, work, (*said, extra))
+    counts = (len(work.ends), len(work.back), len(work.row_ends), len(work.row_backs))
+    return RolledBack(target.id, snapshot, *counts, columns_changed=work.altered)
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """Files that come back and ids of those that end; the same of inlined rows."""
+
+    back: list[DataFile]
+    ends: tuple[int, ...]
+    row_ends: tuple[int, ...]
+    row_backs: list[rollback_rows.Version]
+    altered: bool
+
+    def __bool__(self) -> bool:
+        return bool(self.back or self.ends or self.row_ends or self.row_backs or self.altered)
+
+
+def _work(states: _States) -> _Work:
+    altered = states.then.schema != states.now.schema
+    return _Work(*_differing(states), *_inlined(states), altered)
+
+
+def _commit(
+    catalog: Catalog,
+    base: Snapshot,
+    states: _States,
+    work: _Work,
+    told: tuple[str | None, str, str],
+) -> Snapshot:
+    """Copy what comes back and commit; ``told`` are author, message and extra."""
+    now = states.now
     directory = f"{now.path}{new_uuid7()}/"
     change = TableChange(
         now.schema_name,
         now.name,
         table_id=now.id,
-        schema=states.then.schema if altered else None,
-        end=ends,
-        inline=InlineChange(end_rows=row_ends) if row_ends else None,
+        schema=states.then.schema if work.altered else None,
+        end=work.ends,
+        inline=InlineChange(end_rows=work.row_ends) if work.row_ends else None,
         depends_on_rows=True,
     )
 
     def bring(connection: Connection, snapshot_id: int) -> None:
-        rollback_rows.bring_back(connection, now.id, str(ref), snapshot_id, row_backs)
+        name = now.qualified_name
+        rollback_rows.bring_back(connection, now.id, name, snapshot_id, work.row_backs)
 
     with _removing_on_failure(directory, BaseException):
-        change = _with_files(catalog, change, back, states, directory)
+        change = _with_files(catalog, change, work.back, states, directory)
+    author, message, extra = told
     # Whatever ends the commit but an answer leaves it open whether it landed: then the files stay.
     with _removing_on_failure(directory, PenstockError):
-        snapshot = catalog.commit(
+        return catalog.commit(
             base,
             ChangeSet(tables=(change,)),
             author=author,
-            message=message or f"{ref} as it was at snapshot {target.id}",
-            extra=json.dumps({"penstock_rollback": {"table": str(ref), "to": target.id}}),
-            also=(bring,) if row_backs else (),
+            message=message,
+            extra=extra,
+            also=(bring,) if work.row_backs else (),
         )
-    counts = (len(ends), len(back), len(row_ends), len(row_backs))
-    return RolledBack(target.id, snapshot, *counts, columns_changed=altered)
 
 
 @contextmanager

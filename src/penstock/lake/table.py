@@ -14,6 +14,7 @@ from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.feed import Bound
 from penstock.lake.conditions import Predicate
+from penstock.lake.file_fit import Rules
 from penstock.lake.files import Table as TableInfo
 from penstock.lake.merge_into import run
 from penstock.lake.merge_spec import MergeBuilder, MergeSpec
@@ -210,9 +211,7 @@ class Table:
             self.catalog,
             self.ref,
             paths,
-            allow_missing=allow_missing,
-            ignore_extra_columns=ignore_extra_columns,
-            hive_partitioning=hive_partitioning,
+            Rules(allow_missing, ignore_extra_columns, hive_partitioning),
         )
 
     def rollback(self, to: int | datetime) -> RolledBack:

@@ -20,6 +20,7 @@ from penstock.errors import (
 )
 from penstock.lake.add_files import Added, add_data_files
 from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.file_fit import Rules
 from tests import duck
 from tests.lake.catalog.conftest import Place
 
@@ -120,7 +121,7 @@ def test_the_rows_of_duckdb(place: Place, tmp_path: Path) -> None:
     make(place)
     with place.open() as catalog:
         for table, paths, how in given:
-            add_data_files(catalog, table, paths, **how)
+            add_data_files(catalog, table, paths, Rules(**how))
     ours, theirs = stored(place), stored(other)
     for name in ("t", "hive", "parted", "loose", "data_file", "file_partition_value", *KEPT[3:5]):
         assert ours[name] == theirs[name], name
@@ -151,7 +152,7 @@ def ready(sqlite_place: Place) -> Any:
 def refused(catalog: Catalog, table: str, paths: object, **how: Any) -> PenstockError:
     before = catalog.latest().id
     with pytest.raises(PenstockError) as caught:
-        add_data_files(catalog, table, str(paths), **how)
+        add_data_files(catalog, table, str(paths), Rules(**how))
     assert catalog.latest().id == before
     return caught.value
 
@@ -203,7 +204,7 @@ def test_files_that_are_no_good(ready: Catalog, tmp_path: Path) -> None:
     assert isinstance(refused(ready, "t", bad), DataFileCorrupt)
     good = write(tmp_path, "good.parquet", SMALL)
     how: dict[str, Any] = {"allow_missing": True}
-    added = add_data_files(ready, "loose", [str(good), str(good)], **how)
+    added = add_data_files(ready, "loose", [str(good), str(good)], Rules(**how))
     assert (added.rows, len(added.files)) == (2, 1)
     error = refused(ready, "loose", good, **how)
     assert isinstance(error, CommitConflict)
@@ -221,7 +222,11 @@ def test_no_rows_no_snapshot(ready: Catalog, tmp_path: Path) -> None:
     empty = write(tmp_path, "empty.parquet", SMALL.slice(0, 0))
     said: list[tuple[int, int]] = []
     added = add_data_files(
-        ready, "loose", str(empty), allow_missing=True, progress=lambda *now: said.append(now)
+        ready,
+        "loose",
+        str(empty),
+        Rules(allow_missing=True),
+        progress=lambda *now: said.append(now),
     )
     assert added == Added((), None)
     assert said == [(1, 1)]

@@ -11,6 +11,7 @@ from sqlalchemy import func, select
 from penstock.errors import CommitConflict
 from penstock.lake.catalog import inline_flush
 from penstock.lake.catalog import tables as t
+from penstock.lake.catalog.file_rows import partition_rows, stats_rows
 from penstock.lake.catalog.paths import resolve, stored_path
 from penstock.lake.compaction import FlushInlined, MergeFiles, NewFile, RewriteFiles
 
@@ -132,43 +133,12 @@ def _register_numbered(
             for file_id, file in numbered
         ],
     )
-    work.insert(t.file_partition_value, list(_partition_rows(numbered, table_id)))
-    work.insert(t.file_column_stats, list(_stats_rows(numbered, table_id)))
+    work.insert(t.file_partition_value, list(partition_rows(numbered, table_id)))
+    work.insert(t.file_column_stats, list(stats_rows(numbered, table_id)))
 
 
 def _files(new: Sequence[NewFile]) -> list[DataFile]:
     return [one.file for one in new if one.file is not None]
-
-
-def _partition_rows(
-    numbered: Sequence[tuple[int, DataFile]], table_id: int
-) -> Iterator[dict[str, Any]]:
-    for file_id, file in numbered:
-        for key, value in enumerate(file.partition_values or ()):
-            yield {
-                "data_file_id": file_id,
-                "table_id": table_id,
-                "partition_key_index": key,
-                "partition_value": value,
-            }
-
-
-def _stats_rows(
-    numbered: Sequence[tuple[int, DataFile]], table_id: int
-) -> Iterator[dict[str, Any]]:
-    for file_id, file in numbered:
-        for one in file.stats:
-            yield {
-                "data_file_id": file_id,
-                "table_id": table_id,
-                "column_id": one.column_id,
-                "column_size_bytes": one.size_bytes,
-                "value_count": one.value_count,
-                "null_count": one.null_count,
-                "min_value": one.min_value,
-                "max_value": one.max_value,
-                "contains_nan": one.contains_nan,
-            }
 
 
 def _count_again(work: Work, one: RewriteFiles) -> None:

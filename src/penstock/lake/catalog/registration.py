@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 from penstock.lake.catalog import tables as t
 from penstock.lake.catalog import totals
 from penstock.lake.catalog.ending import delete_row
+from penstock.lake.catalog.file_rows import partition_rows, stats_rows
 from penstock.lake.catalog.mappings import mapping_for, mappings_for
 from penstock.lake.catalog.paths import stored_path
 from penstock.lake.catalog.state import Ids
@@ -40,8 +41,9 @@ def add_files(work: Work, target: Target, files: Sequence[DataFile]) -> None:
             for (file_id, file, start), mapping_id in zip(numbered, mapping_ids, strict=True)
         ],
     )
-    work.insert(t.file_partition_value, list(_partition_rows(numbered, table_id)))
-    work.insert(t.file_column_stats, list(_stats_rows(numbered, table_id)))
+    by_id = [(file_id, file) for file_id, file, _ in numbered]
+    work.insert(t.file_partition_value, list(partition_rows(by_id, table_id)))
+    work.insert(t.file_column_stats, list(stats_rows(by_id, table_id)))
     work.insert(t.delete_file, list(_delete_rows(work, target, numbered)))
     totals.add(work, target, files)
     work.tokens.of("inserted_into_table", table_id)
@@ -91,33 +93,6 @@ def _data_row(
 
 
 Numbered = Sequence[tuple[int, DataFile, int]]
-
-
-def _partition_rows(numbered: Numbered, table_id: int) -> Iterator[dict[str, Any]]:
-    for file_id, file, _ in numbered:
-        for key, value in enumerate(file.partition_values or ()):
-            yield {
-                "data_file_id": file_id,
-                "table_id": table_id,
-                "partition_key_index": key,
-                "partition_value": value,
-            }
-
-
-def _stats_rows(numbered: Numbered, table_id: int) -> Iterator[dict[str, Any]]:
-    for file_id, file, _ in numbered:
-        for one in file.stats:
-            yield {
-                "data_file_id": file_id,
-                "table_id": table_id,
-                "column_id": one.column_id,
-                "column_size_bytes": one.size_bytes,
-                "value_count": one.value_count,
-                "null_count": one.null_count,
-                "min_value": one.min_value,
-                "max_value": one.max_value,
-                "contains_nan": one.contains_nan,
-            }
 
 
 def _delete_rows(work: Work, target: Target, numbered: Numbered) -> Iterator[dict[str, Any]]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ArgumentError, LakeError
 from penstock.lake import add_files, options, table_functions
+from penstock.lake.file_fit import Rules
 from penstock.lake.maintenance.calls import CALLS, Call, Parameter
 from penstock.lake.naming import TableRef, fold
 from penstock.lake.statements.answer import Answer, nothing
@@ -207,7 +208,7 @@ def _add_data_files(session: Session, **given: Any) -> Sequence[add_files.AddedF
     if given.get("schema") is not None:
         ref = TableRef(given["schema"], ref.name)
     given.pop("schema", None)
-    return add_files.add_data_files(session.catalog, ref, given.pop("path"), **given).files
+    return add_files.add_data_files(session.catalog, ref, given.pop("path"), Rules(**given)).files
 
 
 def _set_commit_message(session: Session, given: Mapping[str, Any]) -> Answer:
