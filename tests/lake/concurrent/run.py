@@ -29,7 +29,7 @@ from tests.lake.differential import places
 
 _ROOT = Path(__file__).parents[3]
 _META = "__ducklake_metadata_lk"
-_DUCKDB = 99  # its number among the writers
+DUCKDB = 99  # its number among the writers
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Result:
 
     def __str__(self) -> str:
         states = Counter(
-            ("DuckDB " if each.writer == _DUCKDB else "") + each.state for each in self.outcomes
+            ("DuckDB " if each.writer == DUCKDB else "") + each.state for each in self.outcomes
         )
         said = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
         errors = {each.error.splitlines()[0] for each in self.outcomes if each.error}
@@ -70,9 +70,9 @@ def run(race: Race, folder: Path, timeout: float = 600) -> Result:
             staging.create(catalog, name, staging.columns(id="int64"))
         before = catalog.latest().id
     started = time.monotonic()
-    processes = [_start(race, folder, at) for at in range(race.writers)]
+    processes = [start(race, folder, at) for at in range(race.writers)]
     if race.with_duckdb:
-        processes.append(_start(race, folder, _DUCKDB))
+        processes.append(start(race, folder, DUCKDB))
     codes = [process.wait(timeout) for process in processes]
     seconds = time.monotonic() - started
     outcomes = tuple(
@@ -86,8 +86,8 @@ def run(race: Race, folder: Path, timeout: float = 600) -> Result:
     return Result(outcomes, (*problems, *balance(race, outcomes, before)), seconds)
 
 
-def _start(race: Race, folder: Path, number: int) -> subprocess.Popen[bytes]:
-    program = "duckdb_work" if number == _DUCKDB else "work"
+def start(race: Race, folder: Path, number: int) -> subprocess.Popen[bytes]:
+    program = "duckdb_work" if number == DUCKDB else "work"
     log = str(folder / f"{number}.log")
     task = Task(race.place.uri, race.place.data_path, log, number, race.commits, race.names)
     command = [sys.executable, "-m", f"tests.lake.concurrent.{program}", json.dumps(asdict(task))]

@@ -9,6 +9,7 @@ import pytest
 from tests import duck
 from tests.lake.catalog.conftest import Place, postgres_server, postgres_uri
 from tests.lake.concurrent.run import Race, run
+from tests.lake.concurrent.upkeep import keep
 
 __all__ = ["postgres_server", "postgres_uri"]
 
@@ -31,3 +32,12 @@ def test_on_postgres_beside_duckdb(postgres_uri: str, tmp_path: Path, tables: in
     race = Race(place, writers=4, commits=5, tables=tables, with_duckdb=True)
     result = run(race, tmp_path)
     assert not result.problems, str(result)
+
+
+@pytest.mark.postgres
+def test_upkeep_beside_writers_and_duckdb(postgres_uri: str, tmp_path: Path) -> None:
+    place = Place(postgres_uri, f"{tmp_path}/data/")
+    kept = keep(Race(place, writers=2, commits=6, tables=2, with_duckdb=True), tmp_path)
+    assert not kept.problems, "\n".join(kept.problems)
+    assert kept.done["merge_adjacent_files"], "nothing was merged"
+    assert all("which was to be compacted" in one or "flush" in one for one in kept.refused)

@@ -73,8 +73,10 @@ class _Writer:
         base = self.catalog.latest()
         found = self.catalog.table("main", table, base.id)
         listed = self.catalog.files(found, base.id).files
-        (file_id,) = [file.id for file in listed if file.path == path]
-        assert file_id is not None
+        file_id = next((file.id for file in listed if file.path == path), None)
+        if file_id is None:  # somebody has merged it
+            self.files[table].pop()
+            return self.append(table, ids)
         deletes = staging.stage_deletes(found.path, path, [0])
         made = staging.change(self.catalog, found, base, deletes={file_id: deletes})
         self.files[table].pop()

@@ -1,0 +1,133 @@
+"""Upkeep of a lake while others write to it: what they were told must be what is there.
+
+    python -m tests.lake.concurrent.upkeep --catalog postgres --writers 3 --commits 50
+
+Merges, rewrites, flushes, expiry and cleanup go round and round until the writers have ended (on
+PostgreSQL DuckDB is one of them). A compaction may be refused for a delete of the same table, and
+nothing else may fail; no file may be gone that is needed, none be left that nobody knows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from penstock.errors import CommitConflict
+from penstock.lake.lake import Lake
+from penstock.lake.maintenance.calls import CALLS
+from tests import duck, postgres
+from tests.lake.catalog import staging
+from tests.lake.catalog.conftest import Place
+from tests.lake.concurrent.run import DUCKDB, Race, start
+from tests.lake.concurrent.work import Outcome, outcome
+from tests.lake.differential import places
+from tests.lake.maintenance.lakes import files_needed, on_disk
+
+_ROUND = (
+    ("merge_adjacent_files", {}),
+    ("rewrite_data_files", {"delete_threshold": 0.1}),
+    ("flush_inlined_data", {}),
+    ("cleanup_old_files", {"cleanup_all": True}),
+)
+
+
+@dataclass
+class Kept:
+    """How often each function did something, and what was refused."""
+
+    done: Counter[str] = field(default_factory=Counter)
+    refused: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def keep(race: Race, folder: Path) -> Kept:
+    """Start the writers, and look after the lake until they have ended, and once more then."""
+    kept = Kept()
+    with Lake.attach(race.place.uri, data_path=race.place.data_path) as lake:
+        for name in race.names:
+            staging.create(lake.catalog, name, staging.columns(id="int64"))
+        processes = [start(race, folder, at) for at in range(race.writers)]
+        if race.with_duckdb:
+            processes.append(start(race, folder, DUCKDB))
+        try:
+            while any(one.poll() is None for one in processes):
+                _round(lake, kept)
+        finally:
+            for one in processes:
+                one.kill()
+        codes = [one.wait() for one in processes]
+        kept.problems += [f"a writer ended with {code}" for code in codes if code]
+        _round(lake, kept)
+        before = dt.datetime.now(dt.UTC)
+        lake.expire_snapshots(older_than=before)
+        lake.cleanup_old_files(cleanup_all=True)
+        kept.problems += [f"nobody knows {one.path}" for one in orphans(lake)]
+    lost = files_needed(race.place) - on_disk(race.place)
+    kept.problems += [f"lost: {path}" for path in sorted(lost)]
+    outcomes = [
+        outcome(line)
+        for path in sorted(folder.glob("*.log"))
+        for line in path.read_text().splitlines()
+    ]
+    kept.problems += balance(race, outcomes)
+    return kept
+
+
+def orphans(lake: Lake) -> Sequence[object]:
+    found: Sequence[object] = lake.delete_orphaned_files(cleanup_all=True, dry_run=True)
+    return found
+
+
+def _round(lake: Lake, kept: Kept) -> None:
+    for name, arguments in _ROUND:
+        try:
+            kept.done[name] += bool(CALLS[name].function(lake, **arguments))
+        except CommitConflict as error:
+            kept.refused.append(f"{name}: {error}")
+
+
+def balance(race: Race, outcomes: Sequence[Outcome]) -> list[str]:
+    """Each row that was told to be there is there once, under a row id of its own."""
+    found = [f"unknown: {one.error}" for one in outcomes if one.state == "unknown"]
+    with duck.attach(race.place.uri) as connection:
+        for name in race.names:
+            mine = [one for one in outcomes if (one.table, one.state) == (name, "committed")]
+            wanted = Counter(row for one in mine for row in one.inserted)
+            wanted -= Counter(row for one in mine for row in one.deleted)
+            rows = connection.execute(f"SELECT id, rowid FROM {name}").fetchall()
+            there = Counter(one for one, _ in rows)
+            if there != wanted:
+                lost, more = sorted(wanted - there), sorted(there - wanted)
+                found.append(f"{name}: lost rows {lost}, rows too many {more}")
+            if len({row_id for _, row_id in rows}) != len(rows):
+                found.append(f"{name}: row ids come twice")
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--catalog", choices=("sqlite", "postgres"), default="postgres")
+    parser.add_argument("--writers", type=int, default=3)
+    parser.add_argument("--commits", type=int, default=50)
+    parser.add_argument("--tables", type=int, default=2)
+    options = parser.parse_args(arguments)
+    server = postgres.server() if options.catalog == "postgres" else nullcontext("")
+    with server as conninfo, tempfile.TemporaryDirectory(prefix="upkeep-") as folder:
+        home = places.make(options.catalog, Path(folder) / "lake", conninfo)
+        place = Place(home.uri, home.data_path)
+        counts = (options.writers, options.commits, options.tables)
+        kept = keep(Race(place, *counts, options.catalog == "postgres"), Path(folder))
+    print(dict(kept.done), f"{len(kept.refused)} refused", *set(kept.refused), sep="\n")
+    print(*kept.problems, sep="\n", flush=True)
+    return 1 if kept.problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
