@@ -167,6 +167,27 @@ def test_changes_of_the_same_rows_conflict(
     assert {str(path) for path in files_below(lake) - deletes} == known
 
 
+@pytest.mark.parametrize("mine", ["slice", "condition", "whole"])
+def test_an_empty_slice_is_not_replaced_twice(lake: Lake, rows: Rows, mine: str) -> None:
+    """Two that replace the same nothing, by whatever means, would leave the rows of both."""
+    first = [] if mine == "whole" else [(2, "b")]
+    if mine == "whole":
+        lake.table("t").append(rows(KV, first))
+    else:
+        lake.table("t").replace_slice(rows(KV, first), "k", 2)
+    tx = lake.transaction()
+    for one in (tx.table("t"), lake.table("t")):
+        if mine == "slice":
+            one.replace_slice(rows(KV, [(1, "a")]), "k", 1)
+        elif mine == "condition":
+            one.overwrite(rows(KV, [(1, "a")]), "k = 1")
+        else:
+            one.replace(rows(KV, [(1, "a")]))
+    with pytest.raises(CommitConflict, match=r"changed rows of main\.t"):
+        tx.commit()
+    assert table_of(lake.table("t").to_df()) == [(1, "a"), *first]
+
+
 def _files(lake: Lake, version: int) -> list[object]:
     info = lake.catalog.table("main", "t", version)
     return list(lake.catalog.files(info, version).files)

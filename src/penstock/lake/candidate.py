@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from penstock.lake.catalog.mappings import mapping_paths
-from penstock.lake.changes import NewTable, TableChange, TagChanges
+from penstock.lake.changes import NewTable, Slice, TableChange, TagChanges
 from penstock.lake.files import (
     DataFile,
     DeleteFile,
@@ -56,6 +56,7 @@ class Candidate:
     ended: frozenset[int] = frozenset()
     deletes: Mapping[int, DeleteFile] = field(default_factory=dict)
     depends_on_rows: bool = False
+    replaces: tuple[Slice, ...] = ()
     altered: TableSchema | None = None
     partitioning: tuple[PartitionField, ...] | None = None
     sorting: tuple[SortKey, ...] | None = None
@@ -207,6 +208,7 @@ class Candidate:
             end=tuple(sorted(self.ended)),
             deletes=dict(self.deletes) or None,
             depends_on_rows=self.depends_on_rows,
+            replaces=self.replaces,
             rename_to=self.name if self.name != base.name else None,
             partition_by=self.partitioning,
             sort_by=self.sorting,
@@ -215,7 +217,12 @@ class Candidate:
             inline=self.inline.change(self.altered or base.schema),
         )
         nothing = TableChange(
-            base.schema_name, base.name, base.id, table=base, depends_on_rows=self.depends_on_rows
+            base.schema_name,
+            base.name,
+            base.id,
+            table=base,
+            depends_on_rows=self.depends_on_rows,
+            replaces=self.replaces,
         )
         return None if changed == nothing else changed
 

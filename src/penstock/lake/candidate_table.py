@@ -11,6 +11,7 @@ from penstock.lake import scan
 from penstock.lake.candidate import Candidate
 from penstock.lake.catalog.catalog import Catalog, Options
 from penstock.lake.catalog.write_facts import write_facts
+from penstock.lake.changes import Slice
 from penstock.lake.files import DataFile, FileSet
 from penstock.lake.footers import remove_directory
 from penstock.lake.inline_back import OF_FRAMES, row_limit, taken_back
@@ -206,5 +207,9 @@ class CandidateTable:
 
     def split(self, column: str, value: object) -> tuple[list[DataFile], list[DataFile]]:
         """Files that hold only rows of the slice, and files that may hold some."""
-        text = partition_value(self._column(column), value)
-        return self._candidate.split(self.files().files, column, text)
+        return self._candidate.split(self.files().files, *self.slice_key(column, value))
+
+    def slice_key(self, column: str, value: object) -> Slice:
+        """The column as the table calls it, and the catalog's text of the value."""
+        found = self._column(column)
+        return found.name, partition_value(found, value)

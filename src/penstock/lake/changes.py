@@ -24,6 +24,9 @@ class Compaction(Protocol):
     def table_id(self) -> int: ...
 
 
+Slice = tuple[str, str | None]
+
+
 @dataclass(frozen=True, slots=True)
 class NewTable:
     """A table to create. Column ids are already assigned 1..n, parents first."""
@@ -76,6 +79,9 @@ class TableChange:
     # What is written follows from the rows that were seen (a merge, for instance): then rows that
     # others insert meanwhile are a conflict too, which the format by itself lets pass.
     depends_on_rows: bool = False
+    # Slices that are replaced, by column and the catalog's text of its value: rows that others
+    # insert there meanwhile are a conflict, those that they insert elsewhere are not.
+    replaces: tuple[Slice, ...] = ()
     table: Table | None = None  # as the transaction saw it: the commit need not read it again
     rename_to: str | None = None
     partition_by: tuple[PartitionField, ...] | None = None  # () resets, None leaves it

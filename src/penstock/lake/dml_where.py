@@ -79,6 +79,9 @@ def overwrite_where(
         if table.exists:
             removed = _removed(table, where)
             table.take(removed, ())
+            # Rows that others insert meanwhile may satisfy it too. (DuckDB 1.5.5 lets no delete
+            # follow an insert; two that replace the same nothing would leave the rows of both.)
+            table.stage(replace(table.candidate, depends_on_rows=True))
             if where is not None:
                 df = _satisfying(table, df, where)
         else:

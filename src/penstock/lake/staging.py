@@ -105,7 +105,9 @@ class TransactionTable(DefinableTable):
             return self._unchanged(written)
         removed = take_all(self)
         self.take(removed, ())
-        self._candidate = self._candidate.with_files(written.files)
+        after = self._candidate.with_files(written.files)
+        # Where nothing goes, two that replace the same nothing would leave the rows of both.
+        self._candidate = replace(after, depends_on_rows=after.depends_on_rows or not removed.rows)
         return _replaced(written, removed.rows)
 
     def replace_slice(
@@ -154,7 +156,11 @@ class TransactionTable(DefinableTable):
             removed = both(removed, self._rows_of_slice(maybe, column, value))
         self.take(removed, ())
         after = self._candidate.with_files(written.files)
-        self._candidate = replace(after, depends_on_rows=before.depends_on_rows or bool(maybe))
+        self._candidate = replace(
+            after,
+            depends_on_rows=before.depends_on_rows or bool(maybe),
+            replaces=(*before.replaces, self.slice_key(column, value)),
+        )
         return _replaced(written, removed.rows)
 
     def merge(

@@ -21,7 +21,7 @@ from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.changes import ChangeSet, TableChange
 from penstock.lake.files import PartitionField
 from penstock.lake.schema import Column, TableSchema, assign_missing_ids
-from penstock.lake.snapshot import At
+from penstock.lake.snapshot import At, Snapshot
 from tests.lake.catalog import staging
 from tests.lake.catalog.conftest import Place
 
@@ -199,3 +199,23 @@ def test_state_without_data(lake: Catalog) -> None:
         connection.execute(text("INSERT INTO penstock_x VALUES (:a)"), {"a": 5})
     with lake.reading() as connection:
         assert connection.execute(text("SELECT a FROM penstock_x")).scalar() == 5
+
+
+def test_a_slice_that_is_replaced(lake: Catalog) -> None:
+    """Rows that others put into it are a conflict, those that they put elsewhere are not."""
+    new = staging.new_table(lake, "t", IV, (PartitionField("v"),))
+    first = staging.stage(new.path, IV, rows(1), partition_values=("v1",))
+    lake.commit(lake.latest(), staging.one("t", create=new, add=(first,)))
+    base = lake.latest()
+    table = lake.table("main", "t", base.id)
+
+    def add(value: str, at: Snapshot) -> None:
+        file = staging.stage(table.path, IV, rows(2), partition_values=(value,))
+        staging.change(lake, table, at, add=(file,), replaces=(("v", value),))
+
+    add("v2", base)
+    add("v3", base)
+    with pytest.raises(CommitConflict, match=r"changed rows of main\.t where v is v2") as caught:
+        add("v2", base)
+    assert caught.value.data["snapshot"] == base.id + 1
+    add("v2", lake.latest())

@@ -22,10 +22,11 @@ from penstock.lake.catalog import engine as engines
 from penstock.lake.catalog import reads
 from penstock.lake.catalog import tables as t
 from penstock.lake.catalog.faults import connection_lost, corrupt, lost_race, translating
+from penstock.lake.catalog.history import slice_changed
 from penstock.lake.catalog.location import CatalogLocation
 from penstock.lake.catalog.state import schemas_at
 from penstock.lake.catalog.writes import CommitInfo, SnapshotTaken, write
-from penstock.lake.changes import ChangeSet
+from penstock.lake.changes import ChangeSet, TableChange
 from penstock.lake.conflicts import check, parse_changes
 from penstock.lake.snapshot import At, Snapshot
 
@@ -160,9 +161,27 @@ class Commit:
             for name, entry in schemas_at(connection, self.data_path, self.base).items()
         }
         for other in others:
-            conflict = check(self.changes, parse_changes(other.id, other.changes), ids)
+            theirs = parse_changes(other.id, other.changes)
+            conflict = check(self.changes, theirs, ids)
             if conflict is not None:
                 raise self._conflict(other, conflict.what)
+        for change in self.changes.tables:
+            if change.replaces:
+                self._check_slices(connection, change, others)
+
+    def _check_slices(
+        self, connection: Connection, change: TableChange, others: Sequence[Snapshot]
+    ) -> None:
+        """Raise CommitConflict where rows of a slice that is replaced came or went meanwhile."""
+        (table,) = reads.load_tables(connection, self.data_path, self.base.id, change.table_id)
+        for other in reversed(others):  # the first that is found is the one that did it
+            theirs = parse_changes(other.id, other.changes)
+            if table.id not in theirs.inserted | theirs.deleted:
+                continue
+            for column, value in change.replaces:
+                if slice_changed(connection, table, other.id - 1, (column, value)):
+                    what = f"changed rows of {table.qualified_name} where {column} is {value}"
+                    raise self._conflict(other, what)
 
     def _conflict(self, other: Snapshot, what: str) -> CommitConflict:
         by = f" by {other.author}" if other.author else ""

@@ -33,6 +33,18 @@ def changed_since(
     return inlined.changed_since(connection, table.id, snapshot_id)
 
 
+def slice_changed(
+    connection: Connection, table: Table, snapshot_id: int, partition: tuple[str, str | None]
+) -> bool:
+    """Whether rows of a slice came or went after a snapshot: a column and its value as text.
+
+    When in doubt (rows that the catalog itself holds, another partitioning) the answer is yes.
+    """
+    if _files_changed(connection, table, snapshot_id, partition):
+        return True
+    return inlined.changed_since(connection, table.id, snapshot_id)
+
+
 def _touched(part: FromClause, snapshot_id: int) -> ColumnElement[bool]:
     return or_(part.c.begin_snapshot > snapshot_id, part.c.end_snapshot > snapshot_id)
 
