@@ -24,7 +24,6 @@ from penstock.lake.spark_types import quoted
 from penstock.lake.write import Written
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
@@ -52,7 +51,7 @@ def target_rows(
 def scan_for(table: TransactionTable, keep: Predicate | None = None) -> scan.Scan:
     """The candidate state to scan. Its FILE keys are those of the whole state."""
     whole = table.scan_all()
-    if keep is None:
+    if keep is None or keep.condition is None:
         return whole
     some = table.scan_all(keep)
     return some if some.keys() == whole.keys() else whole
@@ -63,23 +62,30 @@ def rows_of(table: TransactionTable, source: scan.Scan, *, row_ids: bool = False
     from pyspark.sql import functions as fn
 
     found = scan.read(table.context.spark(), source, positions=True, row_ids=row_ids)
-    extra = [fn.col(scan.ROW_ID).alias("rowid")] if row_ids else []
+    if not row_ids:
+        return found.withColumnRenamed(EMBEDDED_ROW_ID, ROW_ID)
+    known = fn.col(scan.ROW_ID).alias("rowid")
     embedded = fn.col(EMBEDDED_ROW_ID).alias(ROW_ID)
-    return found.select(*map(quoted, table.schema.names), FILE, POSITION, *extra, embedded)
+    return found.select(*map(quoted, table.schema.names), FILE, POSITION, known, embedded)
 
 
 def delete_rows(
-    table: TransactionTable, found: DataFrame, *, source: scan.Scan | None = None
+    table: TransactionTable,
+    found: DataFrame,
+    *,
+    source: scan.Scan | None = None,
+    once: bool = False,
 ) -> Staged:
     """Delete the rows that ``found`` names by FILE, POSITION and ROW_ID, once or more often.
 
-    ``source`` is the scan that they are of, where it is not all of the table. One query of Spark's,
-    unless they are very many.
+    ``source`` is the scan that they are of, where it is not all of the table; ``once`` says that
+    ``found`` has none twice. One query of Spark's, unless they are very many.
     """
     with table.all_or_nothing(), explained(table=table.candidate.qualified_name):
-        which = find(found)
+        source = source or table.scan_all()
+        which = find(found, source, once=once)
         try:
-            return _deleted(table, source or table.scan_all(), which)
+            return _deleted(table, source, which)
         finally:
             which.release()
 
@@ -110,7 +116,7 @@ def update_rows(
         rows = rows.persist()
         which = Found()
         try:
-            which = find(rows)
+            which = find(rows, source)
             if not which.total:
                 return Staged(unchanged=True)
             if which.given != which.total:
@@ -125,14 +131,14 @@ def update_rows(
 
 
 def _few_updated(
-    table: TransactionTable, source: scan.Scan, rows: DataFrame, brought: pa.Table
+    table: TransactionTable, source: scan.Scan, rows: DataFrame, brought: dml_few.Brought
 ) -> Staged:
-    which = dml_few.places(brought)
+    which = brought.found
     if not which.total:
         return Staged(unchanged=True)
     if which.given != which.total:
         raise _ambiguous(rows, table.candidate.qualified_name)
-    removed, written = dml_few.stage(table, source, brought, which)
+    removed, written = dml_few.stage(table, source, brought)
     table.take(removed, written)
     return Staged(rows_written=which.total, rows_updated=which.total)
 

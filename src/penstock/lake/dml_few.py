@@ -5,6 +5,8 @@ What a job of Spark's costs at least is more than writing some thousand rows tak
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.lake import arrow_files, scan
@@ -12,9 +14,10 @@ from penstock.lake.align import align, typed
 from penstock.lake.assign import not_null
 from penstock.lake.bounds import base_type
 from penstock.lake.candidate import live_rows
-from penstock.lake.dml_found import Found, here
+from penstock.lake.dml_found import NUMBER, Found, here, named
 from penstock.lake.dml_remove import take_away
 from penstock.lake.inlined_values import arrow_schema
+from penstock.lake.place_numbers import PlaceNumbers
 from penstock.lake.scan import FILE, POSITION, ROW_ID
 from penstock.lake.spark_types import quoted
 
@@ -38,8 +41,24 @@ _PLAIN = frozenset(
 )
 
 
-def few(table: CandidateTable, source: scan.Scan, rows: DataFrame) -> pa.Table | None:
-    """The new rows, aligned to the table, with FILE, POSITION and ROW_ID.
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """New rows that are here: ``values`` has the table's columns, ``found`` their places.
+
+    Beside each row its file, by its place in ``keys``, and its position; NULL of an inlined one.
+    ``embedded`` is the row's id where its file, or the catalog, says it.
+    """
+
+    values: pa.Table
+    keys: Sequence[str]
+    files: pa.ChunkedArray
+    positions: pa.ChunkedArray
+    embedded: pa.ChunkedArray
+    found: Found
+
+
+def few(table: CandidateTable, source: scan.Scan, rows: DataFrame) -> Brought | None:
+    """The new rows, aligned to the table.
 
     ``None`` where they are too many, or of types that are left to Spark.
     """
@@ -52,11 +71,31 @@ def few(table: CandidateTable, source: scan.Scan, rows: DataFrame) -> pa.Table |
     new = not_null(new, schema, name)
     names = [column for column in new.columns if schema.find(column) is not None]
     fitted = align(new.select(*map(quoted, names)), schema, table=name)
-    picked = new.select(*fitted, FILE, POSITION, ROW_ID)
+    numbers = PlaceNumbers.of(source)
+    place = [FILE, POSITION] if numbers is None else [numbers.column().alias(NUMBER)]
+    picked = new.select(*fitted, *place, ROW_ID)
     if source.files.inlined is not None or live_rows(source.files.files) > most:
         picked = picked.limit(most + 1)
     found = picked.toArrow()
-    return found if found.num_rows <= most else None
+    if found.num_rows > most:
+        return None
+    values = found.select(list(schema.names))
+    if numbers is None:
+        return _by_name(values, found)
+    places = found[NUMBER]
+    files, positions = numbers.files(places), numbers.positions(places)
+    which = here(numbers, found, NUMBER)
+    return Brought(values, numbers.keys, files, positions, found[ROW_ID], which)
+
+
+def _by_name(values: pa.Table, found: pa.Table) -> Brought:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    codes = pc.dictionary_encode(found[FILE]).combine_chunks()
+    files = pa.chunked_array([codes.indices])
+    keys = codes.dictionary.to_pylist()
+    return Brought(values, keys, files, found[POSITION], found[ROW_ID], named(found))
 
 
 def _most(table: CandidateTable) -> int:
@@ -74,18 +113,12 @@ def _fitting(source: scan.Scan) -> int:
     return int(_BYTES / max(1.0, width))
 
 
-def places(rows: pa.Table) -> Found:
-    return here(rows.select([FILE, POSITION, ROW_ID]))
-
-
-def stage(
-    table: CandidateTable, source: scan.Scan, rows: pa.Table, which: Found
-) -> tuple[Removed, list[Written]]:
+def stage(table: CandidateTable, source: scan.Scan, rows: Brought) -> tuple[Removed, list[Written]]:
     """Remove the rows as they were and write them as they are, under the ids that they have."""
     import pyarrow.compute as pc
 
-    removed = take_away(table, source, which)
-    values = rows.select(list(table.schema.names)).cast(arrow_schema(table.schema))
+    removed = take_away(table, source, rows.found)
+    values = rows.values.cast(arrow_schema(table.schema))
     ids = _row_ids(source, rows)
     old = pc.fill_null(pc.greater_equal(ids, 0), False)
     target = table.target(None)
@@ -100,15 +133,13 @@ def stage(
     return removed, written
 
 
-def _row_ids(source: scan.Scan, rows: pa.Table) -> pa.Array:
+def _row_ids(source: scan.Scan, rows: Brought) -> pa.ChunkedArray:
     """The id that a row has embedded, else its file's first plus its place; NULL for none."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     keys = source.keys()
     first = {keys.key(file.path): file.row_id_start for file in source.files.files}
-    codes = pc.dictionary_encode(rows[FILE]).combine_chunks()
-    starts = pa.array([first.get(key) for key in codes.dictionary.to_pylist()], pa.int64())
-    embedded = rows[ROW_ID].combine_chunks().cast(pa.int64())
-    places_ = rows[POSITION].combine_chunks().cast(pa.int64())
-    return pc.coalesce(embedded, pc.add(starts.take(codes.indices), places_))
+    starts = pa.array([first.get(key) for key in rows.keys], pa.int64())
+    counted = pc.add(pc.take(starts, rows.files), rows.positions.cast(pa.int64()))
+    return pc.coalesce(rows.embedded.cast(pa.int64()), counted)

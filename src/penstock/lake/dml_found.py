@@ -10,15 +10,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from penstock.lake.candidate import live_rows
 from penstock.lake.deletes import Positions, by_file
-from penstock.lake.scan import FILE, POSITION, ROW_ID
+from penstock.lake.place_numbers import PlaceNumbers
+from penstock.lake.scan import FILE, POSITION, ROW_ID, Scan
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-# Each place takes some 70 bytes until they are put in order, and 8 then.
+# Where files have no numbers, a place takes some 70 bytes until they are put in order, and 8 then.
 FEW = 500_000
+# Rows of a table: so many places, 16 bytes each for a moment, may all come here. A LIMIT would
+# bring them together in one task first.
+WITHOUT_LIMIT = 12_000_000
+NUMBER = "_penstock_number"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +50,46 @@ class Found:
             self.kept.unpersist()
 
 
-def find(rows: DataFrame, *, few: int = FEW) -> Found:
-    """The rows of ``rows`` by FILE, POSITION and ROW_ID."""
+def find(rows: DataFrame, source: Scan, *, once: bool = False, few: int = FEW) -> Found:
+    """The rows of ``rows`` by FILE, POSITION and ROW_ID, which are of ``source``.
+
+    ``once`` says that each row of it comes once at most.
+    """
+    numbers = PlaceNumbers.of(source)
     picked = rows.select(FILE, POSITION, ROW_ID)
-    places = picked.limit(few + 1).toArrow()
-    return here(places) if places.num_rows <= few else _by_spark(picked)
+    if numbers is None:
+        places = picked.limit(few + 1).toArrow()
+        return named(places) if places.num_rows <= few else _by_spark(picked)
+    # The row's id is asked for only where something may have no other place: it is not read then.
+    beside = [] if source.files.inlined is None else [ROW_ID]
+    numbered = rows.select(numbers.column().alias(NUMBER), *beside)
+    if once and _bounded(source):
+        return here(numbers, numbered.toArrow(), NUMBER)
+    places = numbered.limit(few + 1).toArrow()
+    return here(numbers, places, NUMBER) if places.num_rows <= few else _by_spark(picked)
 
 
-def here(places: pa.Table) -> Found:
+def _bounded(source: Scan) -> bool:
+    """Whether all places may come here, and Spark has nothing to do with them afterwards."""
+    files = source.files.files
+    return live_rows(files) <= WITHOUT_LIMIT and not any("://" in file.path for file in files)
+
+
+def here(numbers: PlaceNumbers, places: pa.Table, column: str) -> Found:
+    """The rows that were brought here by their numbers, those of no file by ROW_ID."""
+    import pyarrow.compute as pc
+
+    of_files = places[column]
+    inlined: tuple[int, ...] = ()
+    if of_files.null_count:
+        inlined = _ids(places.filter(pc.is_null(of_files)))
+        of_files = of_files.drop_null()
+    positions = numbers.by_file(of_files)
+    counts = {key: len(one) for key, one in positions.items()}
+    return Found(positions, counts, inlined, given=places.num_rows)
+
+
+def named(places: pa.Table) -> Found:
     """The rows of FILE, POSITION and ROW_ID that were brought here."""
     import pyarrow.compute as pc
 

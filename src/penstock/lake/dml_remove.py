@@ -154,7 +154,11 @@ def _rewritten(
         by_ids.setdefault(file.has_row_ids, []).append(file)
     spark = table.context.spark()
     gone = found.places
-    frame = frame_of(spark, gone) if isinstance(gone, Mapping) else gone
+    if isinstance(gone, Mapping):
+        mine = {source.keys().key(file.path) for file in files}
+        frame = frame_of(spark, {key: one for key, one in gone.items() if key in mine})
+    else:
+        frame = gone
     written = []
     for has_ids, some in by_ids.items():
         one = replace(source, files=replace(source.files, files=tuple(some), inlined=None))

@@ -103,7 +103,7 @@ def _removed(table: TransactionTable, where: str | SparkColumn | None) -> Remove
     removed = end_whole(table, source, proven)
     if not rest.files and rest.inlined is None:
         return removed
-    which = find(_matching(table, some, where))
+    which = find(_matching(table, some, where), some, once=True)
     try:
         return both(removed, take_away(table, some, which)) if which.total else removed
     finally:

@@ -99,7 +99,7 @@ def _run(job: _Job) -> Staged:
     which, directories = Found(), list[str | None]()
     try:
         if job.touching:
-            which = find(_acting(pairs))
+            which = find(_acting(pairs), job.scanned)
         if which.given != which.total and not job.spec.only_deletes:
             raise _ambiguous(job)
         inserted, updated, removed = _write(job, pairs, which, directories)

@@ -194,6 +194,8 @@ def _read_group(job: _Job) -> DataFrame:
     if job.needs == _Needs(False, False, False) and not extra:
         return df if as_they_stand else df.select(*found)
     df = df.select(*found, *job.beside(df))
+    if job.needs == _Needs(False, False, False) and extra == _POSITIONS:
+        return df
     for step in (_told, _less_deleted, _with_facts):
         df = step(job, df)
     return df.select(*(quoted(name) for name in (*scan.schema.names, *extra)))

@@ -333,7 +333,8 @@ class TransactionTable(DefinableTable):
     def _rows_of_slice(self, files: Sequence[DataFile], column: str, value: object) -> Removed:
         """Take the slice's rows away from files that hold others too, and from the catalog."""
         source = self.scan_with(files)
-        found = find(rows_of(self, source).where(self.is_in_slice(column, value)))
+        rows = rows_of(self, source).where(self.is_in_slice(column, value))
+        found = find(rows, source, once=True)
         try:
             return take_away(self, source, found)
         finally:

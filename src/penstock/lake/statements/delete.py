@@ -42,7 +42,7 @@ def remove(
     text = begun(reader).add(f"SELECT {place(of)} FROM {of.source}")
     conditions(text, reader, of, source, where)
     found = ask(session, table, text)
-    return dml.delete_rows(table, found.rows, source=found.source)
+    return dml.delete_rows(table, found.rows, source=found.source, once=source is None)
 
 
 def truncate(session: Session, reader: Reader) -> Answer:
