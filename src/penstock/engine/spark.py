@@ -74,7 +74,14 @@ def session_conf(settings: SparkSettings) -> dict[str, str]:
     master = settings.master or "local[*]"
     if master.startswith("sc://"):
         return dict(settings.conf)
-    conf = {"spark.master": master, "spark.sql.session.timeZone": "UTC"}
+    conf = {
+        "spark.master": master,
+        "spark.sql.session.timeZone": "UTC",
+        # Code that Spark makes for a query is compiled, some 10 ms a class, and kept by its text.
+        # A run of eight steps has some hundred classes, as many as Spark keeps by itself: those of
+        # the first are gone when it comes again.
+        "spark.sql.codegen.cache.maxEntries": "1000",
+    }
     if master.startswith("local"):
         log = Path(__file__).with_name("log4j2.properties").as_uri()
         conf |= {
