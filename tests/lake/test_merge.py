@@ -89,6 +89,17 @@ def test_bad_keys(
     assert len(list(directories)) == 1  # nothing was written
 
 
+@pytest.mark.parametrize("kind", ["INT", "DOUBLE"])  # the second is looked at by Spark
+def test_bad_keys_of_a_first_merge_leave_nothing(lake: Lake, rows: Rows, kind: str) -> None:
+    bad = rows("k INT", [(1,), (1,), (None,), (2,)]).selectExpr(f"CAST(k AS {kind}) AS k")
+    with pytest.raises(MergeKeyError) as caught:
+        lake.table("t").merge(bad, ["k"])
+    assert (caught.value.data["null_count"], caught.value.data["duplicate_count"]) == (1, 1)
+    assert not lake.table("t").exists()
+    assert not list(Path(lake.catalog.data_path).rglob("*.parquet"))
+    assert counts(lake.table("t").merge(bad.where("k = 2"), ["k"])) == (0, 1, 0)
+
+
 def test_samples_are_few(filled: Lake, spark: SparkSession) -> None:
     source = spark.range(100).selectExpr("int(id / 2) AS k")
     with pytest.raises(MergeKeyError, match="50 values that come more than once") as caught:

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ArgumentError, Location, QueryFailed
+from penstock.lake.kept import kept_with
 from penstock.lake.naming import quote_identifier
 from penstock.model.nearest import nearest
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
     from sqlglot import exp
 
 
@@ -30,10 +31,13 @@ class Files:
     schema: str | None = None
 
     def read(self, session: SparkSession) -> DataFrame:
-        reader = session.read.format(self.format).options(**self.options)
-        if self.schema is not None:
-            reader = reader.schema(self.schema)
+        key = ("files", self.format, tuple(sorted(self.options.items())), self.schema)
+        reader = kept_with(session).get(key, lambda: self._reader(session))
         return reader.load(list(self.paths))
+
+    def _reader(self, session: SparkSession) -> DataFrameReader:
+        reader = session.read.format(self.format).options(**self.options)
+        return reader if self.schema is None else reader.schema(self.schema)
 
 
 Option = Callable[[Any], Mapping[str, str]]

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import SchemaMismatch, UnsupportedFeature
 from penstock.lake.bounds import base_type
+from penstock.lake.kept import kept_with
 from penstock.lake.naming import fold
 from penstock.lake.schema import Column, TableSchema, can_widen, type_text
-from penstock.lake.spark_types import quoted, schema_of, spark_type, to_files
+from penstock.lake.spark_types import cast_type, quoted, schema_of, spark_type, to_files
 from penstock.lake.types import FIELD_ID, parse
 
 if TYPE_CHECKING:
@@ -56,6 +57,11 @@ def align(df: DataFrame, schema: TableSchema, *, table: str) -> list[SparkColumn
     Raises SchemaMismatch for columns that the table does not have and for types that would lose
     something.
     """
+    key = ("align", df.schema, schema, table)  # all that they follow from
+    return list(kept_with(df.sparkSession).get(key, lambda: _aligned(df, schema, table)))
+
+
+def _aligned(df: DataFrame, schema: TableSchema, table: str) -> list[SparkColumn]:
     casts = _casts(df, schema)
     have = {fold(one.name): one for one in _unique(schema_of(typed(df, schema)), table).columns}
     _refuse_unknown(list(have.values()), schema.columns, table)
@@ -190,14 +196,14 @@ def _default(column: Column) -> SparkColumn:
     from pyspark.sql import functions as fn
 
     if column.default is None:
-        return fn.lit(None).cast(spark_type(column))
+        return fn.lit(None).cast(cast_type(column))
     if column.default_kind != "literal" or column.children:
         raise UnsupportedFeature(
             f"column {column.name!r} has the default {column.default}, which only DuckDB evaluates",
             hint=f"give the rows a column {column.name}",
             data={"column": column.name, "default": column.default},
         )
-    return fn.lit(column.default).cast(spark_type(column))
+    return fn.lit(column.default).cast(cast_type(column))
 
 
 def _fit(value: SparkColumn, have: Column, want: Column, path: str) -> SparkColumn:
@@ -212,7 +218,7 @@ def _fit(value: SparkColumn, have: Column, want: Column, path: str) -> SparkColu
             hint=f"CAST({path} AS {_sql_type(want)}) in the SELECT, or replace the whole table",
             data={"column": path, "table_type": type_text(want), "given": type_text(have)},
         )
-    return value.cast(spark_type(want))
+    return value.cast(cast_type(want))
 
 
 def fits(have: Column, want: Column) -> bool:

@@ -20,7 +20,7 @@ from penstock.lake.partitioning import partition_keys, partition_value
 from penstock.lake.schema import Column, TableSchema
 from penstock.lake.session import SparkSource
 from penstock.lake.snapshot import Snapshot
-from penstock.lake.spark_types import literal, quoted, spark_type
+from penstock.lake.spark_types import cast_type, literal, quoted
 from penstock.lake.write import Target
 from penstock.lake.write_settings import write_settings
 
@@ -111,7 +111,7 @@ class CandidateTable:
         found = next((name for name in df.columns if fold(name) == fold(column)), None)
         if found is None:
             known = self._candidate.schema and self._candidate.schema.find(column)
-            return df.withColumn(column, wanted.cast(spark_type(known)) if known else wanted)
+            return df.withColumn(column, wanted.cast(cast_type(known)) if known else wanted)
         have = fn.col(quoted(found))
         refusal = fn.raise_error(f"a row's {column} is not the slice's value {value}")
         return df.withColumn(found, fn.when(have.eqNullSafe(wanted), have).otherwise(refusal))
@@ -203,7 +203,7 @@ class CandidateTable:
         from pyspark.sql import functions as fn
 
         found = self._column(column)
-        return fn.col(quoted(found.name)).eqNullSafe(literal(value).cast(spark_type(found)))
+        return fn.col(quoted(found.name)).eqNullSafe(literal(value).cast(cast_type(found)))
 
     def split(self, column: str, value: object) -> tuple[list[DataFile], list[DataFile]]:
         """Files that hold only rows of the slice, and files that may hold some."""

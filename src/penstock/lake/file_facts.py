@@ -43,7 +43,7 @@ def with_row_id(df: DataFrame, name: str, embedded: str, position: str) -> DataF
     """
     from pyspark.sql import functions as fn
 
-    row_id = fn.coalesce(fn.col(embedded), fn.col(_START) + fn.col(position))
+    row_id = fn.expr(f"coalesce({embedded}, {_START} + {position})")
     return df.withColumn(name, row_id).drop(_START, _FIRST, _SNAPSHOTS, _ENDS)
 
 

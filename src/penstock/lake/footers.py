@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.errors import DataFileMissing
@@ -31,6 +32,17 @@ def describe(paths: Sequence[str], schema: TableSchema) -> list[DataFile]:
     are present and no NaN holds none. That makes ``contains_nan`` exact without a look at the data.
     """
     return _each(lambda path: _describe(path, schema), paths)
+
+
+def read_columns(paths: Sequence[str], columns: Sequence[str]) -> pa.Table:
+    """These top-level columns of staged files, all rows of them: for files of few rows."""
+    return pa.concat_tables(_each(lambda path: _read_columns(path, columns), paths))
+
+
+def _read_columns(path: str, columns: Sequence[str]) -> pa.Table:
+    system, name = open_system(path)
+    with system.open_input_file(name) as source, pq.ParquetFile(source) as file:
+        return file.read(columns=list(columns))
 
 
 def layouts(paths: Sequence[str], *, table: str) -> dict[str, Layout]:

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from penstock.lake import scan
 from penstock.lake.align import align
 from penstock.lake.candidate import Staged, all_rows
 from penstock.lake.deletes import COLLECTED_ROWS, Removed, collected
@@ -19,7 +20,8 @@ from penstock.lake.dml_found import Found
 from penstock.lake.dml_remove import has_fresh, row_id_column, take_away
 from penstock.lake.failures import explained
 from penstock.lake.files import DataFile
-from penstock.lake.footers import remove_directory
+from penstock.lake.footers import read_columns, remove_directory
+from penstock.lake.merge_few import FEW
 from penstock.lake.merge_match import (
     BROADCAST_BYTES,
     CHANGED,
@@ -31,11 +33,18 @@ from penstock.lake.merge_match import (
     find_matches,
     is_large,
 )
-from penstock.lake.merge_source import check_keys, count, merge_source
+from penstock.lake.merge_source import (
+    Source,
+    check_keys,
+    checked_here,
+    count,
+    key_columns,
+    merge_source,
+)
 from penstock.lake.plans import is_plain_scan
 from penstock.lake.scan import FILE, POSITION, ROW_ID
 from penstock.lake.spark_types import quoted
-from penstock.lake.write import Written, write
+from penstock.lake.write import Target, Written, write
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -64,6 +73,8 @@ def merge(
     scanned = table.scan_with([*whole, *maybe])
     mixed = bool(maybe) or scanned.files.inlined is not None
     large = is_large([*whole, *maybe])
+    if not scanned.files.files and scanned.files.inlined is None:
+        return _into_nothing(table, df, keys, target)
     with explained(table=name):
         keep = not (large and is_plain_scan(table.context.spark(), df))
     source = merge_source(df, table.schema, keys, table=name, keep=keep)
@@ -99,14 +110,38 @@ def _files(
     return table.split(*slice_of)
 
 
+def _into_nothing(
+    table: TransactionTable, df: DataFrame, keys: Sequence[str], target: Target
+) -> Staged:
+    """Where no row can match: the query runs once, and its keys are checked in what was written."""
+    name = table.candidate.qualified_name
+    part, names = key_columns(df, table.schema, keys, table=name)
+    written = write(df, align(df, table.schema, table=name), target)
+    if not written.rows:
+        return Staged(unchanged=table.candidate.create is None)
+    try:
+        _check_written(table, written, Source(df, part, names))
+    except BaseException:
+        _remove_all([written.directory])
+        raise
+    table.take(Removed(), [written])
+    return Staged(rows_written=written.rows, rows_inserted=written.rows, slice_rows=written.rows)
+
+
+def _check_written(table: TransactionTable, written: Written, source: Source) -> None:
+    """Raises MergeKeyError unless the staged rows have unique keys."""
+    name = table.candidate.qualified_name
+    if written.rows <= FEW:
+        rows = read_columns([file.path for file in written.files], source.keys)
+        if checked_here(source, rows) is not None:
+            return
+    with explained(table=name):
+        frame = scan.read(table.context.spark(), table.scan_with(written.files))
+        check_keys(replace(source, frame=frame), table=name)
+
+
 def _stage(table: TransactionTable, job: MergeJob) -> Staged:
     """Write and stage; ``slice_rows`` of the result is how many rows there are more than before."""
-    if not job.scanned.files.files and job.scanned.files.inlined is None:
-        written = write(job.source.frame, _columns(job, job.source.frame), job.target)
-        table.take(Removed(), [written])
-        return Staged(
-            rows_written=written.rows, rows_inserted=written.rows, slice_rows=written.rows
-        )
     matches = _find_matches(job)
     directories: list[str | None] = []
     try:

@@ -18,8 +18,8 @@ _COMMON_YEAR = re.compile(r"\d{4}-")
 
 
 def collect(df: DataFrame, columns: Sequence[str], limit: int = FEW) -> pa.Table | None:
-    """These columns of ``df``, or None when it has more than ``limit`` rows."""
-    rows = df.select(*columns).limit(limit + 1).toArrow()
+    """These columns of ``df``, quoted, or None when it has more than ``limit`` rows."""
+    rows = df.selectExpr(*columns).limit(limit + 1).toArrow()
     return rows if rows.num_rows <= limit else None
 
 

@@ -10,6 +10,7 @@ from penstock.lake import fingerprint, scan
 from penstock.lake.candidate import live_rows
 from penstock.lake.file_columns import EMBEDDED_ROW_ID
 from penstock.lake.files import DataFile
+from penstock.lake.kept import kept_with
 from penstock.lake.merge_few import FEW, collect, distinct
 from penstock.lake.merge_source import Source, within_bounds
 from penstock.lake.scan import FILE, POSITION, ROW_ID
@@ -101,25 +102,23 @@ def compared(job: MergeJob) -> Matches:
 
 def _matches(job: MergeJob, *, changed: bool | None) -> DataFrame:
     """The one pass over the target; ``changed`` is said of all matched rows, None compares them."""
-    from pyspark.sql import functions as fn
-
     old, new = _sides(job, job.source.frame, compare=changed is None)
     kept = [c.name for c in job.schema.columns if c.name not in job.source.schema.names]
     keys = list(job.source.keys)
-    differs = _differs() if changed is None else fn.lit(changed)
-    picked = old.join(new, keys).select(
-        *(fn.col(quoted(name)) for name in (*keys, *kept)),
-        *(FILE, POSITION, EMBEDDED_ROW_ID),
-        differs.alias(CHANGED),
+    differs = _DIFFERS if changed is None else str(changed).lower()
+    names = [quoted(name) for name in (*keys, *kept)]
+    # As texts, here and below: a call to the JVM for each part of a column takes its time.
+    picked = old.join(new, keys).selectExpr(
+        *names, FILE, POSITION, EMBEDDED_ROW_ID, f"{differs} AS {CHANGED}"
     )
     found = scan.with_row_ids(job.spark, job.scanned, picked)
-    found = found.withColumns(
-        {
-            POSITION: fn.coalesce(POSITION, ROW_ID),  # an inlined row's place is its id
-            ROW_ID: fn.coalesce(ROW_ID, fn.lit(NO_ID)),
-        }
+    return found.selectExpr(
+        *names,
+        FILE,
+        f"coalesce({POSITION}, {ROW_ID}) AS {POSITION}",  # an inlined row's place is its id
+        CHANGED,
+        f"coalesce({ROW_ID}, {NO_ID}L) AS {ROW_ID}",
     )
-    return found.select(*map(quoted, (*keys, *kept)), FILE, POSITION, CHANGED, ROW_ID)
 
 
 def _with_pairs(job: MergeJob) -> Matches:
@@ -157,7 +156,7 @@ def _sides(job: MergeJob, source: DataFrame, *, compare: bool) -> tuple[DataFram
     for within in within_bounds(job.source):
         old = old.where(within)
     keys = [fn.col(quoted(key)) for key in job.source.keys]
-    hashes = [fingerprint.row_hash(job.source.others, seed) for seed in (1, 2)] if compare else []
+    hashes = _hashes(job) if compare else []
     new = source.select(*keys, *(h.alias(f"{_NEW}{at}") for at, h in enumerate(hashes)))
     old = old.withColumns({f"{_OLD}{at}": h for at, h in enumerate(hashes)})
     if _is_small(job.source, 16 * len(hashes)):
@@ -165,15 +164,19 @@ def _sides(job: MergeJob, source: DataFrame, *, compare: bool) -> tuple[DataFram
     return old, new
 
 
+def _hashes(job: MergeJob) -> list[SparkColumn]:
+    others = job.source.others
+    return kept_with(job.spark).get(
+        ("hashes", others), lambda: [fingerprint.row_hash(others, seed) for seed in (1, 2)]
+    )
+
+
 def _is_small(source: Source, more: int = 0) -> bool:
     return source.rows * (source.key_width + more) <= BROADCAST_BYTES
 
 
-def _differs() -> SparkColumn:
-    """Whether other columns than the keys do, by two hashes: NULL and NaN equal themselves."""
-    from pyspark.sql import functions as fn
-
-    return (fn.col(f"{_OLD}0") != fn.col(f"{_NEW}0")) | (fn.col(f"{_OLD}1") != fn.col(f"{_NEW}1"))
+# Whether other columns than the keys do, by two hashes: NULL and NaN equal themselves.
+_DIFFERS = f"({_OLD}0 <> {_NEW}0 OR {_OLD}1 <> {_NEW}1)"
 
 
 def all_change(job: MergeJob, matches: Matches) -> bool:
@@ -185,7 +188,7 @@ def all_change(job: MergeJob, matches: Matches) -> bool:
     sample = matches.rows.select(*keys).limit(_SAMPLE)
     source = job.source.frame.join(sample, list(job.source.keys), "left_semi")
     old, new = _sides(job, source, compare=True)
-    found = old.join(new, list(job.source.keys)).select(_differs().alias(CHANGED))
+    found = old.join(new, list(job.source.keys)).selectExpr(f"{_DIFFERS} AS {CHANGED}")
     return all(row[0] for row in found.take(min(_SAMPLE, matches.total)))
 
 

@@ -12,9 +12,10 @@ from penstock.lake.bounds import base_type
 from penstock.lake.merge_few import bounds, collect, distinct, has_nulls
 from penstock.lake.naming import fold
 from penstock.lake.schema import Column, TableSchema
-from penstock.lake.spark_types import quoted, spark_type
+from penstock.lake.spark_types import cast_type, quoted
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, Row
 
@@ -67,6 +68,16 @@ def merge_source(
 
     ``keep``: its rows are kept over the passes, so that its query runs once.
     """
+    part, names = key_columns(df, schema, keys, table=table)
+    aligned = align(df, part, table=table)  # refuses columns that the table does not have
+    frame = df.select(*aligned)
+    return Source(frame.persist() if keep else frame, part, names)
+
+
+def key_columns(
+    df: DataFrame, schema: TableSchema, keys: Sequence[str], *, table: str
+) -> tuple[TableSchema, tuple[str, ...]]:
+    """The columns of the table that ``df`` has, and the table's names of the keys among them."""
     given = {fold(name) for name in df.columns}
     part = TableSchema(tuple(c for c in schema.columns if fold(c.name) in given))
     names: list[str] = []
@@ -86,9 +97,7 @@ def merge_source(
                 data={"table": table, "column": key},
             )
         names.append(column.name)
-    aligned = align(df, part, table=table)  # refuses columns that the table does not have
-    frame = df.select(*aligned)
-    return Source(frame.persist() if keep else frame, part, tuple(names))
+    return part, tuple(names)
 
 
 def check_keys(source: Source, *, table: str) -> Source:
@@ -98,7 +107,8 @@ def check_keys(source: Source, *, table: str) -> Source:
     """
     from pyspark.sql import functions as fn
 
-    few = _checked_here(source)
+    rows = collect(source.frame, [quoted(key) for key in source.keys])
+    few = None if rows is None else checked_here(source, rows)
     if few is not None:
         return few
     groups, n = _groups(source), fn.col(_N)
@@ -113,10 +123,9 @@ def check_keys(source: Source, *, table: str) -> Source:
     return _with_counts(source, found)
 
 
-def _checked_here(source: Source) -> Source | None:
-    """``source`` with its counts if its rows are few and their keys certainly unique."""
-    rows = collect(source.frame, [quoted(key) for key in source.keys])
-    if rows is None or has_nulls(rows, source.keys):
+def checked_here(source: Source, rows: pa.Table) -> Source | None:
+    """``source`` with its counts if ``rows``, which has its keys, surely has unique ones."""
+    if has_nulls(rows, source.keys):
         return None
     if distinct(rows, source.keys) != rows.num_rows:
         return None
@@ -195,7 +204,7 @@ def bound_value(text: str, column: Column) -> SparkColumn:
 
     if base_type(column.type) == "timestamptz":
         return fn.timestamp_micros(fn.lit(text).cast("long"))
-    return fn.lit(text).cast(spark_type(column))
+    return fn.lit(text).cast(cast_type(column))
 
 
 def _type_of(source: Source, key: str) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from penstock.lake import manifest
 from penstock.lake.failures import explained, file_corrupt, file_missing
+from penstock.lake.kept import kept_with
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -34,12 +35,15 @@ def read_files(
     """
     elsewhere = "connect" in type(spark).__module__  # its server need not have this disk
     sizes = {} if elsewhere else _look(paths, table, snapshot_id)
-    # Never fewer rows than the catalog says, whatever the session is set to.
-    reader = spark.read.schema(schema).options(ignoreMissingFiles="false", mergeSchema="false")
     with explained(table=table, snapshot_id=snapshot_id):
         if len(sizes) == len(paths) and manifest.serves(spark, len(paths)):
-            return manifest.read(reader, sizes)
-        return _read(reader, paths)
+            return manifest.read(_reader(spark, schema), sizes)
+        return _read(spark, schema, paths)
+
+
+def _reader(spark: SparkSession, schema: StructType) -> DataFrameReader:
+    """Never fewer rows than the catalog says, whatever the session is set to."""
+    return spark.read.schema(schema).options(ignoreMissingFiles="false", mergeSchema="false")
 
 
 def _look(paths: Sequence[str], table: str | None, snapshot_id: int | None) -> dict[str, int]:
@@ -58,19 +62,21 @@ def _look(paths: Sequence[str], table: str | None, snapshot_id: int | None) -> d
     return sizes
 
 
-def _read(reader: DataFrameReader, paths: Sequence[str]) -> DataFrame:
+def _read(spark: SparkSession, schema: StructType, paths: Sequence[str]) -> DataFrame:
     """Spark takes paths for glob patterns: characters that mean something there are escaped.
 
     Hadoop cannot glob a path with a colon, escaped or not. Such files are read one by one with
     globbing off (``__globPaths__``, internal to Spark): with several paths that option reads each
     file several times over.
     """
+    # A reader is changed by its options: the one that is kept is given no more of them.
+    reader = kept_with(spark).get(("reader", schema), lambda: _reader(spark, schema))
     odd = [_with_scheme(path) for path in paths if _GLOB.search(path)]
     if not odd or not any(":" in path.split("://", 1)[1] for path in odd):
         return reader.parquet(*(_GLOB.sub(r"\\\g<0>", _with_scheme(path)) for path in paths))
     plain = [_with_scheme(path) for path in paths if not _GLOB.search(path)]
     parts = [reader.parquet(*plain)] if plain else []
-    alone = reader.option("__globPaths__", "false")
+    alone = _reader(spark, schema).option("__globPaths__", "false")
     parts += [alone.parquet(path) for path in odd]
     return reduce(lambda a, b: a.union(b), parts)
 

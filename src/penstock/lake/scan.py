@@ -198,7 +198,7 @@ def _read_group(job: _Job) -> DataFrame:
         return df
     for step in (_told, _less_deleted, _with_facts):
         df = step(job, df)
-    return df.select(*(quoted(name) for name in (*scan.schema.names, *extra)))
+    return df.selectExpr(*(quoted(name) for name in (*scan.schema.names, *extra)))
 
 
 def _told(job: _Job, df: DataFrame) -> DataFrame:

@@ -51,6 +51,13 @@ def spark_type(column: Column) -> DataType:
     return _parse(to_spark_json(column))
 
 
+def cast_type(column: Column) -> DataType | str:
+    """What to cast to for `spark_type`: its name where that says all, which is a call to the JVM
+    instead of nine."""
+    kind = spark_type(column)
+    return kind if column.children else kind.simpleString()
+
+
 def spark_schema(schema: TableSchema) -> StructType:
     """The type of a table's rows, with field ids."""
     from pyspark.sql.types import StructType

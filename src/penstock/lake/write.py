@@ -15,6 +15,7 @@ from penstock.lake import fingerprint, storage
 from penstock.lake.failures import explained
 from penstock.lake.files import DataFile
 from penstock.lake.footers import describe
+from penstock.lake.kept import kept_with
 from penstock.lake.naming import new_uuid7
 from penstock.lake.objects import SortKey
 from penstock.lake.partitioning import PartitionKey, directory_names, hive_directory
@@ -114,7 +115,10 @@ def _arranged(frame: DataFrame, target: Target, observation: Observation | None)
     def observed(rows: DataFrame) -> DataFrame:
         if observation is None:
             return rows
-        return rows.observe(observation, *fingerprint.aggregates(target.schema))
+        key = ("fingerprint", target.schema)
+        kept = kept_with(rows.sparkSession)
+        sums = kept.get(key, lambda: fingerprint.aggregates(target.schema))
+        return rows.observe(observation, *sums)
 
     if not target.spreads:
         # Ranging samples its input by a job of its own, which must not be observed.
