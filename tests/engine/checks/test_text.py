@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.engine.checks import accepted_values, custom, not_null, relationships, unique
-from penstock.engine.checks.check import Check, assign_counts, counting_query, sample_query
+from penstock.engine.checks.check import Check, counted, failing_query, sample_query
 from penstock.engine.checks.scope import Scope
 from penstock.errors import ColumnNotFound, Location
 from penstock.model.asset import Asset
@@ -81,24 +81,21 @@ def test_a_wrong_column_of_the_other_table() -> None:
         relationships.build(test, SCOPE)
 
 
-def test_row_tests_are_counted_in_one_pass() -> None:
+def test_row_tests_look_in_one_pass() -> None:
     checks = [Check("a", "fa", "pa"), Check("u", "fu"), Check("b", "fb", "pb")]
-    assert counting_query(checks, "v") == (
-        "SELECT leg, array(sum(c0), sum(c1)) AS counts FROM ("
-        "SELECT 0 AS leg, CASE WHEN pa THEN 1 ELSE 0 END AS c0, "
-        "CASE WHEN pb THEN 1 ELSE 0 END AS c1 FROM `v`"
-        " UNION ALL SELECT 1 AS leg, 1 AS c0, 1 AS c1 FROM (fu)"
-        ") GROUP BY leg"
+    assert counted(checks) == ["c0", "c1", "c2"]
+    assert failing_query(checks, "v") == (
+        "SELECT CASE WHEN pa THEN 1 ELSE 0 END AS c0, 0 AS c1, CASE WHEN pb THEN 1 ELSE 0 END AS c2"
+        " FROM `v` WHERE (pa) OR (pb)"
+        " UNION ALL SELECT 0 AS c0, 1 AS c1, 0 AS c2 FROM (fu)"
     )
-    assert assign_counts(checks, {1: [7], 0: [5, 6]}) == [5, 7, 6]
 
 
 def test_only_other_tests() -> None:
     checks = [Check("u", "fu"), Check("w", "fw")]
-    assert counting_query(checks, "v").startswith(
-        "SELECT leg, array(sum(c0)) AS counts FROM (SELECT 1 AS leg"
+    assert failing_query(checks, "v") == (
+        "SELECT 1 AS c0, 0 AS c1 FROM (fu) UNION ALL SELECT 0 AS c0, 1 AS c1 FROM (fw)"
     )
-    assert assign_counts(checks, {2: [3]}) == [0, 3]
 
 
 def test_samples_are_limited() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,44 +35,35 @@ def of_rows(name: str, view: str, predicate: str, args: Mapping[str, Any] | None
     return Check(name, failing, predicate, args or {})
 
 
-def counting_query(checks: Sequence[Check], view: str) -> str:
-    """One query for all tests: rows of (leg, counts), a leg for all row tests, then one a test.
+def failing_query(checks: Sequence[Check], view: str) -> str:
+    """One query of all failures: a row each, which has a 1 in the columns of what fails.
 
-    ``counts`` of leg 0 are those of the row tests in order; of every other leg the first counts. A
-    leg without rows is not there. All are counted by one aggregation over all legs: one each
-    would be another shuffle each, and Spark plans the rest of a query anew after every one.
+    The columns are `counted`, one a test; all row tests look at the slice in one pass.
     """
+    columns = counted(checks)
     by_row = [check.predicate for check in checks if check.predicate is not None]
-    others = [check.failing for check in checks if check.predicate is None]
-    columns = [f"c{at}" for at in range(max(1, len(by_row)))]
     legs = []
     if by_row:
-        counts = ", ".join(
-            f"CASE WHEN {predicate} THEN 1 ELSE 0 END AS {name}"
-            for name, predicate in zip(columns, by_row, strict=True)
+        ones = (
+            "0" if check.predicate is None else f"CASE WHEN {check.predicate} THEN 1 ELSE 0 END"
+            for check in checks
         )
-        legs.append(f"SELECT 0 AS leg, {counts} FROM {quoted(view)}")
-    ones = ", ".join(f"1 AS {name}" for name in columns)
-    legs += [
-        f"SELECT {number} AS leg, {ones} FROM ({failing})"
-        for number, failing in enumerate(others, start=1)
-    ]
-    sums = ", ".join(f"sum({name})" for name in columns)
-    return f"SELECT leg, array({sums}) AS counts FROM ({' UNION ALL '.join(legs)}) GROUP BY leg"
+        any_of = " OR ".join(f"({predicate})" for predicate in by_row)
+        legs.append(f"SELECT {_named(ones, columns)} FROM {quoted(view)} WHERE {any_of}")
+    for own, check in zip(columns, checks, strict=True):
+        if check.predicate is None:
+            marks = ("1" if name == own else "0" for name in columns)
+            legs.append(f"SELECT {_named(marks, columns)} FROM ({check.failing})")
+    return " UNION ALL ".join(legs)
 
 
-def assign_counts(checks: Sequence[Check], legs: Mapping[int, Sequence[int]]) -> list[int]:
-    """The failures of each test in order, from the rows of `counting_query`."""
-    number, row_test = 0, 0
-    found: list[int] = []
-    for check in checks:
-        if check.predicate is not None:
-            found.append(legs[0][row_test] if 0 in legs else 0)
-            row_test += 1
-        else:
-            number += 1
-            found.append(legs[number][0] if number in legs else 0)
-    return found
+def counted(checks: Sequence[Check]) -> list[str]:
+    """The columns of `failing_query`."""
+    return [f"c{at}" for at, _ in enumerate(checks)]
+
+
+def _named(values: Iterable[str], names: Sequence[str]) -> str:
+    return ", ".join(f"{value} AS {name}" for value, name in zip(values, names, strict=True))
 
 
 def sample_query(check: Check) -> str:
