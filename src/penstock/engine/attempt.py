@@ -61,7 +61,7 @@ class Attempt:
         note = {"run": self.world.run_id, "step": self.model.name, "slice": self.planned.slice}
         message = " ".join(part for part in (self.model.name, self.planned.slice) if part)
         with (
-            Views(self.world.session) as views,
+            Views(self.world.session, self.world.later) as views,
             lake.transaction(author="penstock", message=message, extra=json.dumps(note)) as tx,
         ):
             return self._execute_in(tx, views, known)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from penstock.config import Settings
@@ -40,21 +41,23 @@ def run_plan(
     cannot be written, for one).
     """
     targets = dict.fromkeys(step.model.target.lake for step in plan.steps)
-    world = World(
-        run_id=new_uuid7(),
-        plan=plan,
-        settings=settings,
-        session=session,
-        lakes=lakes,
-        states={name: State(lakes[name].catalog) for name in targets},
-        sink=sink,
-    )
-    _begin(world)
-    sink(RunStarted(world.run_id, tuple(step.name for step in plan.steps), plan.partition))
-    for notice in plan.notices:
-        sink(Notice(notice))
-    result = Runner(plan, world, run_step, jobs or settings.jobs).execute()
-    _end(world, result)
+    with ThreadPoolExecutor(1, thread_name_prefix="penstock-later") as later:
+        world = World(
+            run_id=new_uuid7(),
+            plan=plan,
+            settings=settings,
+            session=session,
+            lakes=lakes,
+            states={name: State(lakes[name].catalog) for name in targets},
+            sink=sink,
+            later=later,
+        )
+        _begin(world)
+        sink(RunStarted(world.run_id, tuple(step.name for step in plan.steps), plan.partition))
+        for notice in plan.notices:
+            sink(Notice(notice))
+        result = Runner(plan, world, run_step, jobs or settings.jobs).execute()
+        _end(world, result)
     sink(RunFinished(result.run_id, result.state, result.seconds))
     return result
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,7 @@ class World:
     lakes: Mapping[str, Lake]
     states: Mapping[str, State]
     sink: EventSink
+    later: Executor | None = None  # does what no step waits for, until the run ends
     cancelled: threading.Event = field(default_factory=threading.Event)
 
     # Sessions of steps with settings of their own: whoever interrupts the run must know them.
