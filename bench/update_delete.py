@@ -2,7 +2,7 @@
 
 DuckDB runs the same statements with its ducklake extension on a lake of its own, with as many
 threads as Spark has cores; both lakes have a SQLite catalog. The rows that change are spread evenly
-over the table. Each round starts from a freshly loaded table; only the statement is timed.
+over the table. Each round starts from a copy of a loaded lake; only the statement is timed.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ WHERE = "pmod(id, 100) = 7"
 DUCK_WHERE = "id % 100 = 7"
 GOAL_DUCK, GOAL_REWRITE = 1.2, 0.6
 WARMUP = 2
+LOADED = "loaded"  # directory of the lakes that are copied
 
 
 @dataclass(slots=True)
 class Penstock:
-    """A new lake each round: loaded, changed, removed."""
+    """A new lake each round: copied, changed, removed."""
 
     spark: SparkSession
     work: Path
@@ -36,15 +37,25 @@ class Penstock:
     rows_after: tuple[int, int] = (0, 0)
     _lake: Lake | None = None
 
+    def load(self) -> None:
+        """The lake that is copied for each round."""
+        root = self.work / LOADED / "penstock"
+        root.mkdir(parents=True)
+        with self._attached(root) as lake:
+            lake.table("main.orders").append(self.spark.read.parquet(str(self.target)))
+
     def prepare(self) -> None:
         root = self.work / "penstock"
-        root.mkdir()
-        self._lake = Lake.attach(
+        shutil.copytree(self.work / LOADED / "penstock", root)
+        self._lake = self._attached(root)
+
+    def _attached(self, root: Path) -> Lake:
+        return Lake.attach(
             f"ducklake:sqlite:{root / 'meta.sqlite'}",
             data_path=str(root / "data"),
+            override_data_path=True,
             spark=self.spark,
         )
-        self._lake.table("main.orders").append(self.spark.read.parquet(str(self.target)))
 
     def run(self) -> None:
         assert self._lake is not None
@@ -110,16 +121,28 @@ class Duck:
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
     _connection: duckdb.DuckDBPyConnection | None = None
 
-    def prepare(self) -> None:
-        root = self.work / f"duck_{self.statement}_{next(self._numbers)}"
-        root.mkdir()
-        self._connection = self._connection or connect()
-        self._connection.execute(
-            f"ATTACH 'ducklake:sqlite:{root / 'meta.sqlite'}' AS lake (DATA_PATH '{root / 'data'}')"
-        )
-        self._connection.execute(
+    def load(self) -> None:
+        """The lake that is copied for each round."""
+        root = self.work / LOADED / "duck"
+        root.mkdir(parents=True)
+        connection = self._attached(root)
+        connection.execute(
             f"CREATE TABLE lake.orders AS FROM read_parquet('{self.target}/*.parquet')"
         )
+        connection.execute("DETACH lake")
+
+    def prepare(self) -> None:
+        root = self.work / f"duck_{self.statement}_{next(self._numbers)}"
+        shutil.copytree(self.work / LOADED / "duck", root)
+        self._attached(root)
+
+    def _attached(self, root: Path) -> duckdb.DuckDBPyConnection:
+        self._connection = self._connection or connect()
+        self._connection.execute(
+            f"ATTACH 'ducklake:sqlite:{root / 'meta.sqlite'}' AS lake "
+            f"(DATA_PATH '{root / 'data'}', OVERRIDE_DATA_PATH true)"
+        )
+        return self._connection
 
     def run(self) -> None:
         assert self._connection is not None
@@ -146,9 +169,12 @@ def names(statement: str) -> tuple[str, str, str]:
 def measure(spark: SparkSession, work: Path, statement: str, rounds: int) -> dict[str, list[float]]:
     """Seconds by side of one statement over ``work/target``."""
     target = work / "target"
+    shutil.rmtree(work / LOADED, ignore_errors=True)
     ours = Penstock(spark, work, target, statement)
     duck = Duck(work, target, statement)
     rewrite = Rewrite(spark, work, target, statement)
+    ours.load()
+    duck.load()
     our_name, duck_name, rewrite_name = names(statement)
     sides = (
         harness.Side(our_name, ours.run, ours.prepare, ours.clean),
