@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import select, text
 
 from penstock.errors import TableNotFound, UnsupportedFeature
-from penstock.lake.catalog import tables
+from penstock.lake.catalog import objects, tables
 from tests.lake.catalog import staging
 from tests.lake.catalog.conftest import Place
 
@@ -33,6 +33,8 @@ TO_1_1 = (
     "ALTER TABLE ducklake_table_column_stats ADD COLUMN min_is_exact BOOLEAN",
     "ALTER TABLE ducklake_table_column_stats ADD COLUMN max_is_exact BOOLEAN",
     "ALTER TABLE ducklake_schema ADD COLUMN parent_schema_id BIGINT",
+    "CREATE TABLE ducklake_view_column_tag(view_id BIGINT, column_name VARCHAR, "
+    "begin_snapshot BIGINT, end_snapshot BIGINT, key VARCHAR, value VARCHAR)",
     *(
         f"ALTER TABLE ducklake_inlined_data_1_1 RENAME COLUMN {name} TO _ducklake_{name}"
         for name in ("row_id", "begin_snapshot", "end_snapshot")
@@ -71,6 +73,25 @@ def test_every_table_can_be_asked(place: Place, version: str, statements: tuple[
         for name in tables.Tables.__slots__:
             connection.execute(select(getattr(found, name))).all()
         connection.execute(select(found.partial_file_info)).all()
+
+
+def test_tags_of_a_views_columns_in_1_1(place: Place) -> None:
+    view = "9, 1, 0, 'v', 'duckdb', 'SELECT id FROM t', ''"
+    tags = ((1, "NULL", "comment", "now"), (0, "1", "comment", "before"), (1, "NULL", "gone", None))
+    added = (
+        "INSERT INTO ducklake_view "
+        f"(view_id, begin_snapshot, schema_id, view_name, dialect, sql, column_aliases) "
+        f"VALUES ({view})",
+        *(
+            f"INSERT INTO ducklake_view_column_tag VALUES (9, 'id', {begin}, {end}, '{key}', "
+            f"{'NULL' if value is None else repr(value)})"
+            for begin, end, key, value in tags
+        ),
+    )
+    change_version(place, "1.1", (*TO_1_1, *added))
+    with place.open() as lake, lake.reading() as connection:
+        (found,) = objects.views(connection, 1)
+    assert found.column_tags == {"id": {"comment": "now"}}
 
 
 def test_nested_schemas_are_refused_when_they_are_met(place: Place) -> None:

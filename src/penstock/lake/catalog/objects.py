@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, FromClause, case, func, or_, select
+from sqlalchemy import ColumnElement, Connection, FromClause, Subquery, case, func, or_, select
 
 from penstock.lake.catalog import tables
 from penstock.lake.catalog.reads import visible
@@ -69,8 +69,10 @@ def views(
     )  # fmt: skip
     rows = [row for row in connection.execute(query) if _is_named(row.view_name, names)]
     check_begin(rows, "view", "view_id")
-    tags = _tags(connection, snapshot_id, [row.view_id for row in rows])
-    return [_view(row, tags.get(row.view_id, {})) for row in rows]
+    ids = [row.view_id for row in rows]
+    tags = _tags(connection, snapshot_id, ids)
+    columns = _view_column_tags(connection, snapshot_id, ids)
+    return [_view(row, tags.get(row.view_id, {}), columns.get(row.view_id, {})) for row in rows]
 
 
 def view_names(connection: Connection, snapshot_id: int) -> list[str]:
@@ -84,7 +86,9 @@ def view_names(connection: Connection, snapshot_id: int) -> list[str]:
     return [f"{schema}.{name}" for schema, name in connection.execute(query)]
 
 
-def _view(row: Record, tags: Mapping[str, str]) -> View:
+def _view(
+    row: Record, tags: Mapping[str, str], column_tags: Mapping[str, Mapping[str, str]]
+) -> View:
     return View(
         id=row.view_id,
         schema_name=row.schema_name,
@@ -94,7 +98,28 @@ def _view(row: Record, tags: Mapping[str, str]) -> View:
         aliases=_aliases(row.column_aliases),
         begin_snapshot=row.begin_snapshot,
         tags=tags,
+        column_tags=column_tags,
     )
+
+
+def _view_column_tags(
+    connection: Connection, snapshot_id: int, ids: Collection[int]
+) -> dict[int, dict[str, dict[str, str]]]:
+    """By view and column name. Only format 1.1 has them; its column names are those of the view."""
+    t = tables.of(connection)
+    c = t.view_column_tag.c
+    if not ids or isinstance(t.view_column_tag, Subquery):  # the empty one of other versions
+        return {}
+    query = select(c.view_id, c.column_name, c.key, c.value, c.begin_snapshot).where(
+        c.view_id.in_(list(ids)), visible(t.view_column_tag, snapshot_id)
+    )
+    rows = connection.execute(query).all()
+    check_begin(rows, "view_column_tag", "view_id")
+    found: dict[int, dict[str, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
+    for row in rows:
+        if row.value is not None:
+            found[row.view_id][row.column_name][row.key] = row.value
+    return {view: dict(of) for view, of in found.items()}
 
 
 def _aliases(text: str | None) -> tuple[str, ...]:

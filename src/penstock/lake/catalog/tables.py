@@ -8,7 +8,7 @@ the engine puts the metadata schema in.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -202,6 +202,7 @@ class Tables:
     macro_parameters: FromClause
     sort_info: FromClause
     sort_expression: FromClause
+    view_column_tag: FromClause = field(default_factory=lambda: _empty(_view_column_tag))  # 1.1
 
     @property
     def partial_file_info(self) -> ColumnElement[str | None]:
@@ -241,7 +242,7 @@ def _tables_1_0() -> Tables:
 @cache
 def _tables_1_1() -> Tables:
     added = {name: _extended(name, columns) for name, columns in _ADDED_IN_1_1.items()}
-    return Tables(**_plain() | added)
+    return Tables(**_plain() | added | {"view_column_tag": _view_column_tag})
 
 
 _BRIDGES: Mapping[str, Callable[[], Tables]] = {
@@ -297,6 +298,11 @@ _ONLY_0_3: Mapping[str, Callable[[], FromClause]] = {
     "sort_expression": lambda: _empty(sort_expression),
 }
 
+_view_column_tag = Table(  # not among those that a new lake gets
+    "ducklake_view_column_tag",
+    MetaData(),
+    *_columns("view_id column_name:text begin_snapshot end_snapshot key:text value:text"),
+)
 _ADDED_IN_1_1 = {
     "data_file": "row_group_count",
     "delete_file": "row_group_count",

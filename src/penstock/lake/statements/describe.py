@@ -56,9 +56,10 @@ def of(session: Session, ref: TableRef) -> Answer:
             told = objects.describe(connection, found, snapshot_id)
         return columns(session, found.schema, told.column_tags)
     names = session.names(transaction)
-    view = names.read_view(ref, names.snapshot(names.at))
+    at = names.snapshot(names.at)
+    view = names.find_view(ref, at)
     if view is not None:
-        return columns(session, schema_of(view))
+        return columns(session, schema_of(names.view(view, at)), view.column_tags)
     session.catalog.table(ref.schema, ref.name, snapshot_id)  # raises and suggests
     raise TableNotFound(f"there is no table {ref.schema}.{ref.name}")
 
