@@ -298,7 +298,7 @@ _ONLY_0_3: Mapping[str, Callable[[], FromClause]] = {
     "sort_expression": lambda: _empty(sort_expression),
 }
 
-_view_column_tag = Table(  # not among those that a new lake gets
+_view_column_tag: Table = Table(  # not among those that a new lake gets
     "ducklake_view_column_tag",
     MetaData(),
     *_columns("view_id column_name:text begin_snapshot end_snapshot key:text value:text"),
