@@ -1,31 +1,52 @@
-"""``penstock maintain``: the upkeep of a lake, without Spark."""
+"""``penstock maintain``: the upkeep of a lake, without Spark unless that is asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from datetime import datetime
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from penstock.cli.lakes import lake_settings
-from penstock.cli.options import debug_option, json_option, project_option
+from penstock.cli.options import debug_option, find_project, json_option, project_option
 from penstock.cli.output import count, print_json, print_table
 from penstock.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from penstock.lake.lake import Lake
     from penstock.lake.maintenance.checkpoint import Done
 
 
-def _opened(project_dir: Path | None, lake: str | None) -> Lake:
+@dataclass(frozen=True, slots=True)
+class _On:
+    """What every subcommand is told: which lake, of which project, and how to answer."""
+
+    lake: str | None
+    project_dir: Path | None
+    as_json: bool
+
+
+def _opened(on: _On, *, spark: bool = False) -> Lake:
     from penstock.lake.lake import Lake
 
-    _, wanted = lake_settings(project_dir, lake)
+    _, wanted = lake_settings(on.project_dir, on.lake)
+
+    def session() -> SparkSession:
+        from penstock.config import load_settings
+        from penstock.engine.spark import start_session
+
+        settings = load_settings(on.project_dir or find_project())
+        return start_session(settings.spark, settings.name)
+
     return Lake.attach(
         wanted.catalog,
+        spark=session if spark else None,
         data_path=wanted.data_path,
         override_data_path=wanted.override_data_path,
         metadata_schema=wanted.metadata_schema,
@@ -35,16 +56,26 @@ def _opened(project_dir: Path | None, lake: str | None) -> Lake:
 
 
 def _shared(function: Callable[..., None]) -> Callable[..., None]:
-    """The options of every subcommand."""
-    lake = click.option(
+    """The options of every subcommand, which it gets as one value."""
+
+    @wraps(function)
+    def bundled(
+        lake: str | None, project_dir: Path | None, as_json: bool, **arguments: Any
+    ) -> None:
+        function(_On(lake, project_dir, as_json), **arguments)
+
+    option = click.option(
         "--lake", metavar="NAME", help="A lake of penstock.toml [default: the only one]."
     )
-    return lake(project_option(json_option(debug_option(function))))
+    return option(project_option(json_option(debug_option(bundled))))
 
 
 _dry_run = click.option("--dry-run", is_flag=True, help="Say what would be done; do nothing.")
 _table = click.option("--table", metavar="NAME", help="This table only [default: all].")
 _schema = click.option("--schema", metavar="NAME", help="The tables of this schema only.")
+_spark = click.option(
+    "--spark", is_flag=True, help="Let Spark write what is large; it is started for that only."
+)
 _older_than = click.option(
     "--older-than", metavar="AGE|TIME", help="Such as '7 days', or 2026-11-01T00:00:00+00:00."
 )
@@ -67,16 +98,11 @@ Examples:
 @_table
 @_schema
 @_dry_run
+@_spark
 @_shared
 @click.pass_context
 def command(
-    ctx: click.Context,
-    /,
-    everything: bool,
-    lake: str | None,
-    project_dir: Path | None,
-    as_json: bool,
-    **arguments: Any,
+    ctx: click.Context, on: _On, /, everything: bool, spark: bool, **arguments: Any
 ) -> None:
     """Upkeep of a lake: each function by its name, or with --all what CHECKPOINT does.
 
@@ -92,10 +118,10 @@ def command(
         ctx.exit(2)
     from penstock.lake.maintenance.checkpoint import checkpoint
 
-    say = None if as_json else _say
-    with _opened(project_dir, lake) as kept:
+    say = None if on.as_json else _say
+    with _opened(on, spark=spark) as kept:
         done = checkpoint(kept, on_done=say, **arguments)
-    if as_json:
+    if on.as_json:
         print_json({one.name: one.rows for one in done})
 
 
@@ -110,19 +136,13 @@ def _summary(rows: Sequence[Any]) -> str:
     return f"{len(rows):,}" if rows else "nothing to do"
 
 
-def _run(
-    name: str,
-    lake: str | None,
-    project_dir: Path | None,
-    as_json: bool,
-    arguments: Mapping[str, Any],
-) -> None:
+def _run(name: str, on: _On, arguments: Mapping[str, Any], *, spark: bool = False) -> None:
     from penstock.lake.maintenance.calls import CALLS
 
     call = CALLS[name]
-    with _opened(project_dir, lake) as kept:
+    with _opened(on, spark=spark) as kept:
         rows = call.function(kept, **arguments)
-    if as_json:
+    if on.as_json:
         print_json(rows)
         return
     columns = [one.name for one in fields(call.returns)]
@@ -155,9 +175,9 @@ def _moment(text: str | None) -> datetime | None:
 @_table
 @_schema
 @_shared
-def _flush(lake: str | None, project_dir: Path | None, as_json: bool, **arguments: Any) -> None:
+def _flush(on: _On, **arguments: Any) -> None:
     """Flush small writes that were kept in the catalog; history stays."""
-    _run("flush_inlined_data", lake, project_dir, as_json, arguments)
+    _run("flush_inlined_data", on, arguments)
 
 
 @command.command("merge-adjacent-files", short_help="Make small files larger ones.")
@@ -167,10 +187,11 @@ def _flush(lake: str | None, project_dir: Path | None, as_json: bool, **argument
 @_table
 @_schema
 @_dry_run
+@_spark
 @_shared
-def _merge(lake: str | None, project_dir: Path | None, as_json: bool, **arguments: Any) -> None:
+def _merge(on: _On, spark: bool, **arguments: Any) -> None:
     """Merge files of one partition; time travel, row ids and the feed of changes stay."""
-    _run("merge_adjacent_files", lake, project_dir, as_json, arguments)
+    _run("merge_adjacent_files", on, arguments, spark=spark)
 
 
 @command.command("rewrite-data-files", short_help="Write files with many deleted rows anew.")
@@ -178,10 +199,11 @@ def _merge(lake: str | None, project_dir: Path | None, as_json: bool, **argument
 @_table
 @_schema
 @_dry_run
+@_spark
 @_shared
-def _rewrite(lake: str | None, project_dir: Path | None, as_json: bool, **arguments: Any) -> None:
+def _rewrite(on: _On, spark: bool, **arguments: Any) -> None:
     """Rewrite files of which a share of the rows or more is deleted."""
-    _run("rewrite_data_files", lake, project_dir, as_json, arguments)
+    _run("rewrite_data_files", on, arguments, spark=spark)
 
 
 @command.command("expire-snapshots", short_help="Forget snapshots, never the latest.")
@@ -189,20 +211,14 @@ def _rewrite(lake: str | None, project_dir: Path | None, as_json: bool, **argume
 @_older_than
 @_dry_run
 @_shared
-def _expire(
-    lake: str | None,
-    project_dir: Path | None,
-    as_json: bool,
-    versions: tuple[int, ...],
-    **arguments: Any,
-) -> None:
+def _expire(on: _On, versions: tuple[int, ...], **arguments: Any) -> None:
     """Expire snapshots; what only they could see is scheduled for cleanup-old-files."""
     given = {
         "versions": versions or None,
         "older_than": _moment(arguments["older_than"]),
         "dry_run": arguments["dry_run"],
     }
-    _run("expire_snapshots", lake, project_dir, as_json, given)
+    _run("expire_snapshots", on, given)
 
 
 @command.command("cleanup-old-files", short_help="Remove files that nothing needs any more.")
@@ -210,16 +226,10 @@ def _expire(
 @_every_age
 @_dry_run
 @_shared
-def _cleanup(
-    lake: str | None,
-    project_dir: Path | None,
-    as_json: bool,
-    older_than: str | None,
-    **arguments: Any,
-) -> None:
+def _cleanup(on: _On, older_than: str | None, **arguments: Any) -> None:
     """Remove files that were merged, rewritten or expired [default: two days ago or more]."""
     given = {"older_than": _moment(older_than), **arguments}
-    _run("cleanup_old_files", lake, project_dir, as_json, given)
+    _run("cleanup_old_files", on, given)
 
 
 @command.command("delete-orphaned-files", short_help="Remove files that the catalog lacks.")
@@ -227,13 +237,7 @@ def _cleanup(
 @_every_age
 @_dry_run
 @_shared
-def _orphans(
-    lake: str | None,
-    project_dir: Path | None,
-    as_json: bool,
-    older_than: str | None,
-    **arguments: Any,
-) -> None:
+def _orphans(on: _On, older_than: str | None, **arguments: Any) -> None:
     """Remove what killed or rolled back writes left [default: two days old or more]."""
     given = {"older_than": _moment(older_than), **arguments}
-    _run("delete_orphaned_files", lake, project_dir, as_json, given)
+    _run("delete_orphaned_files", on, given)
