@@ -23,6 +23,7 @@ PROGRAMS = (  # in the order of the table
     "planning",
     "time_travel",
     "commits",
+    "commits_parallel",
     "add_files",
 )
 

@@ -12,10 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 VARIABLE = "PENSTOCK_TEST_POSTGRES"
-_SETTINGS = (
-    *("listen_addresses=", "fsync=off", "synchronous_commit=off", "full_page_writes=off"),
-    *("max_connections=60", "shared_buffers=32MB"),
-)
+_SETTINGS = ("listen_addresses=", "max_connections=60", "shared_buffers=32MB")
+_FORGETFUL = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 
 
 def binaries() -> Path | None:
@@ -35,27 +33,32 @@ def why_not() -> str | None:
 
 
 @contextmanager
-def server() -> Iterator[str]:
-    """A libpq string (without ``dbname``) of a server that is up inside the block."""
+def server(*, durable: bool = False) -> Iterator[str]:
+    """A libpq string (without ``dbname``) of a server that is up inside the block.
+
+    ``durable``: a commit is on the disk when it is answered, as users have it; a server that is
+    given stays as it is.
+    """
     given = os.environ.get(VARIABLE)
     if given:
         yield given
         return
     folder = Path(tempfile.mkdtemp(prefix="penstock-pg-"))
     try:
-        with _running(folder) as conninfo:
+        with _running(folder, durable) as conninfo:
             yield conninfo
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
-def _running(folder: Path) -> Iterator[str]:
+def _running(folder: Path, durable: bool) -> Iterator[str]:
     user = _server_user()
     if os.geteuid() == 0:
         shutil.chown(folder, user)
     data = folder / "data"
-    options = " ".join(f"-c {setting}" for setting in _SETTINGS)
+    settings = _SETTINGS if durable else (*_SETTINGS, *_FORGETFUL)
+    options = " ".join(f"-c {setting}" for setting in settings)
     control = ("pg_ctl", "-D", str(data), "-w", "-l", str(folder / "log"))
     _run("initdb", "-D", str(data), "-A", "trust", "-U", "penstock", "--no-sync", "-E", "UTF8")
     _run(*control, "-o", f"-k {folder} {options}", "start")

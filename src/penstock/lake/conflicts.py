@@ -132,6 +132,14 @@ def check(mine: ChangeSet, theirs: ParsedChanges, schema_ids: Mapping[str, int])
     return None
 
 
+def needs_schemas(mine: ChangeSet) -> bool:
+    """Whether `check` looks at ``schema_ids``: not for what only changes rows and columns."""
+    rows_only = ChangeSet(tables=mine.tables, compactions=mine.compactions)
+    return mine != rows_only or any(
+        change.create is not None or change.rename_to is not None for change in mine.tables
+    )
+
+
 def _schemas(
     mine: ChangeSet, theirs: ParsedChanges, schema_ids: Mapping[str, int]
 ) -> Iterator[str]:

@@ -13,7 +13,7 @@ import duckdb
 import psycopg
 import pyarrow as pa
 import pytest
-from sqlalchemy import Connection, event, text
+from sqlalchemy import Connection, event
 
 from penstock.errors import CommitConflict, CommitUnknown
 from penstock.lake.catalog.catalog import Catalog
@@ -141,11 +141,12 @@ def _cut(uri: str, *, after_commit: bool, for_good: bool = False) -> Callable[..
     left = [1]
 
     def cut(connection: Connection) -> None:
-        written = text("SELECT 1 FROM ducklake_snapshot WHERE xmin = pg_current_xact_id()::xid")
-        if not left or connection.execute(written).first() is None:
+        raw: Any = connection.connection.dbapi_connection
+        written = "SELECT 1 FROM ducklake_snapshot WHERE xmin = pg_current_xact_id()::xid"
+        # Asked of the driver: what was sent before may not have been answered yet.
+        if not left or raw.execute(written).fetchone() is None:
             return
         left.clear()
-        raw: Any = connection.connection.dbapi_connection
         pid = raw.info.backend_pid
         if after_commit:
             raw.commit()

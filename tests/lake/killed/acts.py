@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pyarrow as pa
 from sqlalchemy import event
 
@@ -170,8 +171,22 @@ def die_at(catalog: Catalog, step: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         left[0] -= 1
 
-    event.listen(catalog._engine, "before_cursor_execute", count)
     event.listen(catalog._engine, "commit", count)
+    if catalog.kind != "postgres":
+        event.listen(catalog._engine, "before_cursor_execute", count)
+        return
+
+    class Counting(psycopg.Cursor[Any]):
+        """Where some statements do not go through SQLAlchemy."""
+
+        def execute(self, *args: Any, **more: Any) -> Counting:
+            count()
+            return super().execute(*args, **more)
+
+    def use_it(raw: psycopg.Connection[Any], *_: object) -> None:
+        raw.cursor_factory = Counting
+
+    event.listen(catalog._engine, "checkout", use_it)
 
 
 def in_child(work: Callable[[], object]) -> tuple[int, Any]:

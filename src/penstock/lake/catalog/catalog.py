@@ -23,6 +23,7 @@ from penstock.lake.catalog.commit import Also, Commit, RetryPolicy, retried
 from penstock.lake.catalog.faults import corrupt
 from penstock.lake.catalog.location import CatalogLocation, parse_location
 from penstock.lake.catalog.opening import open_or_create
+from penstock.lake.catalog.start import BEGINNING, beginning
 from penstock.lake.catalog.suggest import did_you_mean
 from penstock.lake.catalog.versions import check_writable
 from penstock.lake.catalog.writes import CommitInfo
@@ -198,11 +199,11 @@ class Catalog:
 
     def beginning(self) -> tuple[Snapshot, Options]:
         """The latest snapshot and the lake's options, which a write wants: at one time."""
-        with self.reading() as connection:
-            found = reads.latest(connection)
-            if found is None:
-                raise corrupt(self._location, "it holds no snapshot")
-            return found, Options(reads.metadata_rows(connection))
+        answer = engines.answer(self._engine, self._location, BEGINNING)
+        found, options = beginning(answer)
+        if found is None:
+            raise corrupt(self._location, "it holds no snapshot")
+        return found, Options(options)
 
     def snapshot(self, at: At = LATEST) -> Snapshot:
         """The snapshot at a version, in force at a time, or the latest.

@@ -24,10 +24,13 @@ from penstock.lake.catalog import tables as t
 from penstock.lake.catalog.faults import connection_lost, corrupt, lost_race, translating
 from penstock.lake.catalog.history import slice_changed
 from penstock.lake.catalog.location import CatalogLocation
+from penstock.lake.catalog.round_trips import Answer, ask, is_remote
+from penstock.lake.catalog.start import question, since_snapshot, start
 from penstock.lake.catalog.state import schemas_at
-from penstock.lake.catalog.writes import CommitInfo, SnapshotTaken, write
+from penstock.lake.catalog.work import Work
+from penstock.lake.catalog.writes import CommitInfo, SnapshotTaken, publish, write
 from penstock.lake.changes import ChangeSet, TableChange
-from penstock.lake.conflicts import check, parse_changes
+from penstock.lake.conflicts import check, needs_schemas, parse_changes
 from penstock.lake.snapshot import At, Snapshot
 
 Also = Callable[[Connection, int], None]
@@ -123,9 +126,17 @@ class Commit:
         sent: Snapshot | None = None
         with translating(self.location), self.engine.connect() as connection:
             try:
-                with engines.begin_writing(connection):
-                    snapshot = self._write(connection)
-                    sent = snapshot  # leaving the block sends COMMIT
+                asked = [question(self.changes)]
+                if is_remote(connection):  # elsewhere it costs no more to ask when there is need
+                    asked.append(since_snapshot(self.base.id))
+                with engines.begin_and_ask(connection, *asked) as (transaction, answers):
+                    snapshot, work = self._write(connection, *answers)
+                    if self.also or not is_remote(connection):
+                        publish(work)
+                        for write_more in self.also:
+                            write_more(connection, snapshot.id)
+                    sent = snapshot  # from here on: COMMIT goes with what is left to write
+                    publish(work, transaction)
             except exc.DBAPIError as error:
                 if lost_race(error):
                     raise SnapshotTaken from error
@@ -134,32 +145,33 @@ class Commit:
                 raise
         return snapshot
 
-    def _write(self, connection: Connection) -> Snapshot:
-        latest = reads.latest(connection)
-        if latest is None:
+    def _write(
+        self, connection: Connection, known: Answer, since: Answer | None = None
+    ) -> tuple[Snapshot, Work]:
+        found = start(self.changes, known)
+        if found is None:
             raise corrupt(self.location, "it holds no snapshot")
-        if latest.id != self.base.id:
-            self._check(connection, latest)
-        snapshot = write(connection, self.data_path, latest, self.changes, self.info)
-        for write_more in self.also:
-            write_more(connection, snapshot.id)
-        return snapshot
+        if found.latest.id != self.base.id:
+            self._check(connection, found.latest, since)
+        return write(connection, self.data_path, found, self.changes, self.info)
 
-    def _check(self, connection: Connection, latest: Snapshot) -> None:
+    def _check(self, connection: Connection, latest: Snapshot, since: Answer | None) -> None:
         """Raise CommitConflict unless what others did since the base lets this commit follow."""
         # Writers that do not take our lock (DuckDB on PostgreSQL) may commit while this runs. Their
         # snapshot has the id that ours would get: the insert fails and the commit is tried anew.
-        others = reads.snapshots(connection, after=self.base.id, until=latest.id)
+        if since is None:
+            [since] = ask(connection, since_snapshot(self.base.id))
+        others = [one for one in (Snapshot(*row) for row in since) if one.id <= latest.id]
         if len(others) != latest.id - self.base.id:
             raise CommitConflict(
                 f"what was changed since snapshot {self.base.id} is no longer on record",
                 hint="run it again on the table as it is now",
                 data={"base": self.base.id, "latest": latest.id},
             )
-        ids = {
-            name: entry.id
-            for name, entry in schemas_at(connection, self.data_path, self.base).items()
-        }
+        ids: dict[str, int] = {}
+        if needs_schemas(self.changes):
+            schemas = schemas_at(connection, self.data_path, self.base)
+            ids = {name: entry.id for name, entry in schemas.items()}
         for other in others:
             theirs = parse_changes(other.id, other.changes)
             conflict = check(self.changes, theirs, ids)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, create_engine, event, exc, text
+from sqlalchemy import Connection, Engine, RootTransaction, create_engine, event, exc, text
 from sqlalchemy.dialects import registry
 from sqlalchemy.pool import QueuePool
 
@@ -25,12 +25,14 @@ from penstock.errors import (
 )
 from penstock.lake.catalog.faults import translating
 from penstock.lake.catalog.location import CatalogLocation
+from penstock.lake.catalog.round_trips import Answer, Query, ask
 
 _WRITES = "penstock_writes"  # the execution option of a transaction that will write
 _CONNECT_TIMEOUT = "10"  # seconds, when the connection string sets none
 _USED = "penstock_used"  # when a pooled connection was last given back
 _IDLE = 10.0  # seconds after which it is asked whether it is alive
-_LOCK_KEY = 0x70656E73746F636B  # "penstock": the advisory lock that writers take in turn
+# "penstock": the lock that writers take in turn, until their transaction ends.
+_LOCK = Query(text("SELECT pg_advisory_xact_lock(:key)"), {"key": 0x70656E73746F636B})
 
 
 def make_engine(
@@ -168,6 +170,8 @@ def _postgres_engine(where: CatalogLocation, lock_timeout: float) -> Engine:
 
     def connect() -> psycopg.Connection[Any]:
         connection: psycopg.Connection[Any] = psycopg.connect(**options)
+        # Whatever the server's default: under the lock a writer has to see what came before it.
+        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         with connection.cursor() as cursor:
             milliseconds = str(int(lock_timeout * 1000))
             cursor.execute("SELECT set_config('lock_timeout', %s, false)", [milliseconds])
@@ -225,6 +229,16 @@ def reading(engine: Engine, where: CatalogLocation) -> Iterator[Connection]:
             yield connection
 
 
+def answer(engine: Engine, where: CatalogLocation, query: Query) -> Answer:
+    """The rows of one query, for which PostgreSQL needs no transaction around it."""
+    with translating(where), engine.connect() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execution_options(isolation_level="AUTOCOMMIT")
+            return ask(connection, query)[0]
+        with connection.begin():
+            return ask(connection, query)[0]
+
+
 @contextmanager
 def writing(engine: Engine, where: CatalogLocation) -> Iterator[Connection]:
     """A transaction that is alone in writing from its first statement; commits on a clean exit.
@@ -238,46 +252,22 @@ def writing(engine: Engine, where: CatalogLocation) -> Iterator[Connection]:
 
 
 @contextmanager
-def begin_writing(connection: Connection) -> Iterator[None]:
-    options: dict[str, Any] = {_WRITES: True}
-    with connection.execution_options(**options).begin():
-        lock(connection)
-        yield
-
-
-def lock(connection: Connection) -> None:
-    """Take the writers' lock until the transaction ends (PostgreSQL; files have their own)."""
-    if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK_KEY})
+def begin_writing(connection: Connection) -> Iterator[RootTransaction]:
+    """As `writing`; what is in the block may commit before its end."""
+    with begin_and_ask(connection) as (transaction, _):
+        yield transaction
 
 
 @contextmanager
-def pipelined(connection: Connection) -> Iterator[None]:
-    """Statements in the block go to PostgreSQL without waiting for the answer to each.
-
-    They must not give rows. What fails is known at the end of the block at the latest. Files have
-    no round trips to spare.
-    """
-    if connection.dialect.name != "postgresql":
-        yield
-        return
-    raw: Any = connection.connection.dbapi_connection
-    dialect: Any = connection.dialect
-    failed: BaseException | None = None
-    try:
-        with raw.pipeline():
-            try:
-                yield
-            except BaseException as error:  # raised below: the driver would log the one it causes
-                failed = error
-    except dialect.dbapi.Error as error:
-        if failed is None:
-            lost = raw.closed
-            raise exc.DBAPIError.instance(
-                None, None, error, dialect.dbapi.Error, connection_invalidated=lost, dialect=dialect
-            ) from error
-    if failed is not None:
-        raise failed
+def begin_and_ask(
+    connection: Connection, *queries: Query
+) -> Iterator[tuple[RootTransaction, list[Answer]]]:
+    """`begin_writing`, with the answers to what is asked first of all under the lock."""
+    options: dict[str, Any] = {_WRITES: True}
+    lock = (_LOCK,) if connection.dialect.name == "postgresql" else ()
+    with connection.execution_options(**options).begin() as transaction:
+        answers = ask(connection, *lock, *queries) if lock or queries else []
+        yield transaction, answers[len(lock) :]
 
 
 def metadata_schema(connection: Connection) -> str | None:

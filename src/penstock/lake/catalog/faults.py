@@ -176,6 +176,8 @@ def connection_lost(error: exc.DBAPIError) -> bool:
     if kind is not None:
         return kind in {"IO", "FATAL", "INTERNAL"}
     state = sql_state(error)
+    if state == "57014":  # query_canceled: by a server that is there and has taken it back
+        return False
     return state is None or state[:2] in {"08", "57", "58"}
 
 

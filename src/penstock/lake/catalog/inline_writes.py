@@ -10,9 +10,10 @@ table that has one makes another.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import count
 
-from sqlalchemy import Connection, func, select, text
+from sqlalchemy import Connection, TextClause, func, select, text
 
 from penstock.errors import CommitConflict
 from penstock.lake.catalog import inlined, totals
@@ -165,18 +166,23 @@ def _insert(work: Work, target: Target, change: InlineChange, name: str) -> None
         for column in target.schema.columns
     ]
     places = [placeholder(column, dialect) for column in target.schema.columns]
-    marks = ", ".join(
-        place.replace("?", f":p{n}", 1) for n, place in enumerate(["?", "?", "NULL", *places])
-    )
-    statement = f"INSERT INTO {_qualified(work.connection, name)} VALUES ({marks})"
+    statement = _insert_into(_qualified(work.connection, name), tuple(places))
     values = [
         {"p0": row_id, "p1": work.snapshot_id} | {f"p{n}": value for n, value in enumerate(row, 3)}
         for row_id, row in zip(given, zip(*columns, strict=True), strict=True)
     ]
-    work.later(text(statement), values)
+    work.later(statement, values)
     new = sum(one is None for one in ids)
     like = DataFile("", rows.num_rows, 0, 0, stats=change.stats)
     totals.add(work, target, [like], row_ids=new)  # updated rows take no new ids
+
+
+@lru_cache(256)  # the driver and PostgreSQL know a statement again that is the same
+def _insert_into(table: str, places: tuple[str, ...]) -> TextClause:
+    marks = ", ".join(
+        place.replace("?", f":p{n}", 1) for n, place in enumerate(["?", "?", "NULL", *places])
+    )
+    return text(f"INSERT INTO {table} VALUES ({marks})")
 
 
 def _end(work: Work, target: Target, row_ids: Sequence[int]) -> None:

@@ -5,9 +5,18 @@ from __future__ import annotations
 import datetime as dt
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, FromClause, Integer, and_, func, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    Integer,
+    and_,
+    func,
+    or_,
+    select,
+)
 
 from penstock.errors import SnapshotNotFound, UnsupportedFeature
 from penstock.lake.catalog import tables
@@ -46,8 +55,9 @@ def begun(begin: ColumnElement[int], snapshot_id: int) -> ColumnElement[bool]:
     return or_(begin <= snapshot_id, NoNumber(begin))
 
 
-def _snapshots_query(t: tables.Tables) -> Any:
-    s, c = t.snapshot.c, t.snapshot_changes.c
+def snapshots_query() -> Any:
+    """The fields of a `Snapshot`; these tables are the same in all versions of the format."""
+    s, c = tables.snapshot.c, tables.snapshot_changes.c
     return select(
         s.snapshot_id,
         s.snapshot_time,
@@ -58,33 +68,34 @@ def _snapshots_query(t: tables.Tables) -> Any:
         c.author,
         c.commit_message,
         c.commit_extra_info,
-    ).join_from(t.snapshot, t.snapshot_changes, s.snapshot_id == c.snapshot_id, isouter=True)
+    ).join_from(
+        tables.snapshot, tables.snapshot_changes, s.snapshot_id == c.snapshot_id, isouter=True
+    )
 
 
 def latest(connection: Connection) -> Snapshot | None:
     """The newest snapshot; ``None`` in a catalog without any, which is corrupt."""
-    t = tables.of(connection)
-    top = select(func.max(t.snapshot.c.snapshot_id)).scalar_subquery()
-    query = _snapshots_query(t).where(t.snapshot.c.snapshot_id == top)
-    row = connection.execute(query).first()
+    row = connection.execute(latest_query()).first()
     return None if row is None else Snapshot(*row)
 
 
-def snapshots(connection: Connection, after: int = -1, until: int | None = None) -> list[Snapshot]:
-    """All snapshots with an id above ``after`` (and not above ``until``), oldest first."""
-    t = tables.of(connection)
-    query = _snapshots_query(t).where(t.snapshot.c.snapshot_id > after)
-    if until is not None:
-        query = query.where(t.snapshot.c.snapshot_id <= until)
-    rows = connection.execute(query.order_by(t.snapshot.c.snapshot_id))
+def latest_query() -> Any:
+    """The fields of a `Snapshot`, of the newest."""
+    s = tables.snapshot.c
+    top = select(func.max(s.snapshot_id)).scalar_subquery()
+    return snapshots_query().where(s.snapshot_id == top)
+
+
+def snapshots(connection: Connection) -> list[Snapshot]:
+    """All snapshots, oldest first."""
+    rows = connection.execute(snapshots_query().order_by(tables.snapshot.c.snapshot_id))
     return [Snapshot(*row) for row in rows]
 
 
 def snapshot(connection: Connection, at: At) -> Snapshot | None:
     """The snapshot that ``at`` points to, or ``None`` when there is none (any more)."""
-    t = tables.of(connection)
     if at.version is not None:
-        query = _snapshots_query(t).where(t.snapshot.c.snapshot_id == at.version)
+        query = snapshots_query().where(tables.snapshot.c.snapshot_id == at.version)
         row = connection.execute(query).first()
         return None if row is None else Snapshot(*row)
     if at.timestamp is not None:
@@ -366,10 +377,20 @@ def _schema_versions(
     return {row[0]: row[1] for row in connection.execute(query)}
 
 
-def metadata_rows(connection: Connection) -> Sequence[Record]:
-    """``(key, value, scope, scope_id)`` of every option; the same in all versions of the format."""
+class OptionRow(NamedTuple):
+    """One row of ``ducklake_metadata``."""
+
+    key: str
+    value: str
+    scope: str | None
+    scope_id: int | None
+
+
+def metadata_rows(connection: Connection) -> Sequence[OptionRow]:
+    """Every option; the same in all versions of the format."""
     c = tables.metadata.c
-    return connection.execute(select(c.key, c.value, c.scope, c.scope_id)).all()
+    rows = connection.execute(select(c.key, c.value, c.scope, c.scope_id))
+    return [OptionRow(*row) for row in rows]
 
 
 def schema_id_of(connection: Connection, table_id: int) -> int | None:

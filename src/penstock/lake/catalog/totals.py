@@ -33,13 +33,15 @@ def of(work: Work, table_id: int) -> Totals:
 
 
 def _load(work: Work, table_id: int) -> Totals:
-    rows = work.connection.execute(_QUERY, {"table": table_id}).all()
-    if not rows:
+    return from_rows(work.connection.execute(_QUERY, {"table": table_id}).all())
+
+
+def from_rows(rows: Sequence[Sequence[Any]]) -> Totals:
+    """From `COLUMNS`, a row for each column with statistics; all NULL where there are none."""
+    if not rows or rows[0][0] is None:
         return Totals()
-    first = rows[0]
-    columns = {
-        row.column_id: TableColumnStats(*row[3:]) for row in rows if row.column_id is not None
-    }
+    first = rows[0][1:]
+    columns = {row[4]: TableColumnStats(*row[4:]) for row in rows if row[4] is not None}
     return Totals(True, first[0] or 0, first[1] or 0, first[2] or 0, columns)
 
 
@@ -117,10 +119,7 @@ def _bound(*names: str) -> dict[str, BindParameter[Any]]:
 def _queries() -> tuple[Executable, Executable, Executable, Executable]:
     s, c = t.table_stats.c, t.table_column_stats.c
     read = (
-        select(
-            *(s.record_count, s.next_row_id, s.file_size_bytes),
-            *(c.column_id, c.contains_null, c.contains_nan, c.min_value, c.max_value),
-        )
+        select(*COLUMNS)
         .join_from(t.table_stats, t.table_column_stats, c.table_id == s.table_id, isouter=True)
         .where(s.table_id == bindparam("table"))
     )
@@ -131,6 +130,12 @@ def _queries() -> tuple[Executable, Executable, Executable, Executable]:
     bound = bound.values(_bound("contains_null", "contains_nan", "min_value", "max_value"))
     return read, count, bound, t.table_column_stats.delete().where(*of_column)
 
+
+_S, _C = t.table_stats.c, t.table_column_stats.c
+COLUMNS = (
+    *(_S.table_id, _S.record_count, _S.next_row_id, _S.file_size_bytes),
+    *(_C.column_id, _C.contains_null, _C.contains_nan, _C.min_value, _C.max_value),
+)
 
 # Built once: with few rows to write, building a statement costs more than running it.
 _QUERY, _COUNT, _BOUND, _FORGET = _queries()

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Executable, Insert, Table
 
-from penstock.lake.catalog.engine import pipelined
+from penstock.lake.catalog.round_trips import send, send_together
 from penstock.lake.catalog.state import Ids, SchemaEntry, schemas_at
 from penstock.lake.schema import TableSchema
 from penstock.lake.snapshot import Snapshot
@@ -24,6 +24,9 @@ _ORDER = (
     *("inserted_into_table", "deleted_from_table", "altered_table", "altered_view"),
     *("inlined_insert", "inlined_delete", "inline_flush", "merge_adjacent", "rewrite_delete"),
 )
+
+
+_Rows = tuple[Executable, list[dict[str, Any]]]
 
 
 @cache
@@ -83,7 +86,8 @@ class Work:
     totals: dict[int, Totals] = field(default_factory=dict)  # by table id
     inline_tables: dict[int, str | None] = field(default_factory=dict)  # for new rows, by table id
     _schemas: dict[str, SchemaEntry] | None = None
-    _waiting: list[tuple[Executable, list[dict[str, Any]]]] = field(default_factory=list)
+    _waiting: list[_Rows] = field(default_factory=list)
+    _first: _Rows | None = None
 
     @property
     def schemas(self) -> dict[str, SchemaEntry]:
@@ -101,14 +105,19 @@ class Work:
         if rows:
             self._waiting.append((statement, list(rows)))
 
-    def flush(self, first: tuple[Table, dict[str, Any]] | None = None) -> None:
-        """Run what waits, in order, behind one row that comes ``first``."""
+    def first(self, table: Table, row: dict[str, Any]) -> None:
+        """A new row ahead of all that waits, which then may be written in any order."""
+        self._first = (_insert_into(table), [row])
+
+    def flush(self) -> None:
+        """Run what waits, in order."""
         waiting, self._waiting = self._waiting, []
+        first, self._first = self._first, None
         if first is not None:
-            waiting.insert(0, (_insert_into(first[0]), [first[1]]))
-        with pipelined(self.connection):
-            for statement, rows in waiting:
-                self.connection.execute(statement, rows)
+            send_together(self.connection, [first, *waiting])
+            return
+        for statement, rows in waiting:
+            send(self.connection, statement, rows)
 
     def end(self, table: Table, *conditions: Any) -> int:
         """End the rows that satisfy ``conditions`` and have not ended; how many they were."""

@@ -6,7 +6,7 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, exc
+from sqlalchemy import Connection, RootTransaction, exc
 
 from penstock.errors import CommitConflict
 from penstock.lake.catalog import (
@@ -26,6 +26,8 @@ from penstock.lake.catalog import (
     view_writes,
 )
 from penstock.lake.catalog import tables as t
+from penstock.lake.catalog.round_trips import committing, pipelined
+from penstock.lake.catalog.start import Start
 from penstock.lake.catalog.state import Ids
 from penstock.lake.catalog.work import Target, Totals, Work
 from penstock.lake.changes import ChangeSet, TableChange
@@ -45,15 +47,17 @@ class CommitInfo:
 
 
 def write(
-    connection: Connection, data_path: str, base: Snapshot, changes: ChangeSet, info: CommitInfo
-) -> Snapshot:
-    """Write ``changes`` as the snapshot after ``base``, which is the newest one.
+    connection: Connection, data_path: str, start: Start, changes: ChangeSet, info: CommitInfo
+) -> tuple[Snapshot, Work]:
+    """Write ``changes`` as the snapshot after that of ``start``; the rest is for `publish`.
 
     Nobody but writers that do not take our lock (DuckDB on PostgreSQL) can be in the way, and they
     want the same snapshot id: where rows change that they may change too, that is taken first, so
     that each waits for the other at the same place. Raises CommitConflict, SnapshotTaken.
     """
-    required.check_message(connection, info.author, info.message)
+    if start.wants_message:
+        required.check_message(info.author, info.message)
+    base = start.latest
     work = Work(
         connection=connection,
         data_path=data_path,
@@ -61,6 +65,8 @@ def write(
         snapshot_id=base.id + 1,
         schema_version=base.schema_version,
         ids=Ids(base.next_catalog_id, base.next_file_id),
+        totals=dict(start.totals),
+        inline_tables=dict(start.inline_tables),
     )
     work.schema_version += _defines(changes) or inline_writes.defines(work, changes)
     time = max(dt.datetime.now(dt.UTC), base.time + dt.timedelta(microseconds=1))
@@ -75,7 +81,19 @@ def write(
     for one in changes.compactions:
         compactions.write(work, one)
     definitions.write_schema_versions(work)
-    return _finish(work, time, info, known=not only_adds)
+    return _finish(work, time, info, known=not only_adds), work
+
+
+def publish(work: Work, transaction: RootTransaction | None = None) -> None:
+    """Write what `write` left, and with it commit ``transaction``. Raises SnapshotTaken."""
+    together = pipelined if transaction is None else committing
+    try:
+        with together(work.connection):
+            work.flush()
+            if transaction is not None:
+                transaction.commit()
+    except exc.IntegrityError as error:
+        raise SnapshotTaken from error
 
 
 def _only_adds(changes: ChangeSet) -> bool:
@@ -137,7 +155,7 @@ def _snapshot_row(work: Work, time: dt.datetime) -> dict[str, Any]:
 
 
 def _finish(work: Work, time: dt.datetime, info: CommitInfo, *, known: bool) -> Snapshot:
-    """Write all that waits. ``known``: the row of the snapshot is there, but for its next ids."""
+    """All is known. ``known``: the row of the snapshot is there, but for its next ids."""
     ids, text = work.ids, work.tokens.text()
     totals.write(work)
     changes = {
@@ -152,10 +170,8 @@ def _finish(work: Work, time: dt.datetime, info: CommitInfo, *, known: bool) -> 
         next_ids = {"next_catalog_id": ids.next_catalog_id, "next_file_id": ids.next_file_id}
         update = t.snapshot.update().where(t.snapshot.c.snapshot_id == work.snapshot_id)
         work.connection.execute(update.values(**next_ids))
-    try:
-        work.flush(None if known else (t.snapshot, _snapshot_row(work, time)))
-    except exc.IntegrityError as error:
-        raise SnapshotTaken from error
+    else:
+        work.first(t.snapshot, _snapshot_row(work, time))
     return Snapshot(
         id=work.snapshot_id,
         time=time,
