@@ -18,7 +18,7 @@ from penstock.lake.changes import (
     TableChange,
 )
 from penstock.lake.compaction import MergeFiles
-from penstock.lake.conflicts import check, parse_changes
+from penstock.lake.conflicts import check, needs_schemas, parse_changes
 from penstock.lake.files import DataFile, DeleteFile
 from penstock.lake.objects import MacroForm
 from penstock.lake.schema import TableSchema
@@ -102,6 +102,13 @@ def test_matrix(mine: str, theirs: str) -> None:
     assert (conflict is not None) == (mine in EXCLUDES[theirs])
     if conflict is not None:
         assert conflict.snapshot_id == 9
+    if not needs_schemas(MINE[mine]):
+        assert check(MINE[mine], parse_changes(9, theirs), {}) == conflict
+
+
+def test_small_commits_need_no_schemas() -> None:
+    """They are read while others wait."""
+    assert not any(needs_schemas(MINE[mine]) for mine in WRITES)
 
 
 def test_messages_name_what_was_done() -> None:

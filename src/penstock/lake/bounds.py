@@ -14,6 +14,7 @@ import struct
 import uuid
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 _UTC = dt.UTC
@@ -22,6 +23,7 @@ _TIMESTAMP = re.compile(
 )
 
 
+@lru_cache(1024)  # asked for each value
 def base_type(text: str) -> str:
     """``decimal(10,2)`` -> ``decimal``; other types are their own name, in lower case."""
     return text.lower().split("(", 1)[0].strip()
