@@ -115,9 +115,10 @@ def test_a_commit_is_a_fixed_number_of_statements(lake: Catalog) -> None:
                 lake, table, add=tuple(replace(one, path=f"{one.path}.{i}") for i in range(files))
             ),
         )
-        for files in (1, 300)
+        for files in (1, 100, 300)
     }
-    assert counts[1] == counts[300]
+    # Few rows go to PostgreSQL by fewer statements yet.
+    assert counts[1] <= counts[100] == counts[300]
 
 
 def test_our_indexes_are_there_and_duckdb_does_not_mind(place: Place) -> None:
