@@ -13,24 +13,14 @@ from penstock.lake.kept import kept_with
 from penstock.lake.naming import fold
 from penstock.lake.schema import Column, TableSchema, can_widen, type_text
 from penstock.lake.spark_types import cast_type, quoted, schema_of, spark_type, to_files
-from penstock.lake.types import FIELD_ID, parse
+from penstock.lake.types import FIELD_ID
+from penstock.lake.widening import fits_decimal
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
 
-# Digits that an integer type may need, for decimals that are to hold it.
-_DIGITS: Mapping[str, int] = {
-    "int8": 3,
-    "int16": 5,
-    "int32": 10,
-    "int64": 19,
-    "uint8": 3,
-    "uint16": 5,
-    "uint32": 10,
-    "uint64": 20,
-}
 # What Spark has no type of its own for, and what its values are held in (checked on write).
 _HELD_IN: Mapping[str, frozenset[str]] = {
     "uint8": frozenset({"int8", "int16"}),
@@ -62,7 +52,7 @@ def align(df: DataFrame, schema: TableSchema, *, table: str) -> list[SparkColumn
 
 
 def _aligned(df: DataFrame, schema: TableSchema, table: str) -> list[SparkColumn]:
-    casts = _casts(df, schema)
+    casts = filled(df, schema)
     have = {fold(one.name): one for one in _unique(schema_of(typed(df, schema)), table).columns}
     _refuse_unknown(list(have.values()), schema.columns, table)
     columns: list[SparkColumn] = []
@@ -73,7 +63,7 @@ def _aligned(df: DataFrame, schema: TableSchema, table: str) -> list[SparkColumn
         else:
             value = _column(given.name)
             value = value.cast(casts[given.name]) if given.name in casts else value
-            value = _fit(value, given, want, want.name)
+            value = fit(value, given, want, want.name)
         columns.append(finish(value, want, None if want.nullable else _sample(df)))
     return columns
 
@@ -83,19 +73,19 @@ def typed(df: DataFrame, schema: TableSchema | None) -> DataFrame:
 
     Those inside structs, lists and maps too.
     """
-    casts = {} if schema is None else _casts(df, schema)
+    casts = {} if schema is None else filled(df, schema)
     return df.withColumns({k: _column(k).cast(to) for k, to in casts.items()}) if casts else df
 
 
-def _casts(df: DataFrame, schema: TableSchema) -> dict[str, DataType]:
-    """The types of the columns that have untyped NULLs, by name."""
+def filled(df: DataFrame, schema: TableSchema) -> dict[str, DataType]:
+    """The types of the columns that have untyped NULLs, by name, with those filled in."""
     known = {fold(column.name): column for column in schema.columns}
     found: dict[str, DataType] = {}
     for field in df.schema.fields:
         if fold(field.name) in known:
-            filled = _filled(field.dataType, known[fold(field.name)])
-            if filled != field.dataType:
-                found[field.name] = filled
+            kind = _filled(field.dataType, known[fold(field.name)])
+            if kind != field.dataType:
+                found[field.name] = kind
     return found
 
 
@@ -206,7 +196,7 @@ def _default(column: Column) -> SparkColumn:
     return fn.lit(column.default).cast(cast_type(column))
 
 
-def _fit(value: SparkColumn, have: Column, want: Column, path: str) -> SparkColumn:
+def fit(value: SparkColumn, have: Column, want: Column, path: str) -> SparkColumn:
     """``value`` of type ``have`` as ``want``, or SchemaMismatch naming both."""
     if have.children and have.type == want.type:
         return _fit_nested(value, have, want, path)
@@ -230,7 +220,7 @@ def fits(have: Column, want: Column) -> bool:
         return True
     if can_widen(old, new) or old in _HELD_IN.get(new, ()):
         return True
-    return _fits_decimal(have.type, want.type)
+    return fits_decimal(have.type, want.type)
 
 
 def growth(have: TableSchema, want: TableSchema) -> TableSchema:
@@ -242,18 +232,6 @@ def growth(have: TableSchema, want: TableSchema) -> TableSchema:
         if old is None or (not fits(column, old) and can_widen(old.type, column.type)):
             found.append(column)
     return TableSchema(tuple(found))
-
-
-def _fits_decimal(old: str, new: str) -> bool:
-    target = parse("decimal(20,0)" if new == "uint64" else new)
-    if target.precision is None or target.scale is None:
-        return False
-    given = parse(old)
-    if given.precision is not None and given.scale is not None:
-        whole, scale = given.precision - given.scale, given.scale
-    else:
-        whole, scale = _DIGITS.get(base_type(old), 99), 0
-    return scale <= target.scale and whole <= target.precision - target.scale
 
 
 def _sql_type(column: Column) -> str:
@@ -291,7 +269,7 @@ def _fit_struct(value: SparkColumn, have: Column, want: Column, path: str) -> Sp
         if source is None:
             fields.append(_default(replace(child, id=None)).alias(child.name))
             continue
-        inner = _fit(value.getField(source.name), source, child, f"{path}.{child.name}")
+        inner = fit(value.getField(source.name), source, child, f"{path}.{child.name}")
         fields.append(inner.alias(child.name))
     return fn.when(value.isNotNull(), fn.struct(*fields))
 
@@ -300,7 +278,7 @@ def _fit_list(value: SparkColumn, have: Column, want: Column, path: str) -> Spar
     from pyspark.sql import functions as fn
 
     old, new = have.children[0], want.children[0]
-    return fn.transform(value, lambda item: _fit(item, old, new, f"{path}[]"))
+    return fn.transform(value, lambda item: fit(item, old, new, f"{path}[]"))
 
 
 def _fit_map(value: SparkColumn, have: Column, want: Column, path: str) -> SparkColumn:
@@ -310,8 +288,8 @@ def _fit_map(value: SparkColumn, have: Column, want: Column, path: str) -> Spark
     entries = fn.transform(
         fn.map_entries(value),
         lambda entry: fn.struct(
-            _fit(entry["key"], old_key, new_key, f"{path}.key").alias("key"),
-            _fit(entry["value"], old_item, new_item, f"{path}.value").alias("value"),
+            fit(entry["key"], old_key, new_key, f"{path}.key").alias("key"),
+            fit(entry["value"], old_item, new_item, f"{path}.value").alias("value"),
         ),
     )
     return fn.map_from_entries(entries)

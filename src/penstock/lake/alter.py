@@ -14,7 +14,8 @@ from dataclasses import replace
 
 from penstock.errors import ColumnNotFound, SchemaMismatch, UnsupportedFeature
 from penstock.lake.naming import fold
-from penstock.lake.schema import Column, TableSchema, can_widen, type_text, wider_types
+from penstock.lake.schema import Column, TableSchema, type_text
+from penstock.lake.widening import can_become, can_become_text
 
 Path = Sequence[str]
 Columns = tuple[Column, ...]
@@ -187,9 +188,9 @@ def _promoted(old: Column, new: Column, path: tuple[str, ...]) -> Column:
         return replace(old, children=inside)
     if old.type == new.type:
         return replace(old, children=_fields_of(old, new, path))
-    if not (old.children or new.children) and can_widen(old.type, new.type):
+    if not (old.children or new.children) and can_become(old.type, new.type):
         return replace(old, type=new.type)
-    allowed = " or ".join(wider_types(old.type))
+    allowed = can_become_text(old.type)
     raise UnsupportedFeature(
         f"column {_text(path)!r} is {type_text(old)} and cannot become {type_text(new)}",
         hint=(

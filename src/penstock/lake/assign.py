@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.errors import ColumnNotFound, SchemaMismatch
+from penstock.lake.casts import stored
 from penstock.lake.naming import fold
 from penstock.lake.schema import Column, TableSchema
-from penstock.lake.spark_types import quoted, spark_type
+from penstock.lake.spark_types import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from penstock.lake.candidate_table import CandidateTable
 
+Path = tuple[str, ...]  # names of fields inside a struct; none for the whole
 _SHOWN = 8  # columns of a sample
 
 
@@ -25,7 +27,7 @@ def assigned(rows: DataFrame, values: Mapping[str, object], table: CandidateTabl
     Raises ColumnNotFound, and SchemaMismatch for a column that is assigned twice.
     """
     found = expressions(values, table.schema, table.candidate.qualified_name)
-    return rows.withColumns(found)
+    return rows.withColumns(stored(rows, found, table.schema))
 
 
 def expressions(
@@ -37,41 +39,75 @@ def expressions(
     """
     from pyspark.sql import functions as fn
 
-    found: dict[str, SparkColumn] = {}
-    inner: dict[str, list[tuple[str, SparkColumn]]] = {}
+    found: dict[str, dict[Path, SparkColumn]] = {}
     for name, value in values.items():
-        column, field = _column(name, schema, table)
-        if column.name in found or (field is None and column.name in inner):
+        column, path = _column(name, schema, table)
+        news = found.setdefault(column.name, {})
+        if overlaps(path, news):
             raise SchemaMismatch(
                 f"column {column.name!r} of {table} is given two values",
                 hint="assign each column once",
                 data={"table": table, "column": column.name},
             )
-        if field is None:
-            found[column.name] = as_stored(_value(value), column)
-        else:
-            inner.setdefault(column.name, []).append((field, _value(value)))
-    for name, fields in inner.items():
+        news[path] = _value(value)
+    columns: dict[str, SparkColumn] = {}
+    for name, news in found.items():
         old = fn.col(f"{quoted(alias)}.{quoted(name)}" if alias else quoted(name))
-        for field, one in fields:
-            old = old.withField(field, one)
-        found[name] = old
-    return found
+        known = schema.find(name)
+        assert known is not None, "found above"
+        columns[name] = news[()] if () in news else with_fields(old, known, news)
+    return columns
 
 
-def _column(name: str, schema: TableSchema, table: str) -> tuple[Column, str | None]:
+def overlaps(path: Path, others: Iterable[Path]) -> bool:
+    """Whether one of the other paths is this one, inside it or around it."""
+    return any(path[: len(one)] == one[: len(path)] for one in others)
+
+
+def with_fields(old: SparkColumn, column: Column, news: Mapping[Path, SparkColumn]) -> SparkColumn:
+    """The struct ``old`` with new values of the fields at these paths, others as they were.
+
+    Where it is NULL it becomes a struct: a value that is assigned is never lost.
+    """
+    from pyspark.sql import functions as fn
+
+    fields: list[SparkColumn] = []
+    for child in column.children:
+        value = old.getField(child.name)
+        inside = {path[1:]: one for path, one in news.items() if path[0] == child.name}
+        if inside:
+            value = inside[()] if () in inside else with_fields(value, child, inside)
+        fields.append(value.alias(child.name))
+    return fn.struct(*fields)
+
+
+def fields_at(column: Column, names: Sequence[str]) -> Path | None:
+    """The names of the fields inside of a struct, as the table has them; ``None``: no such one."""
+    path: list[str] = []
+    for name in names:
+        inside = column.children if column.type == "struct" else ()
+        found = next((one for one in inside if fold(one.name) == fold(name)), None)
+        if found is None:
+            return None
+        path.append(found.name)
+        column = found
+    return tuple(path)
+
+
+def _column(name: str, schema: TableSchema, table: str) -> tuple[Column, Path]:
     whole = schema.find(name)
     if whole is not None:
-        return whole, None
-    first, _, rest = name.partition(".")
+        return whole, ()
+    first, *rest = name.split(".")
     column = schema.find(first)
-    if column is None or not rest or column.type != "struct":
+    path = None if column is None else fields_at(column, rest)
+    if column is None or not path:
         raise ColumnNotFound(
             f"{table} has no column {name!r}",
             hint=f"its columns are {', '.join(schema.names)}",
             data={"table": table, "column": name},
         )
-    return column, rest
+    return column, path
 
 
 def _value(value: object) -> SparkColumn:
@@ -81,14 +117,6 @@ def _value(value: object) -> SparkColumn:
     if isinstance(value, str):
         return fn.expr(value)
     return value if isinstance(value, Expression) else fn.lit(value)
-
-
-def as_stored(value: SparkColumn, column: Column) -> SparkColumn:
-    """``value`` cast as an assignment does it: what does not fit is an error (ANSI).
-
-    Nested values are fitted by name when they are written.
-    """
-    return value if column.children else value.cast(spark_type(column))
 
 
 def not_null(rows: DataFrame, schema: TableSchema, table: str) -> DataFrame:

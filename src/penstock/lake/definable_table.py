@@ -20,7 +20,7 @@ from penstock.lake.footers import remove_directory
 from penstock.lake.naming import directory_name, fold, new_uuid7, quote_identifier
 from penstock.lake.objects import COMMENT, SortKey
 from penstock.lake.partitioning import partition_columns
-from penstock.lake.schema import Column, TableSchema, assign_ids, assign_missing_ids
+from penstock.lake.schema import Column, TableSchema, assign_ids, assign_missing_ids, can_widen
 from penstock.lake.spark_types import quoted
 
 
@@ -90,6 +90,7 @@ class DefinableTable(CandidateTable):
         after = self.numbered(schema)
         _check_names(after.columns, candidate.qualified_name)
         self._refuse_dropped_keys(after)
+        self._refuse_retyped_keys(before, after)
         self._check_required(before, after)
         keys = self.sort_keys()
         renamed = sorting.renamed(keys, before, after)
@@ -203,6 +204,21 @@ class DefinableTable(CandidateTable):
         if found is None or found.id is None:
             return self._column(name).id or 0  # raises ColumnNotFound
         return found.id
+
+    def _refuse_retyped_keys(self, before: TableSchema, after: TableSchema) -> None:
+        """A key's values keep their text and their hash where its type only gets wider."""
+        kinds = {column.id: column.type for column in after.columns}
+        for key in self._candidate.partition_by:
+            old = before.find(key.column)
+            new = None if old is None else kinds.get(old.id)
+            if old is None or new is None or old.type == new or can_widen(old.type, new):
+                continue
+            raise UnsupportedFeature(
+                f"column {old.name!r} is {old.type}, and what the table is partitioned by cannot "
+                f"become {new}",
+                hint="reset the partitioning first",
+                data={"column": old.name, "old": old.type, "new": new},
+            )
 
     def _refuse_dropped_keys(self, after: TableSchema) -> None:
         left = {column.id for column in after.columns}

@@ -121,9 +121,36 @@ def take_all(table: CandidateTable) -> Removed:
     """Take away all rows of the candidate state. Reads no data."""
     source = table.scan_all()
     removed = end_whole(table, source, source.files.files)
-    parts = () if source.files.inlined is None else source.files.inlined.parts
-    inlined = tuple(id_ for part in parts for id_ in part.rows[ROW_ID_COLUMN].to_pylist())
+    inlined = _inlined_rows(source)
     return replace(removed, rows=removed.rows + len(inlined), inlined=inlined)
+
+
+def delete_all(table: CandidateTable) -> Removed:
+    """Delete all rows of the candidate state, without Spark where the catalog tells them.
+
+    Files end, but those with few rows left lose them in the catalog, as DuckDB does it (1.5.5).
+    """
+    source, limit = table.scan_all(), table.inline_limit()
+    whose = Whose(source.table, source.snapshot_id)
+    deleted = source.files.inlined_deletes
+    gone = _inlined_positions(deleted.rows) if deleted is not None else {}
+    places: dict[int, tuple[int, ...]] = {}
+    rest: list[DataFile] = []
+    for file in source.files.files:
+        before = () if file.id is None else gone.get(file.id, ())
+        left = live_rows([file]) - len(before)
+        if file.id is None or left > limit:
+            rest.append(file)
+        elif left:
+            places[file.id] = tuple(_left(file, before, whose).to_pylist())
+    inlined = _inlined_rows(source)
+    few = Removed(places=places, rows=sum(map(len, places.values())) + len(inlined))
+    return both(end_whole(table, source, rest), replace(few, inlined=inlined))
+
+
+def _inlined_rows(source: scan.Scan) -> tuple[int, ...]:
+    parts = () if source.files.inlined is None else source.files.inlined.parts
+    return tuple(id_ for part in parts for id_ in part.rows[ROW_ID_COLUMN].to_pylist())
 
 
 def _inlined_positions(rows: pa.Table) -> dict[int, list[int]]:

@@ -21,7 +21,7 @@ from penstock.lake.candidate import Staged
 from penstock.lake.deletes import Removed
 from penstock.lake.dml import rows_of, scan_for, update_rows
 from penstock.lake.dml_found import find
-from penstock.lake.dml_remove import both, end_whole, take_all, take_away
+from penstock.lake.dml_remove import both, delete_all, end_whole, take_away
 from penstock.lake.failures import explained
 from penstock.lake.files import DataFile, FileSet
 from penstock.lake.naming import fold
@@ -92,7 +92,7 @@ def overwrite_where(
 
 def _removed(table: TransactionTable, where: str | SparkColumn | None) -> Removed:
     if where is None:
-        return take_all(table)
+        return delete_all(table)
     source = scan_for(table, _keep(table, where))
     proven = _proven(table, source.files, where)
     gone = {file.path for file in proven}

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 from penstock.errors import MergeKeyError
 from penstock.lake import scan
 from penstock.lake.align import align, typed
-from penstock.lake.assign import as_stored, expressions, not_null
+from penstock.lake.assign import expressions, not_null
 from penstock.lake.candidate import Staged
+from penstock.lake.casts import stored
 from penstock.lake.deletes import Removed
 from penstock.lake.dml import rewrite, rows_of
 from penstock.lake.dml_found import Found, find
@@ -168,7 +169,7 @@ def _pairs(job: _Job) -> DataFrame:
     joined = joined.withColumn(_CLAUSE, _clause(job))
     if not job.inserting:
         joined = joined.where(fn.col(_CLAUSE).isNotNull())
-    picked = joined.select(FILE, POSITION, ROW_ID, _SOURCE, _CLAUSE, *_new_values(job))
+    picked = joined.select(FILE, POSITION, ROW_ID, _SOURCE, _CLAUSE, *_new_values(job, joined))
     return typed(picked, job.schema)
 
 
@@ -194,7 +195,7 @@ def _condition(one: Clause) -> SparkColumn:
     return fn.expr(one.condition) if isinstance(one.condition, str) else one.condition
 
 
-def _new_values(job: _Job) -> list[SparkColumn]:
+def _new_values(job: _Job, joined: DataFrame) -> list[SparkColumn]:
     """The columns of the target after the clause; of what is deleted or left, nothing certain."""
     from pyspark.sql import functions as fn
 
@@ -202,7 +203,10 @@ def _new_values(job: _Job) -> list[SparkColumn]:
     updates = [(n, one) for n, one in enumerate(job.touching) if one.action == "update"]
     if not updates:
         return []
-    given = [(number, _values(job, one, spec.target_alias)) for number, one in updates]
+    given = [
+        (number, stored(joined, _values(job, one, spec.target_alias), job.schema))
+        for number, one in updates
+    ]
     columns: list[SparkColumn] = []
     for column in job.schema.columns:
         old = fn.col(f"{quoted(spec.target_alias)}.{quoted(column.name)}")
@@ -223,7 +227,7 @@ def _values(job: _Job, one: Clause, alias: str | None) -> dict[str, SparkColumn]
     have = {fold(name): name for name in job.spec.source.columns}
     source = quoted(job.spec.source_alias)
     return {
-        column.name: as_stored(fn.col(f"{source}.{quoted(have[fold(column.name)])}"), column)
+        column.name: fn.col(f"{source}.{quoted(have[fold(column.name)])}")
         for column in job.schema.columns
         if fold(column.name) in have
     }
@@ -266,7 +270,7 @@ def _inserted(job: _Job, pairs: DataFrame | None) -> Written:
 
 
 def _made(job: _Job, rows: DataFrame, one: Clause) -> DataFrame:
-    values = _values(job, one, None)
+    values = stored(rows, _values(job, one, None), job.schema)
     made = rows.select(*(value.alias(name) for name, value in values.items()))
     made = not_null(typed(made, job.schema), job.schema, job.name)
     return made.select(*align(made, job.schema, table=job.name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import QueryFailed
@@ -34,8 +35,7 @@ def run(
     session's. ``args`` are bound to ``:name`` markers, never put into the text. Raises
     QueryFailed, whose ``data`` has the ``line`` (and ``column``, where known) in ``text``.
     """
-    zone = str(spark.conf.get("spark.sql.session.timeZone") or "UTC")
-    bound = {name: in_zone(value, zone) for name, value in (args or {}).items()}
+    bound, zone = _bound(spark, args)
     written, text = text, names.expand(text)
     try:
         analysis = analyse(text)
@@ -51,6 +51,36 @@ def run(
         return _run(work, text, edits)
     except QueryFailed as problem:
         raise problem if text == written else _without_column(problem) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A query in which ``{t0}`` stands for a DataFrame of ``frames``, as `str.format` has it."""
+
+    text: str
+    frames: Mapping[str, DataFrame]
+
+
+def rewritten(
+    spark: SparkSession, text: str, names: Names, *, views: Mapping[str, DataFrame] | None = None
+) -> Rewritten:
+    """A SELECT, maybe of another's columns, in which DataFrames stand for tables."""
+    _, zone = _bound(spark, None)
+    text = names.expand(text)
+    try:
+        analysis = analyse(text)
+    except Unreadable as problem:
+        raise _unreadable(spark, text, {}, problem) from None
+    local = {fold(name): df for name, df in (views or {}).items()}
+    work = Work(spark, names, {}, zone, local)
+    edits = [edit for rewriter in REWRITERS for edit in rewriter(analysis, work)]
+    return Rewritten(edited(text, edits), work.frames)
+
+
+def _bound(spark: SparkSession, args: Mapping[str, Any] | None) -> tuple[dict[str, Any], str]:
+    """The arguments in the session's zone, and that zone."""
+    zone = str(spark.conf.get("spark.sql.session.timeZone") or "UTC")
+    return {name: in_zone(value, zone) for name, value in (args or {}).items()}, zone
 
 
 def _without_column(problem: QueryFailed) -> QueryFailed:

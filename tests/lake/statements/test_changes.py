@@ -23,6 +23,7 @@ MAKE = (
     "CREATE TABLE t (a INT, b VARCHAR, c DOUBLE DEFAULT 1.5)",
     "CREATE TABLE n (l INT[], s STRUCT(x INT, y VARCHAR), m MAP(VARCHAR, INT), d DATE, "
     "ts TIMESTAMP, dec DECIMAL(5,2), bo BOOLEAN)",
+    "CREATE TABLE f (k INT, s STRUCT(a INT, b STRUCT(c DOUBLE)), l DECIMAL(6,2)[])",
     "INSERT INTO t VALUES (1, 'one', 0.5), (2, 'two', DEFAULT), (3, NULL, NULL)",
     "INSERT INTO n VALUES ([1, NULL], {'x': 1, 'y': 'q'}, MAP {'k': 1}, '2020-01-31', "
     "'2020-01-31 01:02:03.5', 1.005, 't'), (NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
@@ -54,13 +55,35 @@ CHANGES = {
     "WITH t AS (SELECT 53 AS k) INSERT INTO t (a) SELECT k FROM t": 1,
     "WITH RECURSIVE x AS (SELECT 52 AS k UNION ALL SELECT k + 1 FROM x WHERE k < 53) "
     "DELETE FROM t WHERE a IN (SELECT k FROM x)": 2,
+    "MERGE INTO t USING (SELECT 50 AS a UNION ALL SELECT 500) s "
+    "ON t.a = s.a AND t.a IN (SELECT x.a FROM t x) "
+    "WHEN MATCHED AND t.a > (SELECT min(x.a) FROM t x) "
+    "THEN UPDATE SET b = (SELECT concat(max(x.a), '!') FROM t x WHERE x.a < 40), c = 0.5 "
+    "WHEN NOT MATCHED THEN INSERT (a, c) VALUES (1.5, (SELECT count(*) FROM n))": 2,
     "CREATE TABLE made (x, y) AS SELECT a, b FROM t WHERE a > 20": -1,
     "UPDATE made SET y = 'z'": -1,
+    "INSERT INTO f SELECT 1, named_struct('a', 2.5, 'b', named_struct('c', 1.5)), array(1.005)": 1,
+    "INSERT INTO f (k) VALUES (2), (3)": 2,
+    "UPDATE f SET s.b.c = 0.25, f.s.a = '7' WHERE k < 3": 2,
+    "MERGE INTO f USING (SELECT 3 AS k) q ON f.k = q.k WHEN MATCHED THEN UPDATE SET s.b.c = q.k": 1,
+}
+# As DuckDB writes what only Spark's SQL has.
+DUCKDB = {
+    "INSERT INTO f SELECT 1, named_struct('a', 2.5, 'b', named_struct('c', 1.5)), array(1.005)": (
+        "INSERT INTO f SELECT 1, {'a': 2.5, 'b': {'c': 1.5}}, [1.005]"
+    ),
+    "UPDATE f SET s.b.c = 0.25, f.s.a = '7' WHERE k < 3": (
+        "UPDATE f SET s = {'a': 7, 'b': {'c': 0.25}} WHERE k < 3"
+    ),
+    "MERGE INTO f USING (SELECT 3 AS k) q ON f.k = q.k WHEN MATCHED THEN UPDATE SET s.b.c = q.k": (
+        "UPDATE f SET s = {'a': NULL, 'b': {'c': 3}} WHERE k = 3"
+    ),
 }
 ORDERED = (
     "SELECT row_number() OVER (ORDER BY rowid) AS place, * FROM t ORDER BY ALL",
     "SELECT rowid, * FROM n ORDER BY ALL",
     "SELECT x, y FROM made ORDER BY ALL",
+    "SELECT * FROM f ORDER BY ALL",
 )
 
 
@@ -70,7 +93,7 @@ def pair(
 ) -> tuple[Path, Path, dict[str, int]]:
     duck.required()
     folder = tmp_path_factory.mktemp("changes")
-    twins.by_duckdb(folder / "duckdb", (*MAKE, *CHANGES))
+    twins.by_duckdb(folder / "duckdb", (*MAKE, *(DUCKDB.get(text, text) for text in CHANGES)))
     ours = folder / "penstock"
     twins.by_penstock(ours, MAKE)  # without a session: literals need none
     found: dict[str, int] = {}

@@ -72,3 +72,31 @@ def test_as_duckdb_leaves_it(pair: tuple[Path, Path], table: str) -> None:
 def test_as_duckdb_reads_it(pair: tuple[Path, Path], table: str) -> None:
     ours, theirs = pair
     assert twins.rows(ours, f"DESCRIBE {table}") == twins.rows(theirs, f"DESCRIBE {table}")
+
+
+ROWS = ", ".join(f"({n})" for n in range(12))
+EMPTIED = (
+    "CREATE TABLE t (a INT)",
+    f"INSERT INTO t VALUES {ROWS}",
+    "CALL lk.set_option('data_inlining_row_limit', 0, table_name => 't')",
+    "INSERT INTO t VALUES (20), (21)",
+    "CALL lk.set_option('data_inlining_row_limit', 10, table_name => 't')",
+    "INSERT INTO t VALUES (30)",
+)
+
+
+@pytest.mark.parametrize("statement", ["TRUNCATE t", "DELETE FROM t"])
+def test_a_table_that_is_emptied(tmp_path: Path, statement: str) -> None:
+    """Files end, or lose few rows in the catalog, and the feed tells the same. No Spark in it."""
+    ours, theirs = tmp_path / "penstock", tmp_path / "duckdb"
+    twins.by_duckdb(theirs, (*EMPTIED, statement, statement))
+    twins.by_penstock(ours, (*EMPTIED, statement, statement))
+    for table in (
+        *("ducklake_data_file", "ducklake_delete_file", "ducklake_snapshot_changes"),
+        *("ducklake_table_stats", "ducklake_inlined_delete_1", "ducklake_inlined_data_1_1"),
+    ):
+        assert twins.catalog(ours, table) == twins.catalog(theirs, table), table
+    ((last,),) = twins.rows(theirs, "SELECT max(snapshot_id) FROM snapshots()")
+    feed = f"FROM table_changes('t', 2, {last})"
+    assert twins.rows(ours, feed) == twins.rows(theirs, feed) != []
+    assert twins.rows(ours, "FROM t") == []

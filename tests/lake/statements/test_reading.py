@@ -57,6 +57,11 @@ def test_types(text: str) -> None:
     assert column_type(Reader(duckdb_type(column)), "c") == column
 
 
+def test_a_colon_after_a_key() -> None:
+    kinds = [token.kind for token in Reader("{'a':b, \"c\":NULL, d: :e, f::INT}").tokens]
+    assert kinds.count("marker") == 1
+
+
 def test_statements_of_a_text() -> None:
     text = "SELECT ';' -- one;\n; /* two; */ INSERT INTO t VALUES ('a;b', `c;`);;"
     assert [text[a:b] for a, b in split(text)] == [
@@ -100,7 +105,13 @@ WRONG: dict[str, tuple[type[PenstockError], str]] = {
     "INSERT INTO nope VALUES (1)": (TableNotFound, "nope"),
     "UPDATE t SET\n z = 1": (QueryFailed, r"no column 'z', at line 2:2"),
     "UPDATE t SET b = 'x', b = 'y'": (QueryFailed, "twice"),
-    "UPDATE t SET s.x = 1": (UnsupportedFeature, "field of a struct"),
+    "UPDATE t SET\n b = 'x', s.z = 1": (
+        QueryFailed,
+        "s of type struct has no field 'z', at line 2:11",
+    ),
+    "UPDATE t SET s.x = 1, t.s = NULL": (QueryFailed, "'s' is set twice"),
+    "UPDATE t SET s.x = 1, main.t.s.X = 2": (QueryFailed, "'s.x' is set twice"),
+    "UPDATE t AS u SET t.a = 1": (QueryFailed, "no column 't.a'"),
     "WITH a AS (SELECT 1)\n DELETE FROM nope": (TableNotFound, "nope"),
     "WITH a AS (SELECT 1)\n UPDATE t SET z = 1": (QueryFailed, r"column 'z', at line 2:15"),
     "DELETE t": (QueryFailed, "FROM is expected"),

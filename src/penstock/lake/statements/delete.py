@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.lake import dml
+from penstock.lake.dml_where import delete_where
 from penstock.lake.statements.answer import Answer, counts
 from penstock.lake.statements.composed import begun
 from penstock.lake.statements.insert import existing
@@ -39,6 +40,8 @@ def remove(
     where: tuple[int, int] | None = None,
 ) -> Staged:
     """Delete what the condition finds; without one, all rows."""
+    if source is None and where is None:
+        return delete_where(table, None)
     text = begun(reader).add(f"SELECT {place(of)} FROM {of.source}")
     conditions(text, reader, of, source, where)
     found = ask(session, table, text)

@@ -8,23 +8,40 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from penstock.lake import queries
+from penstock.lake.spark_types import quoted
+from penstock.lake.statements.composed import begun
 from penstock.lake.statements.literals import argument
 from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session
 from penstock.lake.statements.targets import Target, without_schema
+from penstock.lake.statements.tokens import closing
 from penstock.lake.travel import in_zone
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
+
+_QUERIES = frozenset({"SELECT", "WITH", "VALUES", "FROM"})
 
 
 @dataclass(slots=True)
 class Variables:
-    """Values that texts name, each a variable of the session while the statement runs."""
+    """What texts name while the statement runs: values, each a variable of the session, and rows,
+    each a view of it.
+    """
 
     spark: SparkSession
     prefix: str
     names: dict[str, str] = field(default_factory=dict)
+    views: list[str] = field(default_factory=list)
+
+    def view(self, df: DataFrame) -> str:
+        """The name of a view of these rows."""
+        name = f"{self.prefix}_view_{len(self.views)}"
+        df.createOrReplaceTempView(name)
+        self.views.append(name)
+        return f"`{name}`"
 
     def of(self, key: str, value: Any) -> str:
         """The name of the variable that has this value."""
@@ -37,13 +54,15 @@ class Variables:
 
 @contextmanager
 def variables(session: Session) -> Iterator[Variables]:
-    """Variables that are gone afterwards."""
+    """Variables and views that are gone afterwards."""
     found = Variables(session.spark(), f"__penstock_{uuid4().hex}")
     try:
         yield found
     finally:
         for name in found.names.values():
             found.spark.sql(f"DROP TEMPORARY VARIABLE IF EXISTS {name}")
+        for view in found.views:
+            found.spark.catalog.dropTempView(view)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,27 +75,52 @@ class Expressions:
     names: Variables
 
     def text(self, span: tuple[int, int]) -> str:
-        """An expression in Spark's SQL without macros and markers.
-
-        Raises UnsupportedFeature for subqueries, ArgumentError for markers without a value.
+        """An expression in Spark's SQL without macros and markers; views stand for the tables of
+        its subqueries. Raises ArgumentError for markers without a value.
         """
+        parts: list[str] = []
+        tokens = self.reader.tokens
+        at = span[0]
+        for i, token in enumerate(tokens):
+            if token.start < at or token.start >= span[1]:
+                continue
+            parts.append(self._bound((at, token.start)))
+            at = token.start
+            if token.text == "(" and tokens[i + 1].upper in _QUERIES:
+                close = closing(tokens, i)
+                assert close is not None, "brackets are closed in what was read"
+                end = tokens[close].start
+                parts.append(f"({self._query((token.end, end))}")
+                at = end
+        parts.append(self._bound((at, span[1])))
+        text = without_schema("".join(parts), self.of)
+        return self.session.names(self.session.transaction).expand(text)
+
+    def _bound(self, span: tuple[int, int]) -> str:
+        """A part of the text with its markers bound."""
         parts: list[str] = []
         at = span[0]
         for token in self.reader.tokens:
-            if not span[0] <= token.start < span[1]:
-                continue
-            if token.upper in {"SELECT", "EXISTS"}:
-                raise self.reader.unsupported(
-                    "a subquery in a clause of MERGE",
-                    "join it in the source: USING (SELECT ... JOIN ...) AS s",
-                    token.start,
-                )
-            if token.kind == "marker":
+            if token.kind == "marker" and span[0] <= token.start < span[1]:
                 parts += [self.reader.text[at : token.start], self._marker(token.text[1:])]
                 at = token.end
-        parts.append(self.reader.text[at : span[1]])
-        text = without_schema("".join(parts), self.of)
-        return self.session.names(self.session.transaction).expand(text)
+        return "".join((*parts, self.reader.text[at : span[1]]))
+
+    def _query(self, span: tuple[int, int]) -> str:
+        """A subquery in which views stand for tables."""
+        session = self.session
+        given = {**(session.views or {}), **self._with()}
+        names = session.names(session.transaction)
+        found = queries.rewritten(self.names.spark, self._bound(span), names, views=given)
+        views = {key: self.names.view(df) for key, df in found.frames.items()}
+        return found.text.format(**views)
+
+    def _with(self) -> dict[str, DataFrame]:
+        """What the WITH before the statement names."""
+        return {
+            name: self.session.asked(begun(self.reader).add(f"SELECT * FROM {quoted(name)}"), {})
+            for name in self.reader.with_names
+        }
 
     def value(self, value: Any) -> str:
         return self.names.of(f"={value!r}", value)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import TableNotFound
-from penstock.lake import inline
+from penstock.lake import casts, inline
 from penstock.lake.naming import TableRef, fold
 from penstock.lake.schema import Column, TableSchema
 from penstock.lake.statements import assignment, values
@@ -246,4 +246,4 @@ def _frame(
     df = session.query(alone(reader, insert.source))
     if wanted is not None:
         df = assignment.by_position(df, wanted, str(insert.ref))
-    return assignment.cast(df, schema)
+    return casts.cast(df, schema)

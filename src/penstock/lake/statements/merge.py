@@ -18,7 +18,7 @@ from penstock.lake.statements.insert import existing
 from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session
 from penstock.lake.statements.targets import TARGET, Target, target
-from penstock.lake.statements.update import Set, assignments, columns_of, default_text
+from penstock.lake.statements.update import Set, assignments, default_text, places_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -163,13 +163,13 @@ def _when(reader: Reader, of: Target) -> _When:
     return found
 
 
-def _update(reader: Reader, found: _When, of: Target) -> None:
+def _update(reader: Reader, found: _When, _: Target) -> None:
     found.action = "update"
     if reader.accept("SET"):
         if reader.accept("*"):
             found.all_ = "name"
             return
-        found.sets = assignments(reader, of, *_STOPS)
+        found.sets = assignments(reader, *_STOPS)
         return
     found.all_ = _all(reader)
 
@@ -280,18 +280,17 @@ def _values(
 ) -> Mapping[str, object] | None:
     """By column; ``None`` for all that the source has by name, and for DELETE."""
     reader = written.reader
-    table = str(merge.of.ref)
     if when.action == "error":
         message = written.value(when.message or f"WHEN {when.kind.upper()} THEN ERROR")
         return {schema.names[0]: f"raise_error({message})"}
     if when.sets is not None:
-        columns = columns_of(reader, when.sets, schema, table)
-        pairs = zip(columns, when.sets, strict=True)
+        places = places_of(reader, when.sets, schema, merge.of)
+        pairs = zip(places, when.sets, strict=True)
         return {
-            column.name: default_text(reader, column, one.at)
+            place.name: default_text(reader, place.leaf, one.at)
             if one.span is None
             else written.text(one.span)
-            for column, one in pairs
+            for place, one in pairs
         }
     if when.all_ == "position":
         names = source.columns
@@ -303,12 +302,11 @@ def _values(
         return None
     wanted = list(schema.names) if when.names is None else list(when.names)
     _same_width(reader, when, len(when.values), len(wanted))
-    named = [Set(name, None, when.at) for name in wanted]
-    columns = columns_of(reader, named, schema, table)
-    found = zip(columns, when.values, strict=True)
+    named = [Set((name,), None, when.at) for name in wanted]
+    found = zip(places_of(reader, named, schema, merge.of), when.values, strict=True)
     return {
-        column.name: default_text(reader, column, when.at) if span is None else written.text(span)
-        for column, span in found
+        one.name: default_text(reader, one.leaf, when.at) if span is None else written.text(span)
+        for one, span in found
     }
 
 

@@ -20,7 +20,8 @@ _NO_ALIAS = frozenset(
 class Reader:
     """``text`` is the whole text; the statement is ``text[start:end]``.
 
-    ``with_`` is the span of the WITH before the statement, once it is passed.
+    ``with_`` is the span of the WITH before the statement, once it is passed, and ``with_names``
+    what it names.
     """
 
     text: str
@@ -29,6 +30,7 @@ class Reader:
     at: int = 0
     tokens: list[Token] = field(default_factory=list)
     with_: tuple[int, int] | None = None
+    with_names: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if self.end < 0:
@@ -194,7 +196,9 @@ class Reader:
         start = self.token.start
         self.expect("WITH")
         end = start
+        self.accept("RECURSIVE")
         while self.with_ is None:
+            self.with_names.append(self.name())
             self.until("AS")
             self.expect("AS")
             self.accept("NOT")

@@ -23,6 +23,7 @@ _KINDS = (
     (MARKER, re.compile(r":[^\W\d]\w*")),
     (SYMBOL, re.compile(r"=>|:=|::|<=>|<>|!=|<=|>=|==|->|\|\||\|>|.", re.S)),
 )
+_ENDS_VALUE = re.compile(r"[^\W_]|['\"`]")
 _CLOSED = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -58,7 +59,8 @@ def _scan(text: str) -> Iterator[Token]:
             continue
         for kind, pattern in _KINDS:
             found = pattern.match(text, at)
-            if found is None or (kind == MARKER and before and before[-1].isalnum()):
+            # After a value or a name, as in {'a':b}, the colon is no marker's.
+            if found is None or (kind == MARKER and before and _ENDS_VALUE.match(before[-1])):
                 continue
             if kind == SYMBOL and found[0] in {"'", '"', "`"}:
                 raise wrong(f"the quote {found[0]} is not closed", text, at)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.lake import dml
+from penstock.lake import casts, dml
+from penstock.lake.assign import Path, fields_at, overlaps, with_fields
+from penstock.lake.naming import fold
 from penstock.lake.schema import Column, TableSchema
 from penstock.lake.spark_types import quoted
-from penstock.lake.statements import assignment
 from penstock.lake.statements.answer import Answer, counts
 from penstock.lake.statements.composed import Composed, begun
 from penstock.lake.statements.insert import existing
@@ -18,6 +19,7 @@ from penstock.lake.statements.targets import Target, ask, take, target
 from penstock.lake.statements.tokens import Token
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
 NEW = "__penstock_new_"
@@ -26,11 +28,27 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Set:
-    """``column = expression``; no span: DEFAULT. ``at`` is where the column stands."""
+    """``column = expression``; no span: DEFAULT. ``at`` is where the column stands.
 
-    column: str
+    ``parts`` are as written: ``t.c`` may be a column of the table and a field of a struct.
+    """
+
+    parts: tuple[str, ...]
     span: Span | None
     at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What is set: a column, or the field at ``path`` inside of it, which ``leaf`` is."""
+
+    column: Column
+    path: Path
+    leaf: Column
+
+    @property
+    def name(self) -> str:
+        return ".".join((self.column.name, *self.path))
 
 
 def run(session: Session, reader: Reader) -> Answer:
@@ -39,7 +57,7 @@ def run(session: Session, reader: Reader) -> Answer:
     reader.accept("TABLE")
     of = target(reader)
     reader.expect("SET")
-    sets = assignments(reader, of, "FROM", "WHERE", "RETURNING")
+    sets = assignments(reader, "FROM", "WHERE", "RETURNING")
     source = reader.until("WHERE", "RETURNING") if reader.accept("FROM") else None
     where = reader.until("RETURNING") if reader.accept("WHERE") else None
     if reader.sees("RETURNING"):
@@ -47,11 +65,11 @@ def run(session: Session, reader: Reader) -> Answer:
     reader.finish()
     with session.writing() as transaction:
         table = existing(session, transaction, of.ref)
-        wanted = columns_of(reader, sets, table.schema, str(of.ref))
+        wanted = places_of(reader, sets, table.schema, of)
         text = begun(reader).add(f"SELECT {quoted(of.name)}.*")
-        for at, (one, column) in enumerate(zip(sets, wanted, strict=True)):
+        for at, (one, what) in enumerate(zip(sets, wanted, strict=True)):
             text.add(", ")
-            expression(text, reader, one, column, of)
+            expression(text, reader, one, what.leaf, of)
             text.add(f" AS {quoted(f'{NEW}{at}')}")
         text.add(f" FROM {of.source}")
         conditions(text, reader, of, source, where)
@@ -61,42 +79,28 @@ def run(session: Session, reader: Reader) -> Answer:
     return counts(session.spark, updated=staged.rows_updated)
 
 
-def assignments(reader: Reader, of: Target, *stops: str) -> list[Set]:
+def assignments(reader: Reader, *stops: str) -> list[Set]:
     """``a = 1, t.b = 2, (c, d) = (3, 4)`` up to a stop word."""
-    found = _assigned(reader, of, stops)
+    found = _assigned(reader, stops)
     while reader.accept(","):
-        found += _assigned(reader, of, stops)
+        found += _assigned(reader, stops)
     return found
 
 
-def _assigned(reader: Reader, of: Target, stops: tuple[str, ...]) -> list[Set]:
+def _assigned(reader: Reader, stops: tuple[str, ...]) -> list[Set]:
     if reader.token.text == "(":
-        return _several(reader, of)
-    name, at = _column(reader, of)
+        return _several(reader)
+    at, parts = reader.token.start, reader.dotted("a column")
     _equals(reader)
-    return [Set(name, _value(reader, ",", *stops), at)]
+    return [Set(parts, _value(reader, ",", *stops), at)]
 
 
-def _column(reader: Reader, of: Target) -> tuple[str, int]:
-    """``c`` or ``t.c``; fields of structs are not set alone."""
-    at = reader.token.start
-    parts = reader.dotted("a column")
-    prefixes = {(), (of.name.lower(),), (of.ref.schema.lower(), of.ref.name.lower())}
-    if tuple(part.lower() for part in parts[:-1]) not in prefixes:
-        raise reader.unsupported(
-            f"setting {'.'.join(parts)}, a field of a struct",
-            "set the whole struct: SET s = named_struct('x', ..., 'y', s.y)",
-            at,
-        )
-    return parts[-1], at
-
-
-def _several(reader: Reader, of: Target) -> list[Set]:
+def _several(reader: Reader) -> list[Set]:
     """``(a, b) = (1, 2)``"""
     reader.expect("(")
-    names = [_column(reader, of)]
+    names = [(reader.token.start, reader.dotted("a column"))]
     while reader.accept(","):
-        names.append(_column(reader, of))
+        names.append((reader.token.start, reader.dotted("a column")))
     reader.expect(")")
     _equals(reader)
     reader.accept("ROW")
@@ -110,7 +114,7 @@ def _several(reader: Reader, of: Target) -> list[Set]:
     reader.expect(")")
     if len(values) != len(names):
         raise reader.wrong(f"{len(values)} values are given for {len(names)} columns", at=at)
-    return [Set(name, span, at) for (name, at), span in zip(names, values, strict=True)]
+    return [Set(name, span, at) for (at, name), span in zip(names, values, strict=True)]
 
 
 def _equals(reader: Reader) -> None:
@@ -130,18 +134,41 @@ def _value(reader: Reader, *stops: str) -> Span | None:
     return span
 
 
-def columns_of(reader: Reader, sets: list[Set], schema: TableSchema, table: str) -> list[Column]:
-    """The columns that are set, each once. Raises QueryFailed with the place."""
-    found: list[Column] = []
+def places_of(reader: Reader, sets: list[Set], schema: TableSchema, of: Target) -> list[Place]:
+    """What is set, each once. Raises QueryFailed with the place in the text."""
+    found: list[Place] = []
     for one in sets:
-        column = schema.find(one.column)
-        if column is None:
-            listed = f"its columns are {', '.join(schema.names)}"
-            raise reader.wrong(f"{table} has no column {one.column!r}", listed, one.at)
-        if column in found:
-            raise reader.wrong(f"the column {one.column!r} is set twice", at=one.at)
-        found.append(column)
+        place = _place(reader, one, schema, of)
+        before = [other.path for other in found if other.column is place.column]
+        if overlaps(place.path, before):
+            raise reader.wrong(f"the column {place.name!r} is set twice", at=one.at)
+        found.append(place)
     return found
+
+
+def _place(reader: Reader, one: Set, schema: TableSchema, of: Target) -> Place:
+    """``c``, ``t.c``, ``schema.t.c``, and the fields of a struct after each."""
+    table = (of.ref.schema, of.ref.name) if of.alias is None else ()
+    for prefix in ((), (of.name,), table):
+        name, rest = one.parts[: len(prefix)], one.parts[len(prefix) :]
+        if not rest or tuple(map(fold, name)) != tuple(map(fold, prefix)):
+            continue
+        column = schema.find(rest[0])
+        if column is None:
+            continue
+        path = fields_at(column, rest[1:])
+        if path is not None:
+            leaf = column
+            for inside in path:
+                leaf = next(child for child in leaf.children if child.name == inside)
+            return Place(column, path, leaf)
+        if not prefix and fold(rest[0]) != fold(of.name):
+            inside_ = [f"{column.name}.{child.name}" for child in column.children]
+            listed = f"its fields are {', '.join(inside_)}" if column.type == "struct" else None
+            named = f"{column.name} of type {column.type} has no field {'.'.join(rest[1:])!r}"
+            raise reader.wrong(named, listed, one.at)
+    listed = f"its columns are {', '.join(schema.names)}"
+    raise reader.wrong(f"{of.ref} has no column {'.'.join(one.parts)!r}", listed, one.at)
 
 
 def expression(text: Composed, reader: Reader, one: Set, column: Column, of: Target) -> None:
@@ -182,13 +209,18 @@ def conditions(
         take(text, reader, where, of)
 
 
-def renewed(rows: DataFrame, wanted: list[Column], schema: TableSchema) -> DataFrame:
+def renewed(rows: DataFrame, wanted: list[Place], schema: TableSchema) -> DataFrame:
     """The rows with their new values under the columns' names, cast as an INSERT casts."""
     from pyspark.sql import functions as fn
 
-    news = {column.name: f"{NEW}{at}" for at, column in enumerate(wanted)}
-    columns = [
-        fn.col(quoted(news.get(one.name, one.name))).alias(one.name) for one in schema.columns
-    ]
+    news: dict[str, dict[Path, SparkColumn]] = {}
+    for at, one in enumerate(wanted):
+        news.setdefault(one.column.name, {})[one.path] = fn.col(quoted(f"{NEW}{at}"))
+    columns: list[SparkColumn] = []
+    for column in schema.columns:
+        old, new = fn.col(quoted(column.name)), news.get(column.name)
+        if new is not None:
+            old = new[()] if () in new else with_fields(old, column, new)
+        columns.append(old.alias(column.name))
     places = [fn.col(name) for name in (dml.FILE, dml.POSITION, dml.ROW_ID)]
-    return assignment.cast(rows.select(*columns, *places), schema)
+    return casts.cast(rows.select(*columns, *places), schema)
