@@ -1,9 +1,7 @@
 """To which types a column may be changed: those that hold each of its values as it is.
 
-These are promotions that DuckDB makes too (measured, 1.5.5), by which its files and ours are read
-alike, and pruned alike. It has more, which are refused here: those that round (BIGINT to DOUBLE,
-DECIMAL(18,3) to DECIMAL(38,2)), that hang on the zone of a session (to TIMESTAMPTZ), and those to
-types that Spark does not write (HUGEINT).
+DuckDB makes more promotions (measured, 1.5.5): to floats, decimals and timestamps. Only those of
+integers are taken here, by which its files and ours are read alike, and pruned alike.
 """
 
 from __future__ import annotations
@@ -27,31 +25,20 @@ DIGITS: Mapping[str, int] = {
 }
 # Besides the format's own promotions (`can_widen`).
 _MORE: Mapping[str, tuple[str, ...]] = {
-    "int8": ("float32", "float64"),
-    "int16": ("float32", "float64"),
-    "int32": ("float64",),
-    "uint8": ("int16", "int32", "int64", "float32", "float64"),
-    "uint16": ("int32", "int64", "float32", "float64"),
-    "uint32": ("int64", "float64"),
-    "date": ("timestamp",),
+    "uint8": ("int16", "int32", "int64"),
+    "uint16": ("int32", "int64"),
+    "uint32": ("int64",),
 }
 
 
 def can_become(old: str, new: str) -> bool:
     """Whether a column of type ``old`` may be made one of ``new``, another type."""
-    if can_widen(old, new) or new in _MORE.get(old, ()):
-        return True
-    return base_type(new) == "decimal" and old != new and fits_decimal(old, new)
+    return can_widen(old, new) or new in _MORE.get(old, ())
 
 
 def can_become_text(old: str) -> str:
     """The types that `can_become` allows, for a message; empty for none."""
-    known = [*wider_types(old), *_MORE.get(old, ())]
-    if old in DIGITS:
-        known.append(f"a decimal with {DIGITS[old]} digits before the point")
-    elif base_type(old) == "decimal":
-        known.append("a decimal with as many digits before the point and after it")
-    return " or ".join(known)
+    return " or ".join((*wider_types(old), *_MORE.get(old, ())))
 
 
 def fits_decimal(old: str, new: str) -> bool:

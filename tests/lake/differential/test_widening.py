@@ -17,48 +17,30 @@ pytestmark = pytest.mark.spark
 
 # Old type, new type, two values of the old one and two that only the new one has.
 CHANGES = (
-    ("TINYINT", "FLOAT", ("-128", "127"), ("0.5", "-1000")),
-    ("TINYINT", "DECIMAL(4,1)", ("-128", "127"), ("0.1", "-999.9")),
-    ("SMALLINT", "DOUBLE", ("-32768", "32767"), ("0.1", "1e300")),
-    ("INTEGER", "DOUBLE", ("-2147483648", "2147483647"), ("0.1", "-1e300")),
-    ("INTEGER", "DECIMAL(18,3)", ("-2147483648", "2147483647"), ("0.001", "-99999999999.5")),
-    ("BIGINT", "DECIMAL(38,2)", ("-9223372036854775808", "9"), ("0.01", "-9e30")),
     ("UTINYINT", "SMALLINT", ("0", "255"), ("-1", "300")),
     ("UTINYINT", "INTEGER", ("0", "255"), ("-1", "70000")),
     ("USMALLINT", "INTEGER", ("0", "65535"), ("-1", "70000")),
     ("USMALLINT", "BIGINT", ("0", "65535"), ("-1", "5000000000")),
     ("UINTEGER", "BIGINT", ("0", "4294967295"), ("-1", "5000000000")),
-    ("UINTEGER", "DOUBLE", ("0", "4294967295"), ("-0.5", "1e300")),
-    ("UINTEGER", "DECIMAL(12,2)", ("0", "4294967295"), ("-0.5", "9999999999.99")),
-    ("UBIGINT", "DECIMAL(20,0)", ("0", "18446744073709551615"), ("-1", "99999999999999999999")),
-    ("DECIMAL(4,1)", "DECIMAL(10,3)", ("-999.9", "0.1"), ("0.001", "1000000.5")),
-    ("DECIMAL(18,3)", "DECIMAL(38,3)", ("-1.001", "0.001"), ("0.002", "-1e30")),
-    (
-        "DATE",
-        "TIMESTAMP",
-        ("'1969-12-31'", "'2020-01-01'"),
-        ("'2020-01-01 10:00:00'", "'1960-01-01'"),
-    ),
 )
 
 
-@pytest.mark.parametrize("inline", [0, 10])
-def test_files_of_both_types(each_place: Place, spark: SparkSession, inline: int) -> None:
+def test_files_of_both_types(place: Place, spark: SparkSession) -> None:
     columns = ", ".join(f"c{at} {old}" for at, (old, *_) in enumerate(CHANGES))
     rows = [", ".join(row) for row in zip(*(old + new for _, _, old, new in CHANGES), strict=True)]
     run(
-        each_place,
-        f"CALL set_option('data_inlining_row_limit', {inline})",
+        place,
+        "CALL lk.set_option('data_inlining_row_limit', 0)",
         f"CREATE TABLE t({columns})",
     )
-    run(each_place, *(f"INSERT INTO t VALUES ({row})" for row in rows[:2]))
-    with Lake.attach(each_place.uri, spark=spark) as lake:
+    run(place, *(f"INSERT INTO t VALUES ({row})" for row in rows[:2]))
+    with Lake.attach(place.uri, spark=spark) as lake:
         for at, (_, new, *_) in enumerate(CHANGES):
             lake.sql(f"ALTER TABLE t ALTER c{at} SET DATA TYPE {new}")
         lake.sql(f"INSERT INTO t VALUES ({rows[2]})")
-    run(each_place, f"INSERT INTO t VALUES ({rows[3]})")
-    assert differences(each_place, spark) == []
-    assert [problem for at in range(len(CHANGES)) for problem in _lost(each_place, at)] == []
+    last = run(place, f"INSERT INTO t VALUES ({rows[3]})")
+    assert differences(place, spark, [last]) == []
+    assert [problem for at in range(len(CHANGES)) for problem in _lost(place, at)] == []
 
 
 def _lost(place: Place, at: int) -> list[str]:
@@ -73,10 +55,9 @@ def _lost(place: Place, at: int) -> list[str]:
         table = transaction.table("t")
         everything = table.files()
         for number, value in enumerate((*old, *more)):
-            literal = f"TIMESTAMP_NTZ {value}" if new == "TIMESTAMP" else value
-            kept = table.files(of_where(f"c{at} = {literal}", zone="UTC"))
+            kept = table.files(of_where(f"c{at} = {value}", zone="UTC"))
             if everything.inlined is None and everything.files[number] not in kept.files:
-                found.append(f"Penstock: c{at} = {literal}")
+                found.append(f"Penstock: c{at} = {value}")
     return found
 
 
