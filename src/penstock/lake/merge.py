@@ -22,6 +22,7 @@ from penstock.lake.failures import explained
 from penstock.lake.files import DataFile
 from penstock.lake.footers import read_columns, remove_directory
 from penstock.lake.merge_few import FEW
+from penstock.lake.merge_here import find_here
 from penstock.lake.merge_match import (
     BROADCAST_BYTES,
     CHANGED,
@@ -151,7 +152,7 @@ def _stage(table: TransactionTable, job: MergeJob) -> Staged:
             matches = _compared(job, matches)
             (inserts, updates, removed), _ = _write_all(table, job, matches, directories)
         if matches.total + inserts.rows > job.source.rows:
-            matches = collapse(job, matches)
+            matches = collapse(job, _by_spark(job) if matches.places is not None else matches)
             updates, removed = _write_again(table, job, matches, directories)
     finally:
         matches.release()
@@ -172,6 +173,11 @@ def _stage(table: TransactionTable, job: MergeJob) -> Staged:
 
 def _find_matches(job: MergeJob) -> Matches:
     """The matches. Raises MergeKeyError where the source's keys were not checked before."""
+    here = find_here(job) if is_large(job.scanned.files.files) else None
+    return _by_spark(job) if here is None else here
+
+
+def _by_spark(job: MergeJob) -> Matches:
     matches = find_matches(job)
     if is_large(job.scanned.files.files) and matches.pairs != job.source.rows:
         try:
@@ -274,6 +280,8 @@ def _remove(table: TransactionTable, job: MergeJob, matches: Matches) -> Removed
         return Removed()
     rows = matches.rows.where(CHANGED)
     counts = {file: n for file, n in matches.changes.items() if file is not None}
+    if matches.places is not None:
+        return take_away(table, job.scanned, Found(matches.places, counts))
     inlined: tuple[int, ...] = ()
     if None in matches.changes:
         ids = rows.where(fn.col(FILE).isNull()).select(POSITION).toArrow()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from penstock.lake import fingerprint, scan
 from penstock.lake.candidate import live_rows
+from penstock.lake.deletes import Positions
 from penstock.lake.file_columns import EMBEDDED_ROW_ID
 from penstock.lake.files import DataFile
 from penstock.lake.kept import kept_with
@@ -26,10 +27,18 @@ CHANGED = "_penstock_changed"
 NO_ID = -(1 << 62)  # of a row that the transaction itself wrote: it gets one at the commit
 _OLD, _NEW = "_penstock_old", "_penstock_new"
 _COMPARED_AT_ONCE = 2_000_000  # rows of the target
-_SAMPLE = 1_000
+SAMPLE = 1_000
 _PAIRS = "\n pairs"  # in place of a file's key
 # Broadcast sides are collected on the driver: beyond this Spark chooses the join itself.
 BROADCAST_BYTES = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Keys of some matched rows, and the merge narrowed to where these are."""
+
+    job: MergeJob
+    keys: DataFrame
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +48,8 @@ class Matches:
     ``hits`` and ``changes`` count them, and those that change, by FILE. ``assumed``: nothing was
     compared, all count as changed until `all_change` has looked at some. ``pairs`` is how many
     rows the source has when it is joined with itself by the keys, where that was asked; ``keys``
-    how many of its keys are matched, where that is known.
+    how many of its keys are matched, where that is known. ``places`` are the positions by FILE
+    where they were found here (`penstock.lake.merge_here`): ``rows`` has none of them then.
     """
 
     rows: DataFrame
@@ -49,6 +59,8 @@ class Matches:
     pairs: int | None = None
     keys: int | None = None
     persisted: DataFrame | None = None  # what ``rows`` is a selection of
+    places: Positions | None = None
+    sample: Sample | None = None
 
     @property
     def total(self) -> int:
@@ -184,12 +196,20 @@ def all_change(job: MergeJob, matches: Matches) -> bool:
 
     They lie close together at the start of the target, and the scan ends when it has them.
     """
+    from pyspark.sql import functions as fn
+
     keys = [quoted(key) for key in job.source.keys]
-    sample = matches.rows.select(*keys).limit(_SAMPLE)
-    source = job.source.frame.join(sample, list(job.source.keys), "left_semi")
+    source = job.source.frame
+    if matches.sample is None:
+        sample = matches.rows.select(*keys).limit(SAMPLE)
+    else:
+        job, sample = matches.sample.job, fn.broadcast(matches.sample.keys)
+        for within in within_bounds(job.source):
+            source = source.where(within)
+    source = source.join(sample, list(job.source.keys), "left_semi")
     old, new = _sides(job, source, compare=True)
     found = old.join(new, list(job.source.keys)).selectExpr(f"{_DIFFERS} AS {CHANGED}")
-    return all(row[0] for row in found.take(min(_SAMPLE, matches.total)))
+    return all(row[0] for row in found.take(min(SAMPLE, matches.total)))
 
 
 def _counted(found: DataFrame, source: Source) -> Matches:
