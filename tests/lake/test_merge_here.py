@@ -84,6 +84,18 @@ def test_as_spark_finds_them(lake: Lake, rows: Rows) -> None:
         assert by_arrow(one) == ({}, [], {})
 
 
+def test_files_of_one_size_are_told_apart(lake: Lake, rows: Rows) -> None:
+    table = lake.table("t")
+    for keys in ((50, 51), (60, 61)):
+        table.append(rows(KV, [(k, "a") for k in keys]).coalesce(1))
+    table.delete("k = 50")
+    with job(lake, rows(KV, [(50, "b"), (60, "b")]), ["k"]) as one:
+        assert len({file.size_bytes for file in one.scanned.files.files}) == 1
+        found = by_arrow(one)
+        assert found == by_spark(one)
+        assert [row["k"] for row in found[1]] == [60]
+
+
 def test_several_keys_and_a_column_added_since(lake: Lake, rows: Rows) -> None:
     table = lake.table("t")
     table.append(rows("d DATE, k INT, v STRING", []))

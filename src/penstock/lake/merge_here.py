@@ -195,10 +195,14 @@ def _ids(read: _Read, positions: pa.Int64Array) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class _Deleted:
-    """Rows that are deleted already, numbered as ``places`` does; ``None`` for none."""
+    """Rows of ``files`` that are deleted already, numbered as ``places`` does.
 
-    places: Places | None
-    numbers: pa.Int64Array | None
+    Of other files the numbers may be the same: their sizes need not differ from these.
+    """
+
+    files: frozenset[int | None] = frozenset()
+    places: Places | None = None
+    numbers: pa.Int64Array | None = None
 
     @classmethod
     def of(cls, job: MergeJob) -> _Deleted | None:
@@ -207,17 +211,18 @@ class _Deleted:
         hit = set() if inlined is None else set(inlined.rows["file_id"].to_pylist())
         files = [file for file in scanned.files.files if file.deletes or file.id in hit]
         if not files:
-            return cls(None, None)
+            return cls()
         places = Places.of(files)
         if places is None:
             return None
         numbers = places_here(Deletes(scanned.table, files, scanned.snapshot_id, inlined), places)
-        return None if numbers is None else cls(places, numbers)
+        ids = frozenset(file.id for file in files)
+        return None if numbers is None else cls(ids, places, numbers)
 
     def left(self, found: _Found) -> _Found:
         import pyarrow.compute as pc
 
-        if self.places is None or found.file.size_bytes not in self.places.sizes:
+        if self.places is None or found.file.id not in self.files:
             return found
         numbers = pc.add(found.positions, self.places.base(found.file))
         left = pc.invert(pc.is_in(numbers, value_set=self.numbers))
