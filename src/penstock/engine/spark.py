@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,6 +56,8 @@ def start_session(settings: SparkSettings, name: str) -> SparkSession:
         builder = builder.config(key, value)
     if remote or SparkSession.getActiveSession() is not None:
         return builder.getOrCreate()
+    # Else PATH's python3 runs the tasks' Python, which need not have what this one has.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with _filtered_stderr():
         return builder.getOrCreate()
 

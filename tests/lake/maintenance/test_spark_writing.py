@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ import pytest
 from penstock.errors import DataFileMissing
 from penstock.lake.lake import Lake
 from penstock.lake.maintenance.resources import Resources
+from penstock.lake.maintenance.spark_writing import lacks
 from tests.lake.catalog.conftest import Place
 from tests.lake.maintenance.lakes import files_needed, on_disk, play, seen
 from tests.lake.maintenance.test_merge_adjacent_files import NESTED, nested_rows
@@ -63,6 +65,18 @@ def test_a_part_that_fails_leaves_nothing_of_the_others(place: Place, spark: Spa
             lake.merge_adjacent_files(resources=ON_SPARK)
         assert on_disk(place) == there < files_needed(place)
         lake.rewrite_data_files(resources=ON_SPARK)  # nothing to do, so nothing to fail
+
+
+@pytest.mark.spark
+def test_executors_without_a_module_are_known(spark: SparkSession) -> None:
+    from pyspark.errors import PySparkException
+    from pyspark.sql.functions import udf
+
+    missing = udf(lambda _: importlib.import_module("not_on_any_executor").__name__, useArrow=False)
+    with pytest.raises(PySparkException) as failed:
+        spark.range(1).select(missing("id")).collect()
+    assert lacks(failed.value, "not_on_any_executor")
+    assert not lacks(failed.value, "penstock")
 
 
 def test_without_a_session_the_calling_process_does_it(place: Place) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from penstock.errors import CommitUnknown, EnvironmentMissing
@@ -115,12 +116,10 @@ def _write(lake: HasCatalog, plan: Plan, resources: Resources, done: list[NewFil
     size = sum(file.size_bytes for group in plan.groups for file in group)
     large = resources.spark_from is not None and size >= resources.spark_from
     if plan.groups and large and isinstance(lake, HasSpark):
-        try:
-            spark = lake.spark_source()
-        except EnvironmentMissing:  # this process does it as well, if later
-            pass
-        else:
-            done += write_on_spark(spark, [Part(one, plan.job_of(one)) for one in plan.groups])
+        # Without Spark, or executors that have Penstock, this process does it as well, if later.
+        with suppress(EnvironmentMissing):
+            parts = [Part(one, plan.job_of(one)) for one in plan.groups]
+            done += write_on_spark(lake.spark_source(), parts)
             return
     for group in plan.groups:
         done += write_together(group, plan.job_of(group))

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from penstock.errors import LakeError
+from penstock.errors import EnvironmentMissing, LakeError
 from penstock.lake.compaction import NewFile
 from penstock.lake.maintenance.groups import Group
 from penstock.lake.maintenance.writing import Job, write_together
@@ -37,7 +37,8 @@ def write_on_spark(spark: SparkSession, parts: Sequence[Part]) -> list[NewFile]:
     """The new files of these parts, in their order, each written as by `write_together`.
 
     When one fails nothing is left behind. (A task that is lost but goes on writing leaves an
-    orphan.) Raises what `write_together` does, and LakeError for what Spark itself fails at.
+    orphan.) Raises what `write_together` does, EnvironmentMissing when the executors have
+    no Penstock, and LakeError for what else Spark itself fails at.
     """
     mark = new_uuid7()
     largest_first = sorted(range(len(parts)), key=lambda at: -_bytes(parts[at]))
@@ -84,12 +85,21 @@ def _run(
             .collect()
         )
     except PySparkException as error:
+        if lacks(error, "penstock"):
+            raise EnvironmentMissing(
+                "the Python of Spark's executors has no penstock",
+                hint="install it there, or leave Spark out of it by Resources(spark_from=None)",
+            ) from error
         raise LakeError(
             f"Spark failed to write files anew: {str(error).splitlines()[0]}",
-            hint="nothing was changed; the executors' Python needs penstock, and "
-            "Resources(spark_from=None) leaves Spark out of it",
+            hint="nothing was changed; Resources(spark_from=None) leaves Spark out of it",
         ) from error
     return {row.at: pickle.loads(row.result) for row in found}
+
+
+def lacks(error: Exception, module: str) -> bool:
+    """Whether a task failed because the executors' Python has not this module."""
+    return f"No module named '{module}'" in str(error)
 
 
 def _written(packed: bytes) -> bytes:
