@@ -1,8 +1,8 @@
 """The matches of a merge found here: Arrow reads the keys of both sides and joins them.
 
-Spark takes several times the processor time for it, and must hold what it finds for the writes that
-follow. Where the sides are not too large, are on this disk, and have keys that Arrow certainly
-compares as Spark does, their places are here at once, as deleting them wants them.
+Spark must hold what it finds for the writes that follow, count it by file, and bring the places
+here by a job of its own. Where the sides are not too large, are on this disk, and have keys that
+Arrow certainly compares as Spark does, their places are here at once, as deleting them wants them.
 """
 
 from __future__ import annotations
