@@ -28,7 +28,12 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d:\d\d(\.\d{1,6})?)?")
 # Further apart than a zone's clock ever jumps: one wall clock may be two instants, or none.
 _JUMP = dt.timedelta(hours=3)
 _DAY = dt.timedelta(days=1)
-_MICROSECOND = dt.timedelta(microseconds=1)
+# By how much bounds may be finer than the values that are read of them.
+_FINER = {
+    "timestamp_ns": dt.timedelta(microseconds=1),
+    "timestamp_ms": dt.timedelta(milliseconds=1),
+    "timestamp_s": dt.timedelta(seconds=1),
+}
 # A 32-bit float is off by 6e-8 of its value, and the text of its bound is rounded once more.
 _FLOAT_SLACK = 1e-6
 
@@ -158,8 +163,7 @@ def _timestamp(type_text: str, constant: Constant, zone: str) -> Comparable | No
             value = value.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
     if value is None:
         return None
-    if base_type(type_text) == "timestamp_ns":  # Spark sees microseconds, the bounds see more
-        slack += _MICROSECOND
+    slack += _FINER.get(base_type(type_text), dt.timedelta())
     return Comparable("timestamp", value - slack, value + slack, not slack)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from penstock.errors import UnsupportedFeature
 from penstock.lake.bounds import base_type
 from penstock.lake.schema import Column
-from penstock.lake.stored_values import INFINITE, moment
+from penstock.lake.stored_values import INFINITE, moment, rounded
 from penstock.lake.types import parse
 
 if TYPE_CHECKING:
@@ -81,6 +81,16 @@ def _day(value: SparkColumn, old: str, target: DataType) -> SparkColumn:  # noqa
     return fn.when(infinite, forever).otherwise(finite)
 
 
+def _in_units(unit: int) -> Promote:
+    def promote(value: SparkColumn, old: str, target: DataType) -> SparkColumn:  # noqa: ARG001 - of the table's shape
+        return rounded(value, unit)
+
+    return promote
+
+
+# Microseconds in what a type counts: files added from elsewhere hold finer times.
+_UNITS = {"timestamp_s": 1_000_000, "timestamp_ms": 1000}
+
 _PROMOTIONS: Mapping[tuple[str, str], Promote] = {
     ("decimal", "decimal"): _cast,
     ("float32", "float64"): _cast,
@@ -99,6 +109,7 @@ _PROMOTIONS: Mapping[tuple[str, str], Promote] = {
     **{(kind, "json"): _text for kind in _INTEGERS if not kind.endswith("128")},
     **{("date", kind): _day for kind in (*_MOMENTS, "timestamptz")},
     **{(old, new): _same for old in _MOMENTS for new in _MOMENTS if old != new},
+    **{(old, new): _in_units(_UNITS[new]) for old in _MOMENTS for new in _UNITS if old != new},
     **{(old, "timestamptz"): _cast for old in _MOMENTS},
     **{
         (old, "variant"): _cast

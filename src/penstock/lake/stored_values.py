@@ -123,6 +123,31 @@ def _milliseconds(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001
     return moment(fn.when(infinite, value).otherwise(value * 1000))
 
 
+def _seconds(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - of the table's shape
+    """Parquet has no unit of seconds: files of others hold fractions, which DuckDB rounds."""
+    return rounded(value, _SECOND)
+
+
+def _thousandths(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - of the table's shape
+    return rounded(value, 1000)
+
+
+def rounded(value: SparkColumn, unit: int) -> SparkColumn:
+    """A time without a zone in whole units of so many microseconds: halves go away from 1970.
+
+    As DuckDB reads files that are finer than the column (measured, 1.5.5).
+    """
+    from pyspark.sql import functions as fn
+
+    count = fn.unix_micros(value.cast("timestamp"))  # zones are off by whole seconds
+    rest = fn.pmod(count, fn.lit(unit))
+    later = value >= moment(fn.lit(0))
+    up = fn.when(later, rest * 2 >= unit).otherwise(rest * 2 > unit)
+    moved = fn.when(up, fn.lit(unit) - rest).otherwise(-rest)
+    infinite = (value == moment(fn.lit(INFINITE))) | (value == moment(fn.lit(-INFINITE)))
+    return fn.when(infinite, value).otherwise(fn.timestamp_add("MICROSECOND", moved, value))
+
+
 def moment(micros: SparkColumn) -> SparkColumn:
     """Microseconds since 1970 as a time without a zone, ``infinity`` (the last) included."""
     from pyspark.sql import functions as fn
@@ -142,7 +167,9 @@ READERS: Mapping[str, Convert] = {
     "int128": _whole_number,
     "interval": _interval,
     "time": text_of_time,
+    "timestamp_ms": _thousandths,
     "timestamp_ns": _nanoseconds,
+    "timestamp_s": _seconds,
     "timetz": _time_in_utc,
     "uint128": _whole_number,
     "uuid": _uuid,

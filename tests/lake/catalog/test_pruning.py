@@ -105,6 +105,22 @@ def test_text_that_was_cut_may_be_longer(catalog: Connection) -> None:
     assert chosen(catalog, table, "s = '{'") == []
 
 
+@pytest.mark.parametrize(
+    ("kind", "rounds_to", "last"),
+    [("timestamp_s", "01", "02.1"), ("timestamp_ms", "00.501", "00.6")],
+)
+def test_times_of_added_files_are_rounded_after_their_bounds(
+    catalog: Connection, kind: str, rounds_to: str, last: str
+) -> None:
+    table = table_of({"t": kind})
+    fill(catalog, table, [[[at("2020-01-01 00:00:00.5005")]], [[at(f"2020-01-01 00:00:{last}")]]])
+    for operator in ("=", ">=", "<="):
+        assert 0 in chosen(
+            catalog, table, f"t {operator} TIMESTAMP_NTZ '2020-01-01 00:00:{rounds_to}'"
+        )
+    assert chosen(catalog, table, "t > TIMESTAMP_NTZ '2020-01-01 00:00:04'") == []
+
+
 TIMES = [[[at("2020-01-01 00:00:00")]], [[at("2020-01-01 00:00:00.5")]], [[at("2021-06-01")]]]
 
 

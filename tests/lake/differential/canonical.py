@@ -48,7 +48,13 @@ def _decimal(value: Decimal) -> str:
     return format(value, "f")
 
 
+_INFINITE = (1 << 63) - 1
+
+
 def _moment(scalar: pa.Scalar) -> str:
+    """Microseconds; infinite ones are the last count of whatever unit, also where they are read."""
+    if abs(scalar.value) == _INFINITE:
+        return str(scalar.value)
     nanoseconds = scalar.value * (1_000_000_000 // _PER_SECOND[scalar.type.unit])
     micros, rest = divmod(nanoseconds, 1000)
     return f"{micros}.{rest:03}" if rest else str(micros)
