@@ -29,6 +29,7 @@ def sides(work: Path, place: str, uri: Callable[[str], str], count: int) -> list
             connection.execute(_TABLE)
     lake = Lake.attach(ours)
     duckdb = duck.attach(theirs, inline=10)
+    duckdb.execute("SET threads = 2")  # those of the machine
     numbers, their_numbers = itertools.count(), itertools.count()
 
     def penstock() -> None:

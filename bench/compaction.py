@@ -39,7 +39,9 @@ def make(folder: Path, files: int, rows: int) -> Path:
 
 def _attached(folder: Path) -> duckdb.DuckDBPyConnection:
     folder.mkdir(parents=True, exist_ok=True)
-    return duck.attach(_uri(folder), folder / "data", override_data_path=True)
+    connection = duck.attach(_uri(folder), folder / "data", override_data_path=True)
+    connection.execute("SET threads = 2")  # those of the machine
+    return connection
 
 
 def _uri(folder: Path) -> str:
