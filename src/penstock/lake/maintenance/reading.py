@@ -18,6 +18,7 @@ from penstock.lake.storage import is_remote, open_system
 
 _THREADS = 4
 _WHOLE = 8 << 20  # bytes: larger files are read in pieces
+_TOGETHER = 256 << 10  # bytes: smaller files are read several in one task
 _EXPANDS = 8  # how much larger a file may become in memory, at a guess
 
 
@@ -35,26 +36,49 @@ def pieces(files: Sequence[DataFile], *, table: str, rows: int, memory: int) -> 
 
     At most about ``memory`` bytes are read ahead. Raises DataFileMissing, DataFileCorrupt.
     """
-    ahead: deque[tuple[DataFile, Future[pa.Table] | None]] = deque()
-    waiting = deque(files)
+    ahead: deque[tuple[_Batch, Future[list[pa.Table]] | None]] = deque()
+    waiting = _batches(files)
+    following = next(waiting, None)
     held = 0
     with ThreadPoolExecutor(_THREADS, "penstock-compaction") as pool:
-        while ahead or waiting:
-            while waiting and (not ahead or held + _cost(waiting[0]) <= memory):
-                file = waiting.popleft()
-                held += _cost(file)
-                small = file.size_bytes <= _WHOLE
-                ahead.append((file, pool.submit(_whole, file, table) if small else None))
-            file, future = ahead.popleft()
-            if future is not None:
-                yield Piece(file, 0, future.result())
+        while ahead or following:
+            while following and (not ahead or held + _cost(following) <= memory):
+                held += _cost(following)
+                small = following[0].size_bytes <= _WHOLE
+                ahead.append((following, pool.submit(_all, following, table) if small else None))
+                following = next(waiting, None)
+            batch, future = ahead.popleft()
+            if future is None:
+                yield from _in_pieces(batch[0], table, rows)
             else:
-                yield from _in_pieces(file, table, rows)
-            held -= _cost(file)
+                for file, found in zip(batch, future.result(), strict=True):
+                    yield Piece(file, 0, found)
+            held -= _cost(batch)
 
 
-def _cost(file: DataFile) -> int:
-    return min(file.size_bytes, _WHOLE) * _EXPANDS
+_Batch = tuple[DataFile, ...]  # what is read at one go: small files together
+
+
+def _batches(files: Sequence[DataFile]) -> Iterator[_Batch]:
+    """A task of the pool for a file of some kilobytes takes as long as reading it does."""
+    batch: list[DataFile] = []
+    size = 0
+    for file in files:
+        if batch and (size + file.size_bytes > _TOGETHER or is_remote(file.path)):
+            yield tuple(batch)
+            batch, size = [], 0
+        batch.append(file)
+        size += file.size_bytes
+    if batch:
+        yield tuple(batch)
+
+
+def _all(files: _Batch, table: str) -> list[pa.Table]:
+    return [_whole(file, table) for file in files]
+
+
+def _cost(batch: _Batch) -> int:
+    return min(sum(file.size_bytes for file in batch), _WHOLE) * _EXPANDS
 
 
 def _whole(file: DataFile, table: str) -> pa.Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby, pairwise
+from itertools import accumulate, groupby, pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -121,7 +121,7 @@ def _take(run: _Run, piece: Piece, kept: tuple[arrow.Kept, ...], job: Job) -> No
         run.sources.append(piece.file)
     run.held.append((piece, kept))
     run.held_rows += piece.rows.num_rows
-    run.held_bytes += piece.rows.nbytes
+    run.held_bytes += piece.rows.get_total_buffer_size()
     full = run.held_rows >= job.settings.row_group and not job.settings.sort_by
     if full or run.held_bytes >= job.memory // 4:
         _flush(run, job, last=False)
@@ -188,53 +188,66 @@ def _rows(run: _Run, job: Job) -> pa.Table:
     parts: list[pa.Table] = []
     for _, alike in groupby(run.held, key=lambda one: id(one[1])):
         listed = list(alike)
-        tables = [_system_columns(piece, run, job) for piece, _ in listed]
-        held = pa.concat_tables([piece.rows for piece, _ in listed])
+        held = [piece for piece, _ in listed]
+        rows = pa.concat_tables([piece.rows for piece in held])
         columns = [
-            arrow.conform(held.column(kept.at), kept, wanted.type)
+            arrow.conform(rows.column(kept.at), kept, wanted.type)
             for kept, wanted in zip(listed[0][1], run.wanted, strict=True)
         ]
-        added = pa.concat_tables(tables)
         schema = run.wanted
-        for name in added.column_names:
-            schema = schema.append(added.schema.field(name))
-        turned = pa.table([*columns, *added.columns], schema=schema)
-        parts.append(_without_deleted(turned, [piece for piece, _ in listed], run))
+        for name, values in _system_columns(held, rows, run, job).items():
+            columns.append(values)
+            schema = schema.append(_system_field(name))
+        parts.append(_without_deleted(pa.table(columns, schema=schema), held, run))
     return pa.concat_tables(parts)
 
 
-def _system_columns(piece: Piece, run: _Run, job: Job) -> pa.Table:
-    found: dict[str, pa.Array | pa.ChunkedArray] = {}
+def _system_columns(
+    held: Sequence[Piece], rows: pa.Table, run: _Run, job: Job
+) -> dict[str, pa.ChunkedArray]:
+    found: dict[str, pa.ChunkedArray] = {}
     if run.with_row_ids:
-        found[ROW_ID] = _row_ids(piece)
+        found[ROW_ID] = _row_ids(held, rows)
     if job.merges:
-        found[SNAPSHOT_ID] = _snapshots(piece)
-    fields = [_system_field(name) for name in found]
-    if not found:
-        return pa.table({"": pa.nulls(piece.rows.num_rows)}).select([])
-    return pa.table(list(found.values()), schema=pa.schema(fields))
+        found[SNAPSHOT_ID] = _snapshots(held, rows)
+    return found
 
 
 def _system_field(name: str) -> pa.Field:
     return pa.field(name, pa.int64(), metadata={arrow.FIELD_ID: str(_FIELD_IDS[name]).encode()})
 
 
-def _row_ids(piece: Piece) -> pa.Array | pa.ChunkedArray:
-    """Those in the file; a row that has none there has the file's first plus its place."""
-    rows, file = piece.rows, piece.file
+def _row_ids(held: Sequence[Piece], rows: pa.Table) -> pa.ChunkedArray:
+    """Those in the files; a row that has none there has its file's first plus its place."""
     told = rows[ROW_ID].cast(pa.int64()) if ROW_ID in rows.column_names else None
     if told is not None and not told.null_count:
         return told
-    first = (file.row_id_start or 0) + piece.start - 1
-    places = pc.add(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), rows.num_rows)), first)
-    return places if told is None else pc.coalesce(told, places)
+    firsts: list[int] = []
+    offset = 1  # what is counted begins with 1
+    for piece in held:
+        firsts.append((piece.file.row_id_start or 0) + piece.start - offset)
+        offset += piece.rows.num_rows
+    counted = pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), rows.num_rows))
+    places = pc.add(counted, _for_each_row(firsts, held))
+    return pa.chunked_array([places]) if told is None else pc.coalesce(told, places)
 
 
-def _snapshots(piece: Piece) -> pa.Array | pa.ChunkedArray:
-    begin = pa.scalar(piece.file.begin_snapshot, pa.int64())
-    if SNAPSHOT_ID in piece.rows.column_names:
-        return pc.fill_null(piece.rows[SNAPSHOT_ID].cast(pa.int64()), begin)
-    return pa.repeat(begin, piece.rows.num_rows)
+def _snapshots(held: Sequence[Piece], rows: pa.Table) -> pa.ChunkedArray:
+    begins = _for_each_row([piece.file.begin_snapshot for piece in held], held)
+    if SNAPSHOT_ID not in rows.column_names:
+        return pa.chunked_array([begins])
+    return pc.coalesce(rows[SNAPSHOT_ID].cast(pa.int64()), begins)
+
+
+def _for_each_row(values: Sequence[int | None], held: Sequence[Piece]) -> pa.Int64Array:
+    """The value of each piece, once for each of its rows."""
+    pairs = [(value, piece.rows.num_rows) for value, piece in zip(values, held, strict=True)]
+    filled = [(value, rows) for value, rows in pairs if rows]
+    if not filled:
+        return pa.array([], pa.int64())
+    ends = pa.array(accumulate(rows for _, rows in filled), pa.int64())
+    each = pa.array([value for value, _ in filled], pa.int64())
+    return pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(ends, each))
 
 
 def _without_deleted(rows: pa.Table, held: Sequence[Piece], run: _Run) -> pa.Table:
