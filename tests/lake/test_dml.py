@@ -16,7 +16,7 @@ from tests import duck
 from tests.lake.conftest import Rows, table_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
 
@@ -132,6 +132,30 @@ def test_several_new_values_for_a_row(filled: Lake, spark: SparkSession) -> None
         assert len(caught.value.data["samples"]) == 6
         assert delete_rows(table, rows).rows_deleted == 6
     assert len(list(Path(filled.table("t").info(None).path).iterdir())) == 2
+
+
+@pytest.mark.parametrize("once", [False, True])
+def test_what_is_brought_here_is_bounded(
+    filled: Lake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, *, once: bool
+) -> None:
+    """Each row of a small table may have many new values, unless who asks knows that it has one."""
+    monkeypatch.setattr(dml_few, "_VALUES", 2 * 10)
+    with filled.transaction() as tx:
+        table = tx.table("t")
+        rows = target_rows(table)
+        if not once:
+            rows = rows.crossJoin(spark.range(100)).drop("id")
+        sizes: list[int] = []
+        bring = type(rows).toArrow
+
+        def counted(df: DataFrame) -> Any:
+            found = bring(df)
+            sizes.append(found.num_rows)
+            return found
+
+        monkeypatch.setattr(type(rows), "toArrow", counted)
+        brought = dml_few.few(table, table.scan_all(), rows, once=once)
+        assert (brought is None, sizes) == ((False, [6]) if once else (True, [11]))
 
 
 @pytest.mark.usefixtures("by")

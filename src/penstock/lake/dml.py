@@ -99,18 +99,23 @@ def _deleted(table: TransactionTable, source: scan.Scan, which: Found) -> Staged
 
 
 def update_rows(
-    table: TransactionTable, rows: DataFrame, *, source: scan.Scan | None = None
+    table: TransactionTable,
+    rows: DataFrame,
+    *,
+    source: scan.Scan | None = None,
+    once: bool = False,
 ) -> Staged:
     """Give rows, named by FILE, POSITION and ROW_ID, the new values that ``rows`` has beside.
 
-    Columns that it lacks keep their values, row ids stay. Raises MergeKeyError when a row would get
+    Columns that it lacks keep their values, row ids stay. ``once`` says that ``rows`` has none
+    twice, so that there are no more than the table has. Raises MergeKeyError when a row would get
     several new values, with samples; SchemaMismatch for columns that the table does not have.
     """
     name = table.candidate.qualified_name
     with table.all_or_nothing(), explained(table=name):
         source = source or table.scan_all()
         rows = _whole(table, source, rows)
-        brought = dml_few.few(table, source, rows)
+        brought = dml_few.few(table, source, rows, once=once)
         if brought is not None:
             return _few_updated(table, source, rows, brought)
         rows = rows.persist()

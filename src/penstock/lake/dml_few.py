@@ -57,8 +57,10 @@ class Brought:
     found: Found
 
 
-def few(table: CandidateTable, source: scan.Scan, rows: DataFrame) -> Brought | None:
-    """The new rows, aligned to the table.
+def few(
+    table: CandidateTable, source: scan.Scan, rows: DataFrame, *, once: bool = False
+) -> Brought | None:
+    """The new rows, aligned to the table; ``once`` says that none is of a row that another is of.
 
     ``None`` where they are too many, or of types that are left to Spark.
     """
@@ -74,7 +76,9 @@ def few(table: CandidateTable, source: scan.Scan, rows: DataFrame) -> Brought | 
     numbers = PlaceNumbers.of(source)
     place = [FILE, POSITION] if numbers is None else [numbers.column().alias(NUMBER)]
     picked = new.select(*fitted, *place, ROW_ID)
-    if source.files.inlined is not None or live_rows(source.files.files) > most:
+    # A small table alone bounds nothing: each of its rows may match all rows of a large one.
+    few_at_most = once and source.files.inlined is None and live_rows(source.files.files) <= most
+    if not few_at_most:
         picked = picked.limit(most + 1)
     found = picked.toArrow()
     if found.num_rows > most:

@@ -113,7 +113,8 @@ def _by_spark(picked: DataFrame) -> Found:
             fn.count(fn.lit(1)).alias("n"), fn.count_distinct(POSITION).alias("once")
         )
         rows = sums.collect()
-        inlined = _ids(kept.where(fn.col(FILE).isNull()).toArrow())
+        ids = kept.where(fn.col(FILE).isNull()).select(ROW_ID).distinct()
+        inlined = _ids(ids.toArrow())
         given = kept.count()
     except BaseException:
         kept.unpersist()

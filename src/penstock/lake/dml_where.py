@@ -63,7 +63,7 @@ def update_where(
         source = scan_for(table, _keep(table, where))
         rows = _matching(table, source, where)
         new = typed(assigned(rows, values, table), table.schema)
-        return update_rows(table, new, source=source)
+        return update_rows(table, new, source=source, once=True)
 
 
 def overwrite_where(

@@ -75,7 +75,7 @@ def run(session: Session, reader: Reader) -> Answer:
         conditions(text, reader, of, source, where)
         found = ask(session, table, text)
         rows = renewed(found.rows, wanted, table.schema)
-        staged = dml.update_rows(table, rows, source=found.source)
+        staged = dml.update_rows(table, rows, source=found.source, once=source is None)
     return counts(session.spark, updated=staged.rows_updated)
 
 
