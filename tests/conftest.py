@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,16 @@ if TYPE_CHECKING:
 # How long an example takes says how busy the machine is, nothing about the code.
 settings.register_profile("penstock", deadline=None)
 settings.load_profile("penstock")
+
+
+# Thousands of small queries, each planned once: a compiler that optimises for later, and the
+# collector's threads, take what the tests themselves need (a quarter of the time on 2 cores).
+_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+def pytest_configure() -> None:
+    """Also for the processes that tests start: Java takes it from the environment."""
+    os.environ.setdefault("JDK_JAVA_OPTIONS", _JVM)
 
 
 @pytest.hookimpl(tryfirst=True)  # before the workers read the marks
