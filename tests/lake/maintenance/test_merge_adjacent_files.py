@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from pyarrow import parquet as pq
 
@@ -67,6 +68,41 @@ def test_row_ids_of_updated_rows_stay(place: Place) -> None:
     play(place, ["INSERT INTO t VALUES (8)"])
     upkeep(place, "merge_adjacent_files")
     assert (5, 7) in duck.rows(place.uri, "SELECT rowid, i FROM t")
+
+
+def test_row_ids_of_files_without_field_ids_stay(place: Place) -> None:
+    """As updates of tables with lists leave them: their column is called what its id would be."""
+    file = f"{place.data_path}/main/t/own.parquet"
+    play(place, ["CREATE TABLE t(i BIGINT, s VARCHAR)", "INSERT INTO t VALUES (7, 'x')"])
+    ids = pa.field("2147483540", pa.int64(), metadata={"PARQUET:field_id": "2147483540"})
+    schema = pa.schema([pa.field("i", pa.int64()), pa.field("s", pa.string()), ids])
+    rows = pa.table([[0, 1, 2], ["s0", "s1", "s2"], [40, 41, 42]], schema=schema)
+    pq.write_table(rows, file)
+    call = f"CALL ducklake_add_data_files('lk', 't', '{file}', ignore_extra_columns => true)"
+    play(place, [call])
+    before = duck.rows(place.uri, "SELECT rowid, * FROM t")
+    assert before == [(0, 7, "x"), (40, 0, "s0"), (41, 1, "s1"), (42, 2, "s2")]
+    assert upkeep(place, "merge_adjacent_files")
+    assert duck.rows(place.uri, "SELECT rowid, * FROM t") == before
+
+
+def test_times_of_added_files_that_are_finer_than_their_column(place: Place) -> None:
+    file = f"{place.data_path}/main/t/fine.parquet"
+    times = "'1969-12-31 23:59:59.9995', '2000-01-01 00:00:00.500499', 'infinity', NULL"
+    rows = f"SELECT t::TIMESTAMP AS s, t::TIMESTAMP AS ms FROM unnest([{times}]) x(t)"
+    play(
+        place,
+        [
+            "CREATE TABLE t(s TIMESTAMP_S, ms TIMESTAMP_MS)",
+            "INSERT INTO t VALUES ('2013-01-01 00:00:01', '2013-01-01 00:00:00.001')",
+            f"COPY ({rows}) TO '{file}'",
+            f"CALL ducklake_add_data_files('lk', 't', '{file}')",
+        ],
+    )
+    query = "SELECT s::VARCHAR, ms::VARCHAR FROM t ORDER BY rowid"
+    before = duck.rows(place.uri, query, order=False)
+    assert upkeep(place, "merge_adjacent_files")
+    assert duck.rows(place.uri, query, order=False) == before
 
 
 def test_columns_partitions_and_deletes_keep_files_apart(place: Place) -> None:

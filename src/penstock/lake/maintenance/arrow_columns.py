@@ -204,7 +204,39 @@ def _leaf(array: pa.Array, wanted: pa.DataType) -> pa.Array:
         return pa.ExtensionArray.from_storage(wanted, _uuid_bytes(array))
     if isinstance(wanted, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(wanted, array.cast(wanted.storage_type))
+    if pa.types.is_timestamp(array.type) and pa.types.is_timestamp(wanted):
+        return _moments(array, wanted)
     return array.cast(wanted)
+
+
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_INFINITE = (1 << 63) - 1  # of any unit, negated for the one before all
+
+
+def _moments(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Times in another unit, as DuckDB (1.5.5) reads them: thousandths of a second are rounded,
+    halves away from 1970, and of nanoseconds the rest is cut off.
+    """
+    if array.type.unit == wanted.unit:
+        return array.cast(wanted)
+    counts = array.cast(pa.int64())
+    per, wanted_per = _PER_SECOND[array.type.unit], _PER_SECOND[wanted.unit]
+    infinite = pc.equal(pc.abs(counts), _int64(_INFINITE))
+    if wanted_per > per:
+        there = pc.if_else(infinite, _int64(0), counts)
+        turned = pc.multiply_checked(there, _int64(wanted_per // per))
+    else:
+        size = _int64(per // wanted_per)
+        turned = pc.divide(counts, size)
+        if wanted.unit == "ms":
+            rest = pc.subtract(counts, pc.multiply(turned, size))
+            half = pc.greater_equal(pc.multiply(pc.abs(rest), _int64(2)), size)
+            turned = pc.add(turned, pc.if_else(half, pc.sign(rest), _int64(0)).cast(pa.int64()))
+    return pc.if_else(infinite, counts, turned).cast(wanted)
+
+
+def _int64(value: int) -> pa.Scalar:
+    return pa.scalar(value, pa.int64())
 
 
 def _uuid_bytes(array: pa.Array) -> pa.Array:

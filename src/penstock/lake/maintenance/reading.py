@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.lake.failures import file_corrupt, file_missing
+from penstock.lake.file_columns import EMBEDDED_ROW_ID, MAPPED_ROW_ID
 from penstock.lake.files import DataFile
 from penstock.lake.storage import is_remote, open_system
 
@@ -86,7 +87,7 @@ def _whole(file: DataFile, table: str) -> pa.Table:
         # One read of the disk: looking for the footer first takes three.
         found = _opened(pa.BufferReader(_content(file.path))).read(use_threads=False)
         _counted(file, found.num_rows, table)
-        return found
+        return _row_ids_named(file, found)
 
 
 def _content(path: str) -> bytes | pa.Buffer:
@@ -104,8 +105,18 @@ def _in_pieces(file: DataFile, table: str, rows: int) -> Iterator[Piece]:
         _counted(file, content.metadata.num_rows, table)
         start = 0
         for batch in content.iter_batches(rows):
-            yield Piece(file, start, pa.Table.from_batches([batch], content.schema_arrow))
+            found = pa.Table.from_batches([batch], content.schema_arrow)
+            yield Piece(file, start, _row_ids_named(file, found))
             start += batch.num_rows
+
+
+def _row_ids_named(file: DataFile, rows: pa.Table) -> pa.Table:
+    """``rows`` with their embedded ids under the name that files with field ids have for them."""
+    names = rows.column_names
+    mapped = file.uses_mapping or file.mapping_id is not None
+    if not mapped or MAPPED_ROW_ID not in names or EMBEDDED_ROW_ID in names:
+        return rows
+    return rows.rename_columns({MAPPED_ROW_ID: EMBEDDED_ROW_ID})
 
 
 def _opened(source: object) -> pq.ParquetFile:
