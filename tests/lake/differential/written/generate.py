@@ -55,6 +55,7 @@ class _Table:
     columns: dict[str, str]
     structs: dict[str, dict[str, str]] = field(default_factory=dict)
     keys: set[str] = field(default_factory=set)  # of partitions and sorts
+    partitioned: bool = False
 
     @property
     def odd(self) -> bool:
@@ -309,10 +310,12 @@ class Sequenced:
             for transform in _TRANSFORMS.get(kind, ())
         ]
         if self.random.randrange(4) == 0:
+            table.partitioned = False
             self.add(f"ALTER TABLE {name} RESET PARTITIONED BY")
         elif keys:
             column, key = self.one_of(keys)
             table.keys.add(column)
+            table.partitioned = True
             self.add(f"ALTER TABLE {name} SET PARTITIONED BY ({key})")
 
     def sort(self) -> None:
@@ -361,7 +364,7 @@ class Sequenced:
 
     def add_files(self) -> None:
         name, table = self.table()
-        if self.inside or table.odd:
+        if self.inside or table.odd or table.partitioned:  # then it wants directories of partitions
             return
         count, file = self.random.randrange(1, 4), self.name("f")
         start = self.ids(count)
