@@ -120,7 +120,8 @@ def _row_ids_named(file: DataFile, rows: pa.Table) -> pa.Table:
 
 
 def _opened(source: object) -> pq.ParquetFile:
-    return pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+    # Buffered ahead, a large file would be here whole.
+    return pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=False)
 
 
 def _counted(file: DataFile, rows: int, table: str) -> None:
