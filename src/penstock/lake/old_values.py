@@ -12,14 +12,21 @@ from typing import TYPE_CHECKING
 
 from penstock.lake.bounds import base_type
 from penstock.lake.defaults import initial_value
+from penstock.lake.file_kinds import NANOSECONDS_IN_UTC
 from penstock.lake.promotions import promoted
 from penstock.lake.schema import Column, TableSchema
 from penstock.lake.spark_types import file_schema, spark_type
-from penstock.lake.stored_values import READERS
+from penstock.lake.stored_values import (
+    READERS,
+    without_nanoseconds,
+    without_nanoseconds_in_utc,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql.types import DataType
+
+    from penstock.lake.stored_values import Convert
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +89,8 @@ def _value(value: SparkColumn, pair: _Pair) -> SparkColumn:
     nested = _NESTED.get(pair.new.type)
     if nested is not None:
         return nested(value, pair)
-    reader = READERS.get(base_type(pair.old.type))
+    kinds = base_type(pair.old.type), base_type(pair.new.type)
+    reader = _COARSER.get(kinds) or READERS.get(kinds[0])
     read = value if reader is None else reader(value, pair.path)
     if pair.old.type == pair.new.type:
         return read
@@ -124,6 +132,12 @@ def _in_map(value: SparkColumn, pair: _Pair) -> SparkColumn:
         )
     )
 
+
+# Of files whose values the column holds without a part of them: read at once as what it holds.
+_COARSER: Mapping[tuple[str, str], Convert] = {
+    ("timestamp_ns", "timestamp"): without_nanoseconds,
+    (NANOSECONDS_IN_UTC, "timestamptz"): without_nanoseconds_in_utc,
+}
 
 _NESTED: Mapping[str, Callable[[SparkColumn, _Pair], SparkColumn]] = {
     "struct": _in_struct,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import UnsupportedFeature
 from penstock.lake.bounds import base_type
+from penstock.lake.file_kinds import NANOSECONDS_IN_UTC
 from penstock.lake.schema import Column
 from penstock.lake.stored_values import INFINITE, moment, rounded
 from penstock.lake.types import parse
@@ -111,6 +112,7 @@ _PROMOTIONS: Mapping[tuple[str, str], Promote] = {
     **{(old, new): _same for old in _MOMENTS for new in _MOMENTS if old != new},
     **{(old, new): _in_units(_UNITS[new]) for old in _MOMENTS for new in _UNITS if old != new},
     **{(old, "timestamptz"): _cast for old in _MOMENTS},
+    (NANOSECONDS_IN_UTC, "timestamptz"): _same,  # as it is read
     **{
         (old, "variant"): _cast
         for old in (*_INTEGERS, "boolean", "decimal", "float32", "float64", *_MOMENTS)

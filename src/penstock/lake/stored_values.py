@@ -115,6 +115,24 @@ def _nanoseconds(value: SparkColumn, path: str) -> SparkColumn:
     )
 
 
+def without_nanoseconds(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - of the table's shape
+    """Of a file that is finer than its column: DuckDB cuts the rest off, towards 1970 (1.5.5)."""
+    return moment(_micros(value))
+
+
+def without_nanoseconds_in_utc(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - of the table's shape
+    from pyspark.sql import functions as fn
+
+    return fn.timestamp_micros(_micros(value))
+
+
+def _micros(nanoseconds: SparkColumn) -> SparkColumn:
+    from pyspark.sql import functions as fn
+
+    whole = fn.call_function("div", nanoseconds, fn.lit(1000))
+    return fn.when(fn.abs(nanoseconds) == INFINITE, nanoseconds).otherwise(whole)
+
+
 def _milliseconds(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - of the table's shape
     """Of a file whose unit is milliseconds: Spark's own reader fails on an infinite one."""
     from pyspark.sql import functions as fn

@@ -92,7 +92,8 @@ _PHYSICAL = {
     "time": "long",
     "timetz": "long",
     "timestamp_ns": "long",
-    "milliseconds": "long",  # kinds of files that the format has no type for
+    "timestamptz in nanoseconds": "long",  # kinds of files that the format has no type for
+    "milliseconds": "long",
     "int96": "timestamp_ntz",
 }
 
