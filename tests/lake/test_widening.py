@@ -1,4 +1,4 @@
-"""Which types a column may be changed to: of DuckDB's promotions those that lose nothing."""
+"""Which types a column may be changed to; differential/test_widening.py asks DuckDB for all."""
 
 from __future__ import annotations
 
@@ -7,18 +7,32 @@ import pytest
 from penstock.lake.widening import can_become, can_become_text
 
 YES = {
-    "int8": "int16 int64",
-    "uint8": "int16 int64 uint64",
+    "int8": "int16 int64 int128 decimal(3,0) decimal(38,0)",
+    "int64": "int128 decimal(19,0)",
+    "uint8": "int16 int64 uint64 uint128",
     "uint16": "int32 uint32",
     "uint32": "int64 uint64",
+    "uint64": "int128 decimal(20,0)",
     "float32": "float64",
+    "decimal(9,3)": "decimal(10,3) decimal(38,3)",
+    "date": "timestamptz",
+    "timestamp": "timestamptz",
+    "timestamp_s": "timestamp timestamp_ms",
 }
 NO = {
-    "int16": "int8 uint16 uint64 boolean varchar",
-    "int64": "float64 decimal(18,0)",
+    "boolean": "int8 int64 json",
+    "int8": "float32 decimal(4,1) decimal(2,0)",
+    "int16": "int8 uint16 uint64 boolean varchar decimal(6,2)",
+    "int64": "decimal(18,0) float64 json",
+    "int128": "float64 decimal(38,0)",
     "uint8": "int8",
-    "uint32": "int32 float32",
+    "uint32": "int32",
     "uint64": "int64",
+    "float64": "float32 decimal(38,10)",
+    "decimal(9,3)": "decimal(9,3) decimal(18,2) decimal(38,10) int64 float64",
+    "date": "timestamp timestamp_ms timestamp_ns varchar",
+    "timestamp": "timestamp_ns timestamp_s date",
+    "timestamptz": "timestamp",
     "varchar": "json",
 }
 

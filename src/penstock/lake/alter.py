@@ -189,6 +189,7 @@ def _promoted(old: Column, new: Column, path: tuple[str, ...]) -> Column:
     if old.type == new.type:
         return replace(old, children=_fields_of(old, new, path))
     if not (old.children or new.children) and can_become(old.type, new.type):
+        _refuse_moved_default(old, new.type, path)
         return replace(old, type=new.type)
     allowed = can_become_text(old.type)
     raise UnsupportedFeature(
@@ -201,6 +202,18 @@ def _promoted(old: Column, new: Column, path: tuple[str, ...]) -> Column:
         ),
         data={"column": _text(path), "old": type_text(old), "new": type_text(new)},
     )
+
+
+def _refuse_moved_default(old: Column, new: str, path: tuple[str, ...]) -> None:
+    """Its text has no zone: what it means would hang on who reads it."""
+    told = old.initial_default if old.initial_default is not None else old.default
+    if new == "timestamptz" and told is not None:
+        raise UnsupportedFeature(
+            f"column {_text(path)!r} has the default {told!r}, which says no time zone, and cannot "
+            f"become {new}",
+            hint="add a column, fill it, drop this one",
+            data={"column": _text(path), "old": old.type, "new": new},
+        )
 
 
 def _fields_of(old: Column, new: Column, path: tuple[str, ...]) -> Columns:

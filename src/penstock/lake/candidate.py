@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from penstock.lake.catalog.mappings import mapping_paths
 from penstock.lake.changes import NewTable, Slice, TableChange, TagChanges
+from penstock.lake.comparable import INTEGERS
 from penstock.lake.files import (
     DataFile,
     DeleteFile,
@@ -171,11 +172,13 @@ class Candidate:
     ) -> tuple[list[DataFile], list[DataFile]]:
         """Files that hold only rows of a slice, and files that may hold some of its rows."""
         at = self.partition_index(column)
+        found = None if self.schema is None else self.schema.find(column)
         whole: list[DataFile] = []
         maybe: list[DataFile] = []
         for file in files:
             known = at is not None and file.partition_values is not None
-            if not known or file.partition_id != self.partition_id:
+            alike = found is None or _same_text(found, file)
+            if not known or not alike or file.partition_id != self.partition_id:
                 maybe.append(file)
             elif at is not None and file.partition_values and file.partition_values[at] == text:
                 whole.append(file)
@@ -225,6 +228,15 @@ class Candidate:
             replaces=self.replaces,
         )
         return None if changed == nothing else changed
+
+
+def _same_text(column: Column, file: DataFile) -> bool:
+    """Whether the catalog's text of a value in the file is that of the column's type.
+
+    Of whole numbers it is the same in each; 1.5 may be 1.500 since the file was written.
+    """
+    kinds = column.types_since(file.begin_snapshot)
+    return len(kinds) < 2 or kinds <= INTEGERS
 
 
 def renamed_fields(

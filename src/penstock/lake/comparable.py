@@ -18,6 +18,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from penstock.lake.bounds import base_type, format_timestamp
 from penstock.lake.conditions import Constant
+from penstock.lake.types import parse
 
 INTEGERS = frozenset(
     {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"},
@@ -108,6 +109,17 @@ def _inexact(_: str, constant: Constant, __: str) -> Comparable | None:
     return Comparable("number", middle - slack, middle + slack, False)
 
 
+def _decimal(type_text: str, constant: Constant, zone: str) -> Comparable | None:
+    """Bounds may be finer than the column: of a file that is older than a change of its type, whose
+    values are rounded to the scale that the column has since.
+    """
+    found = _inexact(type_text, constant, zone)
+    if found is None:
+        return None
+    half = 0.500001 * 10.0 ** -(parse(type_text).scale or 0)
+    return Comparable("number", found.low - half, found.high + half, False)
+
+
 def _text(_: str, constant: Constant, __: str) -> Comparable | None:
     if constant.kind != "string" or "\x00" in constant.value:
         return None
@@ -184,7 +196,8 @@ def _timestamptz(_: str, constant: Constant, zone: str) -> Comparable | None:
 
 _BY_TYPE: Mapping[str, Callable[[str, Constant, str], Comparable | None]] = {
     **dict.fromkeys(INTEGERS, _integer),
-    **dict.fromkeys(("float32", "float64", "decimal"), _inexact),
+    **dict.fromkeys(("float32", "float64"), _inexact),
+    "decimal": _decimal,
     **dict.fromkeys(ZONELESS, _timestamp),
     "varchar": _text,
     "uuid": _uuid,

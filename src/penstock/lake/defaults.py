@@ -93,11 +93,11 @@ def _blob(text: str) -> SparkColumn:
 _NUMBERS = (
     *("int8", "int16", "int32", "int64", "int128"),
     *("uint8", "uint16", "uint32", "uint64", "uint128", "decimal"),
+    *("float32", "float64"),
 )
 _READ: Mapping[str, Callable[[str], SparkColumn]] = {
     **dict.fromkeys(_NUMBERS, _number),
     **dict.fromkeys(("varchar", "json", "uuid", "time", "time_ns", "timetz"), _literal(str)),
-    **dict.fromkeys(("float32", "float64"), _literal(float)),
     **dict.fromkeys(("timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns"), _timestamp),
     "timestamptz": _timestamptz,
     "boolean": _literal(duck_text.boolean),

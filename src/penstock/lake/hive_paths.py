@@ -9,11 +9,12 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Callable, Mapping, Sequence
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import Decimal
 from urllib.parse import unquote
 
 from penstock.errors import SchemaMismatch, UnsupportedFeature
 from penstock.lake.bounds import base_type, partition_to_text
+from penstock.lake.decimals import rounded
 from penstock.lake.files import PartitionField
 from penstock.lake.schema import Column
 
@@ -97,7 +98,7 @@ def _decimal(text: str, type_text: str) -> Decimal:
     if not _NUMBER.fullmatch(text):
         raise ValueError(text)
     precision, scale = map(int, type_text.partition("(")[2].rstrip(") ").split(","))
-    value = Decimal(text).quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP)
+    value = rounded(Decimal(text), scale)
     if value.adjusted() + 1 + scale > precision and value:
         raise ValueError(text)
     return value

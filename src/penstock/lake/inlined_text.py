@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from penstock.errors import UnsupportedFeature
 from penstock.lake import duck_text
 from penstock.lake.bounds import base_type, bound_to_text, format_timestamp
 from penstock.lake.inlined import InlinedPart
@@ -76,6 +77,14 @@ def moved(part: InlinedPart, schema: TableSchema) -> pa.Table:
     if part.schema == schema:
         return part.rows.select(names)
     target = kept(part, schema)
+    for old, new in zip(target.walk(), schema.walk(), strict=True):
+        if old.type != new.type:
+            raise UnsupportedFeature(
+                f"column {new.name!r} became {new.type} in the transaction that wrote rows of "
+                f"{old.type}, which only a session of Spark's turns into that",
+                hint="commit the rows, and change the type in a transaction of its own",
+                data={"column": new.name, "old": old.type, "type": new.type},
+            )
     typed = pa.Table.from_batches(batches(part, target), arrow_schema(target))
     found = stored(typed, target)
     assert found is not None, "they were stored before"

@@ -14,12 +14,13 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import CatalogCorrupt, UnsupportedFeature
-from penstock.lake import duck_text
+from penstock.lake import decimals, duck_text
 from penstock.lake.bounds import base_type
 from penstock.lake.inlined import InlinedPart, NestedTexts
 from penstock.lake.nested_text import CAST, SQL_LISTS, SQL_STRUCTS, Form, parse
 from penstock.lake.schema import Column, TableSchema
 from penstock.lake.types import SparkType, to_spark_json
+from penstock.lake.types import parse as parse_type
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -228,10 +229,31 @@ def _leaf(source: Column, target: Column) -> Convert:
 
 
 def _widening(source: Column, target: Column) -> Convert | None:
+    """How a value of one type becomes one of the other. A default keeps the text that it had under
+    another type: a decimal of the same type may have to be rounded, too.
+    """
     was, now = base_type(source.type), base_type(target.type)
+    if now == "decimal" and was == now:
+        return _rounded(parse_type(target.type).scale or 0)
     if was == now:
         return _identity
+    if was == "decimal" and now in _FLOATS:
+        digits = parse_type(source.type)
+        if (digits.precision or 0) > decimals.MOST_DIGITS:
+            return None
+        return decimals.float_of(digits.scale or 0, now)
+    if was in _SMALL and now in _FLOATS:
+        return lambda value: decimals.nearest(value, now)
     return next((f for olds, news, f in _WIDENED if was in olds and now in news), None)
+
+
+def _rounded(scale: int) -> Convert:
+    def convert(value: Decimal) -> Decimal:
+        if value.as_tuple().exponent >= -scale:  # type: ignore[operator] # no NaN among decimals
+            return value
+        return decimals.rounded(value, scale)
+
+    return convert
 
 
 def _boolean(value: Any) -> bool:
@@ -239,6 +261,8 @@ def _boolean(value: Any) -> bool:
 
 
 def _float32(value: Any) -> float:
+    if isinstance(value, str) and value.lstrip("-").isdigit():  # a default of a former integer
+        return decimals.nearest(int(value), "float32")
     found: float = struct.unpack("f", struct.pack("f", float(value)))[0]
     return found
 
@@ -258,6 +282,7 @@ def _wide(value: Any) -> Decimal:
     return Decimal(found)
 
 
+_FLOATS = frozenset({"float32", "float64"})
 _SMALL = frozenset({"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"})
 _MOMENTS = frozenset({"timestamp", "timestamp_s", "timestamp_ms"})
 
@@ -299,7 +324,6 @@ _WIDENED: tuple[tuple[frozenset[str], frozenset[str], Convert], ...] = (
     (_INTS | {"boolean"}, _SMALL, int),
     (_INTS | {"boolean"}, frozenset({"int128", "uint128", "decimal"}), Decimal),
     (_INTS | {"float32", "boolean"}, frozenset({"float32", "float64"}), float),
-    (frozenset({"decimal"}), frozenset({"float32", "float64"}), float),
     (frozenset({"date"}), _MOMENTS, _midnight),
     (frozenset({"date"}), frozenset({"timestamp_ns"}), lambda days: _to_nanos(_midnight(days))),
     (_MOMENTS, _MOMENTS, _identity),

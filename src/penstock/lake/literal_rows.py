@@ -14,12 +14,12 @@ import re
 import struct
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from decimal import ROUND_HALF_UP, Decimal, localcontext
+from decimal import Decimal
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from penstock.errors import SchemaMismatch, UnsupportedFeature
-from penstock.lake import duck_text
+from penstock.lake import decimals, duck_text
 from penstock.lake.bounds import base_type
 from penstock.lake.inlined_values import arrow_schema, stored_value
 from penstock.lake.naming import fold
@@ -315,10 +315,9 @@ def _decimal(column: Column) -> Convert:
         exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
         if not exact.is_finite():
             raise ValueError("a decimal is finite")
-        with localcontext(prec=100):
-            found = exact.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP)
-            if abs(found) >= Decimal(10) ** (precision - scale):
-                raise ValueError(f"it has more than {precision - scale} digits before the point")
+        found = decimals.rounded(exact, scale)
+        if found.copy_abs() >= Decimal(10) ** (precision - scale):
+            raise ValueError(f"it has more than {precision - scale} digits before the point")
         return found
 
     return convert

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from penstock.errors import UnsupportedFeature
+from penstock.lake import decimals
 from penstock.lake.bounds import base_type
 from penstock.lake.file_kinds import NANOSECONDS_IN_UTC
 from penstock.lake.schema import Column
@@ -30,8 +31,7 @@ _INTEGERS = (
 )
 _MOMENTS = ("timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "int96", "milliseconds")
 _LAST_DAY = (1 << 31) - 1  # what "infinity" is among dates
-# Digits that a double (a float) holds exactly, and so does the division by a power of ten.
-_EXACT = {"float64": 15, "float32": 7}
+_FLOATS = ("float32", "float64")
 
 
 def promoted(
@@ -43,7 +43,7 @@ def promoted(
     """
     key = (base_type(old), base_type(new.type))
     promote = _same if key[0] == key[1] and key[0] != "decimal" else _PROMOTIONS.get(key)
-    if promote is None or not _exact(old, key[1]):
+    if promote is None or not _turns(old, key[1]):
         raise UnsupportedFeature(
             f"column {path!r} is {new.type}, and a file of it has {old}, "
             "which this version does not turn into that",
@@ -53,10 +53,10 @@ def promoted(
     return promote(value, old, target)
 
 
-def _exact(old: str, new: str) -> bool:
+def _turns(old: str, new: str) -> bool:
+    """Whether a decimal becomes the float that DuckDB makes of it."""
     parsed = parse(old)
-    digits = _EXACT.get(new)
-    return parsed.name != "decimal" or digits is None or (parsed.precision or 0) <= digits
+    return new not in _FLOATS or (parsed.precision or 0) <= decimals.MOST_DIGITS
 
 
 def _same(value: SparkColumn, old: str, target: DataType) -> SparkColumn:  # noqa: ARG001 - of the table's shape
@@ -92,6 +92,26 @@ def _in_units(unit: int) -> Promote:
 # Microseconds in what a type counts: files added from elsewhere hold finer times.
 _UNITS = {"timestamp_s": 1_000_000, "timestamp_ms": 1000}
 
+
+def _float(value: SparkColumn, old: str, target: DataType) -> SparkColumn:
+    """A decimal as DuckDB makes a float of it (`decimals`)."""
+    from pyspark.sql import functions as fn
+
+    to, scale = target.simpleString(), parse(old).scale or 0
+    whole = value.cast("long")
+    if not scale:
+        return whole.cast(to)
+    power = fn.lit(10**scale).cast("long")
+    rest = (value - whole.cast("decimal(18,0)")).cast(f"decimal({scale},{scale})")
+    digits = (rest * power.cast(f"decimal({scale + 1},0)")).cast("long")
+    unscaled = whole * power + digits
+    divisor = fn.lit(10.0**scale).cast(to)
+    at_once = (unscaled.cast(to) / divisor).cast(to)
+    in_parts = whole.cast(to) + (digits.cast(to) / divisor).cast(to)
+    exact = decimals.EXACT["float32" if to == "float" else "float64"]
+    return fn.when(fn.abs(unscaled) <= exact, at_once).otherwise(in_parts)
+
+
 _PROMOTIONS: Mapping[tuple[str, str], Promote] = {
     ("decimal", "decimal"): _cast,
     ("float32", "float64"): _cast,
@@ -107,6 +127,7 @@ _PROMOTIONS: Mapping[tuple[str, str], Promote] = {
         for new in (*_INTEGERS, "decimal", "float32", "float64")
         if old != new and not (old.endswith("128") and new == "decimal")
     },
+    **{("decimal", new): _float for new in _FLOATS},
     **{(kind, "json"): _text for kind in _INTEGERS if not kind.endswith("128")},
     **{("date", kind): _day for kind in (*_MOMENTS, "timestamptz")},
     **{(old, new): _same for old in _MOMENTS for new in _MOMENTS if old != new},

@@ -1,7 +1,12 @@
-"""To which types a column may be changed: those that hold each of its values as it is.
+"""To which types a column may be changed: those that DuckDB changes it to, and answers right by.
 
-DuckDB makes more promotions (measured, 1.5.5): to floats, decimals and timestamps. Only those of
-integers are taken here, by which its files and ours are read alike, and pruned alike.
+All pairs of types were tried (DuckDB 1.5.5). Of those that it changes, these are refused here:
+* to a finer type (integers and decimals to floats and to other scales, dates to timestamps):
+  DuckDB compares older rows in their own type, so that 1 is in its answer for ``c = 1.4``;
+* what it then cannot read, or not all values of: booleans to integers once they are inlined,
+  dates to milliseconds, all times to nanoseconds, 128 bits to decimals;
+* what becomes JSON or a VARIANT.
+Where DuckDB made such a change its rows are read all the same (`promotions`).
 """
 
 from __future__ import annotations
@@ -23,32 +28,52 @@ DIGITS: Mapping[str, int] = {
     "uint32": 10,
     "uint64": 20,
 }
-# Besides the format's own promotions (`can_widen`).
+
+# Besides the format's own promotions (`can_widen`), and those to decimals.
 _MORE: Mapping[str, tuple[str, ...]] = {
-    "uint8": ("int16", "int32", "int64"),
-    "uint16": ("int32", "int64"),
-    "uint32": ("int64",),
+    **dict.fromkeys(("int8", "int16", "int32", "int64"), ("int128",)),
+    "uint8": ("int16", "int32", "int64", "int128", "uint128"),
+    "uint16": ("int32", "int64", "int128", "uint128"),
+    "uint32": ("int64", "int128", "uint128"),
+    "uint64": ("int128", "uint128"),
+    "date": ("timestamptz",),
+    "timestamp": ("timestamptz",),
+    "timestamp_s": ("timestamp", "timestamp_ms"),
+    "timestamp_ms": ("timestamp",),
 }
 
 
 def can_become(old: str, new: str) -> bool:
     """Whether a column of type ``old`` may be made one of ``new``, another type."""
-    return can_widen(old, new) or new in _MORE.get(old, ())
+    if can_widen(old, new) or new in _MORE.get(old, ()):
+        return True
+    if base_type(new) != "decimal" or old == new or not fits_decimal(old, new):
+        return False
+    return (parse(old).scale or 0) == parse(new).scale
 
 
 def can_become_text(old: str) -> str:
     """The types that `can_become` allows, for a message; empty for none."""
-    return " or ".join((*wider_types(old), *_MORE.get(old, ())))
+    known = [*wider_types(old), *_MORE.get(old, ())]
+    if old in DIGITS:
+        known.append(f"a decimal of {DIGITS[old]} digits or more, none after the point")
+    if base_type(old) == "decimal":
+        known.append("a decimal with more digits before the point and as many after it")
+    return " or ".join(known)
 
 
 def fits_decimal(old: str, new: str) -> bool:
     """Whether a decimal type holds all values of an integer type or another decimal."""
-    target = parse("decimal(20,0)" if new == "uint64" else new)
+    wanted = "decimal(20,0)" if new == "uint64" else new
+    target = parse(wanted)
     if target.precision is None or target.scale is None:
         return False
-    given = parse(old)
+    return (parse(old).scale or 0) <= target.scale and _whole(old) <= _whole(wanted)
+
+
+def _whole(kind: str) -> int:
+    """Digits before the point; many of a type that is no number."""
+    given = parse(kind)
     if given.precision is not None and given.scale is not None:
-        whole, scale = given.precision - given.scale, given.scale
-    else:
-        whole, scale = DIGITS.get(base_type(old), 99), 0
-    return scale <= target.scale and whole <= target.precision - target.scale
+        return given.precision - given.scale
+    return DIGITS.get(base_type(kind), 99)

@@ -45,11 +45,11 @@ def differences(place: Place, spark: SparkSession, versions: Sequence[int] = ())
             df = lake.table(name).to_df(version=version)
             mine = spark_rows(df, columns)
             if df.columns != [c.name for c in columns] or mine != rows:
-                found.append(f"{name} at {version}: {_shown(mine, rows)}")
+                found.append(f"{name} at {version}: {shown(mine, rows)}")
     return found
 
 
-def _shown(mine: list[str], known: list[str]) -> str:
+def shown(mine: list[str], known: list[str]) -> str:
     """The first row that differs, from where it does."""
     pair = next(((a, b) for a, b in zip(mine, known, strict=False) if a != b), None)
     if pair is None:
@@ -89,6 +89,19 @@ def duck_rows(
     asked = ", ".join(_asked(column) for column in columns)
     place = f"{quote_identifier(schema)}.{quote_identifier(name)}"
     query = f"SELECT {asked} FROM {place} AT (VERSION => {version})"
+    return _rows(connection.execute(query).to_arrow_table(), columns)
+
+
+def duck_feed(
+    connection: duckdb.DuckDBPyConnection,
+    name: str,
+    first: int,
+    last: int,
+    columns: tuple[Column, ...],
+) -> list[str]:
+    """The changes of a table of these snapshots, with these of its columns and of the feed's."""
+    asked = ", ".join(_asked(column) for column in columns)
+    query = f"SELECT {asked} FROM lk.table_changes('{name}', {first}, {last})"
     return _rows(connection.execute(query).to_arrow_table(), columns)
 
 

@@ -61,7 +61,8 @@ def _buckets(condition: Condition, column: Column, count: int, zone: str) -> set
         if isinstance(condition, And):
             return set.intersection(*known) if known else None
         return set.union(*known) if len(known) == len(sets) else None
-    if base_type(column.type) not in _HASHED or count == 0:
+    kinds = {base_type(kind) for kind in (column.type, *(kind for _, kind in column.versions))}
+    if not kinds <= _HASHED or count == 0:  # unsigned numbers have other hashes than signed ones
         return None
     values = _equals(condition)
     found: set[int] = set()

@@ -204,9 +204,30 @@ def _leaf(array: pa.Array, wanted: pa.DataType) -> pa.Array:
         return pa.ExtensionArray.from_storage(wanted, _uuid_bytes(array))
     if isinstance(wanted, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(wanted, array.cast(wanted.storage_type))
-    if pa.types.is_timestamp(array.type) and pa.types.is_timestamp(wanted):
-        return _moments(array, wanted)
-    return array.cast(wanted)
+    return _promoted(array, wanted)
+
+
+def _promoted(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Values of a file that is older than the column's type. Raises UnsupportedFeature."""
+    kind = array.type
+    has_zone = [pa.types.is_timestamp(one) and one.tz is not None for one in (kind, wanted)]
+    by_division = pa.types.is_decimal(kind) and pa.types.is_floating(wanted)
+    if has_zone != [False, True] and not by_division:
+        if pa.types.is_timestamp(kind) and pa.types.is_timestamp(wanted):
+            return _moments(array, wanted)
+        if pa.types.is_decimal(kind) and pa.types.is_decimal(wanted) and kind.scale > wanted.scale:
+            array = pc.round(array, wanted.scale, "half_towards_infinity")
+        nearest = pa.types.is_integer(kind) and pa.types.is_floating(wanted)
+        try:
+            return array.cast(wanted, safe=not nearest)
+        except pa.ArrowInvalid:
+            pass
+    raise UnsupportedFeature(
+        f"a file to be compacted has values of {kind}, where its table has {wanted} since, which "
+        "this version does not turn into that",
+        hint="compact the table with DuckDB: CALL ducklake_rewrite_data_files('lake')",
+        data={"type": str(wanted), "file": str(kind)},
+    )
 
 
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 from penstock.errors import ArgumentError, SchemaMismatch
 from penstock.lake import duck_text
 from penstock.lake.bounds import base_type
+from penstock.lake.decimals import rounded
 from penstock.lake.naming import fold
 from penstock.lake.schema import Column
 from penstock.lake.statements import tokens as words
@@ -204,7 +205,7 @@ def _integer(value: Any, column: Column) -> int:
     if isinstance(value, float):
         value = round(value)  # halves go to the even number, as DuckDB has it for DOUBLE
     if isinstance(value, Decimal):
-        value = int(value.quantize(Decimal(1), rounding="ROUND_HALF_UP"))
+        value = int(rounded(value, 0))
     low, high = _WIDTHS[base_type(column.type)]
     number = int(value)
     if not low <= number <= high:
@@ -218,11 +219,10 @@ def _decimal(value: Any, column: Column) -> Decimal:
     assert parsed.scale is not None
     try:
         number = Decimal(str(value).strip() if not isinstance(value, bool) else int(value))
-        step = Decimal(1).scaleb(-parsed.scale)
-        number = number.quantize(step, rounding="ROUND_HALF_UP")
+        number = rounded(number, parsed.scale)
     except InvalidOperation as error:
         raise ValueError(value) from error
-    if abs(number) >= Decimal(10) ** (parsed.precision - parsed.scale):
+    if number.copy_abs() >= Decimal(10) ** (parsed.precision - parsed.scale):
         raise ValueError(value)
     return number
 
