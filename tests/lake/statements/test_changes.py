@@ -60,6 +60,10 @@ CHANGES = {
     "WHEN MATCHED AND t.a > (SELECT min(x.a) FROM t x) "
     "THEN UPDATE SET b = (SELECT concat(max(x.a), '!') FROM t x WHERE x.a < 40), c = 0.5 "
     "WHEN NOT MATCHED THEN INSERT (a, c) VALUES (1.5, (SELECT count(*) FROM n))": 2,
+    "INSERT INTO t VALUES (1 + (SELECT max(a) FROM t), 'sub', 2.5), (7, (SELECT NULL), (3))": 2,
+    "WITH x AS (SELECT 60 AS k) INSERT INTO t (b, a) VALUES ('under', (SELECT k FROM x)), "
+    "((SELECT max(x.b) FROM t x WHERE x.b IN ('sub', 'one')), 61)": 2,
+    "INSERT INTO f (k) VALUES ((SELECT 40 + count(*) FROM n WHERE dec IS NULL))": 1,
     "CREATE TABLE made (x, y) AS SELECT a, b FROM t WHERE a > 20": -1,
     "UPDATE made SET y = 'z'": -1,
     "INSERT INTO f SELECT 1, named_struct('a', 2.5, 'b', named_struct('c', 1.5)), array(1.005)": 1,

@@ -10,9 +10,9 @@ from penstock.errors import TableNotFound
 from penstock.lake import casts, inline
 from penstock.lake.naming import TableRef, fold
 from penstock.lake.schema import Column, TableSchema
-from penstock.lake.statements import assignment, values
+from penstock.lake.statements import assignment, computed_rows, values
 from penstock.lake.statements.answer import Answer, counts
-from penstock.lake.statements.composed import alone
+from penstock.lake.statements.composed import Composed, alone
 from penstock.lake.statements.literals import Literal, NoLiteral
 from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session, name_of, table_ref
@@ -29,7 +29,7 @@ class Insert:
     """An INSERT as read; ``source`` is the query's span, ``None`` for DEFAULT VALUES.
 
     ``fixed`` are the values of ``PARTITION (c = v)``; ``replaces`` the span of what REPLACE WHERE
-    says.
+    says; ``computed`` the SELECT of a VALUES with subqueries.
     """
 
     ref: TableRef
@@ -40,6 +40,7 @@ class Insert:
     overwrite: bool = False
     replaces: tuple[int, int] | None = None
     fixed: Mapping[str, Literal] | None = None
+    computed: Composed | None = None
 
 
 def run(session: Session, reader: Reader) -> Answer:
@@ -78,8 +79,9 @@ def read(reader: Reader, args: Mapping[str, Any]) -> Insert:
         raise reader.wrong(f"VALUES or SELECT is expected, not {reader.shown()}")
     _refuse_tail(reader)
     rows = _literal_rows(reader, args)
+    computed = computed_rows.as_query(reader) if rows is None else None
     source = reader.rest()
-    return Insert(ref, source, rows, names, by_name, overwrite, replaces, fixed)
+    return Insert(ref, source, rows, names, by_name, overwrite, replaces, fixed, computed)
 
 
 def _partition(reader: Reader, args: Mapping[str, Any]) -> dict[str, Literal] | None:
@@ -243,7 +245,10 @@ def _frame(
     """The rows of the query as columns of the table."""
     if insert.source is None:
         raise reader.unsupported("DEFAULT VALUES here", "write VALUES with the word DEFAULT")
-    df = session.query(alone(reader, insert.source))
+    if insert.computed is not None:
+        df = session.asked(insert.computed, {})
+    else:
+        df = session.query(alone(reader, insert.source))
     if wanted is not None:
         df = assignment.by_position(df, wanted, str(insert.ref))
     return casts.cast(df, schema)
