@@ -61,6 +61,14 @@ def test_missing_files(project: Path) -> None:
     assert "1 file of 1 are missing" in done.stderr
 
 
+def test_to_another_kind_of_database(project: Path) -> None:
+    penstock("backup", project / "one.bak", "--project", project)
+    done = penstock("restore", project / "one.bak", "--to", f"{project}/other.ducklake", "--check")
+    assert done.exit_code == 0, done.output
+    assert "other.ducklake is at snapshot 1" in done.output
+    assert duck.rows(f"ducklake:{project}/other.ducklake", "FROM t") == [(1,)]
+
+
 def test_which_lake(project: Path) -> None:
     found = penstock("backup", project / "one.bak", "--project", project, "--lake", "mian")
     assert found.exit_code == 2

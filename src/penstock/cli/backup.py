@@ -7,11 +7,9 @@ from pathlib import Path
 import click
 
 from penstock.cli.counting import counting
-from penstock.cli.failure import EXIT_FAILED
-from penstock.cli.files import say_files
+from penstock.cli.files import conclude
 from penstock.cli.lakes import lake_settings
 from penstock.cli.options import debug_option, json_option, project_option
-from penstock.cli.output import print_json
 
 
 @click.command(
@@ -44,13 +42,8 @@ def command(
     opened = Catalog.open(wanted.catalog, read_only=True, metadata_schema=wanted.metadata_schema)
     with opened as catalog, counting(f"backup of {name}") as progress:
         made = backup(catalog, target, check=check, progress=progress)
-    if as_json:
-        print_json({"lake": name, "backup": made})
-    else:
-        click.echo(
-            f"{made.path}: lake {name} at snapshot {made.snapshot}, {made.size_bytes:,} bytes.\n"
-            f"Data files are not in it; they stay in {made.data_path}"
-        )
-        say_files(made.files)
-    if made.files is not None and made.files.missing:
-        click.get_current_context().exit(EXIT_FAILED)
+    said = (
+        f"{made.path}: lake {name} at snapshot {made.snapshot}, {made.size_bytes:,} bytes.\n"
+        f"Data files are not in it; they stay in {made.data_path}"
+    )
+    conclude({"lake": name, "backup": made}, said, made.files, as_json=as_json)

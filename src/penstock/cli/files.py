@@ -1,4 +1,4 @@
-"""What was found of the files that a catalog names."""
+"""What `backup` and `restore` say in the end, with what was found of the catalog's files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.output import count
+from penstock.cli.failure import EXIT_FAILED
+from penstock.cli.output import count, print_json
 
 if TYPE_CHECKING:
     from penstock.lake.missing_files import FileCheck
@@ -14,7 +15,18 @@ if TYPE_CHECKING:
 _SHOWN = 10
 
 
-def say_files(found: FileCheck | None) -> None:
+def conclude(made: object, said: str, found: FileCheck | None, *, as_json: bool) -> None:
+    """Say what was made; the exit code is 1 when a file is missing."""
+    if as_json:
+        print_json(made)
+    else:
+        click.echo(said)
+        _say_files(found)
+    if found is not None and found.missing:
+        click.get_current_context().exit(EXIT_FAILED)
+
+
+def _say_files(found: FileCheck | None) -> None:
     """Say how many files are there, and which are not; nothing where nobody looked."""
     if found is None:
         return

@@ -7,11 +7,9 @@ from pathlib import Path
 import click
 
 from penstock.cli.counting import counting
-from penstock.cli.failure import EXIT_FAILED
-from penstock.cli.files import say_files
+from penstock.cli.files import conclude
 from penstock.cli.lakes import lake_settings
 from penstock.cli.options import debug_option, json_option, project_option
-from penstock.cli.output import print_json
 from penstock.cli.status import clock
 
 
@@ -21,7 +19,8 @@ from penstock.cli.status import clock
     epilog="""\b
 Examples:
   penstock restore backups/monday.bak
-  penstock restore backups/monday.bak --to sqlite:lake/monday.sqlite --check""",
+  penstock restore backups/monday.bak --to sqlite:lake/monday.sqlite --check
+  penstock restore backups/monday.bak --to "postgres:dbname=lake host=db" """,
 )
 @click.argument("source", type=click.Path(path_type=Path), metavar="FILE")
 @click.option("--lake", metavar="NAME", help="A lake of penstock.toml [default: the only one].")
@@ -43,13 +42,13 @@ def command(
     project_dir: Path | None,
     as_json: bool,
 ) -> None:
-    """Make a catalog from FILE, on the kind of database that it is a backup of.
+    """Make a catalog from FILE, on the kind of database that it is a backup of or on another.
 
     There must be no catalog yet where it goes: move the old one away first. Data files are looked
     for where they were. What was committed after the backup is not in it, though its files are
     there still. With --check the exit code is 1 when a file is missing.
     """
-    from penstock.lake.backup import restore
+    from penstock.lake.restore import restore
 
     if uri is None:
         _, wanted = lake_settings(project_dir, lake)
@@ -63,13 +62,8 @@ def command(
             check=check,
             progress=progress,
         )
-    if as_json:
-        print_json(made)
-    else:
-        click.echo(
-            f"{made.catalog} is at snapshot {made.snapshot} of {clock(made.snapshot_time)}.\n"
-            f"Its data files are in {made.data_path}"
-        )
-        say_files(made.files)
-    if made.files is not None and made.files.missing:
-        click.get_current_context().exit(EXIT_FAILED)
+    said = (
+        f"{made.catalog} is at snapshot {made.snapshot} of {clock(made.snapshot_time)}.\n"
+        f"Its data files are in {made.data_path}"
+    )
+    conclude(made, said, made.files, as_json=as_json)

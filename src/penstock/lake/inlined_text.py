@@ -105,12 +105,31 @@ def _stored(values: pa.ChunkedArray, column: Column) -> pa.Array | None:
         return values
     if kind in _COUNTED and not pa.types.is_integer(values.type):
         values = values.cast(pa.int32() if kind == "date" else pa.int64())
+    if column.children:
+        values = values.cast(_counts(values.type))
     texts = [None if value is None else text(value, column) for value in values.to_pylist()]
     if column.children and any("\0" in one for one in texts if one is not None):
         return None
     if column.children and not all(_is_safe(one, column) for one in texts if one is not None):
         return None
     return pa.array(texts, pa.string())
+
+
+def _counts(kind: pa.DataType) -> pa.DataType:
+    """``kind`` with whole numbers for dates and times, which Python has not all of."""
+    import pyarrow as pa
+
+    if pa.types.is_struct(kind):
+        fields = (kind.field(at) for at in range(kind.num_fields))
+        return pa.struct([field.with_type(_counts(field.type)) for field in fields])
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_counts(kind.value_type)))
+    if pa.types.is_map(kind):
+        key = kind.key_field.with_type(_counts(kind.key_type))
+        return pa.map_(key, kind.item_field.with_type(_counts(kind.item_type)))
+    if pa.types.is_date32(kind):
+        return pa.int32()
+    return pa.int64() if pa.types.is_timestamp(kind) else kind
 
 
 def _is_safe(text: str, column: Column) -> bool:

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from penstock.errors import ArgumentError, CatalogCorrupt, UnsupportedFeature
-from penstock.lake.backup import backup, check_files, restore
+from penstock.errors import ArgumentError, CatalogCorrupt
+from penstock.lake.backup import backup, check_files
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.options import set_option
+from penstock.lake.restore import restore
 from tests import duck
 from tests.lake.catalog.conftest import Place
 
@@ -126,8 +127,6 @@ def test_refused(sqlite_place: Place, tmp_path: Path) -> None:
         backup(catalog, tmp_path / "one.bak")
         with pytest.raises(ArgumentError, match="there already"):
             backup(catalog, tmp_path / "one.bak")
-    with pytest.raises(UnsupportedFeature, match="a backup of a catalog in a SQLite file"):
-        restore(tmp_path / "one.bak", f"ducklake:{tmp_path}/x.ducklake")
     (tmp_path / "text").write_text("no backup")
     with pytest.raises(CatalogCorrupt, match="is no backup"):
         restore(tmp_path / "text", f"ducklake:{tmp_path}/x.ducklake")

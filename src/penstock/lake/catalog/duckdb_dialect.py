@@ -14,6 +14,7 @@ from sqlalchemy.engine.interfaces import (
     DBAPIConnection,
     DBAPIModule,
     ReflectedColumn,
+    ReflectedIndex,
     ReflectedPrimaryKeyConstraint,
 )
 from sqlalchemy.sql import compiler
@@ -110,6 +111,30 @@ class DuckDBDialect(default.DefaultDialect):
                 "default": None,
             }
             for name, kind, nullable in rows
+        ]
+
+    @reflection.cache
+    def get_indexes(
+        self,
+        connection: Connection,
+        table_name: str,
+        schema: str | None = None,
+        **kw: Any,  # noqa: ARG002 - SQLAlchemy's
+    ) -> list[ReflectedIndex]:
+        """Of plain columns; DuckDB has them as text, ``[a, "b c"]``."""
+        query = text(
+            "SELECT index_name, is_unique, expressions FROM duckdb_indexes() "
+            "WHERE database_name = current_database() "
+            "AND schema_name = :schema AND table_name = :table ORDER BY index_name"
+        )
+        rows = connection.execute(query, {"schema": schema or "main", "table": table_name})
+        return [
+            {
+                "name": name,
+                "column_names": [one.strip("'\"") for one in listed.strip("[]").split(", ")],
+                "unique": unique,
+            }
+            for name, unique, listed in rows
         ]
 
     @reflection.cache

@@ -27,7 +27,7 @@ from penstock.lake.files import DataFile
 from penstock.lake.inlined import BEGIN_COLUMN, END_COLUMN, ROW_ID_COLUMN
 from penstock.lake.inlined_text import may_inline
 from penstock.lake.naming import quote_identifier
-from penstock.lake.schema import same_columns
+from penstock.lake.schema import TableSchema, same_columns
 
 DEFAULT_LIMIT = 10  # rows; the extension's
 
@@ -133,13 +133,7 @@ def _unaltered(connection: Connection, table_id: int, version: int) -> bool:
 def _make(work: Work, target: Target) -> str:
     connection, version = work.connection, work.schema_version
     name = f"ducklake_inlined_data_{target.id}_{version}"
-    dialect = connection.dialect.name
-    listed = [f"{column} BIGINT" for column in _SYSTEM]
-    listed += [
-        f"{quote_identifier(column.name)} {storage_type(column, dialect)}"
-        for column in target.schema.columns
-    ]
-    connection.execute(text(f"CREATE TABLE {_qualified(connection, name)}({', '.join(listed)})"))
+    make_table(connection, name, target.schema)
     connection.execute(
         t.inlined_data_tables.insert().values(
             table_id=target.id, table_name=name, schema_version=version
@@ -148,7 +142,19 @@ def _make(work: Work, target: Target) -> str:
     return name
 
 
-def _qualified(connection: Connection, name: str) -> str:
+def make_table(connection: Connection, name: str, schema: TableSchema) -> None:
+    """The inlined table of this name, for rows of these columns."""
+    dialect = connection.dialect.name
+    listed = [f"{column} BIGINT" for column in _SYSTEM]
+    listed += [
+        f"{quote_identifier(column.name)} {storage_type(column, dialect)}"
+        for column in schema.columns
+    ]
+    connection.execute(text(f"CREATE TABLE {qualified(connection, name)}({', '.join(listed)})"))
+
+
+def qualified(connection: Connection, name: str) -> str:
+    """The table as SQL names it."""
     schema = metadata_schema(connection)
     own = quote_identifier(name)
     return own if schema is None else f"{quote_identifier(schema)}.{own}"
@@ -166,7 +172,7 @@ def _insert(work: Work, target: Target, change: InlineChange, name: str) -> None
         for column in target.schema.columns
     ]
     places = [placeholder(column, dialect) for column in target.schema.columns]
-    statement = _insert_into(_qualified(work.connection, name), tuple(places))
+    statement = _insert_into(qualified(work.connection, name), tuple(places))
     values = [
         {"p0": row_id, "p1": work.snapshot_id} | {f"p{n}": value for n, value in enumerate(row, 3)}
         for row_id, row in zip(given, zip(*columns, strict=True), strict=True)
@@ -200,7 +206,7 @@ def _delete(work: Work, target: Target, change: InlineChange) -> None:
     known = inlined.delete_tables(connection, target.id)
     if not known:
         columns = "file_id BIGINT, row_id BIGINT, begin_snapshot BIGINT"
-        connection.execute(text(f"CREATE TABLE {_qualified(connection, name)}({columns})"))
+        connection.execute(text(f"CREATE TABLE {qualified(connection, name)}({columns})"))
     for stored in known:
         for file_id, positions in change.delete.items():
             for some in _chunks(positions):
@@ -208,7 +214,7 @@ def _delete(work: Work, target: Target, change: InlineChange) -> None:
                 if connection.execute(select(func.count()).where(*there)).scalar_one():
                     raise _gone(target)
     connection.execute(
-        text(f"INSERT INTO {_qualified(connection, name)} VALUES (:p0, :p1, :p2)"),
+        text(f"INSERT INTO {qualified(connection, name)} VALUES (:p0, :p1, :p2)"),
         [
             {"p0": file_id, "p1": position, "p2": work.snapshot_id}
             for file_id, positions in change.delete.items()

@@ -7,18 +7,16 @@ commits waiting until all pages are copied, as they would otherwise begin the co
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
 from sqlalchemy import exc
 
+from penstock.lake.catalog.backups.progress import Progress
 from penstock.lake.catalog.faults import translating
 from penstock.lake.catalog.location import CatalogLocation
 
 _PAGES = 4096  # of one step; 16 MB with pages as they are by default
-
-Progress = Callable[[int, int], None]  # what is done, of what in all
 
 
 def copy_to(

@@ -1,0 +1,210 @@
+"""A catalog copied to another kind of database: the same rows, values as that one has them.
+
+Tables of the format and Penstock's own are copied column by column. Inlined rows go through what
+their values mean, since each kind of database keeps them in types and texts of its own
+(`inlined_types`, `nested_text`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Index,
+    MetaData,
+    Select,
+    Table,
+    Text,
+    func,
+    inspect,
+    select,
+    text,
+    true,
+    types,
+)
+from sqlalchemy.schema import CreateSchema
+
+from penstock.errors import UnsupportedFeature
+from penstock.lake.catalog import create, inlined
+from penstock.lake.catalog import tables as t
+from penstock.lake.catalog.backups.packed import is_ours
+from penstock.lake.catalog.backups.progress import Progress
+from penstock.lake.catalog.engine import metadata_schema
+from penstock.lake.catalog.inline_writes import make_table, qualified
+from penstock.lake.catalog.inlined_columns import Schemas, settle
+from penstock.lake.catalog.inlined_types import bound, placeholder
+from penstock.lake.files import Table as TableInfo
+from penstock.lake.inlined import BEGIN_COLUMN, END_COLUMN, ROW_ID_COLUMN, InlinedPart
+from penstock.lake.inlined_text import may_inline, stored
+from penstock.lake.inlined_values import arrow_schema, batches
+from penstock.lake.schema import TableSchema
+
+_CHUNK = 5_000  # rows
+_SYSTEM = (ROW_ID_COLUMN, BEGIN_COLUMN, END_COLUMN)
+_DATA, _DELETE = "ducklake_inlined_data_", "ducklake_inlined_delete_"
+
+
+def copy(source: Connection, target: Connection, progress: Progress | None) -> None:
+    """Make the catalog at ``source`` where none is: at ``target``, in a transaction that writes.
+
+    It has to be of the version that is written. Raises UnsupportedFeature for what has no place in
+    the other database.
+    """
+    names = [n for n in inspect(source).get_table_names(metadata_schema(source)) if is_ours(n)]
+    own = [name for name in names if name.startswith("penstock_")]
+    deletes = [name for name in names if name.startswith(_DELETE)]
+    _refuse_unknown(set(names) - {*own, *deletes})
+    schema = metadata_schema(target)
+    if schema is not None:
+        target.execute(CreateSchema(schema, if_not_exists=True))
+    t.METADATA.create_all(target, checkfirst=False)
+    plain = [one for one in t.METADATA.sorted_tables if one is not t.inlined_data_tables]
+    steps: list[Callable[[], None]] = [
+        *(partial(_plain, source, target, one) for one in plain),
+        *(partial(_own, source, target, name) for name in own),
+        *(partial(_deletes, source, target, name) for name in deletes),
+        partial(_inlined, source, target),
+        partial(create.create_indexes, target),
+    ]
+    for done, step in enumerate(steps, 1):
+        step()
+        if progress is not None:
+            progress(done, len(steps))
+
+
+def _refuse_unknown(names: set[str]) -> None:
+    unknown = sorted(n for n in names - t.METADATA.tables.keys() if not n.startswith(_DATA))
+    if unknown:
+        raise UnsupportedFeature(
+            f"the backup has the table {unknown[0]}, which this version does not know",
+            hint="restore it to the kind of database that it is of",
+            data={"tables": unknown},
+        )
+
+
+def _plain(source: Connection, target: Connection, one: Table) -> None:
+    found = inspect(source).get_columns(one.name, metadata_schema(source))
+    more = [column["name"] for column in found if column["name"] not in one.c]
+    for name in more:  # left by a migration
+        there = select(func.count()).select_from(Table(one.name, MetaData(), Column(name)))
+        if source.execute(there.where(text(f'"{name}" IS NOT NULL'))).scalar():
+            raise UnsupportedFeature(
+                f"{one.name} of the backup has the column {name}, which this version does not know",
+                hint="restore it to the kind of database that it is of",
+                data={"table": one.name, "column": name},
+            )
+    _rows(source, target, select(one), one)
+
+
+def _rows(source: Connection, target: Connection, query: Select[Any], into: Table) -> None:
+    found = source.execute(query.execution_options(yield_per=_CHUNK))
+    for rows in found.mappings().partitions(_CHUNK):
+        target.execute(into.insert(), [dict(row) for row in rows])
+
+
+def _own(source: Connection, target: Connection, name: str) -> None:
+    """A table of Penstock's own: texts and whole numbers, with keys and indexes."""
+    found, schema = inspect(source), metadata_schema(source)
+    key = found.get_pk_constraint(name, schema)["constrained_columns"]
+    columns = [
+        Column(
+            one["name"],
+            _kind(name, one["type"]),
+            primary_key=one["name"] in key,
+            nullable=one["nullable"] and one["name"] not in key,
+            autoincrement=False,
+        )
+        for one in found.get_columns(name, schema)
+    ]
+    table = Table(name, MetaData(), *columns)
+    for index in found.get_indexes(name, schema):
+        if index["name"] is not None and not index["name"].startswith("sqlite_autoindex"):
+            listed = [table.c[one] for one in index["column_names"] if one is not None]
+            Index(index["name"], *listed, unique=bool(index["unique"]))
+    table.create(target, checkfirst=False)
+    _rows(source, target, select(table), table)
+
+
+def _kind(table: str, kind: types.TypeEngine[Any]) -> types.TypeEngine[Any]:
+    if isinstance(kind, types.Integer):
+        return BigInteger()
+    if isinstance(kind, types.String):
+        return Text()
+    raise UnsupportedFeature(
+        f"the table {table} of the backup has a column of type {kind}, which is not copied",
+        hint="restore it to the kind of database that it is of",
+        data={"table": table, "type": str(kind)},
+    )
+
+
+def _deletes(source: Connection, target: Connection, name: str) -> None:
+    columns = (Column(one, BigInteger) for one in ("file_id", "row_id", "begin_snapshot"))
+    table = Table(name, MetaData(), *columns)
+    table.create(target, checkfirst=False)
+    _rows(source, target, select(table), table)
+
+
+def _inlined(source: Connection, target: Connection) -> None:
+    settle(source)
+    ids = select(t.inlined_data_tables.c.table_id).distinct()
+    for table_id in sorted(source.execute(ids).scalars()):
+        of = _table(source, table_id)
+        schemas = Schemas(source, of)
+        for one in inlined.stored_tables(source, table_id):
+            its = replace(of, schema=schemas.at(one.version))
+            if not may_inline(its.schema):
+                _refuse_rows(source, one, its)
+                continue  # the other database has none of it; DuckDB makes one where it has
+            part = inlined.load_part(source, one, schemas, its, lambda *_: true())
+            make_table(target, one.rows.name, its.schema)
+            row = {"table_id": table_id, "table_name": one.rows.name}
+            target.execute(t.inlined_data_tables.insert(), [row | {"schema_version": one.version}])
+            _insert(target, one.rows.name, part, its)
+
+
+def _table(source: Connection, table_id: int) -> TableInfo:
+    """What messages call it; there or dropped."""
+    c = t.table.c
+    query = select(c.table_name).where(c.table_id == table_id).order_by(c.begin_snapshot.desc())
+    name = source.execute(query.limit(1)).scalar()
+    return TableInfo(table_id, "", "", name or f"of id {table_id}", "", TableSchema(()), 0)
+
+
+def _refuse_rows(source: Connection, one: inlined.Stored, of: TableInfo) -> None:
+    if source.execute(select(func.count()).select_from(one.rows)).scalar():
+        raise _not_moved(of)
+
+
+def _not_moved(of: TableInfo) -> UnsupportedFeature:
+    return UnsupportedFeature(
+        f"table {of.name} has inlined rows that another kind of database does not hold",
+        hint="flush them first, CALL flush_inlined_data(), and take another backup",
+        data={"table": of.name},
+    )
+
+
+def _insert(target: Connection, name: str, part: InlinedPart, of: TableInfo) -> None:
+    if not part.rows.num_rows:
+        return
+    dialect, columns = target.dialect.name, of.schema.columns
+    typed = pa.Table.from_batches(batches(part, of.schema), arrow_schema(of.schema))
+    values = stored(typed, of.schema)
+    if values is None:
+        raise _not_moved(of)
+    places = ["?"] * len(_SYSTEM) + [placeholder(column, dialect) for column in columns]
+    marks = ", ".join(place.replace("?", f":p{at}", 1) for at, place in enumerate(places))
+    statement = text(f"INSERT INTO {qualified(target, name)} VALUES ({marks})")
+    listed = [part.rows[one].to_pylist() for one in _SYSTEM]
+    for column in columns:
+        kept = values[str(column.id)].to_pylist()
+        listed.append([bound(value, column, dialect) for value in kept])
+    rows = [{f"p{at}": value for at, value in enumerate(row)} for row in zip(*listed, strict=True)]
+    for start in range(0, len(rows), _CHUNK):
+        target.execute(statement, rows[start : start + _CHUNK])

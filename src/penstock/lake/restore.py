@@ -1,0 +1,204 @@
+"""A catalog made again from a backup, on the kind of database that it is of or on another.
+
+Data files stay where the backup says, or are looked for elsewhere from then on.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import shutil
+import uuid
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from sqlalchemy import Connection
+
+from penstock.errors import ArgumentError, CatalogCorrupt, UnsupportedFeature
+from penstock.lake.backup import check_files
+from penstock.lake.catalog import create as creation
+from penstock.lake.catalog import engine as engines
+from penstock.lake.catalog import tables
+from penstock.lake.catalog.backups import across, postgres, unpacked
+from penstock.lake.catalog.backups.progress import Progress
+from penstock.lake.catalog.catalog import LOCK_TIMEOUT, Catalog
+from penstock.lake.catalog.location import CatalogLocation, parse_location
+from penstock.lake.catalog.paths import absolute_directory
+from penstock.lake.catalog.versions import WRITTEN
+from penstock.lake.missing_files import FileCheck
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """A catalog that was restored from a backup."""
+
+    catalog: str
+    kind: str
+    snapshot: int
+    snapshot_time: dt.datetime
+    data_path: str
+    files: FileCheck | None = None
+
+
+def kind_of(source: Path) -> str:
+    """What kind of database a backup is of, by the file's first bytes. Raises CatalogCorrupt."""
+    try:
+        with source.open("rb") as file:
+            head = file.read(16)
+    except OSError as error:
+        raise ArgumentError(
+            f"the backup {source} cannot be read ({error.strerror})", hint="check the path"
+        ) from error
+    for kind, at, mark in _MARKS:
+        if head[at : at + len(mark)] == mark:
+            return kind
+    raise CatalogCorrupt(
+        f"{source} is no backup of a catalog", hint="give a file that `penstock backup` made"
+    )
+
+
+_MARKS = (("sqlite", 0, b"SQLite format 3\x00"), ("duckdb", 8, b"DUCK"), ("postgres", 0, b"PK"))
+
+
+def restore(
+    source: str | Path,
+    uri: str,
+    *,
+    metadata_schema: str | None = None,
+    data_path: str | None = None,
+    check: bool = False,
+    progress: Progress | None = None,
+) -> Restored:
+    """Make the catalog at ``uri``, where none is, from a backup of whatever kind of database.
+
+    Data files stay where the backup says, or are looked for in ``data_path`` from then on (a copy
+    of them elsewhere). Raises ArgumentError when there is a catalog, CatalogCorrupt,
+    UnsupportedFeature for what another kind of database does not hold.
+    """
+    path, where = Path(source).expanduser().absolute(), parse_location(uri)
+    kind = kind_of(path)
+    if kind != where.kind:
+        _restore_across(path, kind, where, metadata_schema, progress)
+    elif kind == "postgres":
+        with _on_server(path, where, metadata_schema) as connection:
+            postgres.copy_from(connection, path, progress)
+    else:
+        with _new_file(where) as partial:
+            shutil.copyfile(path, partial)
+        if progress is not None:
+            progress(1, 1)
+    with Catalog.open(uri, create=False, metadata_schema=metadata_schema) as catalog:
+        if data_path is not None:
+            _move(catalog, absolute_directory(data_path))
+        latest = catalog.latest()
+        files = check_files(catalog) if check else None
+        return Restored(str(where), where.kind, latest.id, latest.time, catalog.data_path, files)
+
+
+def _move(catalog: Catalog, data_path: str) -> None:
+    """Have the restored catalog look for its files elsewhere."""
+    with catalog.writing() as connection:
+        c = tables.metadata.c
+        moved = tables.metadata.update().where(c.key == "data_path", c.scope.is_(None))
+        connection.execute(moved.values(value=data_path))
+    catalog.data_path = data_path
+
+
+def _restore_across(
+    path: Path,
+    kind: str,
+    where: CatalogLocation,
+    metadata_schema: str | None,
+    progress: Progress | None,
+) -> None:
+    """Read it as what it is, from a copy: opening a file may write beside it."""
+    with TemporaryDirectory(prefix="penstock-restore-") as folder:
+        copied = Path(folder) / "catalog"
+        if kind == "postgres":
+            unpacked.unpack(path, copied)
+        else:
+            shutil.copyfile(path, copied)
+        form = "duckdb" if kind == "duckdb" else "sqlite"
+        with Catalog.open(f"{form}:{copied}", read_only=True, create=False) as catalog:
+            if catalog.version != WRITTEN:
+                raise UnsupportedFeature(
+                    f"{path} is of version {catalog.version} of the format, and only {WRITTEN} is "
+                    "restored to another kind of database",
+                    hint="restore it to the same kind, migrate it with DuckDB, take a backup again",
+                    data={"version": catalog.version, "backup": kind, "target": where.kind},
+                )
+            with catalog.reading() as source:
+                if where.kind == "postgres":
+                    with _on_server(path, where, metadata_schema) as target:
+                        across.copy(source, target, progress)
+                    return
+                with (
+                    _new_file(where) as partial,
+                    _writing(replace(where, target=str(partial)), metadata_schema) as target,
+                ):
+                    across.copy(source, target, progress)
+
+
+@contextmanager
+def _new_file(where: CatalogLocation) -> Iterator[Path]:
+    """Where to make a file that becomes the catalog's once it is whole."""
+    target = Path(where.target)
+    if target.exists():
+        raise _taken(where, "move the file away first")
+    for end in _LOGS[where.kind]:
+        log = Path(f"{target}{end}")
+        if log.exists():  # it would be applied to the new file
+            raise _taken(where, f"move {log} away, too: it belongs to the file that was there")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+    try:
+        yield partial
+        if target.exists():
+            raise _taken(where, "move the file away first")
+        partial.rename(target)
+    finally:
+        for end in ("", *_LOGS[where.kind]):
+            Path(f"{partial}{end}").unlink(missing_ok=True)
+
+
+_LOGS = {"sqlite": ("-wal", "-journal"), "duckdb": (".wal",)}
+
+
+@contextmanager
+def _on_server(
+    path: Path, where: CatalogLocation, metadata_schema: str | None
+) -> Iterator[Connection]:
+    try:
+        with _writing(where, metadata_schema) as connection:
+            if creation.exists(connection):
+                raise _taken(where, "drop its tables, or name another schema or database")
+            yield connection
+    except zipfile.BadZipFile as error:
+        raise CatalogCorrupt(
+            f"{path} is no backup of a catalog, or only a part of one ({error})",
+            hint="take another backup",
+        ) from error
+
+
+@contextmanager
+def _writing(where: CatalogLocation, metadata_schema: str | None) -> Iterator[Connection]:
+    """A transaction on a new catalog; nothing is left open after it."""
+    engine = engines.make_engine(
+        where,
+        read_only=False,
+        create=where.kind != "postgres",
+        lock_timeout=LOCK_TIMEOUT,
+        metadata_schema=metadata_schema,
+    )
+    try:
+        with engines.writing(engine, where) as connection:
+            yield connection
+    finally:
+        engine.dispose()
+
+
+def _taken(where: CatalogLocation, hint: str) -> ArgumentError:
+    return ArgumentError(f"there is a catalog at {where} already", hint=hint)
