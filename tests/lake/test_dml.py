@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from penstock.errors import MergeKeyError
-from penstock.lake import dml, dml_few, place_numbers
+from penstock.lake import dml, dml_few, places
 from penstock.lake.dml import delete_rows, target_rows, update_rows
 from penstock.lake.lake import Lake
 from penstock.lake.transaction import Transaction
@@ -63,7 +63,7 @@ def filled(lake: Lake, rows: Rows) -> Lake:
 def by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Updated rows are written here, found by numbers or by names, or by Spark as many are."""
     monkeypatch.setattr(dml_few, "_VALUES", request.param[0])
-    monkeypatch.setattr(place_numbers, "_MOST_FILES", request.param[1])
+    monkeypatch.setattr(places, "_MOST_KEYS", request.param[1])
 
 
 @pytest.mark.usefixtures("by")

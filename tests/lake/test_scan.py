@@ -14,9 +14,9 @@ from penstock.errors import DataFileCorrupt, DataFileMissing, QueryFailed
 from penstock.lake import scan, session
 from penstock.lake.failures import explained
 from penstock.lake.file_columns import EMBEDDED_ROW_ID
-from penstock.lake.file_keys import Places
 from penstock.lake.files import DataFile, DeleteFile, FileSet, NameMapping
 from penstock.lake.inlined import InlinedPart, InlinedRows
+from penstock.lake.places import Places
 from penstock.lake.scan import Scan
 from penstock.lake.schema import Column, TableSchema
 from tests.lake.conftest import table_of
@@ -229,13 +229,13 @@ def test_nanoseconds_that_a_timestamp_holds(prepared: SparkSession, tmp_path: Pa
 
 def test_places_are_for_files_of_different_sizes() -> None:
     one, two = DataFile("a", 1000, 4_000, 0), DataFile("b", 3, 5_000, 0)
-    found = Places.of([one, two])
+    found = Places.by_size([one, two])
     assert found is not None
     assert (found.base(one), found.base(two)) == (4_000 << 10, 5_000 << 10)
-    assert Places.of([one, replace(two, size_bytes=4_000)]) is None
-    assert Places.of([replace(one, size_bytes=1 << 60)]) is None
-    assert Places.of([replace(one, size_bytes=0)]) is None
-    assert Places.of([replace(one, size_bytes=n) for n in range(1, 502)]) is None
+    assert Places.by_size([one, replace(two, size_bytes=4_000)]) is None
+    assert Places.by_size([replace(one, size_bytes=1 << 60)]) is None
+    assert Places.by_size([replace(one, size_bytes=0)]) is None
+    assert Places.by_size([replace(one, size_bytes=n) for n in range(1, 502)]) is None
 
 
 def test_inlined_rows_have_no_place_but_a_row_id(prepared: SparkSession, tmp_path: Path) -> None:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from penstock.errors import UnsupportedFeature
 from penstock.lake.delete_positions import SNAPSHOT_ID, Gone, Whose, as_one, bound_of, load
 from penstock.lake.failures import explained
-from penstock.lake.file_keys import FileKeys, Places
+from penstock.lake.file_keys import FileKeys
 from penstock.lake.files import DataFile, DeleteFile
 from penstock.lake.parquet import read_files
+from penstock.lake.places import Places
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.lake.delete_files import Deletes, broadcast, deleted_places, places_here
-from penstock.lake.file_keys import Places
+from penstock.lake.places import Places
 
 if TYPE_CHECKING:
     import pyarrow as pa

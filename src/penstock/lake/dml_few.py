@@ -17,7 +17,7 @@ from penstock.lake.candidate import live_rows
 from penstock.lake.dml_found import NUMBER, Found, here, named
 from penstock.lake.dml_remove import take_away
 from penstock.lake.inlined_values import arrow_schema
-from penstock.lake.place_numbers import PlaceNumbers
+from penstock.lake.places import Places
 from penstock.lake.scan import FILE, POSITION, ROW_ID
 from penstock.lake.spark_types import quoted
 
@@ -73,8 +73,12 @@ def few(
     new = not_null(new, schema, name)
     names = [column for column in new.columns if schema.find(column) is not None]
     fitted = align(new.select(*map(quoted, names)), schema, table=name)
-    numbers = PlaceNumbers.of(source)
-    place = [FILE, POSITION] if numbers is None else [numbers.column().alias(NUMBER)]
+    numbers = Places.by_key(source.files.files, source.keys())
+    place = (
+        [FILE, POSITION]
+        if numbers is None
+        else [numbers.named_column(FILE, POSITION).alias(NUMBER)]
+    )
     picked = new.select(*fitted, *place, ROW_ID)
     # A small table alone bounds nothing: each of its rows may match all rows of a large one.
     few_at_most = once and source.files.inlined is None and live_rows(source.files.files) <= most

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from penstock.lake.candidate import live_rows
 from penstock.lake.deletes import Positions, by_file
-from penstock.lake.place_numbers import PlaceNumbers
+from penstock.lake.places import Places
 from penstock.lake.scan import FILE, POSITION, ROW_ID, Scan
 
 if TYPE_CHECKING:
@@ -55,14 +55,14 @@ def find(rows: DataFrame, source: Scan, *, once: bool = False, few: int = FEW) -
 
     ``once`` says that each row of it comes once at most.
     """
-    numbers = PlaceNumbers.of(source)
+    numbers = Places.by_key(source.files.files, source.keys())
     picked = rows.select(FILE, POSITION, ROW_ID)
     if numbers is None:
         places = picked.limit(few + 1).toArrow()
         return named(places) if places.num_rows <= few else _by_spark(picked)
     # The row's id is asked for only where something may have no other place: it is not read then.
     beside = [] if source.files.inlined is None else [ROW_ID]
-    numbered = rows.select(numbers.column().alias(NUMBER), *beside)
+    numbered = rows.select(numbers.named_column(FILE, POSITION).alias(NUMBER), *beside)
     if once and _bounded(source):
         return here(numbers, numbered.toArrow(), NUMBER)
     places = numbered.limit(few + 1).toArrow()
@@ -75,7 +75,7 @@ def _bounded(source: Scan) -> bool:
     return live_rows(files) <= WITHOUT_LIMIT and not any("://" in file.path for file in files)
 
 
-def here(numbers: PlaceNumbers, places: pa.Table, column: str) -> Found:
+def here(numbers: Places, places: pa.Table, column: str) -> Found:
     """The rows that were brought here by their numbers, those of no file by ROW_ID."""
     import pyarrow.compute as pc
 

@@ -18,9 +18,9 @@ from penstock.lake.bounds import base_type
 from penstock.lake.candidate import live_rows
 from penstock.lake.delete_files import Deletes, places_here
 from penstock.lake.file_columns import ROW_ID_FIELD
-from penstock.lake.file_keys import Places
 from penstock.lake.files import DataFile
 from penstock.lake.merge_match import CHANGED, SAMPLE, Matches, MergeJob, Sample
+from penstock.lake.places import Places
 from penstock.lake.scan import ROW_ID
 from penstock.lake.spark_types import quoted
 
@@ -195,10 +195,7 @@ def _ids(read: _Read, positions: pa.Int64Array) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class _Deleted:
-    """Rows of ``files`` that are deleted already, numbered as ``places`` does.
-
-    Of other files the numbers may be the same: their sizes need not differ from these.
-    """
+    """Rows of ``files`` that are deleted already, numbered as ``places`` does; it has no others."""
 
     files: frozenset[int | None] = frozenset()
     places: Places | None = None
@@ -212,7 +209,7 @@ class _Deleted:
         files = [file for file in scanned.files.files if file.deletes or file.id in hit]
         if not files:
             return cls()
-        places = Places.of(files)
+        places = Places.by_order(files)
         if places is None:
             return None
         numbers = places_here(Deletes(scanned.table, files, scanned.snapshot_id, inlined), places)

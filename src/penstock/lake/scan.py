@@ -26,10 +26,11 @@ from penstock.lake.file_columns import (
     values,
 )
 from penstock.lake.file_facts import with_begin, with_facts, with_row_id, within_counts
-from penstock.lake.file_keys import FileKeys, Places
+from penstock.lake.file_keys import FileKeys
 from penstock.lake.files import DataFile, FileSet
 from penstock.lake.inlined import InlinedRows
 from penstock.lake.parquet import read_files
+from penstock.lake.places import Places
 from penstock.lake.schema import TableSchema
 from penstock.lake.spark_types import quoted, spark_type
 from penstock.lake.types import FIELD_ID
@@ -162,7 +163,7 @@ class _Job:
         return self.needs.told or BEGIN in self.extra
 
     def places(self) -> Places | None:
-        return Places.of(self.files) if self.needs.deletes else None
+        return Places.by_size(self.files) if self.needs.deletes else None
 
     def beside(self, df: DataFrame) -> list[SparkColumn]:
         """Columns that the steps want."""
@@ -173,7 +174,7 @@ class _Job:
             found.append(self.scan.keys().column(df).alias(FILE))
             found.append(df.metadataColumn("_metadata")["row_index"].alias(POSITION))
         if places is not None:
-            found.append(places.column(df, table).alias(_PLACE))
+            found.append(places.read_column(df, table).alias(_PLACE))
         if self.extra:
             found.append(embedded_row_id(self.group))
         if self.by_snapshot:
