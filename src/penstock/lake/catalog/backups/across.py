@@ -93,8 +93,9 @@ def _plain(source: Connection, target: Connection, one: Table) -> None:
     found = inspect(source).get_columns(one.name, metadata_schema(source))
     more = [column["name"] for column in found if column["name"] not in one.c]
     for name in more:  # left by a migration
-        there = select(func.count()).select_from(Table(one.name, MetaData(), Column(name)))
-        if source.execute(there.where(text(f'"{name}" IS NOT NULL'))).scalar():
+        there = Table(one.name, MetaData(), Column(name))
+        query = select(func.count()).select_from(there).where(there.c[name].is_not(None))
+        if source.execute(query).scalar():
             raise UnsupportedFeature(
                 f"{one.name} of the backup has the column {name}, which this version does not know",
                 hint="restore it to the kind of database that it is of",
