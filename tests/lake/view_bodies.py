@@ -190,6 +190,18 @@ VIEWS = (
     "(d + INTERVAL 7 DAY)::DATE AS w, d + INTERVAL 1 YEAR AS y FROM t",
     "SELECT list_concat(NULL, [1]) AS b, [1, 2, 3][2:3] AS c, len('abc') AS e, "
     "array_to_string([1, NULL, 3], '-') AS g",
+    # What has no name inside a view is called there as DuckDB calls it.
+    "SELECT * FROM (SELECT id, count(*), max(m) FROM t GROUP BY id)",
+    'SELECT id, "count_star()" AS n FROM (SELECT id, count(*) FROM t GROUP BY id)',
+    "WITH c AS (SELECT id + 1, upper(s), t.a FROM t) SELECT * FROM c",
+    "SELECT * FROM (SELECT * FROM (SELECT a * 2, 'q' || s, 7, NULL FROM t) o) p",
+    "SELECT * FROM (SELECT a * 10 FROM t UNION ALL SELECT 5)",
+    "SELECT * FROM (SELECT DISTINCT ON (f) a - 1, s FROM t ORDER BY f, a)",
+    "SELECT DISTINCT ON (f) a - 1, s FROM t ORDER BY f, a",
+    'SELECT * FROM (SELECT min(a), min(a), "max"(s) FROM t)',
+    "SELECT * FROM (SELECT k.*, id + 2 FROM k), (SELECT 1 EXCEPT SELECT 2)",
+    "SELECT * FROM (SELECT twice(id), CASE WHEN f THEN 'yes' END, a::BIGINT, st.q FROM t)",
+    "SELECT id FROM t WHERE a > (SELECT min(a) FROM t) AND EXISTS (SELECT 1 FROM u)",
 )
 
 # Each with words of the reason.

@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from penstock.errors import UnsupportedFeature
-from penstock.lake.duckdb_sql.text import projections, readable
+from penstock.lake.duckdb_sql.text import named_inside, projections, readable
 from penstock.lake.duckdb_sql.translate import to_spark
 from penstock.lake.macros import Book, expand
 from penstock.lake.naming import fold
@@ -29,7 +29,7 @@ def spark_text(view: View, book: Book) -> str:
         raise unreadable(view, f"its SQL is of the dialect {view.dialect}")
     try:
         names = projections(view.sql)
-        text = expand(readable(view.sql, book.names()), book, "duckdb")
+        text = expand(readable(named_inside(view.sql), book.names()), book, "duckdb")
         tree = sqlglot.parse_one(text, read="duckdb")
         _name_columns(tree, names)
         return to_spark(tree)

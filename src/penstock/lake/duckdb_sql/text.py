@@ -7,12 +7,12 @@ Views and macros hold SQL as DuckDB prints its own parse tree (measured, 1.5.5):
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import sqlglot
 
-from penstock.lake.naming import fold
+from penstock.lake.naming import fold, quote_identifier
 
 _CATALOG = "{DUCKLAKE_CATALOG}."
 
@@ -34,28 +34,91 @@ def readable(sql: str, own: Collection[str] = ()) -> str:
     return _cut(sql, cuts)
 
 
+def named_inside(sql: str) -> str:
+    """``sql`` in which what the inner SELECTs leave without a name has the one that DuckDB gives.
+
+    Spark has names of its own for those, and a ``*`` or a name outside would find them. Raises
+    sqlglot's TokenError.
+    """
+    sql = sql.replace(_CATALOG, "")
+    tokens = sqlglot.tokenize(sql, read="duckdb")
+    cuts: list[tuple[int, int, str]] = []
+    depth = 0
+    for at, token in enumerate(tokens):
+        depth += _depth(token.text)
+        if depth == 0 or token.token_type != sqlglot.TokenType.SELECT:
+            continue
+        for begin, end in _items(tokens, at + 1):
+            if not _has_name(tokens[begin:end]):
+                place = tokens[end - 1].end + 1
+                name = quote_identifier(_between(sql, tokens, begin, end))
+                cuts.append((place, place, f" AS {name}"))
+    return _cut(sql, cuts)
+
+
+def _has_name(item: Sequence[Any]) -> bool:
+    """Whether it is a column, a star, or has an AS (that of a cast is in brackets)."""
+    depth = 0
+    for token in item:
+        depth += _depth(token.text)
+        if depth == 0 and token.token_type == sqlglot.TokenType.ALIAS:
+            return True
+    dotted = len(item) % 2 == 1 and all(token.text == "." for token in item[1::2])
+    if dotted and item[0].token_type not in _VALUES:
+        return True
+    first = item[2:3] if [token.text for token in item[1:2]] == ["."] else item[:1]
+    return not first or first[0].token_type == sqlglot.TokenType.STAR
+
+
+_VALUES = (
+    sqlglot.TokenType.NUMBER,
+    sqlglot.TokenType.STRING,
+    sqlglot.TokenType.NULL,
+    sqlglot.TokenType.TRUE,
+    sqlglot.TokenType.FALSE,
+)
+
+
 def projections(sql: str) -> list[str]:
     """The text of each item of the first SELECT's list: DuckDB's name for one without an alias."""
     sql = sql.replace(_CATALOG, "")
     tokens = sqlglot.tokenize(sql, read="duckdb")
-    words = [token.text.upper() for token in tokens]
-    start = _first_select(words)
+    start = _first_select([token.text.upper() for token in tokens])
     if start is None:
         return []
-    items: list[str] = []
-    begin, depth = start, 0
-    for at in range(start, len(tokens)):
-        depth += _depth(tokens[at].text)
-        ended = depth < 0 or (depth == 0 and words[at] in _AFTER_LIST)
-        if ended or (depth == 0 and tokens[at].text == ","):
-            items.append(_between(sql, tokens, begin, at))
+    return [_between(sql, tokens, begin, end) for begin, end in _items(tokens, start)]
+
+
+def _items(tokens: Sequence[Any], start: int) -> Iterator[tuple[int, int]]:
+    """Where the items of the list of a SELECT begin and end, ``start`` being what follows it."""
+    begin, depth = _after_distinct(tokens, start), 0
+    for at in range(begin, len(tokens)):
+        text = tokens[at].text
+        depth += _depth(text)
+        ended = depth < 0 or (depth == 0 and text.upper() in _AFTER_LIST)
+        if ended or (depth == 0 and text == ","):
+            yield begin, at
             begin = at + 1
         if ended:
-            return items
-    return [*items, _between(sql, tokens, begin, len(tokens))]
+            return
+    yield begin, len(tokens)
 
 
-_AFTER_LIST = {"FROM", "WHERE", "GROUP", "GROUP BY", "ORDER BY", "LIMIT", "UNION", "HAVING"}
+def _after_distinct(tokens: Sequence[Any], start: int) -> int:
+    """What follows ``DISTINCT`` or ``DISTINCT ON (...)``, where there is one."""
+    words = [token.text.upper() for token in tokens[start : start + 2]]
+    if words[:1] != ["DISTINCT"]:
+        return start
+    if words[1:] != ["ON"]:
+        return start + 1
+    close = _closing(tokens, start + 2)
+    return start if close is None else close + 1
+
+
+_AFTER_LIST = {
+    "FROM", "WHERE", "GROUP", "GROUP BY", "ORDER BY", "LIMIT", "UNION", "HAVING", "EXCEPT",
+    "INTERSECT",
+}  # fmt: skip
 
 
 def _first_select(words: Sequence[str]) -> int | None:
@@ -75,8 +138,6 @@ def _first_select(words: Sequence[str]) -> int | None:
 def _between(sql: str, tokens: Sequence[Any], begin: int, end: int) -> str:
     if begin >= end:
         return ""
-    if tokens[begin].text.upper() == "DISTINCT":
-        begin += 1
     text = sql[tokens[begin].start : tokens[end - 1].end + 1]
     return text.replace(" AS DOUBLE)", ' AS "DOUBLE")')  # as DuckDB prints what it has read
 
