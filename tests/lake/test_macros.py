@@ -21,6 +21,8 @@ BOOK = Book(
         macro("g", "concat(CAST(x AS VARCHAR), 'a')", "x", dialect="spark"),
         macro("loop", "loop(x)", "x"),
         macro("tab", "SELECT a FROM t WHERE (a > n)", "n", kind="table"),
+        macro("both", "(x * 2)", "x"),
+        macro("both", "SELECT both(a) FROM t LIMIT n", "n", kind="table"),
         macro("lam", "main.list_apply(l, (lambda x: (x + n)))", "l", "n"),
     )
 )
@@ -35,6 +37,10 @@ EXPANDED = {
     "SELECT g(1)": "SELECT (concat(CAST((1) AS VARCHAR), 'a'))",
     "SELECT * FROM tab(3)": "SELECT * FROM (SELECT a FROM main.t WHERE (a > 3)) AS `tab`",
     "SELECT * FROM tab(3) AS z": "SELECT * FROM (SELECT a FROM main.t WHERE (a > 3)) AS z",
+    "SELECT both(1), both(2) FROM t": "SELECT ((1 * 2)), ((2 * 2)) FROM t",
+    "SELECT both(a) FROM t, both(3) AS z WHERE both(4) > 1": (
+        "SELECT (((a) * 2)) FROM t, (SELECT ((a * 2)) FROM main.t LIMIT 3) AS z WHERE ((4 * 2)) > 1"
+    ),
     "SELECT lam(l, 5)": "SELECT (TRANSFORM((l), x -> (x + 5)))",
 }
 

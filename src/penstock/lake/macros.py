@@ -47,12 +47,14 @@ class Book:
     path: tuple[str, ...] = (DEFAULT_SCHEMA,)
     open: tuple[str, ...] = ()  # being expanded, outermost first
 
-    def find(self, schema: str | None, name: str) -> Macro | None:
+    def find(self, schema: str | None, name: str) -> Sequence[Macro]:
+        """Those of the first schema that has any: a scalar and a table macro may share a name."""
         for where in (schema,) if schema is not None else self.path:
-            for macro in self.macros:
-                if (fold(macro.schema_name), fold(macro.name)) == (fold(where), fold(name)):
-                    return macro
-        return None
+            key = fold(where), fold(name)
+            found = [one for one in self.macros if (fold(one.schema_name), fold(one.name)) == key]
+            if found:
+                return found
+        return ()
 
     def names(self) -> set[str]:
         """``main.f``, folded."""
@@ -60,10 +62,11 @@ class Book:
 
     def inside(self, macro: Macro) -> Book:
         """For the body of a macro. Raises QueryFailed when that calls itself."""
-        if macro.qualified_name in self.open or len(self.open) >= _DEEPEST:
-            chain = " → ".join((*self.open, macro.qualified_name))
+        named = f"{macro.qualified_name}{' (a table)' if macro.kind == 'table' else ''}"
+        if named in self.open or len(self.open) >= _DEEPEST:
+            chain = " → ".join((*self.open, named))
             raise QueryFailed(f"the macro {macro.qualified_name} calls itself: {chain}")
-        return replace(self, open=(*self.open, macro.qualified_name))
+        return replace(self, open=(*self.open, named))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +139,32 @@ def _macro_at(tokens: Sequence[Any], at: int, book: Book) -> tuple[Macro | None,
     """The macro that the name at ``at`` calls, and where the call begins: at its schema if any."""
     if tokens[at + 1].text != "(" or not _is_name(tokens[at]):
         return None, at
+    schema, first = None, at
     if at >= 2 and tokens[at - 1].text == ".":
-        return book.find(tokens[at - 2].text, tokens[at].text), at - 2
-    return book.find(None, tokens[at].text), at
+        schema, first = tokens[at - 2].text, at - 2
+    found = book.find(schema, tokens[at].text)
+    if len(found) > 1:
+        kind = "table" if _is_in_from(tokens, first) else "scalar"
+        found = [macro for macro in found if macro.kind == kind] or found
+    return (found[0] if found else None), first
+
+
+def _is_in_from(tokens: Sequence[Any], at: int) -> bool:
+    """Whether what stands there is a table: the nearest clause before it, brackets aside, says."""
+    depth = 0
+    for token in reversed(tokens[:at]):
+        depth += (token.text in _CLOSE) - (token.text in _OPEN)
+        if depth < 0:
+            return False
+        if depth == 0 and token.text.upper() in _CLAUSES:
+            return token.text.upper() in {"FROM", "JOIN", "USING"}
+    return False
+
+
+_CLAUSES = frozenset(
+    {"SELECT", "FROM", "JOIN", "USING", "ON", "WHERE", "BY", "HAVING", "QUALIFY", "WINDOW"}
+    | {"LIMIT", "OFFSET", "SET", "VALUES", "WHEN", "THEN", "ELSE", "CASE"}
+)
 
 
 def _is_name(token: Any) -> bool:
