@@ -24,7 +24,7 @@ _PACKAGES = ("ducklake", "sqlite_scanner", "postgres_scanner")
 def connect() -> duckdb.DuckDBPyConnection:
     """An in-memory DuckDB that can attach lakes on SQLite and PostgreSQL.
 
-    With more than one thread its ``table_changes`` calls, about once in 300 times, the postimage
+    With more than one thread its ``table_changes`` calls, once in some hundred times, the postimage
     of an update an insert (seen with 1.5.5).
     """
     connection = duckdb.connect(config={"threads": 1})

@@ -16,6 +16,7 @@ from penstock.lake.bounds import base_type, bound_from_text
 from penstock.lake.catalog import inlined, tables
 from penstock.lake.catalog.reads import visible
 from penstock.lake.catalog.rows import NoNumber
+from penstock.lake.catalog.typed_text import TO_MICROSECONDS
 from penstock.lake.comparable import INTEGERS
 from penstock.lake.files import Table
 from penstock.lake.schema import Column
@@ -133,13 +134,12 @@ def _extremes(
 
 _ANY: Callable[[str], bool] = lambda _: True  # noqa: E731 - a name for the table below
 # Floats are not here: -0.0 has the bound 0.0, and the text of a 32-bit one is rounded.
-_MICROSECONDS = len("2013-01-02 03:04:05.000006")
 _EXACT: Mapping[str, Callable[[str], bool]] = {
     "integer": _ANY,
     "decimal": _ANY,
     "date": lambda text: len(text) == 10,
     # Values that are finer than microseconds are cut when they are read.
-    "timestamp": lambda text: "BC" not in text and len(text) <= _MICROSECONDS,
-    "timestamptz": lambda text: text.endswith("+00") and len(text) <= _MICROSECONDS + len("+00"),
+    "timestamp": lambda text: "BC" not in text and len(text) <= TO_MICROSECONDS,
+    "timestamptz": lambda text: text.endswith("+00") and len(text) <= TO_MICROSECONDS + len("+00"),
     "varchar": lambda text: len(text.encode()) < _CUT,
 }

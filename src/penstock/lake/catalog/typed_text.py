@@ -36,7 +36,8 @@ Test = ColumnElement[bool]
 Order = Callable[[Any, Any], Any]
 
 _INT64 = (1 << 63) - 1
-_TO_MICROSECONDS = len("2013-01-02 03:04:05.000006")
+# Characters. Of files that are finer columns have the values to that.
+TO_MICROSECONDS = len("2013-01-02 03:04:05.000006")
 
 
 def compares(kind: str, text: Text, order: Order, value: Any, dialect: str) -> Test:
@@ -107,7 +108,7 @@ def _is_date(text: Text) -> Test:
 def _is_time(text: Text) -> Test:
     """To the microsecond: values of columns are cut to that where files are finer."""
     return and_(
-        func.length(text) <= _TO_MICROSECONDS,
+        func.length(text) <= TO_MICROSECONDS,
         func.substr(text, 5, 1) == "-",
         func.substr(text, 11, 1) == " ",
         not_(or_(text.like("%+%"), text.like("%BC%"))),
@@ -117,7 +118,7 @@ def _is_time(text: Text) -> Test:
 def _is_instant(text: Text) -> Test:
     """Digits sort after ``.`` and that after ``+``: in UTC the text sorts as the time does."""
     plain = and_(
-        func.length(text) <= _TO_MICROSECONDS + len("+00"),
+        func.length(text) <= TO_MICROSECONDS + len("+00"),
         func.substr(text, 5, 1) == "-",
         func.substr(text, 11, 1) == " ",
     )

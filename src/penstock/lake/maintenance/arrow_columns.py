@@ -18,6 +18,7 @@ from penstock.lake.bounds import base_type
 from penstock.lake.files import NameMapping
 from penstock.lake.naming import fold
 from penstock.lake.schema import Column, TableSchema
+from penstock.lake.stored_values import INFINITE
 
 FIELD_ID = b"PARQUET:field_id"
 _TEXT_OF_UUID = 36  # characters: how Spark writes them
@@ -231,7 +232,6 @@ def _promoted(array: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
-_INFINITE = (1 << 63) - 1  # of any unit, negated for the one before all
 
 
 def _moments(array: pa.Array, wanted: pa.DataType) -> pa.Array:
@@ -242,21 +242,22 @@ def _moments(array: pa.Array, wanted: pa.DataType) -> pa.Array:
         return array.cast(wanted)
     counts = array.cast(pa.int64())
     per, wanted_per = _PER_SECOND[array.type.unit], _PER_SECOND[wanted.unit]
-    infinite = pc.equal(pc.abs(counts), _int64(_INFINITE))
+    infinite = pc.equal(pc.abs(counts), int64(INFINITE))
     if wanted_per > per:
-        there = pc.if_else(infinite, _int64(0), counts)
-        turned = pc.multiply_checked(there, _int64(wanted_per // per))
+        there = pc.if_else(infinite, int64(0), counts)
+        turned = pc.multiply_checked(there, int64(wanted_per // per))
     else:
-        size = _int64(per // wanted_per)
+        size = int64(per // wanted_per)
         turned = pc.divide(counts, size)
         if wanted.unit == "ms":
             rest = pc.subtract(counts, pc.multiply(turned, size))
-            half = pc.greater_equal(pc.multiply(pc.abs(rest), _int64(2)), size)
-            turned = pc.add(turned, pc.if_else(half, pc.sign(rest), _int64(0)).cast(pa.int64()))
+            half = pc.greater_equal(pc.multiply(pc.abs(rest), int64(2)), size)
+            turned = pc.add(turned, pc.if_else(half, pc.sign(rest), int64(0)).cast(pa.int64()))
     return pc.if_else(infinite, counts, turned).cast(wanted)
 
 
-def _int64(value: int) -> pa.Scalar:
+def int64(value: int) -> pa.Scalar:
+    """A number as Arrow's. Without a type pyarrow looks for pandas, each time."""
     return pa.scalar(value, pa.int64())
 
 

@@ -227,7 +227,7 @@ def _row_ids(held: Sequence[Piece], rows: pa.Table) -> pa.ChunkedArray:
     for piece in held:
         firsts.append((piece.file.row_id_start or 0) + piece.start - offset)
         offset += piece.rows.num_rows
-    counted = pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), rows.num_rows))
+    counted = pc.cumulative_sum(pa.repeat(arrow.int64(1), rows.num_rows))
     places = pc.add(counted, _for_each_row(firsts, held))
     return pa.chunked_array([places]) if told is None else pc.coalesce(told, places)
 
@@ -256,15 +256,16 @@ def _without_deleted(rows: pa.Table, held: Sequence[Piece], run: _Run) -> pa.Tab
     for piece in held:
         positions = run.deleted.get(piece.file.id or 0)
         if positions is not None:
-            here = pc.subtract(positions, piece.start)
+            here = pc.subtract(positions, arrow.int64(piece.start))
             inside = pc.and_(
-                pc.greater_equal(here, 0), pc.less(here, pa.scalar(piece.rows.num_rows))
+                pc.greater_equal(here, arrow.int64(0)),
+                pc.less(here, arrow.int64(piece.rows.num_rows)),
             )
-            gone.append(pc.add(here.filter(inside), offset))
+            gone.append(pc.add(here.filter(inside), arrow.int64(offset)))
         offset += piece.rows.num_rows
     if not gone:
         return rows
-    places = pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), offset)), 1)
+    places = pc.subtract(pc.cumulative_sum(pa.repeat(arrow.int64(1), offset)), arrow.int64(1))
     return rows.filter(pc.invert(pc.is_in(places, pa.concat_arrays(gone))))
 
 
