@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
+from penstock.events import Event, StepProgress
 from tests.engine.conftest import Make
 from tests.engine.toy import step
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 
@@ -78,3 +84,36 @@ NUMBERS = """
 def test_accepted_values_of_every_kind(make: Make) -> None:
     (done,) = make({"models/t": NUMBERS}).run().steps
     assert [one.failures for one in done.checks] == [0] * 5, done.reason
+
+
+PLAIN = """
+    -- pipeline
+    -- on ducklake://main/dim
+    -- partitioned daily
+    -- materialize ducklake://main/plain key=id
+    -- data_test unique id
+    -- data_test not_null code
+    -- data_test accepted_values code = a,b
+    -- data_test relationships code -> ducklake://main/dim.code
+    -- $code (text) = a
+    SELECT 1 AS id, $code AS code UNION ALL SELECT 2, 'b'
+"""
+
+
+def test_few_rows_that_pass_take_no_job(make: Make, spark: SparkSession) -> None:
+    """What fails is Spark's to say, in the same words as ever."""
+    tracker = spark.sparkContext.statusTracker()
+    jobs: dict[str, int] = {}
+
+    def note(event: Event) -> None:
+        if isinstance(event, StepProgress) and event.step == "plain":
+            jobs[event.phase] = len(tracker.getJobIdsForGroup(None))
+
+    project = make({"models/dim": DIM, "models/plain": PLAIN})
+    for day in ("2026-01-01", "2026-01-01", "2026-01-02"):
+        done = step(project.run(partition=day, on_event=note, jobs=1), "plain")
+        assert [one.passed for one in done.checks] == [True] * 4
+        assert jobs["publishing"] == jobs["testing"]
+    failed = step(project.run(partition="2026-01-02", args={"code": "x"}), "plain")
+    assert [one.failures for one in failed.checks] == [0, 0, 1, 1]
+    assert failed.checks[2].samples[0]["code"] == "x"

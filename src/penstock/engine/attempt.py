@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from penstock.engine import evolution
 from penstock.engine.columns import column_infos
+from penstock.engine.pins import Pins, candidate_of, pin, table_name
 from penstock.engine.plan import PlannedStep
-from penstock.engine.resolve import Pins, Resolved, pin, resolve, table_name
+from penstock.engine.resolve import Resolved, resolve
 from penstock.engine.results import CheckResult
 from penstock.engine.state.records import WHOLE, Publication, SliceRecord
 from penstock.engine.state.store import State, now
@@ -161,11 +162,11 @@ class Attempt:
             model=self.model,
             bindings=self.planned.bindings,
             session=self.world.session,
-            pins=pins.showing(self.model.target, table.to_df),
+            pins=pins.showing(self.model.target, candidate_of(table)),
             views=views,
             root=self.world.settings.root,
         )
-        results = tester.run(table.slice_df(*into.place) if into.place else table.to_df())
+        results = tester.run(candidate_of(table, into.place))
         for one in results:
             self.world.sink(CheckFinished(self.model.name, one.name, one.passed, one.failures))
         failed = [one for one in results if not one.passed]

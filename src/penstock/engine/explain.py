@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.engine.choosing import predicates
-from penstock.engine.resolve import called, moment, quoted, table_name
+from penstock.engine.pins import table_name
+from penstock.engine.resolve import called, moment, quoted
 from penstock.errors import ArgumentError, NotFound
 from penstock.lake.conditions import Predicate
 from penstock.lake.explain import Explanation, TableRead, read_of

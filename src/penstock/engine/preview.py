@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.config import Settings
 from penstock.engine.explain import explain
+from penstock.engine.pins import Pins
 from penstock.engine.plan import PlannedStep
-from penstock.engine.resolve import Pins, resolve
+from penstock.engine.resolve import resolve
 from penstock.engine.sessions import lakes_for, session_for
 from penstock.engine.views import Views
 from penstock.errors import Diagnostic, InputError, ModelError, PartitionError, QueryFailed

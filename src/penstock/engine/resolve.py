@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.engine.choosing import has_conditions, predicates
 from penstock.engine.file_reader import Files, files
+from penstock.engine.pins import Pins
 from penstock.engine.views import Views
 from penstock.errors import ArgumentError, Location, NotFound, PenstockError, QueryFailed
 from penstock.lake.conditions import Predicate
 from penstock.lake.failures import explained
-from penstock.lake.naming import fold, quote_identifier
+from penstock.lake.naming import quote_identifier
 from penstock.lake.session import session_zone
-from penstock.model.asset import TableName
 from penstock.model.constants import Bindings
-from penstock.model.model import Model
 from penstock.model.query import Query
 from penstock.model.render import RenderedQuery
 from penstock.model.rewrites import ASOF_SETTING
@@ -29,55 +28,6 @@ _CAUSED_BY = re.compile(r"Caused by: [\w.$]+: (?:\[[\w.]+\] )?(.+?)(?: SQLSTATE:
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-    from penstock.lake.lake import Lake
-    from penstock.lake.snapshot import Snapshot
-
-
-def table_name(table: TableName) -> str:
-    """The table's name within its lake, quoted."""
-    return f"{quote_identifier(table.schema)}.{quote_identifier(table.table)}"
-
-
-def _key(table: TableName) -> str:
-    return fold(str(table))
-
-
-@dataclass(frozen=True, slots=True)
-class Pins:
-    """The tables of all lakes at one moment: each lake at the snapshot in ``versions``.
-
-    ``candidates`` are tables that are read in another state than the pinned one: a step's own
-    table, for its tests.
-    """
-
-    lakes: Mapping[str, Lake]
-    versions: Mapping[str, int]
-    candidates: Mapping[str, Callable[[], DataFrame]] = field(default_factory=dict)
-
-    def showing(self, table: TableName, read: Callable[[], DataFrame]) -> Pins:
-        """These pins, with ``table`` as ``read`` has it."""
-        return replace(self, candidates={**self.candidates, _key(table): read})
-
-    def read(self, table: TableName, keep: Predicate | None = None) -> DataFrame:
-        """The table's rows; ``keep`` is what its reader asks of them, by which files are chosen."""
-        candidate = self.candidates.get(_key(table))
-        if candidate is not None:
-            return candidate()
-        version = self.versions[table.lake]
-        return self.lakes[table.lake].table(table_name(table)).to_df(version=version, keep=keep)
-
-    def read_at(
-        self, table: TableName, at: Mapping[str, Any], keep: Predicate | None = None
-    ) -> DataFrame:
-        return self.lakes[table.lake].table(table_name(table)).to_df(**at, keep=keep)
-
-
-def pin(lakes: Mapping[str, Lake], model: Model, base: Snapshot) -> Pins:
-    """What a step reads, as it is when the step starts: its own lake at its transaction's base."""
-    own = model.target.lake
-    others = {table.lake for table in (*model.reads, *model.test_reads)} - {own}
-    return Pins(lakes, {own: base.id} | {name: lakes[name].catalog.latest().id for name in others})
 
 
 def query_start(query: Query) -> Location:

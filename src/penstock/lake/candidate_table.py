@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import ColumnNotFound, TableNotFound
 from penstock.lake import scan
+from penstock.lake.bounds import base_type
 from penstock.lake.candidate import Candidate
 from penstock.lake.catalog.catalog import Catalog, Options
 from penstock.lake.catalog.write_facts import write_facts
 from penstock.lake.changes import Slice
+from penstock.lake.few_rows import few_rows
 from penstock.lake.files import DataFile, FileSet
 from penstock.lake.footers import remove_directory
 from penstock.lake.inline_back import OF_FRAMES, row_limit, taken_back
@@ -25,6 +27,7 @@ from penstock.lake.write import Target
 from penstock.lake.write_settings import write_settings
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
@@ -88,6 +91,24 @@ class CandidateTable:
         return scan.read(self._context.spark(), self._scan(files)).where(
             self.is_in_slice(column, value)
         )
+
+    def few_rows(
+        self,
+        names: Sequence[str],
+        slice: Slice | None = None,  # noqa: A002 - as in merge
+    ) -> pa.Table | None:
+        """These columns of `to_df`, or of the rows of a slice, without Spark where they are few."""
+        import pyarrow.compute as pc
+
+        if slice is None:
+            return few_rows(self._scan(self.files()), names)
+        column, value = self._column(slice[0]), slice[1]
+        if base_type(column.type) != "varchar":
+            return None  # Spark casts the value to the column's type
+        whole, maybe = self.split(*slice)
+        files = replace(self.files(), files=(*whole, *maybe))
+        rows = few_rows(self._scan(files), list(dict.fromkeys((*names, column.name))))
+        return None if rows is None else rows.filter(pc.equal(rows[column.name], value))
 
     @property
     def context(self) -> Context:

@@ -25,7 +25,7 @@ def collect(df: DataFrame, columns: Sequence[str], limit: int = FEW) -> pa.Table
 
 def distinct(rows: pa.Table, keys: Sequence[str]) -> int | None:
     """How many different keys the rows have; None where Arrow may see that otherwise than Spark."""
-    if not all(_compares(rows.schema.field(key).type) for key in keys):
+    if not all(compares(rows.schema.field(key).type) for key in keys):
         return None
     return int(rows.select(keys).group_by(list(keys)).aggregate([]).num_rows)
 
@@ -54,8 +54,11 @@ def bounds(rows: pa.Table, key: str) -> tuple[str, str] | None:
     return low, high
 
 
-def _compares(kind: pa.DataType) -> bool:
-    """Floating point has two zeros and many NaNs; what is nested may hold it."""
+def compares(kind: pa.DataType) -> bool:
+    """Whether values are equal in Arrow just where they are in Spark.
+
+    Floating point has two zeros and many NaNs; what is nested may hold it.
+    """
     import pyarrow as pa
 
     tests = (

@@ -13,14 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from penstock.lake import merge_few
+from penstock.lake import files_here, merge_few
 from penstock.lake.bounds import base_type
 from penstock.lake.candidate import live_rows
-from penstock.lake.delete_files import Deletes, places_here
-from penstock.lake.file_columns import ROW_ID_FIELD
 from penstock.lake.files import DataFile
 from penstock.lake.merge_match import CHANGED, SAMPLE, Matches, MergeJob, Sample
-from penstock.lake.places import Places
 from penstock.lake.scan import ROW_ID
 from penstock.lake.spark_types import quoted
 
@@ -34,7 +31,6 @@ _SOURCE_ROWS = 2_000_000  # 8 bytes a key, and as many for the join's hash table
 _TARGET_ROWS = 50_000_000  # some 60 ns of one core each
 _AT_ONCE = 8_000_000  # rows of the target in memory: 16 bytes each
 _FILES = 1_000  # each is opened
-_FIELD_ID = b"PARQUET:field_id"
 _AT = "\n at"  # the row's place in all files of a batch
 
 
@@ -66,7 +62,7 @@ def find_here(job: MergeJob) -> Matches | None:
     wanted = job.source.frame.select(*map(quoted, job.source.keys)).toArrow()
     if not _is_unique(wanted):
         return None
-    deleted = _Deleted.of(job)
+    deleted = files_here.Deleted.of(job.scanned)
     if deleted is None:
         return None
     found: list[_Found] = []
@@ -76,7 +72,7 @@ def find_here(job: MergeJob) -> Matches | None:
         known = [one for one in read if one is not None]
         if len(known) < len(read):
             return None
-        found += (deleted.left(one) for one in _matched(known, wanted))
+        found += (_left(deleted, one) for one in _matched(known, wanted))
     return _matches(job, [one for one in found if len(one.positions)], wanted.schema)
 
 
@@ -85,7 +81,6 @@ def _is_simple(job: MergeJob) -> bool:
     source, scanned, files = job.source, job.scanned, job.scanned.files
     kinds = {c.name: base_type(c.type) for c in source.schema.columns}
     lacking = len(source.schema.columns) < len(job.schema.columns)  # their old values are wanted
-    within = scanned.snapshot_id
     return (
         job.condition is None
         and not lacking
@@ -94,14 +89,8 @@ def _is_simple(job: MergeJob) -> bool:
         and live_rows(files.files) <= _TARGET_ROWS
         and len(files.files) <= _FILES
         and all(kinds[key] in _TYPES for key in source.keys)
-        and all(
-            file.id is not None
-            and file.mapping_id is None
-            and not file.uses_mapping
-            and "://" not in file.path
-            and not (file.partial and within is not None and within < file.partial.last)
-            for file in files.files
-        )
+        and all(file.id is not None for file in files.files)
+        and files_here.are_plain(scanned)
     )
 
 
@@ -134,34 +123,11 @@ def _batches(files: Sequence[DataFile]) -> Iterator[list[DataFile]]:
 
 
 def _read(file: DataFile, job: MergeJob, wanted: pa.Schema) -> _Read | None:
-    """``None`` where the file has not the key columns as ``wanted`` has them, by their ids.
-
-    A file that cannot be read is left to Spark too, which says so.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    by_id = {column.id: column.name for column in job.schema.columns}
-    try:
-        with pq.ParquetFile(file.path, memory_map=True) as content:
-            fields: dict[str, pa.Field] = {}
-            for field in content.schema_arrow:
-                number = int((field.metadata or {}).get(_FIELD_ID, -1))
-                fields[_AT if number == ROW_ID_FIELD else by_id.get(number, "")] = field
-            picked = [fields.get(name) for name in wanted.names]
-            ids = fields.get(_AT)
-            asked = [*picked, *([ids] if ids is not None else [])]
-            if not all(field is not None and "." not in field.name for field in asked):
-                return None
-            kinds = [field.type for field in picked if field is not None]
-            if kinds != wanted.types or content.metadata.num_rows != file.record_count:
-                return None
-            names = [field.name for field in asked if field is not None]
-            rows = content.read(names, use_threads=False)
-    except (pa.ArrowException, OSError):
-        return None
-    keys = pa.table([rows[n] for n in names[: len(wanted)]], names=wanted.names)
-    return _Read(file, keys, None if ids is None else rows[ids.name])
+    """``None`` where the file has not the key columns as ``wanted`` has them."""
+    by_name = {column.name: column.id for column in job.schema.columns}
+    ids = [by_name[name] for name in wanted.names]
+    found = files_here.read(file, ids, wanted, row_ids=True)
+    return None if found is None else _Read(file, found.rows, found.ids)
 
 
 def _matched(read: Sequence[_Read], wanted: pa.Table) -> Iterator[_Found]:
@@ -193,42 +159,16 @@ def _ids(read: _Read, positions: pa.Int64Array) -> pa.Array:
     return own if read.ids is None else pc.coalesce(_one(read.ids.take(positions)), own)
 
 
-@dataclass(frozen=True, slots=True)
-class _Deleted:
-    """Rows of ``files`` that are deleted already, numbered as ``places`` does; it has no others."""
-
-    files: frozenset[int | None] = frozenset()
-    places: Places | None = None
-    numbers: pa.Int64Array | None = None
-
-    @classmethod
-    def of(cls, job: MergeJob) -> _Deleted | None:
-        """``None`` where they are too many to be read here."""
-        scanned, inlined = job.scanned, job.scanned.files.inlined_deletes
-        hit = set() if inlined is None else set(inlined.rows["file_id"].to_pylist())
-        files = [file for file in scanned.files.files if file.deletes or file.id in hit]
-        if not files:
-            return cls()
-        places = Places.by_order(files)
-        if places is None:
-            return None
-        numbers = places_here(Deletes(scanned.table, files, scanned.snapshot_id, inlined), places)
-        ids = frozenset(file.id for file in files)
-        return None if numbers is None else cls(ids, places, numbers)
-
-    def left(self, found: _Found) -> _Found:
-        import pyarrow.compute as pc
-
-        if self.places is None or found.file.id not in self.files:
-            return found
-        numbers = pc.add(found.positions, self.places.base(found.file))
-        left = pc.invert(pc.is_in(numbers, value_set=self.numbers))
-        return replace(
-            found,
-            positions=found.positions.filter(left),
-            keys=found.keys.filter(left),
-            ids=found.ids.filter(left),
-        )
+def _left(deleted: files_here.Deleted, found: _Found) -> _Found:
+    left = deleted.left(found.file, found.positions)
+    if left is None:
+        return found
+    return replace(
+        found,
+        positions=found.positions.filter(left),
+        keys=found.keys.filter(left),
+        ids=found.ids.filter(left),
+    )
 
 
 def _matches(job: MergeJob, found: Sequence[_Found], schema: pa.Schema) -> Matches | None:

@@ -14,6 +14,7 @@ from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.feed import Bound
 from penstock.lake.conditions import Predicate
+from penstock.lake.few_rows import few_rows
 from penstock.lake.file_fit import Rules
 from penstock.lake.files import Table as TableInfo
 from penstock.lake.merge_into import run
@@ -28,6 +29,7 @@ from penstock.lake.snapshot import At, Snapshot
 from penstock.lake.transaction import Staged, Transaction, TransactionTable
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
@@ -89,6 +91,16 @@ class Table:
         if row_ids:
             df = df.withColumnRenamed(scan.ROW_ID, "rowid").drop(scan.BEGIN)
         return df if where is None else df.where(where)
+
+    def few_rows(self, names: Sequence[str], version: int) -> pa.Table | None:
+        """Some columns of the rows at a snapshot, without Spark: `penstock.lake.few_rows`.
+
+        Raises SnapshotNotFound, SchemaNotFound, TableNotFound.
+        """
+        at = self.catalog.snapshot(At(version))
+        info = self._info(at.id)
+        files = self.catalog.files(info, at.id)
+        return few_rows(scan.Scan(str(self.ref), info.schema, files, at.id), names)
 
     def changes(self, from_: Bound, to: Bound) -> DataFrame:
         """The rows that came and went in a range of snapshots; see `penstock.lake.feed`.

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.engine.checks import accepted_values, custom, not_null, relationships, unique
 from penstock.engine.checks.check import Check, counted, failing_query, sample_query
-from penstock.engine.checks.scope import Scope
+from penstock.engine.checks.scope import ReferencedTable, Scope
 from penstock.errors import ColumnNotFound, Location
 from penstock.model.asset import Asset
 from penstock.model.data_test import (
@@ -24,7 +24,7 @@ SCOPE = Scope(
     types={"Id": "int", "name": "string", "a`b": "string", "price": "decimal(9,2)"},
     prefix="t0",
     location=Location(Path("m.sql"), 4, 1),
-    tables=lambda asset: ("ref", ("Code", "label")),
+    tables=lambda _: ReferencedTable("ref", ("Code", "label"), lambda _: None),
     scripts=lambda path: "script",
 )
 

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from penstock.engine.checks.check import Check, of_rows, quoted
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from penstock.engine.checks.check import Check, Proof, of_rows, quoted
 from penstock.engine.checks.scope import Scope
 from penstock.model.data_test import AcceptedValuesTest
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_PLAIN = re.compile("-?[0-9]{1,18}")
 # Compared as what they are, so that 1 accepts 1.0; everything else is compared as text.
 _TYPED = frozenset(
     {"tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "boolean", "date"}
@@ -24,4 +32,20 @@ def build(test: AcceptedValuesTest, scope: Scope) -> Check:
     else:
         accepted = ", ".join(f":{arg}" for arg in args)
         found = f"CAST({column} AS STRING) IN ({accepted})"
-    return of_rows(test.name, scope.view, f"{column} IS NOT NULL AND NOT {found}", args)
+    failing = f"{column} IS NOT NULL AND NOT {found}"
+    proof = Proof(name, lambda rows: holds(rows, test.values))
+    return of_rows(test.name, scope.view, failing, args, proof)
+
+
+def holds(column: pa.ChunkedArray, values: Sequence[str]) -> bool:
+    """Of texts and whole numbers; a number that is written in another way than plainly is none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found = pc.unique(column).to_pylist()
+    if pa.types.is_string(column.type):
+        return {*values, None}.issuperset(found)
+    if pa.types.is_integer(column.type):
+        plain = (int(value) for value in values if _PLAIN.fullmatch(value))
+        return {*plain, None}.issuperset(found)
+    return False

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.lake.naming import quote_identifier
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 SAMPLE_ROWS = 20
 
@@ -16,23 +19,44 @@ class Check:
     """``failing``: a query of what fails, one row a failure.
 
     When the failing rows are those of the slice for which ``predicate`` holds, and nothing else,
-    ``predicate`` is set too: all such tests of a step are counted in one pass.
+    ``predicate`` is set too: all such tests of a step are counted in one pass. ``views`` are those
+    that the query reads and that are made when it runs.
     """
 
     name: str
     failing: str
     predicate: str | None = None
     args: Mapping[str, Any] = field(default_factory=dict)
+    views: tuple[str, ...] = ()
+    proof: Proof | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A way to see without Spark that a test passes, where rows are few.
+
+    ``holds`` is given the slice's column ``column``. It is true only where the test certainly
+    passes, as Spark would have it; all else is for Spark to say.
+    """
+
+    column: str
+    holds: Callable[[pa.ChunkedArray], bool]
 
 
 def quoted(name: str) -> str:
     return quote_identifier(name, mark="`")
 
 
-def of_rows(name: str, view: str, predicate: str, args: Mapping[str, Any] | None = None) -> Check:
+def of_rows(
+    name: str,
+    view: str,
+    predicate: str,
+    args: Mapping[str, Any] | None = None,
+    proof: Proof | None = None,
+) -> Check:
     """A test of each row by itself: it fails where ``predicate`` is true."""
     failing = f"SELECT * FROM {quoted(view)} WHERE {predicate}"
-    return Check(name, failing, predicate, args or {})
+    return Check(name, failing, predicate, args or {}, (view,), proof)
 
 
 def failing_query(checks: Sequence[Check], view: str) -> str:

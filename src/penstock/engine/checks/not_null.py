@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from penstock.engine.checks.check import Check, of_rows, quoted
+from typing import TYPE_CHECKING
+
+from penstock.engine.checks.check import Check, Proof, of_rows, quoted
 from penstock.engine.checks.scope import Scope
 from penstock.model.data_test import NotNullTest
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 def build(test: NotNullTest, scope: Scope) -> Check:
-    column = quoted(scope.column(test.column))
-    return of_rows(test.name, scope.view, f"{column} IS NULL")
+    name = scope.column(test.column)
+    return of_rows(test.name, scope.view, f"{quoted(name)} IS NULL", proof=Proof(name, holds))
+
+
+def holds(column: pa.ChunkedArray) -> bool:
+    return bool(column.null_count == 0)

@@ -4,19 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from penstock.errors import ColumnNotFound, Location
 from penstock.lake.naming import fold
 from penstock.model.asset import Asset
 from penstock.model.nearest import nearest
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 @dataclass(frozen=True, slots=True)
 class ReferencedColumn:
-    """A column of another table, which is registered as ``view``."""
+    """A column of another table, which is to be registered as ``view``.
+
+    ``few`` are its values, where they are few enough to be looked at without Spark.
+    """
 
     view: str
     column: str
+    few: Callable[[], pa.ChunkedArray | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ReferencedTable:
+    """Another table: its view, its columns, and `ReferencedColumn.few` of one of them."""
+
+    view: str
+    columns: tuple[str, ...]
+    few: Callable[[str], pa.ChunkedArray | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +41,15 @@ class Scope:
     """The surroundings of one test.
 
     ``view`` is the candidate slice; ``types`` are its columns with their types in Spark's SQL;
-    ``prefix`` makes the names of bound values unique; ``tables`` gives a table's view and columns,
-    ``scripts`` the view of a test script's result.
+    ``prefix`` makes the names of bound values unique; ``tables`` gives another table, ``scripts``
+    the view of a test script's result.
     """
 
     view: str
     types: Mapping[str, str]
     prefix: str
     location: Location | None
-    tables: Callable[[Asset], tuple[str, tuple[str, ...]]]
+    tables: Callable[[Asset], ReferencedTable]
     scripts: Callable[[str], str]
 
     def column(self, name: str) -> str:
@@ -43,8 +60,9 @@ class Scope:
         return self.types[column]
 
     def referenced(self, asset: Asset, column: str) -> ReferencedColumn:
-        view, columns = self.tables(asset)
-        return ReferencedColumn(view, self._find(column, columns, asset.path))
+        table = self.tables(asset)
+        found = self._find(column, table.columns, asset.path)
+        return ReferencedColumn(table.view, found, lambda: table.few(found))
 
     def script(self, path: str) -> str:
         return self.scripts(path)

@@ -71,7 +71,9 @@ class Penstock:
     # SQL
 
     def _by_sql(self, text: str) -> int | None:
-        df = self.lake.sql(spark_text(text) if _SPEAKS_SPARK.match(text) else text)
+        # Defaults in definitions are literals as Spark reads them.
+        escaped = text.replace("\\", "\\\\")
+        df = self.lake.sql(spark_text(text) if _SPEAKS_SPARK.match(text) else escaped)
         if _COUNTS not in df.columns:
             return None
         return int(df.collect()[0][_COUNTS])

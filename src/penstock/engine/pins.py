@@ -1,0 +1,114 @@
+"""The tables that a step and its tests read: each in one state, whoever commits meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import TableNotFound
+from penstock.lake.conditions import Predicate
+from penstock.lake.naming import fold, quote_identifier
+from penstock.lake.schema import TableSchema
+from penstock.lake.snapshot import At
+from penstock.lake.spark_types import spark_type
+from penstock.model.asset import TableName
+from penstock.model.model import Model
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from penstock.lake.lake import Lake
+    from penstock.lake.snapshot import Snapshot
+    from penstock.lake.staging import TransactionTable
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """Rows of a table in one state.
+
+    ``types`` are its columns with their types in Spark's SQL; ``few`` gives some columns of the
+    rows without Spark, where they are few and easily read, else ``None``.
+    """
+
+    types: Mapping[str, str]
+    df: Callable[[], DataFrame]
+    few: Callable[[Sequence[str]], pa.Table | None]
+
+
+def types_of(schema: TableSchema) -> dict[str, str]:
+    return {column.name: spark_type(column).simpleString() for column in schema.columns}
+
+
+def candidate_of(table: TransactionTable, slice_: tuple[str, str] | None = None) -> Readable:
+    """What the table will be, or a slice of it."""
+    return Readable(
+        types_of(table.schema),
+        table.to_df if slice_ is None else lambda: table.slice_df(*slice_),
+        lambda names: table.few_rows(names, slice_),
+    )
+
+
+def table_name(table: TableName) -> str:
+    """The table's name within its lake, quoted."""
+    return f"{quote_identifier(table.schema)}.{quote_identifier(table.table)}"
+
+
+def _key(table: TableName) -> str:
+    return fold(str(table))
+
+
+@dataclass(frozen=True, slots=True)
+class Pins:
+    """The tables of all lakes at one moment: each lake at the snapshot in ``versions``.
+
+    ``candidates`` are tables that are read in another state than the pinned one: a step's own
+    table, for its tests.
+    """
+
+    lakes: Mapping[str, Lake]
+    versions: Mapping[str, int]
+    candidates: Mapping[str, Readable] = field(default_factory=dict)
+
+    def showing(self, table: TableName, state: Readable) -> Pins:
+        """These pins, with ``table`` in this state."""
+        return replace(self, candidates={**self.candidates, _key(table): state})
+
+    def readable(self, table: TableName) -> Readable:
+        """Raises NotFound."""
+        candidate = self.candidates.get(_key(table))
+        if candidate is not None:
+            return candidate
+        version = self.versions[table.lake]
+        found = self.lakes[table.lake].table(table_name(table))
+        try:
+            types = types_of(found.info(At(version)).schema)
+        except TableNotFound:  # unless it is a view
+            df = found.to_df(version=version)
+            return Readable(dict(df.dtypes), lambda: df, lambda _: None)
+        return Readable(
+            types,
+            lambda: found.to_df(version=version),
+            lambda names: found.few_rows(names, version=version),
+        )
+
+    def read(self, table: TableName, keep: Predicate | None = None) -> DataFrame:
+        """The table's rows; ``keep`` is what its reader asks of them, by which files are chosen."""
+        candidate = self.candidates.get(_key(table))
+        if candidate is not None:
+            return candidate.df()
+        version = self.versions[table.lake]
+        return self.lakes[table.lake].table(table_name(table)).to_df(version=version, keep=keep)
+
+    def read_at(
+        self, table: TableName, at: Mapping[str, Any], keep: Predicate | None = None
+    ) -> DataFrame:
+        return self.lakes[table.lake].table(table_name(table)).to_df(**at, keep=keep)
+
+
+def pin(lakes: Mapping[str, Lake], model: Model, base: Snapshot) -> Pins:
+    """What a step reads, as it is when the step starts: its own lake at its transaction's base."""
+    own = model.target.lake
+    others = {table.lake for table in (*model.reads, *model.test_reads)} - {own}
+    return Pins(lakes, {own: base.id} | {name: lakes[name].catalog.latest().id for name in others})

@@ -1,0 +1,108 @@
+"""Columns of data files read here by Arrow, and which rows of them are deleted.
+
+Only of files that say by themselves what the table's rows are, on this disk; the rest is Spark's,
+as is a file that cannot be read, which Spark then says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.lake.delete_files import Deletes, places_here
+from penstock.lake.file_columns import ROW_ID_FIELD
+from penstock.lake.files import DataFile
+from penstock.lake.places import Places
+from penstock.lake.scan import Scan
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_FIELD_ID = b"PARQUET:field_id"
+
+
+def are_plain(source: Scan) -> bool:
+    """Whether each file has its columns by their ids, on this disk, and no row of a later snapshot.
+
+    Rows that the catalog itself holds are another matter.
+    """
+    within = source.snapshot_id
+    return all(
+        file.mapping_id is None
+        and not file.uses_mapping
+        and "://" not in file.path
+        and not (file.partial and within is not None and within < file.partial.last)
+        for file in source.files.files
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Rows of a file, in its order, and the row ids that it embeds, if it does."""
+
+    rows: pa.Table
+    ids: pa.ChunkedArray | None = None
+
+
+def read(
+    file: DataFile, ids: Sequence[int | None], schema: pa.Schema, *, row_ids: bool = False
+) -> Read | None:
+    """The top-level columns with these field ids, called and typed as ``schema`` has them.
+
+    ``None`` where the file has not all of them with just these types, or cannot be read.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(file.path, memory_map=True) as content:
+            fields = {
+                int((field.metadata or {}).get(_FIELD_ID, -1)): field
+                for field in content.schema_arrow
+            }
+            found = [fields[number] for number in ids if number is not None and number in fields]
+            embedded = fields.get(ROW_ID_FIELD) if row_ids else None
+            asked = [field.name for field in (*found, *((embedded,) if embedded else ()))]
+            if [field.type for field in found] != schema.types:
+                return None
+            if any("." in name for name in asked):
+                return None
+            if content.metadata.num_rows != file.record_count:
+                return None
+            rows = content.read(asked, use_threads=False)
+    except (pa.ArrowException, OSError):
+        return None
+    named = pa.table([rows[field.name] for field in found], names=schema.names)
+    return Read(named, rows[embedded.name] if embedded else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """Rows of some files that are deleted already, numbered as ``places`` does it."""
+
+    places: Places | None = None
+    numbers: pa.Int64Array | None = None
+
+    @classmethod
+    def of(cls, source: Scan) -> Deleted | None:
+        """``None`` where they are too many to be read here."""
+        inlined = source.files.inlined_deletes
+        hit = set() if inlined is None else set(inlined.rows["file_id"].to_pylist())
+        files = [file for file in source.files.files if file.deletes or file.id in hit]
+        if not files:
+            return cls()
+        places = Places.by_order(files)
+        if places is None:
+            return None
+        numbers = places_here(Deletes(source.table, files, source.snapshot_id, inlined), places)
+        return None if numbers is None else cls(places, numbers)
+
+    def left(self, file: DataFile, positions: pa.Int64Array) -> pa.BooleanArray | None:
+        """Which of the rows at ``positions`` are not deleted; ``None`` for all."""
+        import pyarrow.compute as pc
+
+        if self.places is None or file.path not in self.places.codes:
+            return None
+        numbers = pc.add(positions, self.places.base(file))
+        return pc.invert(pc.is_in(numbers, value_set=self.numbers))
