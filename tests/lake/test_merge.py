@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from penstock.errors import MergeKeyError, QueryFailed, SchemaMismatch
-from penstock.lake import merge_match
+from penstock.lake import few_rows, merge_match
 from penstock.lake.lake import Lake
 from tests.lake.conftest import Rows, table_of
 
@@ -21,10 +21,13 @@ pytestmark = pytest.mark.spark
 KVN = "k INT, v STRING, n DOUBLE"
 
 
-@pytest.fixture(autouse=True, params=[2_000_000, -1], ids=["small", "large"])
-def _both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every test as if its target were small, and as if it were large: one result, two plans."""
-    monkeypatch.setattr(merge_match, "_COMPARED_AT_ONCE", request.param)
+@pytest.fixture(autouse=True, params=["few", "small", "large"])
+def _every_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test as it is, as if its rows were more, and as if they were very many: one result."""
+    if request.param != "few":
+        monkeypatch.setattr(few_rows, "_FILES", -1)
+    if request.param == "large":
+        monkeypatch.setattr(merge_match, "_COMPARED_AT_ONCE", -1)
 
 
 @pytest.fixture

@@ -89,14 +89,15 @@ def few(
         return None
     values = found.select(list(schema.names))
     if numbers is None:
-        return _by_name(values, found)
+        return by_name(values, found)
     places = found[NUMBER]
     files, positions = numbers.files(places), numbers.positions(places)
     which = here(numbers, found, NUMBER)
     return Brought(values, numbers.keys, files, positions, found[ROW_ID], which)
 
 
-def _by_name(values: pa.Table, found: pa.Table) -> Brought:
+def by_name(values: pa.Table, found: pa.Table) -> Brought:
+    """New rows whose places are FILE, POSITION and ROW_ID of ``found``."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -13,9 +13,9 @@ from penstock.lake import files_here
 from penstock.lake.bounds import base_type
 from penstock.lake.candidate import all_rows
 from penstock.lake.files import DataFile
-from penstock.lake.inlined import InlinedRows
+from penstock.lake.inlined import ROW_ID_COLUMN, InlinedRows
 from penstock.lake.inlined_values import arrow_schema, batches, kept
-from penstock.lake.scan import Scan
+from penstock.lake.scan import FILE, POSITION, ROW_ID, Scan
 from penstock.lake.schema import TableSchema
 
 if TYPE_CHECKING:
@@ -39,6 +39,15 @@ def few_rows(source: Scan, names: Sequence[str], limit: int = FEW) -> pa.Table |
     Names are as the table writes them; types are those that Spark's rows have as Arrow. ``None``
     where there are more than ``limit`` rows, or where that is left to Spark.
     """
+    found = few_placed(source, names, limit)
+    return None if found is None else found.select(list(names))
+
+
+def few_placed(source: Scan, names: Sequence[str], limit: int = FEW) -> pa.Table | None:
+    """As `few_rows`, with FILE, POSITION and ROW_ID beside, as in a scan with positions.
+
+    ROW_ID is the id that a row has embedded, NULL for others.
+    """
     import pyarrow as pa
 
     columns = {column.name: column for column in source.schema.columns}
@@ -48,18 +57,19 @@ def few_rows(source: Scan, names: Sequence[str], limit: int = FEW) -> pa.Table |
     deleted = files_here.Deleted.of(source)
     if deleted is None:
         return None
-    schema = arrow_schema(wanted)
-    parts = [schema.empty_table()]
+    schema, keys = arrow_schema(wanted), source.keys()
+    parts = [_placed(schema.empty_table(), None)]
     for file in source.files.files:
-        rows = _rows(file, wanted, schema, deleted)
+        rows = _rows(file, keys.key(file.path), wanted, schema)
         if rows is None:
             return None
-        parts.append(rows)
+        left = deleted.left(file, rows[POSITION].combine_chunks())
+        parts.append(rows if left is None else rows.filter(left))
     if source.files.inlined is not None:
         inlined = _inlined(source.files.inlined, wanted, schema)
         if inlined is None:
             return None
-        parts += inlined
+        parts.append(inlined)
     return pa.concat_tables(parts)
 
 
@@ -75,22 +85,30 @@ def _is_simple(source: Scan, wanted: TableSchema, limit: int) -> bool:
     )
 
 
-def _rows(
-    file: DataFile, wanted: TableSchema, schema: pa.Schema, deleted: files_here.Deleted
-) -> pa.Table | None:
-    import pyarrow as pa
-
-    found = files_here.read(file, [column.id for column in wanted.columns], schema)
-    if found is None:
-        return None
-    left = deleted.left(file, pa.array(range(file.record_count), pa.int64()))
-    return found.rows if left is None else found.rows.filter(left)
+def _rows(file: DataFile, key: str, wanted: TableSchema, schema: pa.Schema) -> pa.Table | None:
+    ids = [column.id for column in wanted.columns]
+    found = files_here.read(file, ids, schema, row_ids=True)
+    return None if found is None else _placed(found.rows, key, found.ids)
 
 
-def _inlined(inlined: InlinedRows, wanted: TableSchema, schema: pa.Schema) -> list[pa.Table] | None:
+def _inlined(inlined: InlinedRows, wanted: TableSchema, schema: pa.Schema) -> pa.Table | None:
     import pyarrow as pa
 
     if any(kept(part, wanted) != wanted for part in inlined.parts):
         return None
     found = [batch for part in inlined.parts for batch in batches(part, wanted)]
-    return [pa.Table.from_batches(found, schema)]
+    chunks = [one for part in inlined.parts for one in part.rows[ROW_ID_COLUMN].chunks]
+    ids = pa.chunked_array(chunks, pa.int64())
+    return _placed(pa.Table.from_batches(found, schema), None, ids)
+
+
+def _placed(rows: pa.Table, key: str | None, ids: pa.ChunkedArray | None = None) -> pa.Table:
+    """``rows`` with their file and their places in it, and the ids that it embeds."""
+    import pyarrow as pa
+
+    count = rows.num_rows
+    places = range(count) if key is not None else [None] * count
+    own = ids if ids is not None else pa.nulls(count, pa.int64())
+    rows = rows.append_column(FILE, pa.repeat(pa.scalar(key, pa.string()), count))
+    rows = rows.append_column(POSITION, pa.array(places, pa.int64()))
+    return rows.append_column(ROW_ID, own)

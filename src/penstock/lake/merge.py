@@ -34,6 +34,7 @@ from penstock.lake.merge_match import (
     find_matches,
     is_large,
 )
+from penstock.lake.merge_small import merge_small
 from penstock.lake.merge_source import (
     Source,
     check_keys,
@@ -81,9 +82,6 @@ def merge(
     source = merge_source(df, table.schema, keys, table=name, keep=keep)
     try:
         with explained(table=name):
-            source = (count if large else check_keys)(source, table=name)
-            if source.rows == 0:
-                return Staged(unchanged=table.candidate.create is None)
             job = MergeJob(
                 spark=table.context.spark(),
                 name=name,
@@ -93,10 +91,17 @@ def merge(
                 scanned=scanned,
                 condition=table.is_in_slice(*slice_of) if slice_of and mixed else None,
             )
-            staged = _stage(table, job)
+            staged = None if large else merge_small(table, job)
+            if staged is None:
+                source = (count if large else check_keys)(source, table=name)
+                if source.rows == 0:
+                    return Staged(unchanged=table.candidate.create is None)
+                staged = _stage(table, replace(job, source=source))
     finally:
         if keep:
             source.frame.unpersist()
+    if not staged.unchanged:
+        table.stage(replace(table.candidate, depends_on_rows=True))
     if slice_of is not None and mixed:
         return replace(staged, slice_rows=table.slice_df(*slice_of).count())
     return replace(staged, slice_rows=all_rows(scanned.files) + staged.slice_rows)
@@ -160,7 +165,6 @@ def _stage(table: TransactionTable, job: MergeJob) -> Staged:
     if not (inserts.rows or removed.rows):
         return Staged(unchanged=True)
     table.take(removed, [*updates, inserts])
-    table.stage(replace(table.candidate, depends_on_rows=True))
     updated = sum(one.rows for one in updates)
     return Staged(
         rows_written=inserts.rows + updated,
