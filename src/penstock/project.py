@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from penstock.engine.plan import Plan
     from penstock.engine.results import ModelDetail, ModelStatus, RunResult, SnapshotInfo
     from penstock.lake.catalog.catalog import Catalog
-    from penstock.lake.explain import Explanation
     from penstock.lake.lake import Lake
+    from penstock.lake.queries.explain import Explanation
 
 
 class Project:

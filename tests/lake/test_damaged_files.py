@@ -16,7 +16,7 @@ from penstock.lake import scan, session
 from penstock.lake.failures import explained
 from penstock.lake.files import DeleteFile, FileSet
 from penstock.lake.scan import Scan
-from tests.lake.test_puffin import THEIRS
+from tests.lake.deleted.test_puffin import THEIRS
 from tests.lake.test_scan import KV, data_file, delete_file, kv
 
 if TYPE_CHECKING:

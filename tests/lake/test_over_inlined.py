@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from penstock.lake import merge_match
 from penstock.lake.lake import Lake
+from penstock.lake.merging import match as merge_match
 from penstock.lake.table import Table
 from tests import duck
 from tests.lake.conftest import Rows

@@ -9,7 +9,6 @@ import pytest
 
 from penstock.errors import ColumnNotFound, UnsupportedFeature
 from penstock.lake.files import PartitionField
-from penstock.lake.partition_text import catalog_text
 from penstock.lake.partitioning import (
     directory_names,
     hive_directory,
@@ -20,6 +19,7 @@ from penstock.lake.partitioning import (
     partition_value,
 )
 from penstock.lake.schema import Column, TableSchema
+from penstock.lake.values.partition_text import catalog_text
 
 SCHEMA = TableSchema(
     (

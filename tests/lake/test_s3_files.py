@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.lake import storage
-from penstock.lake.backup import check_files
 from penstock.lake.changes import ChangeSet, TableChange
 from penstock.lake.lake import Lake
+from penstock.lake.recovery.backup import check_files
 from tests import s3
 
 

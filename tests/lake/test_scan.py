@@ -12,11 +12,11 @@ import pytest
 
 from penstock.errors import DataFileCorrupt, DataFileMissing, QueryFailed
 from penstock.lake import scan, session
+from penstock.lake.deleted.places import Places
 from penstock.lake.failures import explained
-from penstock.lake.file_columns import EMBEDDED_ROW_ID
 from penstock.lake.files import DataFile, DeleteFile, FileSet, NameMapping
-from penstock.lake.inlined import InlinedPart, InlinedRows
-from penstock.lake.places import Places
+from penstock.lake.inlined.found import InlinedPart, InlinedRows
+from penstock.lake.parquet.columns import EMBEDDED_ROW_ID
 from penstock.lake.scan import Scan
 from penstock.lake.schema import Column, TableSchema
 from tests.lake.conftest import table_of

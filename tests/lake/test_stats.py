@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet as pq
 
-from penstock.lake.bounds import bound_from_text
 from penstock.lake.files import ColumnStats
 from penstock.lake.schema import Column, TableSchema, assign_ids
 from penstock.lake.stats import TableColumnStats, from_footer, merge
+from penstock.lake.values.bounds import bound_from_text
 
 
 def footer(table: pa.Table, **options: Any) -> pq.FileMetaData:

@@ -35,8 +35,8 @@ def command(
     So keep what expiry and cleanup would remove, or back the files up as well. With --check the
     exit code is 1 when a file is missing.
     """
-    from penstock.lake.backup import backup
     from penstock.lake.catalog.catalog import Catalog
+    from penstock.lake.recovery.backup import backup
 
     name, wanted = lake_settings(project_dir, lake)
     opened = Catalog.open(wanted.catalog, read_only=True, metadata_schema=wanted.metadata_schema)

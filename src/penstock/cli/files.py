@@ -10,7 +10,7 @@ from penstock.cli.failure import EXIT_FAILED
 from penstock.cli.output import count, print_json
 
 if TYPE_CHECKING:
-    from penstock.lake.missing_files import FileCheck
+    from penstock.lake.recovery.missing_files import FileCheck
 
 _SHOWN = 10
 

@@ -27,7 +27,7 @@ from penstock.model.model import Model
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from penstock.lake.candidate import Staged
+    from penstock.lake.candidate.state import Staged
     from penstock.lake.staging import TransactionTable
     from penstock.lake.transaction import Transaction
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from penstock.errors import PenstockError
 from penstock.lake.conditions import Or, Predicate
-from penstock.lake.predicates import of_query
-from penstock.lake.references import Unreadable, analyse
+from penstock.lake.sql.predicates import of_query
+from penstock.lake.sql.references import Unreadable, analyse
 from penstock.model.render import RenderedQuery
 from penstock.model.sources import QuerySource
 

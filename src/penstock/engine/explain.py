@@ -11,9 +11,9 @@ from penstock.engine.pins import table_name
 from penstock.engine.resolve import called, moment, quoted
 from penstock.errors import ArgumentError, NotFound
 from penstock.lake.conditions import Predicate
-from penstock.lake.explain import Explanation, TableRead, read_of
 from penstock.lake.lake import Lake
 from penstock.lake.naming import TableRef, fold
+from penstock.lake.queries.explain import Explanation, TableRead, read_of
 from penstock.lake.snapshot import At
 from penstock.model.constants import Bindings
 from penstock.model.query import Query

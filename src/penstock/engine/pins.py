@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import TableNotFound
 from penstock.lake.conditions import Predicate
+from penstock.lake.conversions.spark_types import spark_type
 from penstock.lake.naming import fold, quote_identifier
 from penstock.lake.schema import TableSchema
 from penstock.lake.snapshot import At
-from penstock.lake.spark_types import spark_type
 from penstock.model.asset import TableName
 from penstock.model.model import Model
 

@@ -15,7 +15,7 @@ from penstock.engine.resolve import resolve
 from penstock.engine.sessions import lakes_for, session_for
 from penstock.engine.views import Views
 from penstock.errors import Diagnostic, InputError, ModelError, PartitionError, QueryFailed
-from penstock.lake.explain import Explanation
+from penstock.lake.queries.explain import Explanation
 from penstock.model.constants import Bindings
 from penstock.model.names import Names
 from penstock.model.query import Query, read_query

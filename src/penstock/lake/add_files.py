@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from penstock.errors import CommitConflict
-from penstock.lake.added_files import Progress, Reader
+from penstock.lake.adding.files import Progress, Reader
+from penstock.lake.adding.fit import Rules
+from penstock.lake.adding.globs import expand
 from penstock.lake.catalog import added
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.changes import ChangeSet, TableChange
-from penstock.lake.file_fit import Rules
-from penstock.lake.file_globs import expand
 from penstock.lake.files import DataFile, Table
 from penstock.lake.naming import TableRef
 from penstock.lake.snapshot import Snapshot

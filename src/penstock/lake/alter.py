@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from penstock.errors import ColumnNotFound, SchemaMismatch, UnsupportedFeature
+from penstock.lake.conversions.widening import can_become, can_become_text
 from penstock.lake.naming import fold
 from penstock.lake.schema import Column, TableSchema, type_text
-from penstock.lake.widening import can_become, can_become_text
 
 Path = Sequence[str]
 Columns = tuple[Column, ...]

@@ -45,7 +45,7 @@ class InlineChange:
     """Rows of one table that the catalog itself takes, and rows that it ends.
 
     ``insert`` has the table's columns, called by their field ids as text, its values as
-    `penstock.lake.inlined_text` stores them; ``stats`` are their statistics. ``row_ids`` has one
+    `penstock.lake.inlined.text` stores them; ``stats`` are their statistics. ``row_ids`` has one
     for each inserted row (an update keeps its rows' ids) or ``None``, which is given at the
     commit; ``None`` altogether: all are given then. ``end_rows`` are the row ids of inlined rows
     that end; ``delete`` the positions deleted from data files, by their ids.

@@ -17,13 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from penstock.lake.candidate import live_rows
-from penstock.lake.delete_files import SNAPSHOT_ID, Deletes, deleted_positions
-from penstock.lake.delete_positions import Gone, Whose, as_one, load
+from penstock.lake.candidate.state import live_rows
+from penstock.lake.deleted.frames import SNAPSHOT_ID, Deletes, deleted_positions
+from penstock.lake.deleted.positions import Gone, Whose, as_one, load
 from penstock.lake.failures import explained
 from penstock.lake.files import DataFile, DeleteFile
-from penstock.lake.footers import describe, list_files, remove_directory
 from penstock.lake.naming import new_uuid7
+from penstock.lake.parquet.footers import describe, list_files, remove_directory
 from penstock.lake.scan import FILE, POSITION, Scan
 from penstock.lake.schema import TableSchema
 from penstock.lake.types import FIELD_ID

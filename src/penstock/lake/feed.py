@@ -16,13 +16,13 @@ from penstock.lake import inline_rows
 from penstock.lake.catalog import feed as catalog_feed
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.feed import Bound, Changed
-from penstock.lake.delete_files import Deletes, deleted_positions
+from penstock.lake.conversions.spark_types import quoted
+from penstock.lake.deleted.frames import Deletes, deleted_positions
 from penstock.lake.failures import explained
 from penstock.lake.files import DataFile, FileSet, Table
-from penstock.lake.inlined import InlinedPart, InlinedRows
+from penstock.lake.inlined.found import InlinedPart, InlinedRows
 from penstock.lake.naming import TableRef
 from penstock.lake.scan import BEGIN, FILE, POSITION, ROW_ID, Scan, read
-from penstock.lake.spark_types import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

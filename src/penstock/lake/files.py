@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from penstock.lake.schema import TableSchema
 
 if TYPE_CHECKING:
-    from penstock.lake.inlined import InlinedDeletes, InlinedRows
+    from penstock.lake.inlined.found import InlinedDeletes, InlinedRows
 
 
 @dataclass(frozen=True, slots=True)

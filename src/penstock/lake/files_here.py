@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.lake.delete_files import Deletes, places_here
-from penstock.lake.file_columns import ROW_ID_FIELD
+from penstock.lake.deleted.frames import Deletes, places_here
+from penstock.lake.deleted.places import Places
 from penstock.lake.files import DataFile
-from penstock.lake.places import Places
+from penstock.lake.parquet.columns import ROW_ID_FIELD
 from penstock.lake.scan import Scan
 
 if TYPE_CHECKING:

@@ -7,18 +7,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.errors import TableNotFound
-from penstock.lake import arrow_files
-from penstock.lake.candidate import Staged
-from penstock.lake.inline_back import row_limit
-from penstock.lake.inlined_text import may_inline, stored
-from penstock.lake.literal_rows import typed
+from penstock.lake.candidate.state import Staged
+from penstock.lake.inlined.literal_rows import typed
+from penstock.lake.inlined.text import may_inline, stored
+from penstock.lake.writing import arrow as arrow_files
+from penstock.lake.writing.inline_back import row_limit
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from typing_extensions import TypeIs
 
-    from penstock.lake.candidate_table import CandidateTable
-    from penstock.lake.literal_rows import Rows
+    from penstock.lake.candidate.table import CandidateTable
+    from penstock.lake.inlined.literal_rows import Rows
 
 
 def is_literal(rows: object) -> TypeIs[Rows]:

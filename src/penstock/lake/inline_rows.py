@@ -7,18 +7,18 @@ from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from penstock.lake.bounds import base_type
-from penstock.lake.inlined import (
+from penstock.lake.conversions.old_values import from_old
+from penstock.lake.conversions.spark_types import quoted, spark_schema
+from penstock.lake.inlined.found import (
     BEGIN_COLUMN,
     END_COLUMN,
     ROW_ID_COLUMN,
     InlinedPart,
     InlinedRows,
 )
-from penstock.lake.inlined_values import arrow_schema, batches, counted, kept
-from penstock.lake.old_values import from_old
+from penstock.lake.inlined.values import arrow_schema, batches, counted, kept
 from penstock.lake.schema import Column, TableSchema
-from penstock.lake.spark_types import quoted, spark_schema
+from penstock.lake.values.bounds import base_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

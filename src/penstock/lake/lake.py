@@ -14,16 +14,16 @@ from penstock.errors import ConfigError
 from penstock.lake import options
 from penstock.lake import storage as storages
 from penstock.lake.add_files import Added, add_data_files
-from penstock.lake.backup import Backup, backup
+from penstock.lake.adding.fit import Rules
 from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import LOCK_TIMEOUT, Catalog
-from penstock.lake.explain import Explanation, explain
-from penstock.lake.file_fit import Rules
 from penstock.lake.files import Table as TableInfo
 from penstock.lake.maintenance.methods import Maintained
 from penstock.lake.naming import TableRef
 from penstock.lake.objects import ListedFile, Macro, Option, View
-from penstock.lake.resolver import Resolver
+from penstock.lake.queries.explain import Explanation, explain
+from penstock.lake.queries.resolver import Resolver
+from penstock.lake.recovery.backup import Backup, backup
 from penstock.lake.session import SparkSource, source
 from penstock.lake.snapshot import At, Snapshot
 from penstock.lake.statements import dispatch
@@ -239,7 +239,7 @@ class Lake(Maintained):
         )
 
     def backup(self, target: str | Path, *, check: bool = False) -> Backup:
-        """Copy the catalog to a new file, whoever writes meanwhile; see `penstock.lake.backup`."""
+        """Copy the catalog to a new file, whoever writes meanwhile; see `recovery.backup`."""
         return backup(self.catalog, target, check=check)
 
     def list_files(self, name: str, version: int | None = None) -> list[ListedFile]:

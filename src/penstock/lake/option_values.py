@@ -14,7 +14,7 @@ from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
 
 from penstock.errors import ArgumentError, UnsupportedFeature
-from penstock.lake.intervals import Interval, parse_interval
+from penstock.lake.values.intervals import Interval, parse_interval
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 _UNITS: Mapping[str, int] = {

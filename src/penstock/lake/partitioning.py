@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from penstock.errors import ColumnNotFound, UnsupportedFeature
-from penstock.lake.bounds import base_type, partition_to_text
 from penstock.lake.files import PartitionField
 from penstock.lake.naming import fold
 from penstock.lake.schema import Column, TableSchema
+from penstock.lake.values.bounds import base_type, partition_to_text
 
 NULL_DIRECTORY = "__HIVE_DEFAULT_PARTITION__"
 # What a file system takes as one name, in bytes; the real extension fails beyond it.

@@ -18,7 +18,6 @@ from tempfile import TemporaryDirectory
 from sqlalchemy import Connection
 
 from penstock.errors import ArgumentError, CatalogCorrupt, UnsupportedFeature
-from penstock.lake.backup import check_files
 from penstock.lake.catalog import create as creation
 from penstock.lake.catalog import engine as engines
 from penstock.lake.catalog import tables
@@ -28,7 +27,8 @@ from penstock.lake.catalog.catalog import LOCK_TIMEOUT, Catalog
 from penstock.lake.catalog.location import CatalogLocation, parse_location
 from penstock.lake.catalog.paths import absolute_directory
 from penstock.lake.catalog.versions import WRITTEN
-from penstock.lake.missing_files import FileCheck
+from penstock.lake.recovery.backup import check_files
+from penstock.lake.recovery.missing_files import FileCheck
 
 
 @dataclass(frozen=True, slots=True)

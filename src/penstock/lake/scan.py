@@ -1,8 +1,8 @@
 """The rows of a table at a snapshot as one DataFrame: files, deletes, and what the catalog holds.
 
 Files without deletes are read apart from those with, and cost what a plain ``spark.read.parquet``
-of them costs; what else sets files apart, `file_columns` says. Rows of merged files that came after
-the snapshot are left out by the snapshot-id column in the file, or by their place in it.
+of them costs; what else sets files apart, `parquet.columns` says. Rows of merged files that came
+after the snapshot are left out by the snapshot-id column in the file, or by their place in it.
 """
 
 from __future__ import annotations
@@ -13,10 +13,14 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from penstock.lake import inline_rows
-from penstock.lake.delete_files import SNAPSHOT_ID, Deletes, deleted_positions
-from penstock.lake.delete_masks import less_deleted
+from penstock.lake.conversions.spark_types import quoted, spark_type
+from penstock.lake.deleted.frames import SNAPSHOT_ID, Deletes, deleted_positions
+from penstock.lake.deleted.masks import less_deleted
+from penstock.lake.deleted.places import Places
 from penstock.lake.failures import explained
-from penstock.lake.file_columns import (
+from penstock.lake.files import DataFile, FileSet
+from penstock.lake.inlined.found import InlinedRows
+from penstock.lake.parquet.columns import (
     EMBEDDED_ROW_ID,
     FileGroup,
     embedded_row_id,
@@ -25,14 +29,10 @@ from penstock.lake.file_columns import (
     stored,
     values,
 )
-from penstock.lake.file_facts import with_begin, with_facts, with_row_id, within_counts
-from penstock.lake.file_keys import FileKeys
-from penstock.lake.files import DataFile, FileSet
-from penstock.lake.inlined import InlinedRows
-from penstock.lake.parquet import read_files
-from penstock.lake.places import Places
+from penstock.lake.parquet.file_facts import with_begin, with_facts, with_row_id, within_counts
+from penstock.lake.parquet.file_keys import FileKeys
+from penstock.lake.parquet.reading import read_files
 from penstock.lake.schema import TableSchema
-from penstock.lake.spark_types import quoted, spark_type
 from penstock.lake.types import FIELD_ID
 
 if TYPE_CHECKING:

@@ -12,23 +12,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.errors import SchemaMismatch, UnsupportedFeature
-from penstock.lake import fingerprint
-from penstock.lake.align import align, growth, typed
-from penstock.lake.candidate import Candidate, Staged, all_rows, live_rows
+from penstock.lake.candidate.definable import DefinableTable
+from penstock.lake.candidate.state import Candidate, Staged, all_rows, live_rows
 from penstock.lake.changes import NewTable
-from penstock.lake.definable_table import DefinableTable
+from penstock.lake.conversions.align import align, growth, typed
+from penstock.lake.conversions.spark_types import schema_of
 from penstock.lake.deletes import Removed
-from penstock.lake.dml import rows_of
-from penstock.lake.dml_found import find
-from penstock.lake.dml_remove import both, end_whole, take_all, take_away
-from penstock.lake.dml_where import delete_where, overwrite_where, update_where
+from penstock.lake.dml.found import find
+from penstock.lake.dml.remove import both, end_whole, take_all, take_away
+from penstock.lake.dml.rows import rows_of
+from penstock.lake.dml.where import delete_where, overwrite_where, update_where
 from penstock.lake.files import DataFile
-from penstock.lake.footers import remove_directory
 from penstock.lake.inline import append_rows, is_literal
-from penstock.lake.merge import SliceOf, merge
-from penstock.lake.merge_into import run
-from penstock.lake.merge_spec import MergeBuilder, MergeSpec
+from penstock.lake.merging.by_key import SliceOf, merge
+from penstock.lake.merging.into import run
+from penstock.lake.merging.spec import MergeBuilder, MergeSpec
 from penstock.lake.naming import directory_name, fold, new_uuid7
+from penstock.lake.parquet.footers import remove_directory
 from penstock.lake.partitioning import partition_columns, partition_fields
 from penstock.lake.schema import (
     assign_ids,
@@ -36,15 +36,15 @@ from penstock.lake.schema import (
     same_columns,
     without_columns,
 )
-from penstock.lake.spark_types import schema_of
 from penstock.lake.types import from_spark_schema, to_spark_schema
-from penstock.lake.write import Written, write
+from penstock.lake.writing import fingerprint
+from penstock.lake.writing.spark import Written, write
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
-    from penstock.lake.literal_rows import Rows
+    from penstock.lake.inlined.literal_rows import Rows
 
 
 class TransactionTable(DefinableTable):
@@ -170,7 +170,7 @@ class TransactionTable(DefinableTable):
         *,
         slice: tuple[str, object] | None = None,  # noqa: A002 - what the engine calls it
     ) -> Staged:
-        """Update the rows whose keys ``df`` has, insert its others; see `penstock.lake.merge`."""
+        """Update the rows whose keys ``df`` has, insert its others; see `merging.by_key`."""
         with self.all_or_nothing():
             return merge(self, typed(df, self._candidate.schema), tuple(keys), slice)
 
@@ -182,7 +182,7 @@ class TransactionTable(DefinableTable):
         target_alias: str = "t",
         source_alias: str = "s",
     ) -> MergeBuilder[Staged]:
-        """A MERGE by any condition, with clauses to be added; see `penstock.lake.merge_spec`."""
+        """A MERGE by any condition, with clauses to be added; see `penstock.lake.merging.spec`."""
         spec = MergeSpec(source, on, (), target_alias, source_alias)
         return MergeBuilder(spec, lambda whole: run(self, whole))
 
@@ -195,7 +195,7 @@ class TransactionTable(DefinableTable):
         set: Mapping[str, object],  # noqa: A002 - SQL's word, and Delta's
         where: str | SparkColumn | None = None,
     ) -> Staged:
-        """Give the rows that satisfy a condition new values; see `dml_where.update_where`."""
+        """Give the rows that satisfy a condition new values; see `dml.where.update_where`."""
         return update_where(self, set, where)
 
     def overwrite(self, df: DataFrame, where: str | SparkColumn | None = None) -> Staged:

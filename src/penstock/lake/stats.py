@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from penstock.lake.bounds import base_type, bound_to_text, compare_bounds, format_nanoseconds
 from penstock.lake.files import ColumnStats
 from penstock.lake.naming import fold
 from penstock.lake.schema import Column, TableSchema
+from penstock.lake.values.bounds import base_type, bound_to_text, compare_bounds, format_nanoseconds
 
 if TYPE_CHECKING:  # the catalog answers without files, and loading pyarrow takes a while
     import pyarrow as pa

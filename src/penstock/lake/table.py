@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING
 
 from penstock.lake import feed, scan
 from penstock.lake.add_files import Added, add_data_files
+from penstock.lake.adding.fit import Rules
 from penstock.lake.altering import Altering
+from penstock.lake.candidate.few_rows import few_rows
 from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.feed import Bound
 from penstock.lake.conditions import Predicate
-from penstock.lake.few_rows import few_rows
-from penstock.lake.file_fit import Rules
 from penstock.lake.files import Table as TableInfo
-from penstock.lake.merge_into import run
-from penstock.lake.merge_spec import MergeBuilder, MergeSpec
+from penstock.lake.merging.into import run
+from penstock.lake.merging.spec import MergeBuilder, MergeSpec
 from penstock.lake.naming import TableRef
 from penstock.lake.objects import Description, ListedFile
-from penstock.lake.predicates import of_where
-from penstock.lake.rollback import RolledBack, rollback
+from penstock.lake.recovery.rollback import RolledBack, rollback
 from penstock.lake.schema import TableSchema
 from penstock.lake.session import SparkSource, session_zone
 from penstock.lake.snapshot import At, Snapshot
+from penstock.lake.sql.predicates import of_where
 from penstock.lake.transaction import Staged, Transaction, TransactionTable
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
-    from penstock.lake.literal_rows import Rows
+    from penstock.lake.inlined.literal_rows import Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Table:
         return df if where is None else df.where(where)
 
     def few_rows(self, names: Sequence[str], version: int) -> pa.Table | None:
-        """Some columns of the rows at a snapshot, without Spark: `penstock.lake.few_rows`.
+        """Some columns of the rows at a snapshot, without Spark; see `candidate.few_rows`.
 
         Raises SnapshotNotFound, SchemaNotFound, TableNotFound.
         """
@@ -227,7 +227,7 @@ class Table:
         )
 
     def rollback(self, to: int | datetime) -> RolledBack:
-        """Make the table what it was at a snapshot, as a new one; see `penstock.lake.rollback`."""
+        """Make the table what it was at a snapshot, as a new one; see `recovery.rollback`."""
         return rollback(self.catalog, self.ref, to)
 
     def _is_there(self, snapshot: Snapshot) -> bool:

@@ -19,8 +19,9 @@ from penstock.errors import (
     ReadOnlyLake,
     TableNotFound,
 )
-from penstock.lake.candidate import Staged
-from penstock.lake.candidate_table import Context
+from penstock.lake.candidate.names import Key, StagedNames, StagedView, key_of, taken
+from penstock.lake.candidate.state import Staged
+from penstock.lake.candidate.table import Context
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.changes import ChangeSet, NewMacro, NewView
@@ -30,7 +31,6 @@ from penstock.lake.objects import Macro, MacroForm, SortKey
 from penstock.lake.schema import TableSchema
 from penstock.lake.session import SparkSource
 from penstock.lake.snapshot import Snapshot
-from penstock.lake.staged_names import Key, StagedNames, StagedView, key_of, taken
 from penstock.lake.staging import TransactionTable
 
 if TYPE_CHECKING:

@@ -20,13 +20,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.errors import SchemaMismatch, UnsupportedFeature
-from penstock.lake.bounds import (
-    base_type,
-    bound_from_text,
-    bound_to_text,
-    compare_bounds,
-)
 from penstock.lake.schema import Column, TableSchema
+from penstock.lake.values.bounds import base_type, bound_from_text, bound_to_text, compare_bounds
 
 __all__ = [
     "FIELD_ID",

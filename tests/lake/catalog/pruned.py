@@ -10,13 +10,13 @@ from typing import Any
 
 from sqlalchemy import Connection, create_engine, select
 
-from penstock.lake.bounds import bound_to_text, compare_bounds, partition_to_text
-from penstock.lake.buckets import bucket
 from penstock.lake.catalog import tables as t
 from penstock.lake.catalog.pruning import kept
 from penstock.lake.files import Table
-from penstock.lake.predicates import of_where
 from penstock.lake.schema import Column, TableSchema
+from penstock.lake.sql.predicates import of_where
+from penstock.lake.values.bounds import bound_to_text, compare_bounds, partition_to_text
+from penstock.lake.values.buckets import bucket
 
 Rows = Sequence[Sequence[Any]]
 

@@ -19,8 +19,8 @@ from penstock.errors import (
     SchemaMismatch,
 )
 from penstock.lake.add_files import Added, add_data_files
+from penstock.lake.adding.fit import Rules
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.file_fit import Rules
 from tests import duck
 from tests.lake.catalog.conftest import Place
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from penstock.errors import ArgumentError, CatalogCorrupt
-from penstock.lake.backup import backup, check_files
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.options import set_option
+from penstock.lake.recovery.backup import backup, check_files
 from penstock.lake.restore import restore
 from tests import duck
 from tests.lake.catalog.conftest import Place

@@ -12,9 +12,9 @@ from sqlalchemy import event, text
 from penstock.errors import TableNotFound
 from penstock.lake.lake import Lake
 from penstock.lake.objects import Parameter, SortKey
-from penstock.lake.references import analyse
-from penstock.lake.resolver import Resolver
+from penstock.lake.queries.resolver import Resolver
 from penstock.lake.snapshot import At
+from penstock.lake.sql.references import analyse
 from tests import duck, duckdb_process
 from tests.duckdb_process import DuckDBProcess
 from tests.lake.catalog import staging

@@ -9,9 +9,9 @@ from decimal import Decimal
 import pytest
 from sqlalchemy import Connection
 
-from penstock.lake.buckets import bucket
 from penstock.lake.catalog import tables as t
 from penstock.lake.schema import TableSchema
+from penstock.lake.values.buckets import bucket
 from tests.lake.catalog import pruned
 from tests.lake.catalog.pruned import at, chosen, clear, day, fill, partition, table_of
 

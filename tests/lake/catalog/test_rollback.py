@@ -16,7 +16,7 @@ from penstock.errors import (
     TableNotFound,
 )
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.rollback import rollback
+from penstock.lake.recovery.rollback import rollback
 from tests import duck
 from tests.lake.catalog.conftest import Place
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.lake import merge_match
 from penstock.lake.lake import Lake
+from penstock.lake.merging import match as merge_match
 from tests import duck
 from tests.lake.catalog.conftest import Place
 from tests.lake.differential.conftest import Rows

@@ -15,11 +15,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.errors import UnsupportedFeature
+from penstock.lake.conversions.widening import DIGITS, can_become
 from penstock.lake.lake import Lake
-from penstock.lake.predicates import of_where
 from penstock.lake.schema import Column
+from penstock.lake.sql.predicates import of_where
 from penstock.lake.types import parse
-from penstock.lake.widening import DIGITS, can_become
 from tests import duck
 from tests.lake.catalog.conftest import Place
 from tests.lake.differential import typed

@@ -9,7 +9,7 @@ from penstock.engine.strategies.slice import Slice
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from penstock.lake.candidate import Staged
+    from penstock.lake.candidate.state import Staged
     from penstock.lake.staging import TransactionTable
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from penstock.lake.candidate import Staged
+    from penstock.lake.candidate.state import Staged
     from penstock.lake.staging import TransactionTable
 
 

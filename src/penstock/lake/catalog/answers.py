@@ -12,7 +12,6 @@ from typing import Any
 
 from sqlalchemy import Boolean, ColumnElement, Connection, and_, case, func, or_, select
 
-from penstock.lake.bounds import base_type, bound_from_text
 from penstock.lake.catalog import inlined, tables
 from penstock.lake.catalog.reads import visible
 from penstock.lake.catalog.rows import NoNumber
@@ -20,6 +19,7 @@ from penstock.lake.catalog.typed_text import TO_MICROSECONDS
 from penstock.lake.comparable import INTEGERS
 from penstock.lake.files import Table
 from penstock.lake.schema import Column
+from penstock.lake.values.bounds import base_type, bound_from_text
 
 # Text shorter than this is cut by no writer known: the real extension cuts after 256 bytes.
 _CUT = 16

@@ -14,7 +14,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
-from penstock.lake.bounds import format_timestamp
+from penstock.lake.values.bounds import format_timestamp
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 

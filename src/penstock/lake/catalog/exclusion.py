@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, String, and_, func, literal, or_
 
-from penstock.lake.bounds import base_type
 from penstock.lake.catalog.typed_text import Order, Test, Text, compares
 from penstock.lake.comparable import Comparable, comparable
 from penstock.lake.conditions import (
@@ -27,6 +26,7 @@ from penstock.lake.conditions import (
     StartsWith,
 )
 from penstock.lake.schema import Column
+from penstock.lake.values.bounds import base_type
 
 # Writers cut long text: the real extension after 256 bytes, others sooner. A lowest value that is
 # cut is still low enough; above a highest one that is cut lies all that begins with it.

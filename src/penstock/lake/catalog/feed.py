@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, false, func, or_
 from penstock.lake.catalog import files, inlined, reads, tables
 from penstock.lake.catalog.rows import NoNumber, Record
 from penstock.lake.files import DataFile, FileSet, Table
-from penstock.lake.inlined import END_COLUMN, InlinedChanges, InlinedDeletes
+from penstock.lake.inlined.found import END_COLUMN, InlinedChanges, InlinedDeletes
 from penstock.lake.snapshot import At
 
 Bound = int | dt.datetime

@@ -23,7 +23,7 @@ from penstock.lake.catalog.inlined_columns import Schemas, settle
 from penstock.lake.catalog.paths import resolve, stored_path
 from penstock.lake.compaction import Flushed, FlushInlined
 from penstock.lake.files import DataFile, DeleteFile
-from penstock.lake.inlined import BEGIN_COLUMN, END_COLUMN, InlinedPart
+from penstock.lake.inlined.found import BEGIN_COLUMN, END_COLUMN, InlinedPart
 from penstock.lake.naming import quote_identifier
 
 if TYPE_CHECKING:

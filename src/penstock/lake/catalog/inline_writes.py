@@ -24,8 +24,8 @@ from penstock.lake.catalog.reads import build_schema, visible
 from penstock.lake.catalog.work import Target, Work
 from penstock.lake.changes import ChangeSet, InlineChange
 from penstock.lake.files import DataFile
-from penstock.lake.inlined import BEGIN_COLUMN, END_COLUMN, ROW_ID_COLUMN
-from penstock.lake.inlined_text import may_inline
+from penstock.lake.inlined.found import BEGIN_COLUMN, END_COLUMN, ROW_ID_COLUMN
+from penstock.lake.inlined.text import may_inline
 from penstock.lake.naming import quote_identifier
 from penstock.lake.schema import TableSchema, same_columns
 

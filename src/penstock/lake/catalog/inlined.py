@@ -33,7 +33,7 @@ from penstock.lake.catalog.engine import metadata_schema
 from penstock.lake.catalog.inlined_columns import Schemas, arrow_type, pick, settle, to_arrow
 from penstock.lake.catalog.reads import begun, visible
 from penstock.lake.catalog.rows import check_column
-from penstock.lake.inlined import (
+from penstock.lake.inlined.found import (
     BEGIN_COLUMN,
     END_COLUMN,
     ROW_ID_COLUMN,
@@ -258,7 +258,7 @@ def _row_table(name: str, prefix: str) -> Table:
 
 
 def row_tables(connection: Connection, table_id: int) -> list[Table]:
-    """The tables of inlined rows, their system columns called as `penstock.lake.inlined` does."""
+    """The tables of inlined rows, their system columns called as `inlined.found` does."""
     return [one.rows for one in stored_tables(connection, table_id)]
 
 

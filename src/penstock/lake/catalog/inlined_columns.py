@@ -16,12 +16,12 @@ from sqlalchemy import ColumnElement, Connection, MetaData, Table, Text, cast, s
 from sqlalchemy.types import NullType
 
 from penstock.errors import CatalogCorrupt
-from penstock.lake.bounds import base_type
 from penstock.lake.catalog import tables
 from penstock.lake.catalog.reads import build_schema
 from penstock.lake.files import Table as TableInfo
 from penstock.lake.naming import fold
 from penstock.lake.schema import Column, TableSchema
+from penstock.lake.values.bounds import base_type
 
 if TYPE_CHECKING:
     import pyarrow as pa

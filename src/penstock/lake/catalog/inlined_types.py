@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from penstock.lake.bounds import base_type, bound_to_text
 from penstock.lake.naming import quote_identifier
 from penstock.lake.schema import Column
+from penstock.lake.values.bounds import base_type, bound_to_text
 
 _SQLITE = dict.fromkeys(
     ("boolean", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"), "BIGINT"
@@ -102,7 +102,7 @@ def placeholder(column: Column, dialect: str) -> str:
 
 
 def bound(value: Any, column: Column, dialect: str) -> Any:
-    """A value as `inlined_text` stores it, for the parameter."""
+    """A value as `inlined.text` stores it, for the parameter."""
     if value is None:
         return None
     kind = base_type(column.type)

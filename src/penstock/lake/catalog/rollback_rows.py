@@ -13,7 +13,7 @@ from penstock.lake.catalog import inlined
 from penstock.lake.catalog import tables as t
 from penstock.lake.catalog.engine import metadata_schema
 from penstock.lake.files import ColumnStats
-from penstock.lake.inlined import BEGIN_COLUMN, ROW_ID_COLUMN
+from penstock.lake.inlined.found import BEGIN_COLUMN, ROW_ID_COLUMN
 from penstock.lake.naming import quote_identifier
 
 _CHUNK = 5000  # ids bound in one statement

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.lake.delete_positions import Whose, load
+from penstock.lake.deleted.positions import Whose, load
 from penstock.lake.files import DataFile, FileSet
 
 

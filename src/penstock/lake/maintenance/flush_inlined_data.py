@@ -17,23 +17,24 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from penstock.errors import CommitConflict, CommitUnknown, LakeError
-from penstock.lake import arrow_files, storage
+from penstock.lake import storage
 from penstock.lake.catalog import inline_flush, inlined
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.inline_flush import Held
 from penstock.lake.catalog.write_facts import write_facts
 from penstock.lake.changes import ChangeSet
 from penstock.lake.compaction import Flushed, FlushInlined
-from penstock.lake.delete_positions import Whose, load
+from penstock.lake.deleted.positions import Whose, load
 from penstock.lake.files import DataFile, DeleteFile, Partial, Table
-from penstock.lake.inlined import BEGIN_COLUMN, END_COLUMN, ROW_ID_COLUMN
-from penstock.lake.inlined_values import arrow_schema, batches
+from penstock.lake.inlined.found import BEGIN_COLUMN, END_COLUMN, ROW_ID_COLUMN
+from penstock.lake.inlined.values import arrow_schema, batches
 from penstock.lake.maintenance.by_table import each
 from penstock.lake.maintenance.scope import HasCatalog, message_for, tables_meant
 from penstock.lake.naming import new_uuid7
 from penstock.lake.partitioning import partition_keys
-from penstock.lake.write import Target
-from penstock.lake.write_settings import write_settings
+from penstock.lake.writing import arrow as arrow_files
+from penstock.lake.writing.settings import write_settings
+from penstock.lake.writing.spark import Target
 
 _ATTEMPTS = 5  # a flush that loses a race against a writer reads again
 _SYSTEM = {name: f"_penstock_{name}" for name in (ROW_ID_COLUMN, BEGIN_COLUMN, END_COLUMN)}

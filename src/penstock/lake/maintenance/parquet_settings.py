@@ -11,7 +11,7 @@ from penstock.lake.catalog.write_facts import write_facts
 from penstock.lake.files import Table
 from penstock.lake.objects import SortKey
 from penstock.lake.option_values import bytes_of
-from penstock.lake.write_settings import TARGET_FILE_SIZE
+from penstock.lake.writing.settings import TARGET_FILE_SIZE
 
 _ROW_GROUP = 122_880  # rows: DuckDB's default
 _CODECS = {"lz4_raw": "lz4", "uncompressed": "none"}

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.lake.failures import file_corrupt, file_missing
-from penstock.lake.file_columns import EMBEDDED_ROW_ID, MAPPED_ROW_ID
 from penstock.lake.files import DataFile
+from penstock.lake.parquet.columns import EMBEDDED_ROW_ID, MAPPED_ROW_ID
 from penstock.lake.storage import is_remote, open_system
 
 _THREADS = 4

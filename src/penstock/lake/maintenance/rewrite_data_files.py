@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.errors import ArgumentError
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.compaction import RewriteFiles
-from penstock.lake.delete_positions import Whose
+from penstock.lake.deleted.positions import Whose
 from penstock.lake.files import Table
 from penstock.lake.maintenance.compacting import AsItIs, Plan, compact_each
 from penstock.lake.maintenance.deleted_rows import deletes_of

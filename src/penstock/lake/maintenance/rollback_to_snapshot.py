@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from penstock.errors import ArgumentError
 from penstock.lake.maintenance.scope import HasCatalog
 from penstock.lake.naming import TableRef
-from penstock.lake.rollback import rollback
+from penstock.lake.recovery.rollback import rollback
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import datetime as dt
 
 from penstock.errors import ArgumentError
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.intervals import parse_interval
+from penstock.lake.values.intervals import parse_interval
 
 
 def moment(name: str, given: dt.datetime | None) -> dt.datetime | None:

@@ -14,16 +14,17 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ArgumentError, LakeError
-from penstock.lake import add_files, options, table_functions
-from penstock.lake.file_fit import Rules
+from penstock.lake import add_files, options
+from penstock.lake.adding.fit import Rules
 from penstock.lake.maintenance.calls import CALLS, Call, Parameter
 from penstock.lake.naming import TableRef, fold
+from penstock.lake.queries import table_functions
+from penstock.lake.sql.travel import moment
 from penstock.lake.statements.answer import Answer, nothing
 from penstock.lake.statements.composed import alone
 from penstock.lake.statements.constants import constant
 from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session
-from penstock.lake.travel import moment
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.errors import QueryFailed, SchemaMismatch
-from penstock.lake.bounds import base_type
 from penstock.lake.naming import fold
 from penstock.lake.schema import Column
 from penstock.lake.statements import literals
 from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.types import column_type
+from penstock.lake.values.bounds import base_type
 
 _ENDS = (",", ("NOT", "NULL"), "NULL", "DEFAULT", "COMMENT", "CHECK", "PRIMARY", "UNIQUE", "FIRST")
 _KEYS = ("PRIMARY", "UNIQUE", "CHECK", "REFERENCES", "FOREIGN", "CONSTRAINT")

@@ -7,11 +7,11 @@ from typing import Any
 
 from penstock.errors import QueryFailed
 from penstock.lake.failures import explained
-from penstock.lake.intervals import Interval, parse_interval
 from penstock.lake.statements import literals
 from penstock.lake.statements.literals import Literal, NoLiteral
 from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session
+from penstock.lake.values.intervals import Interval, parse_interval
 
 
 def constant(session: Session, reader: Reader) -> Any:

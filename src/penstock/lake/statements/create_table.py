@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from penstock.lake.conversions.spark_types import schema_of
 from penstock.lake.files import PartitionField
 from penstock.lake.naming import TableRef
 from penstock.lake.objects import SortKey
 from penstock.lake.schema import Column, TableSchema
-from penstock.lake.spark_types import schema_of
 from penstock.lake.statements import assignment, columns
 from penstock.lake.statements.answer import Answer, counts, nothing
 from penstock.lake.statements.composed import alone

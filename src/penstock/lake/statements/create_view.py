@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from penstock.errors import QueryFailed, UnsupportedFeature
+from penstock.lake.conversions.spark_types import quoted
 from penstock.lake.naming import DEFAULT_SCHEMA, TableRef, fold
-from penstock.lake.references import Analysis, Unreadable, analyse
-from penstock.lake.spark_types import quoted
+from penstock.lake.sql.references import Analysis, Unreadable, analyse
 from penstock.lake.statements.answer import Answer, nothing
 from penstock.lake.statements.composed import alone
 from penstock.lake.statements.dialects import in_duckdb

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.lake import dml
-from penstock.lake.dml_where import delete_where
+from penstock.lake.dml import rows as dml
+from penstock.lake.dml.where import delete_where
 from penstock.lake.statements.answer import Answer, counts
 from penstock.lake.statements.composed import begun
 from penstock.lake.statements.insert import existing

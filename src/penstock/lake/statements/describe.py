@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.errors import TableNotFound
+from penstock.lake.conversions.spark_types import schema_of
 from penstock.lake.naming import TableRef, fold
 from penstock.lake.schema import Column, TableSchema
-from penstock.lake.spark_types import schema_of
 from penstock.lake.statements.answer import Answer, table
 from penstock.lake.statements.composed import alone
 from penstock.lake.statements.reader import Reader

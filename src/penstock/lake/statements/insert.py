@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import TableNotFound
-from penstock.lake import casts, inline
+from penstock.lake import inline
+from penstock.lake.conversions import casts
 from penstock.lake.naming import TableRef, fold
 from penstock.lake.schema import Column, TableSchema
 from penstock.lake.statements import assignment, computed_rows, values
@@ -217,7 +218,7 @@ def _refuse_width(width: int, wanted: list[Column], name: str) -> None:
 
 def frame_of(session: Session, rows: list[dict[str, Any]], schema: TableSchema) -> DataFrame:
     """Rows of Python values as a DataFrame."""
-    from penstock.lake.spark_types import spark_schema
+    from penstock.lake.conversions.spark_types import spark_schema
 
     values = [tuple(_for_spark(row[c.name], c) for c in schema.columns) for row in rows]
     return session.spark().createDataFrame(values, spark_schema(schema))

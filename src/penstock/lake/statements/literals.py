@@ -10,15 +10,15 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from penstock.errors import ArgumentError, SchemaMismatch
-from penstock.lake import duck_text
-from penstock.lake.bounds import base_type
-from penstock.lake.decimals import rounded
 from penstock.lake.naming import fold
 from penstock.lake.schema import Column
 from penstock.lake.statements import tokens as words
 from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.tokens import MARKER, NAME, NUMBER, STRING, WORD
 from penstock.lake.types import parse
+from penstock.lake.values import duck_text
+from penstock.lake.values.bounds import base_type
+from penstock.lake.values.decimals import rounded
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.errors import QueryFailed
-from penstock.lake import dml, merge_into
-from penstock.lake.merge_spec import Action, Clause, Kind, MergeSpec
+from penstock.lake.conversions.spark_types import quoted
+from penstock.lake.dml import rows as dml
+from penstock.lake.merging import into as merge_into
+from penstock.lake.merging.spec import Action, Clause, Kind, MergeSpec
 from penstock.lake.schema import TableSchema
-from penstock.lake.spark_types import quoted
 from penstock.lake.statements.answer import Answer, counts
 from penstock.lake.statements.composed import begun
 from penstock.lake.statements.expressions import Expressions, variables

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from penstock.lake import dml
+from penstock.lake.conversions.spark_types import literal, quoted, spark_type
+from penstock.lake.dml import rows as dml
 from penstock.lake.schema import Column
-from penstock.lake.spark_types import literal, quoted, spark_type
 from penstock.lake.statements import assignment, literals
 from penstock.lake.statements.composed import begun
 from penstock.lake.statements.delete import remove

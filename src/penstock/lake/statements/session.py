@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import LakeError, PenstockError
-from penstock.lake import queries
 from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.naming import DEFAULT_SCHEMA, TableRef, fold, quote_identifier
+from penstock.lake.queries import running as queries
 from penstock.lake.session import SparkSource, session_zone
 from penstock.lake.snapshot import At
 from penstock.lake.statements.composed import Composed
@@ -22,7 +22,7 @@ from penstock.lake.transaction import Transaction
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from penstock.lake.resolver import Resolver
+    from penstock.lake.queries.resolver import Resolver
 
 _FAILED = "a statement of the transaction failed; ROLLBACK ends it, nothing of it is kept"
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.lake import dml
+from penstock.lake.conversions.spark_types import quoted
+from penstock.lake.dml import rows as dml
 from penstock.lake.naming import TableRef, fold
-from penstock.lake.predicates import of_query
-from penstock.lake.references import Unreadable, analyse
 from penstock.lake.scan import Scan
-from penstock.lake.spark_types import quoted
+from penstock.lake.sql.predicates import of_query
+from penstock.lake.sql.references import Unreadable, analyse
 from penstock.lake.statements.composed import Composed
 from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session, table_ref

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.lake import casts, dml
-from penstock.lake.assign import Path, fields_at, overlaps, with_fields
+from penstock.lake.conversions import casts
+from penstock.lake.conversions.spark_types import quoted
+from penstock.lake.dml import rows as dml
+from penstock.lake.dml.assign import Path, fields_at, overlaps, with_fields
 from penstock.lake.naming import fold
 from penstock.lake.schema import Column, TableSchema
-from penstock.lake.spark_types import quoted
 from penstock.lake.statements.answer import Answer, counts
 from penstock.lake.statements.composed import Composed, begun
 from penstock.lake.statements.insert import existing

@@ -41,9 +41,9 @@ from penstock.lake.catalog.inline_writes import make_table, qualified
 from penstock.lake.catalog.inlined_columns import Schemas, settle
 from penstock.lake.catalog.inlined_types import bound, placeholder
 from penstock.lake.files import Table as TableInfo
-from penstock.lake.inlined import BEGIN_COLUMN, END_COLUMN, ROW_ID_COLUMN, InlinedPart
-from penstock.lake.inlined_text import may_inline, stored
-from penstock.lake.inlined_values import arrow_schema, batches
+from penstock.lake.inlined.found import BEGIN_COLUMN, END_COLUMN, ROW_ID_COLUMN, InlinedPart
+from penstock.lake.inlined.text import may_inline, stored
+from penstock.lake.inlined.values import arrow_schema, batches
 from penstock.lake.schema import TableSchema
 
 _CHUNK = 5_000  # rows

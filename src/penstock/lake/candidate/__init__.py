@@ -1,0 +1,1 @@
+"""What a transaction makes of the lake before it commits: tables, definitions, names."""

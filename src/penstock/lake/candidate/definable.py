@@ -1,0 +1,299 @@
+"""The definition of one table inside a transaction: created, altered, laid out, commented, dropped.
+
+Everything is a change of the candidate state; the catalog hears of it at the commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from penstock.errors import NameTaken, SchemaMismatch, UnsupportedFeature
+from penstock.lake.candidate import sorting
+from penstock.lake.candidate.state import Candidate, renamed_fields, restaged, with_versions
+from penstock.lake.candidate.table import CandidateTable
+from penstock.lake.catalog import objects
+from penstock.lake.catalog.totals import columns_without_nulls
+from penstock.lake.changes import NewTable, TagChanges
+from penstock.lake.conversions.spark_types import quoted
+from penstock.lake.files import PartitionField
+from penstock.lake.naming import directory_name, fold, new_uuid7, quote_identifier
+from penstock.lake.objects import COMMENT, SortKey
+from penstock.lake.parquet.footers import remove_directory
+from penstock.lake.partitioning import partition_columns
+from penstock.lake.schema import Column, TableSchema, assign_ids, assign_missing_ids, can_widen
+
+
+class DefinableTable(CandidateTable):
+    """One table inside a transaction, as far as its definition goes. For one thread at a time."""
+
+    _next_column_id = 0
+    _aside: list[str] | None = None  # directories to be removed once a call has not failed
+    renaming: Callable[[str, str], None] | None = None  # the transaction's: it knows all names
+
+    def create(
+        self,
+        schema: TableSchema,
+        *,
+        partition_by: Sequence[PartitionField] = (),
+        sort_by: Sequence[SortKey] = (),
+        comment: str | None = None,
+        column_comments: Mapping[str, str] | None = None,
+    ) -> None:
+        """Make the table with these columns, in place of the one that is there, if any.
+
+        Columns are numbered anew; their initial default, which older rows get, is their default.
+        """
+        numbered = assign_ids(TableSchema(tuple(map(_with_initial, schema.columns))))
+        _check_names(numbered.columns, self._candidate.qualified_name)
+        partition_columns(numbered, partition_by)
+        sorting.check(sort_by, numbered)
+        uuid = new_uuid7()
+        start = self._candidate
+        directory = self._context.schema_path(start.schema_name)
+        comments = {
+            self._id_in(numbered, name): {COMMENT: text}
+            for name, text in (column_comments or {}).items()
+        }
+        self._remove_staged()
+        self._candidate = Candidate(
+            start.schema_name,
+            start.name,
+            start.base,
+            NewTable(
+                uuid,
+                numbered,
+                f"{directory}{directory_name(start.name, uuid)}",
+                tuple(partition_by),
+                tuple(sort_by),
+                {} if comment is None else {COMMENT: comment},
+                comments,
+            ),
+        )
+
+    def drop(self) -> None:
+        """Take the table away with all that was staged for it. Raises TableNotFound."""
+        self.schema  # noqa: B018 - raises where there is no table
+        self._remove_staged()
+        base = self._candidate.base
+        start = Candidate(self._candidate.schema_name, self._candidate.name, base)
+        self._candidate = replace(start, dropped=base is not None)
+
+    def alter(self, schema: TableSchema) -> None:
+        """Give the table these columns: those with an id are kept, changed as they are here, those
+        without one are new, and what is not among them is dropped (see `penstock.lake.alter`).
+
+        Raises SchemaMismatch for a column that is to be NOT NULL and has NULLs,
+        UnsupportedFeature for one that the table is partitioned or sorted by and that is dropped.
+        """
+        before, candidate = self.schema, self._candidate
+        after = self.numbered(schema)
+        _check_names(after.columns, candidate.qualified_name)
+        self._refuse_dropped_keys(after)
+        self._refuse_retyped_keys(before, after)
+        self._check_required(before, after)
+        keys = self.sort_keys()
+        renamed = sorting.renamed(keys, before, after)
+        staged = restaged(self._candidate, before, after)
+        create = staged.create
+        if create is not None:
+            fields = renamed_fields(create.partition_by, before, after)
+            create = replace(create, schema=after, partition_by=fields, sort_by=renamed)
+            self._candidate = replace(staged, create=create)
+            return
+        if staged.base is not None:
+            after = with_versions(after, staged.base.schema, self._context.base.id + 1)
+        self._candidate = replace(
+            staged,
+            altered=after,
+            partitioning=None
+            if staged.partitioning is None
+            else renamed_fields(staged.partitioning, before, after),
+            sorting=renamed if renamed != keys else staged.sorting,
+        )
+
+    def numbered(self, schema: TableSchema) -> TableSchema:
+        """``schema`` with ids that no column of the table ever had for those without one."""
+        base, create = self._candidate.base, self._candidate.create
+        used = max((column.id or 0 for column in self.schema.walk()), default=0) + 1
+        first = self._next_column_id
+        if not first and base is not None and create is None:
+            first = self._context.catalog.next_column_id(base)
+        numbered = assign_missing_ids(schema, max(first, used))
+        last = max((column.id or 0 for column in numbered.walk()), default=0)
+        self._next_column_id = max(first, used, last + 1)
+        return numbered
+
+    def set_partitioning(self, fields: Sequence[PartitionField]) -> None:
+        """Partition what is written from now on by these; by nothing without any."""
+        partition_columns(self.schema, fields)
+        # Files that were staged for a partitioning which no commit ever sees have none.
+        added = tuple(
+            file if file.partition_id is not None else replace(file, partition_values=None)
+            for file in self._candidate.added
+        )
+        candidate = replace(self._candidate, added=added)
+        if candidate.create is not None:
+            create = replace(candidate.create, partition_by=tuple(fields))
+            self._candidate = replace(candidate, create=create)
+        else:
+            self._candidate = replace(candidate, partitioning=tuple(fields))
+
+    def set_sorting(self, keys: Sequence[SortKey]) -> None:
+        """Sort what is written and merged from now on by these; by nothing without any."""
+        sorting.check(keys, self.schema)
+        if self._candidate.create is not None:
+            create = replace(self._candidate.create, sort_by=tuple(keys))
+            self._candidate = replace(self._candidate, create=create)
+        else:
+            self._candidate = replace(self._candidate, sorting=tuple(keys))
+
+    def sort_keys(self) -> tuple[SortKey, ...]:
+        """What the table's rows are sorted by."""
+        candidate = self._candidate
+        if candidate.create is not None:
+            return candidate.create.sort_by
+        if candidate.sorting is not None or candidate.base is None:
+            return candidate.sorting or ()
+        with self._context.catalog.reading() as connection:
+            described = objects.describe(connection, candidate.base, self._context.base.id)
+        return described.sorted_by
+
+    def comment(self, text: str | None, column: str | None = None) -> None:
+        """Comment on the table, or on one of its columns; ``None`` takes the comment away."""
+        candidate, tags = self._candidate, {COMMENT: text}
+        column_id = None if column is None else self._id_in(self.schema, column)
+        create = candidate.create
+        if create is not None:
+            self._candidate = replace(candidate, create=_tagged(create, column_id, tags))
+        elif column_id is None:
+            self.schema  # noqa: B018 - raises where there is no table
+            self._candidate = replace(candidate, tags={**candidate.tags, **tags})
+        else:
+            both = {**candidate.column_tags.get(column_id, {}), **tags}
+            its = {**candidate.column_tags, column_id: both}
+            self._candidate = replace(candidate, column_tags=its)
+
+    def rename(self, name: str) -> None:
+        """Another name in the same schema; files stay where they are. Raises NameTaken."""
+        if self.renaming is None:
+            raise ValueError("a table is renamed in a transaction")
+        its = (self._candidate.schema_name, self._candidate.name)
+        self.renaming(".".join(quote_identifier(part) for part in its), name)
+
+    def take_name(self, name: str) -> None:
+        """Another name, which the transaction has seen to be free; the directory stays."""
+        self.schema  # noqa: B018 - raises where there is no table
+        self._candidate = replace(self._candidate, name=name)
+
+    def forget_base(self) -> None:
+        """Start without a table: the one that had the name has another now."""
+        self._start = Candidate(self._start.schema_name, self._start.name)
+        self._candidate = self._start
+
+    def _remove_staged(self) -> None:
+        if self._aside is not None:
+            self._aside += self._directories
+        else:
+            for directory in self._directories:
+                remove_directory(directory)
+        self._directories.clear()
+
+    def _id_in(self, schema: TableSchema, name: str) -> int:
+        found = schema.find(name)
+        if found is None or found.id is None:
+            return self._column(name).id or 0  # raises ColumnNotFound
+        return found.id
+
+    def _refuse_retyped_keys(self, before: TableSchema, after: TableSchema) -> None:
+        """A key's values keep their text and their hash where its type only gets wider."""
+        kinds = {column.id: column.type for column in after.columns}
+        for key in self._candidate.partition_by:
+            old = before.find(key.column)
+            new = None if old is None else kinds.get(old.id)
+            if old is None or new is None or old.type == new or can_widen(old.type, new):
+                continue
+            raise UnsupportedFeature(
+                f"column {old.name!r} is {old.type}, and what the table is partitioned by cannot "
+                f"become {new}",
+                hint="reset the partitioning first",
+                data={"column": old.name, "old": old.type, "new": new},
+            )
+
+    def _refuse_dropped_keys(self, after: TableSchema) -> None:
+        left = {column.id for column in after.columns}
+        dropped = {fold(c.name): c.name for c in self.schema.columns if c.id not in left}
+        keys = {fold(one.column) for one in self._candidate.partition_by}
+        for doing, used in (
+            ("partitioned", keys),
+            ("sorted", sorting.columns(self.sort_keys()) if dropped else frozenset()),
+        ):
+            for key in dropped.keys() & used:
+                raise UnsupportedFeature(
+                    f"{self._candidate.qualified_name} is {doing} by column {dropped[key]!r}, "
+                    "which cannot be dropped",
+                    hint=f"RESET {doing.upper()} BY first, or take other keys",
+                    data={"table": self._candidate.qualified_name, "column": dropped[key]},
+                )
+
+    def _check_required(self, before: TableSchema, after: TableSchema) -> None:
+        """That columns which are to be NOT NULL from now on hold no NULL."""
+        were = {column.id for column in before.columns if column.nullable}
+        asked = [c for c in after.columns if not c.nullable and c.id in were]
+        candidate = self._candidate
+        if not asked or (candidate.create is not None and not candidate.added):
+            return
+        if candidate.reads_base and candidate.base is not None and not candidate.added:
+            with self._context.catalog.reading() as connection:
+                known = columns_without_nulls(connection, candidate.base.id)
+            asked_still = [c for c in asked if c.id not in known]
+        else:
+            asked_still = asked
+        names = {column.id: column.name for column in before.columns}
+        for column in asked_still:
+            rows = self.to_df().where(f"{quoted(names[column.id])} IS NULL")
+            if rows.limit(1).collect():
+                raise SchemaMismatch(
+                    f"column {column.name!r} of {candidate.qualified_name} has NULLs, so it cannot "
+                    "become NOT NULL",
+                    hint="give these rows a value first",
+                    data={"table": candidate.qualified_name, "column": column.name},
+                )
+        # Rows that others add meanwhile may have NULLs.
+        self._candidate = replace(candidate, depends_on_rows=True)
+
+
+def _tagged(new: NewTable, column_id: int | None, tags: TagChanges) -> NewTable:
+    if column_id is None:
+        return replace(new, tags=_applied(new.tags, tags))
+    its = _applied(new.column_tags.get(column_id, {}), tags)
+    return replace(new, column_tags={**new.column_tags, column_id: its})
+
+
+def _applied(tags: Mapping[str, str], changes: TagChanges) -> dict[str, str]:
+    both = {**tags, **changes}
+    return {key: value for key, value in both.items() if value is not None}
+
+
+def _with_initial(column: Column) -> Column:
+    """No row is older than the column, yet the real extension notes what they would have."""
+    if column.default is None or column.default_kind != "literal" or column.children:
+        return column
+    return replace(column, initial_default=column.default)
+
+
+def _check_names(columns: Sequence[Column], where: str) -> None:
+    """Raise where there is no column, or two are called the same, at any depth."""
+    if not columns:
+        raise SchemaMismatch(f"{where} needs at least one column", hint="name one with its type")
+    seen: set[str] = set()
+    for column in columns:
+        if fold(column.name) in seen:
+            raise NameTaken(
+                f"{where} has two columns called {column.name!r}",
+                hint="give one of them another name; letter case does not count",
+                data={"column": column.name},
+            )
+        seen.add(fold(column.name))
+        if column.children:
+            _check_names(column.children, f"{where}.{column.name}")

@@ -1,0 +1,236 @@
+"""A table inside a transaction as it is read: base files less what ended, and staged ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from penstock.errors import ColumnNotFound, TableNotFound
+from penstock.lake import scan
+from penstock.lake.candidate.few_rows import few_rows
+from penstock.lake.candidate.state import Candidate
+from penstock.lake.catalog.catalog import Catalog, Options
+from penstock.lake.catalog.write_facts import write_facts
+from penstock.lake.changes import Slice
+from penstock.lake.conversions.spark_types import cast_type, literal, quoted
+from penstock.lake.files import DataFile, FileSet
+from penstock.lake.naming import fold
+from penstock.lake.parquet.footers import remove_directory
+from penstock.lake.partitioning import partition_keys, partition_value
+from penstock.lake.schema import Column, TableSchema
+from penstock.lake.session import SparkSource
+from penstock.lake.snapshot import Snapshot
+from penstock.lake.values.bounds import base_type
+from penstock.lake.writing.inline_back import OF_FRAMES, row_limit, taken_back
+from penstock.lake.writing.settings import write_settings
+from penstock.lake.writing.spark import Target
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
+    from penstock.lake.conditions import Predicate
+    from penstock.lake.deletes import Removed
+    from penstock.lake.writing.spark import Written
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What the tables of one transaction share."""
+
+    catalog: Catalog
+    spark: SparkSource
+    base: Snapshot
+    schema_path: Callable[[str], str]  # name -> absolute directory; raises SchemaNotFound
+    options: Options | None = None  # of the lake, as they were at the start
+
+
+class CandidateTable:
+    """The candidate state of one table: what a commit would publish. For one thread at a time."""
+
+    def __init__(self, context: Context, schema_name: str, name: str) -> None:
+        self._context = context
+        base = context.catalog.known_table(schema_name, name, context.base)
+        if base is not None:  # in its own letters: another name would be a rename
+            schema_name, name = base.schema_name, base.name
+        self._start = Candidate(schema_name, name, base)
+        self._candidate = self._start
+        self._base_files: FileSet | None = None
+        self._directories: list[str] = []
+
+    @property
+    def candidate(self) -> Candidate:
+        return self._candidate
+
+    @property
+    def exists(self) -> bool:
+        return self._candidate.exists
+
+    @property
+    def schema(self) -> TableSchema:
+        """The columns. Raises TableNotFound."""
+        found = self._candidate.schema
+        if found is None:
+            raise TableNotFound(
+                f"there is no table {self._candidate.qualified_name} yet",
+                hint="append or replace creates it",
+                data={"table": self._candidate.qualified_name},
+            )
+        return found
+
+    def to_df(self) -> DataFrame:
+        """The rows as they will be after the commit."""
+        return scan.read(self._context.spark(), self._scan(self.files()))
+
+    def slice_df(self, column: str, value: object) -> DataFrame:
+        """The rows of a slice as they will be; only files that may hold some are read."""
+        whole, maybe = self.split(column, value)
+        files = replace(self.files(), files=(*whole, *maybe))
+        return scan.read(self._context.spark(), self._scan(files)).where(
+            self.is_in_slice(column, value)
+        )
+
+    def few_rows(
+        self,
+        names: Sequence[str],
+        slice: Slice | None = None,  # noqa: A002 - as in merge
+    ) -> pa.Table | None:
+        """These columns of `to_df`, or of the rows of a slice, without Spark where they are few."""
+        import pyarrow.compute as pc
+
+        if slice is None:
+            return few_rows(self._scan(self.files()), names)
+        column, value = self._column(slice[0]), slice[1]
+        if base_type(column.type) != "varchar":
+            return None  # Spark casts the value to the column's type
+        whole, maybe = self.split(*slice)
+        files = replace(self.files(), files=(*whole, *maybe))
+        rows = few_rows(self._scan(files), list(dict.fromkeys((*names, column.name))))
+        return None if rows is None else rows.filter(pc.equal(rows[column.name], value))
+
+    @property
+    def context(self) -> Context:
+        return self._context
+
+    def files(self, keep: Predicate | None = None) -> FileSet:
+        """The files of the candidate state; without those that surely hold no row for ``keep``."""
+        base = self._files_of_base(keep) if self._candidate.reads_base else FileSet(())
+        return self._candidate.files(base)
+
+    def stage(self, candidate: Candidate, *directories: str | None) -> None:
+        """Take on a candidate state; the directories are removed when it is discarded."""
+        self._candidate = candidate
+        self._directories += [one for one in directories if one is not None]
+
+    def in_slice(self, df: DataFrame, column: str, value: object) -> DataFrame:
+        """``df`` with the slice's column: added when missing, else checked row by row."""
+        from pyspark.sql import functions as fn
+
+        wanted = literal(value)
+        found = next((name for name in df.columns if fold(name) == fold(column)), None)
+        if found is None:
+            known = self._candidate.schema and self._candidate.schema.find(column)
+            return df.withColumn(column, wanted.cast(cast_type(known)) if known else wanted)
+        have = fn.col(quoted(found))
+        refusal = fn.raise_error(f"a row's {column} is not the slice's value {value}")
+        return df.withColumn(found, fn.when(have.eqNullSafe(wanted), have).otherwise(refusal))
+
+    def target(self, slice: tuple[str, object] | None) -> Target:  # noqa: A002 - as in merge
+        """Where rows of this table go; all of one slice when that is the partitioning."""
+        candidate = self._candidate
+        keys = partition_keys(self.schema, candidate.partition_by)
+        values: tuple[str | None, ...] | None = None
+        if slice is not None and len(keys) == 1 and candidate.partition_index(slice[0]) == 0:
+            values = (partition_value(keys[0].column, slice[1]),)
+        catalog, snapshot = self._context.catalog, self._context.base
+        with catalog.reading() as connection:
+            facts = write_facts(connection, candidate.schema_name, candidate.base, snapshot.id)
+        sort_by = facts.sort_by if candidate.sorting is None else candidate.sorting
+        return Target(
+            table=candidate.qualified_name,
+            path=str(candidate.path),
+            schema=self.schema,
+            partition_by=keys,
+            partition_id=candidate.partition_id,
+            values=values,
+            sort_by=sort_by if candidate.create is None else candidate.create.sort_by,
+            settings=write_settings(facts.options.get, facts.row_bytes),
+        )
+
+    def scan_with(self, files: Sequence[DataFile]) -> scan.Scan:
+        """The candidate state with these of its files, and what the catalog itself holds."""
+        return self._scan(replace(self.files(), files=tuple(files)))
+
+    def scan_all(self, keep: Predicate | None = None) -> scan.Scan:
+        """All rows of the candidate state; without files that surely hold none for ``keep``."""
+        return self._scan(self.files(keep))
+
+    def take(self, removed: Removed, written: Iterable[Written]) -> None:
+        """Stage rows taken away and rows written."""
+        new = list(written)
+        after = self._candidate.without(removed.files, removed.deletes)
+        inline = after.inline.without_rows(removed.inlined).with_deletes(removed.places)
+        after = replace(after, inline=inline).with_files(removed.added)
+        for one in new:
+            after = self.with_written(after, one)
+        directories = (*removed.directories, *(one.directory for one in new))
+        self.stage(after, *directories)
+
+    def with_written(self, candidate: Candidate, written: Written) -> Candidate:
+        """The candidate with rows written, those of few in the catalog; their files stay staged."""
+        limit = self.inline_limit()
+        found = taken_back(written, self.schema, limit) if written.rows <= limit else None
+        if found is None:
+            return candidate.with_files(written.files)
+        if written.directory is not None:
+            remove_directory(written.directory)
+        values, row_ids = found
+        begin = self._context.base.id + 1
+        inline = candidate.inline.with_rows(self.schema, values, begin, row_ids)
+        return replace(candidate, inline=inline)
+
+    def inline_limit(self) -> int:
+        """Up to how many rows of a DataFrame go into the catalog."""
+        context = self._context
+        return row_limit(context.catalog, self._candidate.base, OF_FRAMES, context.options)
+
+    def _scan(self, files: FileSet) -> scan.Scan:
+        name = self._candidate.qualified_name
+        return scan.Scan(name, self.schema, files, self._context.base.id)
+
+    def _files_of_base(self, keep: Predicate | None = None) -> FileSet:
+        base = self._candidate.base
+        catalog, snapshot = self._context.catalog, self._context.base
+        if keep is not None and base is not None:
+            return catalog.files(base, snapshot.id, keep)
+        if self._base_files is None:
+            self._base_files = FileSet(()) if base is None else catalog.files(base, snapshot.id)
+        return self._base_files
+
+    def _column(self, name: str) -> Column:
+        column = self.schema.find(name)
+        if column is None:
+            raise ColumnNotFound(
+                f"{self._candidate.qualified_name} has no column {name!r}",
+                hint=f"its columns are {', '.join(self.schema.names)}",
+                data={"table": self._candidate.qualified_name, "column": name},
+            )
+        return column
+
+    def is_in_slice(self, column: str, value: object) -> SparkColumn:
+        """The condition that a row belongs to the slice; NULL is a value."""
+        from pyspark.sql import functions as fn
+
+        found = self._column(column)
+        return fn.col(quoted(found.name)).eqNullSafe(literal(value).cast(cast_type(found)))
+
+    def split(self, column: str, value: object) -> tuple[list[DataFile], list[DataFile]]:
+        """Files that hold only rows of the slice, and files that may hold some."""
+        return self._candidate.split(self.files().files, *self.slice_key(column, value))
+
+    def slice_key(self, column: str, value: object) -> Slice:
+        """The column as the table calls it, and the catalog's text of the value."""
+        found = self._column(column)
+        return found.name, partition_value(found, value)

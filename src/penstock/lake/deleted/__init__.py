@@ -1,0 +1,1 @@
+"""Rows that are deleted: what delete files hold, as positions, as masks and as DataFrames."""

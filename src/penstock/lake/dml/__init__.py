@@ -1,0 +1,1 @@
+"""DELETE and UPDATE: which rows they touch, where these lie, what stands in their place."""

@@ -1,0 +1,129 @@
+"""Which rows a statement touches: their places, gathered here where they are few.
+
+One query tells them all. Up to a bound they come here at once, and the rest of a delete waits for
+no further job of Spark's; beyond it they stay with Spark, which then counts them by file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from penstock.lake.candidate.state import live_rows
+from penstock.lake.deleted.places import Places
+from penstock.lake.deletes import Positions, by_file
+from penstock.lake.scan import FILE, POSITION, ROW_ID, Scan
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+# Where files have no numbers, a place takes some 70 bytes until they are put in order, and 8 then.
+FEW = 500_000
+# Rows of a table: so many places, 16 bytes each for a moment, may all come here. A LIMIT would
+# bring them together in one task first.
+WITHOUT_LIMIT = 12_000_000
+NUMBER = "_penstock_number"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Rows of a table, each once: of files by place, inlined ones by id.
+
+    ``places`` has FILE and POSITION: a mapping where they are few. ``given`` counts the rows that
+    were asked for, with repetitions.
+    """
+
+    places: DataFrame | Positions = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
+    inlined: tuple[int, ...] = ()
+    given: int = 0
+    kept: DataFrame | None = None  # what is to be released
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values()) + len(self.inlined)
+
+    def release(self) -> None:
+        if self.kept is not None:
+            self.kept.unpersist()
+
+
+def find(rows: DataFrame, source: Scan, *, once: bool = False, few: int = FEW) -> Found:
+    """The rows of ``rows`` by FILE, POSITION and ROW_ID, which are of ``source``.
+
+    ``once`` says that each row of it comes once at most.
+    """
+    numbers = Places.by_key(source.files.files, source.keys())
+    picked = rows.select(FILE, POSITION, ROW_ID)
+    if numbers is None:
+        places = picked.limit(few + 1).toArrow()
+        return named(places) if places.num_rows <= few else _by_spark(picked)
+    # The row's id is asked for only where something may have no other place: it is not read then.
+    beside = [] if source.files.inlined is None else [ROW_ID]
+    numbered = rows.select(numbers.named_column(FILE, POSITION).alias(NUMBER), *beside)
+    if once and _bounded(source):
+        return here(numbers, numbered.toArrow(), NUMBER)
+    places = numbered.limit(few + 1).toArrow()
+    return here(numbers, places, NUMBER) if places.num_rows <= few else _by_spark(picked)
+
+
+def _bounded(source: Scan) -> bool:
+    """Whether all places may come here, and Spark has nothing to do with them afterwards."""
+    files = source.files.files
+    return live_rows(files) <= WITHOUT_LIMIT and not any("://" in file.path for file in files)
+
+
+def here(numbers: Places, places: pa.Table, column: str) -> Found:
+    """The rows that were brought here by their numbers, those of no file by ROW_ID."""
+    import pyarrow.compute as pc
+
+    of_files = places[column]
+    inlined: tuple[int, ...] = ()
+    if of_files.null_count:
+        inlined = _ids(places.filter(pc.is_null(of_files)))
+        of_files = of_files.drop_null()
+    positions = numbers.by_file(of_files)
+    counts = {key: len(one) for key, one in positions.items()}
+    return Found(positions, counts, inlined, given=places.num_rows)
+
+
+def named(places: pa.Table) -> Found:
+    """The rows of FILE, POSITION and ROW_ID that were brought here."""
+    import pyarrow.compute as pc
+
+    of_files = places
+    inlined: tuple[int, ...] = ()
+    if places[FILE].null_count:
+        inlined = _ids(places.filter(pc.is_null(places[FILE])))
+        of_files = places.filter(pc.is_valid(places[FILE]))
+    positions = by_file(of_files)
+    counts = {key: len(one) for key, one in positions.items()}
+    return Found(positions, counts, inlined, given=places.num_rows)
+
+
+def _by_spark(picked: DataFrame) -> Found:
+    from pyspark.sql import functions as fn
+
+    kept = picked.persist()
+    try:
+        of_files = kept.where(fn.col(FILE).isNotNull()).select(FILE, POSITION)
+        sums = of_files.groupBy(FILE).agg(
+            fn.count(fn.lit(1)).alias("n"), fn.count_distinct(POSITION).alias("once")
+        )
+        rows = sums.collect()
+        ids = kept.where(fn.col(FILE).isNull()).select(ROW_ID).distinct()
+        inlined = _ids(ids.toArrow())
+        given = kept.count()
+    except BaseException:
+        kept.unpersist()
+        raise
+    counts = {row[FILE]: row["once"] for row in rows}
+    repeated = any(row["n"] != row["once"] for row in rows)
+    places = of_files.dropDuplicates() if repeated else of_files
+    return Found(places, counts, inlined, given, kept)
+
+
+def _ids(places: pa.Table) -> tuple[int, ...]:
+    return tuple(sorted(set(places[ROW_ID].to_pylist())))

@@ -1,0 +1,300 @@
+"""Merge on read: rows are updated or inserted by key, and no file of the target is rewritten.
+
+One pass over the target finds the rows that the source matches; what differs is deleted by
+position and written anew with its row id, what is not matched is inserted. Rows that match and are
+equal are left alone, so that merging the same rows again changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from penstock.lake import scan
+from penstock.lake.candidate.state import Staged, all_rows
+from penstock.lake.conversions.align import align
+from penstock.lake.conversions.spark_types import quoted
+from penstock.lake.deletes import COLLECTED_ROWS, Removed, collected
+from penstock.lake.dml.found import Found
+from penstock.lake.dml.remove import has_fresh, row_id_column, take_away
+from penstock.lake.failures import explained
+from penstock.lake.files import DataFile
+from penstock.lake.merging.few import FEW
+from penstock.lake.merging.here import find_here
+from penstock.lake.merging.match import (
+    BROADCAST_BYTES,
+    CHANGED,
+    Matches,
+    MergeJob,
+    all_change,
+    collapse,
+    compared,
+    find_matches,
+    is_large,
+)
+from penstock.lake.merging.plans import is_plain_scan
+from penstock.lake.merging.small import merge_small
+from penstock.lake.merging.source import (
+    Source,
+    check_keys,
+    checked_here,
+    count,
+    key_columns,
+    merge_source,
+)
+from penstock.lake.parquet.footers import read_columns, remove_directory
+from penstock.lake.scan import FILE, POSITION, ROW_ID
+from penstock.lake.writing.spark import Target, Written, write
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
+    from penstock.lake.staging import TransactionTable
+
+
+SliceOf = tuple[str, object]
+
+
+def merge(
+    table: TransactionTable, df: DataFrame, keys: Sequence[str], slice_of: SliceOf | None
+) -> Staged:
+    """Stage the merge of ``df`` into ``table`` by ``keys``, within a slice if one is given.
+
+    Columns that ``df`` lacks keep their values in updated rows and are NULL (or their default) in
+    inserted ones. Several target rows of one key become one row. Raises MergeKeyError for NULL or
+    duplicate keys in ``df``, with samples; SchemaMismatch for columns the table does not have.
+    """
+    if slice_of is not None:
+        df = table.in_slice(df, *slice_of)
+    table.ensure(df, () if slice_of is None else slice_of[:1])
+    name, target = table.candidate.qualified_name, table.target(slice_of)
+    whole, maybe = _files(table, slice_of)
+    scanned = table.scan_with([*whole, *maybe])
+    mixed = bool(maybe) or scanned.files.inlined is not None
+    large = is_large([*whole, *maybe])
+    if not scanned.files.files and scanned.files.inlined is None:
+        return _into_nothing(table, df, keys, target)
+    with explained(table=name):
+        keep = not (large and is_plain_scan(table.context.spark(), df))
+    source = merge_source(df, table.schema, keys, table=name, keep=keep)
+    try:
+        with explained(table=name):
+            job = MergeJob(
+                spark=table.context.spark(),
+                name=name,
+                schema=table.schema,
+                target=target,
+                source=source,
+                scanned=scanned,
+                condition=table.is_in_slice(*slice_of) if slice_of and mixed else None,
+            )
+            staged = None if large else merge_small(table, job)
+            if staged is None:
+                source = (count if large else check_keys)(source, table=name)
+                if source.rows == 0:
+                    return Staged(unchanged=table.candidate.create is None)
+                staged = _stage(table, replace(job, source=source))
+    finally:
+        if keep:
+            source.frame.unpersist()
+    if not staged.unchanged:
+        table.stage(replace(table.candidate, depends_on_rows=True))
+    if slice_of is not None and mixed:
+        return replace(staged, slice_rows=table.slice_df(*slice_of).count())
+    return replace(staged, slice_rows=all_rows(scanned.files) + staged.slice_rows)
+
+
+def _files(
+    table: TransactionTable, slice_of: SliceOf | None
+) -> tuple[list[DataFile], list[DataFile]]:
+    """Files whose rows all count, and files that hold rows of other slices too."""
+    if slice_of is None:
+        return list(table.files().files), []
+    return table.split(*slice_of)
+
+
+def _into_nothing(
+    table: TransactionTable, df: DataFrame, keys: Sequence[str], target: Target
+) -> Staged:
+    """Where no row can match: the query runs once, and its keys are checked in what was written."""
+    name = table.candidate.qualified_name
+    part, names = key_columns(df, table.schema, keys, table=name)
+    written = write(df, align(df, table.schema, table=name), target)
+    if not written.rows:
+        return Staged(unchanged=table.candidate.create is None)
+    try:
+        _check_written(table, written, Source(df, part, names))
+    except BaseException:
+        _remove_all([written.directory])
+        raise
+    table.take(Removed(), [written])
+    return Staged(rows_written=written.rows, rows_inserted=written.rows, slice_rows=written.rows)
+
+
+def _check_written(table: TransactionTable, written: Written, source: Source) -> None:
+    """Raises MergeKeyError unless the staged rows have unique keys."""
+    name = table.candidate.qualified_name
+    if written.rows <= FEW:
+        rows = read_columns([file.path for file in written.files], source.keys)
+        if checked_here(source, rows) is not None:
+            return
+    with explained(table=name):
+        frame = scan.read(table.context.spark(), table.scan_with(written.files))
+        check_keys(replace(source, frame=frame), table=name)
+
+
+def _stage(table: TransactionTable, job: MergeJob) -> Staged:
+    """Write and stage; ``slice_rows`` of the result is how many rows there are more than before."""
+    matches = _find_matches(job)
+    directories: list[str | None] = []
+    try:
+        (inserts, updates, removed), as_assumed = _write_all(table, job, matches, directories)
+        if not as_assumed:
+            _remove_all(directories)
+            matches = _compared(job, matches)
+            (inserts, updates, removed), _ = _write_all(table, job, matches, directories)
+        if matches.total + inserts.rows > job.source.rows:
+            matches = collapse(job, _by_spark(job) if matches.places is not None else matches)
+            updates, removed = _write_again(table, job, matches, directories)
+    finally:
+        matches.release()
+        table.stage(table.candidate, *directories)
+    if not (inserts.rows or removed.rows):
+        return Staged(unchanged=True)
+    table.take(removed, [*updates, inserts])
+    updated = sum(one.rows for one in updates)
+    return Staged(
+        rows_written=inserts.rows + updated,
+        rows_inserted=inserts.rows,
+        rows_updated=updated,
+        rows_deleted=removed.rows - updated,
+        slice_rows=inserts.rows + updated - removed.rows,
+    )
+
+
+def _find_matches(job: MergeJob) -> Matches:
+    """The matches. Raises MergeKeyError where the source's keys were not checked before."""
+    here = find_here(job) if is_large(job.scanned.files.files) else None
+    return _by_spark(job) if here is None else here
+
+
+def _by_spark(job: MergeJob) -> Matches:
+    matches = find_matches(job)
+    if is_large(job.scanned.files.files) and matches.pairs != job.source.rows:
+        try:
+            check_keys(job.source, table=job.name)
+        except BaseException:
+            matches.release()
+            raise
+    return matches
+
+
+def _compared(job: MergeJob, matches: Matches) -> Matches:
+    matches.release()
+    return compared(job)
+
+
+def _remove_all(directories: list[str | None]) -> None:
+    for directory in directories:
+        if directory is not None:
+            remove_directory(directory)
+    directories.clear()
+
+
+def _write_all(
+    table: TransactionTable, job: MergeJob, matches: Matches, directories: list[str | None]
+) -> tuple[tuple[Written, list[Written], Removed], bool]:
+    """The three writes side by side: each alone would leave cores idle at its start and end.
+
+    Where all matches are assumed to change, a look at whether they do runs beside the writes: the
+    flag says that what was written stands.
+    """
+    with ThreadPoolExecutor(4, "penstock-merge") as pool:
+        guess = pool.submit(all_change, job, matches) if matches.assumed else None
+        inserts = pool.submit(_insert, job, matches)
+        updates = pool.submit(_update, job, matches)
+        removed = pool.submit(_remove, table, job, matches)
+        if inserts.exception() is None:
+            directories.append(inserts.result().directory)
+        if updates.exception() is None:
+            directories += (one.directory for one in updates.result())
+        if removed.exception() is None:
+            directories += removed.result().directories
+        stands = guess is None or guess.result()
+        return (inserts.result(), updates.result(), removed.result()), stands
+
+
+def _write_again(
+    table: TransactionTable, job: MergeJob, matches: Matches, directories: list[str | None]
+) -> tuple[list[Written], Removed]:
+    updates = _update(job, matches)
+    directories += (one.directory for one in updates)
+    removed = _remove(table, job, matches)
+    directories += removed.directories
+    return updates, removed
+
+
+def _insert(job: MergeJob, matches: Matches) -> Written:
+    """Source rows that match nothing."""
+    if matches.keys == job.source.rows:
+        return Written()
+    rows = job.source.frame
+    if matches.total:
+        keys = list(job.source.keys)
+        known = _small(job, matches, matches.rows.select(*(quoted(key) for key in keys)))
+        rows = rows.join(known, keys, "left_anti")
+    return write(rows, _columns(job, rows), job.target)
+
+
+def _update(job: MergeJob, matches: Matches) -> list[Written]:
+    """New values of the rows that change, under the ids they have."""
+    from pyspark.sql import functions as fn
+
+    if not matches.changes:
+        return []
+    changed = matches.rows.where(fn.col(CHANGED) & fn.col(ROW_ID).isNotNull())
+    changed = _small(job, matches, changed.drop(FILE, POSITION, CHANGED))
+    rows = job.source.frame.join(changed, list(job.source.keys))
+    if not has_fresh(job.scanned):
+        return [_with_ids(job, rows)]
+    old, new = fn.col(ROW_ID) >= 0, rows.where(fn.col(ROW_ID) < 0).drop(ROW_ID)
+    return [_with_ids(job, rows.where(old)), write(new, _columns(job, new), job.target)]
+
+
+def _with_ids(job: MergeJob, rows: DataFrame) -> Written:
+    row_id = row_id_column(ROW_ID, job.schema)
+    written = write(rows, [*_columns(job, rows.drop(ROW_ID)), row_id], job.target)
+    return replace(written, files=tuple(replace(f, has_row_ids=True) for f in written.files))
+
+
+def _small(job: MergeJob, matches: Matches, rows: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as fn
+
+    width = job.source.key_width + 24
+    return fn.broadcast(rows) if matches.total * width <= BROADCAST_BYTES else rows
+
+
+def _remove(table: TransactionTable, job: MergeJob, matches: Matches) -> Removed:
+    from pyspark.sql import functions as fn
+
+    if not matches.changes:
+        return Removed()
+    rows = matches.rows.where(CHANGED)
+    counts = {file: n for file, n in matches.changes.items() if file is not None}
+    if matches.places is not None:
+        return take_away(table, job.scanned, Found(matches.places, counts))
+    inlined: tuple[int, ...] = ()
+    if None in matches.changes:
+        ids = rows.where(fn.col(FILE).isNull()).select(POSITION).toArrow()
+        inlined = tuple(ids[POSITION].to_pylist())
+    places = rows.where(fn.col(FILE).isNotNull()).select(FILE, POSITION)
+    few = matches.touched <= COLLECTED_ROWS
+    found = Found(collected(places) if few else places, counts, inlined)
+    return take_away(table, job.scanned, found)
+
+
+def _columns(job: MergeJob, rows: DataFrame) -> list[SparkColumn]:
+    return align(rows, job.schema, table=job.name)

@@ -1,0 +1,1 @@
+"""Parquet files as Spark reads them: what they hold, and which columns of a table that is."""

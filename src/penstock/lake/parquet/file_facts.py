@@ -1,0 +1,69 @@
+"""What the catalog says of a file: its first row id and snapshot, its rows by snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from penstock.lake.files import DataFile
+from penstock.lake.parquet.file_keys import FileKeys
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame, SparkSession
+
+_START, _FIRST = "_penstock_start", "_penstock_first"
+_SNAPSHOTS, _ENDS = "_penstock_snapshots", "_penstock_ends"
+
+
+def with_facts(
+    spark: SparkSession, files: Sequence[DataFile], keys: FileKeys, df: DataFrame, column: str
+) -> DataFrame:
+    """``df``, rows of these files with their keys in ``column``, with what the others here need."""
+    import pyarrow as pa
+    from pyspark.sql import functions as fn
+
+    counts = [file.partial.counts if file.partial else () for file in files]
+    table = pa.table(
+        {
+            column: pa.array([keys.key(file.path) for file in files], pa.string()),
+            _START: pa.array([file.row_id_start for file in files], pa.int64()),
+            _FIRST: pa.array([file.begin_snapshot for file in files], pa.int64()),
+            _SNAPSHOTS: pa.array([[s for s, _ in c] or None for c in counts], pa.list_(pa.int64())),
+            _ENDS: pa.array([[n for _, n in c] or None for c in counts], pa.list_(pa.int64())),
+        }
+    )
+    return df.join(fn.broadcast(spark.createDataFrame(table)), column, "left")
+
+
+def with_row_id(df: DataFrame, name: str, embedded: str, position: str) -> DataFrame:
+    """With the row's id as ``name``: the one in the file, else the file's first plus the place.
+
+    To be asked for last: what `with_facts` added goes.
+    """
+    from pyspark.sql import functions as fn
+
+    row_id = fn.expr(f"coalesce({embedded}, {_START} + {position})")
+    return df.withColumn(name, row_id).drop(_START, _FIRST, _SNAPSHOTS, _ENDS)
+
+
+def with_begin(df: DataFrame, name: str, embedded: str, position: str) -> DataFrame:
+    """With the snapshot that made the row as ``name``: the one in the file, else by its place."""
+    from pyspark.sql import functions as fn
+
+    return df.withColumn(name, fn.coalesce(embedded, _by_place(position), fn.col(_FIRST)))
+
+
+def within_counts(df: DataFrame, position: str, snapshot_id: int | None) -> DataFrame:
+    """Only the rows that were there at the snapshot; of a file without counts, all."""
+    from pyspark.sql import functions as fn
+
+    return df.where(fn.coalesce(_by_place(position) <= fn.lit(snapshot_id), fn.lit(True)))
+
+
+def _by_place(position: str) -> SparkColumn:
+    """The snapshot of the part of the file that the row is in; NULL where there are no counts."""
+    from pyspark.sql import functions as fn
+
+    before = fn.size(fn.filter(_ENDS, lambda end: end <= fn.col(position)))
+    return fn.element_at(fn.col(_SNAPSHOTS), before + 1)

@@ -1,0 +1,176 @@
+"""What a query would read: for each of its tables the files chosen, of how many, and by what."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import QueryFailed
+from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.conditions import Predicate
+from penstock.lake.files import FileSet, Table
+from penstock.lake.naming import fold
+from penstock.lake.queries import metadata_answers
+from penstock.lake.queries import running as queries
+from penstock.lake.queries.resolver import Resolver
+from penstock.lake.session import session_zone
+from penstock.lake.snapshot import Snapshot
+from penstock.lake.sql import travel
+from penstock.lake.sql.predicates import of_query
+from penstock.lake.sql.references import Analysis, Reference, Unreadable, analyse
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class TableRead:
+    """One reference to a table, or to what else has rows (then only its name and kind are known).
+
+    ``rows`` are those of the chosen files before deletes, with the inlined ones. ``used`` are the
+    parts of the query that files were chosen by, ``unused`` those on this table that could not be;
+    Spark applies all of them. ``answered`` by the catalog: no file is read.
+    """
+
+    name: str
+    kind: str  # table, view, given (in views=) or, in a project, file
+    snapshot: int | None = None
+    files: int = 0
+    of_files: int = 0
+    bytes: int = 0
+    of_bytes: int = 0
+    rows: int = 0
+    files_with_deletes: int = 0
+    inlined_rows: int = 0
+    inlined_deletes: int = 0
+    used: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
+    answered: bool = False
+
+    def __str__(self) -> str:
+        if self.kind != "table":
+            return f"{self.name}: {self.kind}"
+        lines = [f"{self.name} at snapshot {self.snapshot}"]
+        if self.answered:
+            lines.append("answered by the catalog, no file is read")
+        lines += [
+            f"files: {self.files:,} of {self.of_files:,}",
+            f"bytes: {self.bytes:,} of {self.of_bytes:,}",
+            f"rows at most: {self.rows:,}",
+            *(f"chosen by: {part}" for part in self.used),
+            *(f"not used to choose: {part}" for part in self.unused),
+        ]
+        if self.files_with_deletes:
+            lines.append(f"files with deletes: {self.files_with_deletes:,}")
+        if self.inlined_rows or self.inlined_deletes:
+            lines.append(f"inlined: {self.inlined_rows:,} rows, {self.inlined_deletes:,} deletes")
+        return "\n  ".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The tables of a query in the order of its text; ``plan`` is Spark's, where asked for."""
+
+    tables: tuple[TableRead, ...]
+    plan: str | None = None
+
+    def __str__(self) -> str:
+        parts = [str(table) for table in self.tables] or ["no table is read"]
+        return "\n".join([*parts, *([] if self.plan is None else ["", self.plan.rstrip()])])
+
+
+@dataclass(frozen=True, slots=True)
+class _Query:
+    analysis: Analysis
+    names: Resolver
+    args: Mapping[str, Any]
+    zone: str
+    given: frozenset[str]
+
+    def read(self, one: Reference) -> TableRead:
+        called = one.name if one.schema is None else f"{one.schema}.{one.name}"
+        if one.schema is None and fold(one.name) in self.given:
+            return TableRead(called, "given")
+        at = None if one.travel is None else travel.point(one.travel, self.args, self.zone)
+        snapshot = self.names.snapshot(at or self.names.at)
+        table = self.names.find(one, snapshot)
+        return TableRead(called, "view") if table is None else self._table(one, table, snapshot)
+
+    def _table(self, one: Reference, table: Table, snapshot: Snapshot) -> TableRead:
+        catalog, analysis = self.names.catalog, self.analysis
+        keep = of_query(analysis.text, one.node, zone=self.zone, args=self.args)
+        found = read_of(catalog, table, snapshot.id, keep)
+        asked = metadata_answers.wanted(analysis.tree, one.node)
+        if asked is None or not metadata_answers.knows(catalog, table, snapshot.id, asked):
+            return found
+        return replace(found, files=0, bytes=0, answered=True)
+
+
+def read_of(catalog: Catalog, table: Table, snapshot_id: int, keep: Predicate | None) -> TableRead:
+    """What a read of the table by ``keep`` reads."""
+    keep = keep or Predicate(None)
+    chosen = catalog.files(table, snapshot_id, keep)
+    everything = chosen if keep.condition is None else catalog.files(table, snapshot_id)
+    rows, deletes = _inlined(chosen)
+    return TableRead(
+        name=table.qualified_name,
+        kind="table",
+        snapshot=snapshot_id,
+        files=len(chosen.files),
+        of_files=len(everything.files),
+        bytes=_bytes(chosen),
+        of_bytes=_bytes(everything),
+        rows=sum(file.record_count for file in chosen.files) + rows,
+        files_with_deletes=sum(bool(file.deletes) for file in chosen.files),
+        inlined_rows=rows,
+        inlined_deletes=deletes,
+        used=keep.used,
+        unused=keep.unused,
+    )
+
+
+def explain(
+    names: Resolver,
+    text: str,
+    *,
+    args: Mapping[str, Any] | None = None,
+    views: Mapping[str, DataFrame] | None = None,
+    plan: bool = False,
+) -> Explanation:
+    """What `queries.run` would read. With ``plan`` also what Spark would do.
+
+    Raises what `queries.run` raises.
+    """
+    spark = names.spark()
+    zone = session_zone(spark)
+    bound = {name: travel.in_zone(value, zone) for name, value in (args or {}).items()}
+    shown = _spark_plan(queries.run(spark, text, names, args=args, views=views)) if plan else None
+    try:
+        analysis = analyse(names.expand(text))
+    except Unreadable as problem:
+        raise QueryFailed(f"the tables of the query cannot be found in it: {problem}") from None
+    query = _Query(analysis, names, bound, zone, frozenset(map(fold, views or {})))
+    return Explanation(tuple(query.read(one) for one in analysis.tables), shown)
+
+
+def _spark_plan(df: DataFrame) -> str:
+    """PySpark prints its plans and gives none back."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        df.explain("formatted")
+    return printed.getvalue()
+
+
+def _bytes(files: FileSet) -> int:
+    return sum(file.size_bytes or 0 for file in files.files)
+
+
+def _inlined(files: FileSet) -> tuple[int, int]:
+    rows, deletes = files.inlined, files.inlined_deletes
+    return (
+        0 if rows is None else rows.count,
+        0 if deletes is None else int(deletes.rows.num_rows),
+    )

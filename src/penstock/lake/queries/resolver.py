@@ -1,0 +1,260 @@
+"""What names in a query mean: tables, views and macros of a lake at a snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from penstock.errors import PenstockError, QueryFailed, TableNotFound, UnsupportedFeature
+from penstock.lake.candidate.names import StagedView
+from penstock.lake.catalog import objects
+from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.changes import NewMacro
+from penstock.lake.files import Table as TableInfo
+from penstock.lake.naming import DEFAULT_SCHEMA, TableRef, fold, quote_identifier
+from penstock.lake.objects import Macro, View
+from penstock.lake.queries import metadata_answers, table_functions
+from penstock.lake.queries import running as queries
+from penstock.lake.queries.rewriters import Rows, Wanted, Work
+from penstock.lake.queries.row_ids import ROWID
+from penstock.lake.session import SparkSource, session_zone
+from penstock.lake.snapshot import At, Snapshot
+from penstock.lake.sql import travel, views
+from penstock.lake.sql.calls import Arguments
+from penstock.lake.sql.macros import Book, called, expand
+from penstock.lake.sql.references import Analysis, Reference
+from penstock.lake.table import Table
+from penstock.lake.transaction import Transaction
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Resolver:
+    """Names as they are meant at one snapshot, ``at``.
+
+    ``path`` are the schemas of names without one, in order: a view's own first, then ``main``, as
+    in DuckDB after ``USE``. ``inside`` are the views being read, outermost first.
+    """
+
+    catalog: Catalog
+    spark: SparkSource
+    at: At
+    begin: Callable[[], Transaction]
+    path: tuple[str, ...] = (DEFAULT_SCHEMA,)
+    inside: tuple[View, ...] = ()
+    transaction: Transaction | None = None  # whose own changes reads see where they name no time
+    _seen: dict[At, Snapshot] = field(default_factory=dict)  # one query sees one latest snapshot
+    # One DataFrame for reads that are the same: Spark then exchanges their rows once.
+    _reads: dict[tuple[object, ...], Rows] = field(default_factory=dict)
+
+    def read(self, wanted: Wanted) -> Rows:
+        """The rows of a table or view. Raises TableNotFound, SchemaNotFound, SnapshotNotFound."""
+        one = wanted.reference
+        snapshot = self.snapshot(wanted.at or self.at)
+        for schema in (one.schema,) if one.schema else self.path:
+            ref = TableRef(schema, one.name)
+            if wanted.at is None and self._changing is not None:
+                staged = self._staged(ref, self._changing, snapshot, wanted)
+                if staged is not None:
+                    return staged
+                continue
+            if self.catalog.find_table(ref.schema, ref.name, snapshot.id) is not None:
+                return self._table(ref, snapshot, wanted)
+            view = self.find_view(ref, snapshot)
+            if view is not None:
+                return Rows(self.view(view, snapshot))
+        missing = TableRef(one.schema or self.path[0], one.name)
+        self.catalog.table(missing.schema, missing.name, snapshot.id)
+        raise TableNotFound(
+            f"there is no table {missing} any more",
+            hint="the transaction dropped or renamed it",
+            data={"schema": missing.schema, "table": missing.name},
+        )
+
+    def require(self, ref: TableRef) -> None:
+        """Raise TableNotFound, SchemaNotFound unless there is a table or view of this name."""
+        if self._changing is not None:
+            if self._changing.kind_of(_quoted(ref)) is not None:
+                return
+        elif self.find_view(ref, self.snapshot(self.at)) is not None:
+            return
+        self.catalog.table(ref.schema, ref.name, self.snapshot(self.at).id)
+
+    @property
+    def _changing(self) -> Transaction | None:
+        """The transaction whose changes reads see that name no snapshot."""
+        found = self.transaction
+        return found if found is not None and self.at == At(found.base.id) else None
+
+    def _staged(
+        self, ref: TableRef, transaction: Transaction, snapshot: Snapshot, wanted: Wanted
+    ) -> Rows | None:
+        """The rows of a table or view as the transaction leaves it; ``None`` where none is."""
+        name = _quoted(ref)
+        table = transaction.table(name)
+        if table.exists:
+            changed = table.candidate.change() is not None
+            return Rows(table.to_df()) if changed else self._table(ref, snapshot, wanted)
+        found = transaction.view(name)
+        return None if found is None else Rows(self.view(_view_of(found), snapshot))
+
+    def _table(self, ref: TableRef, snapshot: Snapshot, wanted: Wanted) -> Rows:
+        table = Table(ref, self.catalog, self.spark, At(snapshot.id), self.begin)
+        row_ids = wanted.row_ids and table.schema.find(ROWID) is None
+        asked = None if wanted.keep is None else wanted.keep.condition
+        key = (ref, snapshot.id, row_ids, asked)
+        if key not in self._reads:
+            self._reads[key] = Rows(table.to_df(row_ids=row_ids, keep=wanted.keep), row_ids)
+        return self._reads[key]
+
+    def functions(self) -> Collection[str]:
+        return table_functions.NAMES
+
+    def call(self, name: str, schema: str | None, arguments: Arguments) -> DataFrame:
+        """The rows of a table function; what stands before its name is a schema or the lake."""
+        snapshot = self.snapshot(self.at)
+        known = {fold(one) for one in self.catalog.schemas(snapshot.id)} if schema else set()
+        where = schema if schema is not None and fold(schema) in known else self.path[0]
+        spark = self.spark()
+        place = table_functions.Place(spark, self.catalog, snapshot, where, session_zone(spark))
+        return table_functions.call(name, place, arguments)
+
+    def answer(self, analysis: Analysis, work: Work) -> DataFrame | None:
+        """Counts and extremes of a whole table, where the catalog knows them exactly."""
+        one = analysis.tables[0] if len(analysis.tables) == 1 else None
+        asked = None if one is None else metadata_answers.wanted(analysis.tree, one.node)
+        if one is None or asked is None or (one.schema is None and fold(one.name) in work.views):
+            return None
+        if self._changing is not None and one.travel is None:
+            return None
+        at = None if one.travel is None else travel.point(one.travel, work.args, work.zone)
+        snapshot = self.snapshot(at or self.at)
+        table = self.find(one, snapshot)
+        if table is None:
+            return None
+        return metadata_answers.answer(work.spark, self.catalog, table, snapshot.id, asked)
+
+    def find(self, one: Reference, snapshot: Snapshot) -> TableInfo | None:
+        """The table that a reference means; ``None`` where it means a view.
+
+        Raises TableNotFound, SchemaNotFound.
+        """
+        for schema in (one.schema,) if one.schema else self.path:
+            table = self.catalog.find_table(schema, one.name, snapshot.id)
+            if table is not None:
+                return table
+            if self.find_view(TableRef(schema, one.name), snapshot) is not None:
+                return None
+        return self.catalog.table(one.schema or self.path[0], one.name, snapshot.id)
+
+    def snapshot(self, at: At) -> Snapshot:
+        if at not in self._seen:
+            self._seen[at] = self.catalog.snapshot(at)
+        return self._seen[at]
+
+    def read_view(self, ref: TableRef, snapshot: Snapshot) -> DataFrame | None:
+        """The rows of the view of this name, if there is one."""
+        found = self.find_view(ref, snapshot)
+        return None if found is None else self.view(found, snapshot)
+
+    def find_view(self, ref: TableRef, snapshot: Snapshot) -> View | None:
+        with self.catalog.reading() as connection:
+            found = objects.views(connection, snapshot.id, [ref.name])
+        return next((v for v in found if _same_schema(v, ref)), None)
+
+    def view(self, view: View, snapshot: Snapshot) -> DataFrame:
+        """The rows of a view, its tables as they were at the snapshot."""
+        if any(_same_view(view, one) for one in self.inside):
+            chain = " → ".join(v.qualified_name for v in (*self.inside, view))
+            raise QueryFailed(f"the view {view.qualified_name} reads itself: {chain}")
+        schemas = dict.fromkeys((view.schema_name, *self.path, DEFAULT_SCHEMA))
+        inner = replace(self, at=At(snapshot.id), path=tuple(schemas), inside=(*self.inside, view))
+        try:
+            text = views.spark_text(view, inner.book(view.sql, view.dialect))
+            df = queries.run(self.spark(), text, inner)
+        except QueryFailed as problem:
+            raise _in_view(view, problem) from problem
+        except UnsupportedFeature as problem:
+            if "view" in problem.data:
+                raise
+            raise views.unreadable(view, problem.message) from problem
+        _check_types(view, df)
+        return df.toDF(*views.column_names(view, df.columns))
+
+    def expand(self, text: str) -> str:
+        """A query without macros."""
+        return expand(text, self.book(text))
+
+    def _macros(self, snapshot: Snapshot, names: Sequence[str]) -> list[Macro]:
+        """The macros of these names, as the transaction leaves them."""
+        with self.catalog.reading() as connection:
+            found = objects.macros(connection, snapshot.id, names)
+        if self._changing is None:
+            return found
+        schemas = {fold(one): one for one in (*self.path, *(m.schema_name for m in found))}
+        refs = [TableRef(schema, name) for schema in schemas.values() for name in names]
+        staged = [one for ref in refs for one in self._changing.macros(_quoted(ref))]
+        return [
+            Macro(-1, one.schema_name, one.name, one.forms, -1)
+            if isinstance(one, NewMacro)
+            else one
+            for one in staged
+        ]
+
+    def book(self, text: str, dialect: str = "spark") -> Book:
+        """The macros that a text may call, and those that they call."""
+        names, known = called(text, dialect), set[str]()
+        found = Book((), self.path)
+        while names - known:
+            snapshot = self.snapshot(self.at)
+            more = self._macros(snapshot, sorted(names - known))
+            known |= names
+            found = replace(found, macros=(*found.macros, *more))
+            names = {
+                name for m in more for form in m.forms for name in called(form.sql, form.dialect)
+            }
+        return found
+
+
+def _quoted(ref: TableRef) -> str:
+    return f"{quote_identifier(ref.schema)}.{quote_identifier(ref.name)}"
+
+
+def _same_view(a: View, b: View) -> bool:
+    return (a.id, fold(a.qualified_name)) == (b.id, fold(b.qualified_name))
+
+
+def _view_of(staged: StagedView) -> View:
+    """A view that a transaction makes, has renamed or left, to be read."""
+    if staged.new is None:
+        assert staged.base is not None
+        return replace(staged.base, schema_name=staged.schema_name, name=staged.name)
+    new = staged.new
+    return View(-1, staged.schema_name, staged.name, new.dialect, new.sql, new.aliases, -1)
+
+
+def _same_schema(view: View, ref: TableRef) -> bool:
+    return (fold(view.schema_name), fold(view.name)) == (fold(ref.schema), fold(ref.name))
+
+
+def _in_view(view: View, problem: PenstockError) -> QueryFailed:
+    """Places in the view's text are not places in the query's."""
+    said = problem.message.split(", at line ")[0]
+    start = f"in the view {view.qualified_name}: "
+    data = {k: v for k, v in problem.data.items() if k not in {"line", "column"}}
+    return QueryFailed(start + said.removeprefix(start), hint=problem.hint, data=data)
+
+
+def _check_types(view: View, df: DataFrame) -> None:
+    """An INTERVAL of Spark has two forms, neither of which is DuckDB's."""
+    if view.dialect != "duckdb":
+        return
+    for one in df.schema.fields:
+        if "interval" in one.dataType.simpleString():
+            raise UnsupportedFeature(
+                f"the view {view.qualified_name} cannot be read: {one.name} is an interval",
+                hint="read it with DuckDB",
+            )

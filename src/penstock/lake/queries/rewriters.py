@@ -1,0 +1,133 @@
+"""What stands in for the names of a query: each rewriter sees its analysis and adds edits.
+
+A new kind of name is a function in `REWRITERS`; they run in its order, and later ones see what
+earlier ones noted in `Work`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from penstock.lake.conditions import Predicate
+from penstock.lake.naming import fold
+from penstock.lake.queries import row_ids
+from penstock.lake.snapshot import At
+from penstock.lake.sql import calls, travel
+from penstock.lake.sql.calls import Arguments
+from penstock.lake.sql.edits import Edit, stand_in
+from penstock.lake.sql.predicates import of_query
+from penstock.lake.sql.references import Analysis, Reference
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a query wants read for one of its references; ``at`` where it names a snapshot.
+
+    ``keep`` is what of the query's conditions tells which files of a table can matter.
+    """
+
+    reference: Reference
+    analysis: Analysis
+    at: At | None
+    keep: Predicate | None = None
+    row_ids: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What stands in for a reference; whether it has DuckDB's ``rowid`` as asked for."""
+
+    df: DataFrame
+    row_ids: bool = False
+
+
+class Names(Protocol):
+    """What names mean: given by who runs the query."""
+
+    def read(self, wanted: Wanted) -> Rows:
+        """The rows of a table or view. Raises TableNotFound, SchemaNotFound."""
+        ...
+
+    def functions(self) -> Collection[str]:
+        """The names, folded, of the table functions that `call` knows."""
+        ...
+
+    def call(self, name: str, schema: str | None, arguments: Arguments) -> DataFrame:
+        """The rows of a table function; ``schema`` is what stood before its name."""
+        ...
+
+    def answer(self, analysis: Analysis, work: Work) -> DataFrame | None:
+        """The whole answer where it needs no rows; else ``None``."""
+        ...
+
+    def expand(self, text: str) -> str:
+        """The text without macros, line by line."""
+        ...
+
+
+@dataclass(slots=True)
+class Work:
+    """One query on its way to Spark: what it is given, and the DataFrames that stand in."""
+
+    spark: SparkSession
+    names: Names
+    args: Mapping[str, Any]
+    zone: str
+    views: Mapping[str, DataFrame]  # by folded name
+    frames: dict[str, DataFrame] = field(default_factory=dict)
+
+    def stand_in(self, df: DataFrame) -> str:
+        """``{t0}``, which Spark replaces by a view of its own and drops after the analysis."""
+        name = f"t{len(self.frames)}"
+        self.frames[name] = df
+        return f"{{{name}}}"
+
+
+Rewriter = Callable[[Analysis, Work], Iterable[Edit]]
+
+
+def tables(analysis: Analysis, work: Work) -> Iterable[Edit]:
+    """The tables and views that the query reads, with row ids where it names them."""
+    with_ids = row_ids.wanted(analysis)
+    exposed: list[Reference] = []
+    for one in analysis.tables:
+        rows = _rows(one, analysis, work, one.start in with_ids)
+        if rows.row_ids:
+            exposed.append(one)
+        view = work.stand_in(rows.df)
+        name = None if one.aliased else one.name
+        yield stand_in(analysis.text, one.start, one.end, view=view, name=name)
+    yield from row_ids.hidden(analysis, exposed)
+
+
+def functions(analysis: Analysis, work: Work) -> Iterable[Edit]:
+    """The lake's own table functions."""
+    for call in calls.found(analysis, work.names.functions()):
+        arguments = calls.evaluated(call, work.spark, work.args)
+        df = work.names.call(call.name, call.schema, arguments)
+        name = None if call.aliased else call.name
+        yield stand_in(analysis.text, call.start, call.end, view=work.stand_in(df), name=name)
+
+
+def qualifiers(analysis: Analysis, _: Work) -> Iterable[Edit]:
+    """``main.`` of ``main.orders.id``: what stands in has a name without a schema."""
+    named = {(fold(t.schema), fold(t.name)) for t in analysis.tables if t.schema}
+    for one in analysis.qualifiers:
+        if (fold(one.schema), fold(one.name)) in named:
+            yield Edit(one.start, one.end, "")
+
+
+REWRITERS: tuple[Rewriter, ...] = (tables, functions, qualifiers)
+
+
+def _rows(one: Reference, analysis: Analysis, work: Work, with_ids: bool) -> Rows:
+    if one.schema is None and fold(one.name) in work.views:
+        return Rows(work.views[fold(one.name)])
+    at = None if one.travel is None else travel.point(one.travel, work.args, work.zone)
+    keep = of_query(analysis.text, one.node, zone=work.zone, args=work.args)
+    return work.names.read(Wanted(one, analysis, at, keep, with_ids))

@@ -1,0 +1,148 @@
+"""Queries over a lake: its tables stand in for their names, and Spark runs the rest as written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import QueryFailed
+from penstock.lake.duckdb_sql import guards
+from penstock.lake.failures import explain, explained
+from penstock.lake.naming import fold
+from penstock.lake.queries.rewriters import REWRITERS, Names, Work
+from penstock.lake.sql.edits import Edit, edited, touches_line
+from penstock.lake.sql.references import Unreadable, analyse
+from penstock.lake.sql.travel import in_zone
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def run(
+    spark: SparkSession,
+    text: str,
+    names: Names,
+    *,
+    args: Mapping[str, Any] | None = None,
+    views: Mapping[str, DataFrame] | None = None,
+) -> DataFrame:
+    """The rows of one SELECT, lazily.
+
+    What tables are called is looked up in ``names``, but for common table expressions and
+    ``views``. A snapshot is named as ``t AT (VERSION => 3)``, ``t AT (TIMESTAMP => '...')``,
+    ``t VERSION AS OF 3`` or ``t TIMESTAMP AS OF '...'``; a time without a zone is in the
+    session's. ``args`` are bound to ``:name`` markers, never put into the text. Raises
+    QueryFailed, whose ``data`` has the ``line`` (and ``column``, where known) in ``text``.
+    """
+    bound, zone = _bound(spark, args)
+    written, text = text, names.expand(text)
+    try:
+        analysis = analyse(text)
+    except Unreadable as problem:
+        raise _unreadable(spark, text, bound, problem) from None
+    local = {fold(name): df for name, df in (views or {}).items()}
+    work = Work(spark, names, bound, zone, local)
+    answer = names.answer(analysis, work)
+    if answer is not None:
+        return answer
+    edits = [edit for rewriter in REWRITERS for edit in rewriter(analysis, work)]
+    try:
+        return _run(work, text, edits)
+    except QueryFailed as problem:
+        raise problem if text == written else _without_column(problem) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A query in which ``{t0}`` stands for a DataFrame of ``frames``, as `str.format` has it."""
+
+    text: str
+    frames: Mapping[str, DataFrame]
+
+
+def rewritten(
+    spark: SparkSession, text: str, names: Names, *, views: Mapping[str, DataFrame] | None = None
+) -> Rewritten:
+    """A SELECT, maybe of another's columns, in which DataFrames stand for tables."""
+    _, zone = _bound(spark, None)
+    text = names.expand(text)
+    try:
+        analysis = analyse(text)
+    except Unreadable as problem:
+        raise _unreadable(spark, text, {}, problem) from None
+    local = {fold(name): df for name, df in (views or {}).items()}
+    work = Work(spark, names, {}, zone, local)
+    edits = [edit for rewriter in REWRITERS for edit in rewriter(analysis, work)]
+    return Rewritten(edited(text, edits), work.frames)
+
+
+def _bound(spark: SparkSession, args: Mapping[str, Any] | None) -> tuple[dict[str, Any], str]:
+    """The arguments in the session's zone, and that zone."""
+    zone = str(spark.conf.get("spark.sql.session.timeZone") or "UTC")
+    return {name: in_zone(value, zone) for name, value in (args or {}).items()}, zone
+
+
+def _without_column(problem: QueryFailed) -> QueryFailed:
+    """Macros keep the lines of the text, not its columns."""
+    line = problem.data.get("line")
+    message = problem.message.split(", at line ")[0]
+    data = {key: value for key, value in problem.data.items() if key != "column"}
+    return QueryFailed(message if line is None else f"{message}, at line {line}", data=data)
+
+
+def _run(work: Work, text: str, edits: Sequence[Edit]) -> DataFrame:
+    values = dict(work.args) or None
+    try:
+        if not edits:
+            return work.spark.sql(text, args=values)
+        df = work.spark.sql(edited(text, edits), args=values, **dict[str, Any](work.frames))
+        df.schema  # noqa: B018 - Spark Connect analyses late: its errors belong here
+        return df
+    except Exception as error:  # placed if it is Spark's, else raised as it is
+        with explained():
+            _locate(error, text, edits)
+        raise
+
+
+def _unreadable(
+    spark: SparkSession, text: str, args: Mapping[str, Any], problem: Unreadable
+) -> QueryFailed:
+    """Spark's own words where it refuses the text as well, else ours."""
+    try:
+        spark.sql(text, args=dict(args))
+    except Exception as error:  # whatever it is, the text is refused below
+        told = explain(error)
+        if told.data.get("condition", "").startswith("PARSE"):
+            return _at_line(told.message, told.data, text, [])
+    return QueryFailed(f"the tables of the query cannot be found in it: {problem}")
+
+
+def _locate(error: Exception, text: str, edits: Sequence[Edit]) -> None:
+    """Raise what Spark said with the place in the text as the user wrote it."""
+    if not type(error).__module__.startswith(("pyspark", "py4j", "grpc")):
+        return
+    told = explain(error)
+    refusal = guards.told(told.data.get("condition"), told.message)
+    if refusal is not None:
+        raise refusal from error
+    if not isinstance(told, QueryFailed):
+        raise told from error
+    raise _at_line(told.message, told.data, text, edits) from error
+
+
+def _at_line(
+    message: str, data: Mapping[str, Any], text: str, edits: Sequence[Edit]
+) -> QueryFailed:
+    """Lines are the same before and after the edits; columns only where none came before."""
+    found = dict(data)
+    fragment, line = found.pop("fragment", None), found.get("line")
+    found.pop("start", None)
+    if fragment and text.count(fragment) == 1:
+        before = text[: text.index(fragment)]
+        line = before.count("\n") + 1
+        found |= {"line": line, "column": len(before) - before.rfind("\n")}
+    elif touches_line(text, edits, line):
+        found.pop("column", None)
+    place = ":".join(str(found[key]) for key in ("line", "column") if key in found)
+    return QueryFailed(f"{message}, at line {place}" if place else message, data=found)

@@ -1,0 +1,105 @@
+"""Backups of a catalog (`restore` reads them). Data files are not copied: they stay where they are.
+
+A backup of SQLite or of a DuckDB file is such a file itself, and can be attached like the lake; one
+of PostgreSQL is a zip file. Each is of one state, whoever writes meanwhile, and has Penstock's own
+tables (runs, slices) as well.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.errors import ArgumentError
+from penstock.lake.catalog import reads
+from penstock.lake.catalog.backups import duckdb_file, postgres, sqlite
+from penstock.lake.catalog.backups.progress import Progress
+from penstock.lake.catalog.catalog import LOCK_TIMEOUT, Catalog
+from penstock.lake.catalog.known_files import known_files
+from penstock.lake.catalog.location import CatalogLocation, parse_location
+from penstock.lake.recovery.missing_files import FileCheck, look_for
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """A backup that was made. ``kind`` is that of the database; ``path`` absolute.
+
+    ``snapshot`` is the newest one in it.
+    """
+
+    path: str
+    kind: str
+    snapshot: int
+    size_bytes: int
+    data_path: str
+    files: FileCheck | None = None
+
+
+def backup(
+    catalog: Catalog,
+    target: str | Path,
+    *,
+    check: bool = False,
+    lock_timeout: float = LOCK_TIMEOUT,
+    progress: Progress | None = None,
+) -> Backup:
+    """Copy the catalog to the new file ``target``; with ``check``, look whether its files exist.
+
+    Writers go on on PostgreSQL; on SQLite and DuckDB files they wait while it is copied. Raises
+    ArgumentError when the file is there already, CatalogLocked.
+    """
+    path = Path(target).expanduser().absolute()
+    if path.exists():
+        raise ArgumentError(
+            f"{path} is there already", hint="name a new file; a backup overwrites nothing"
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    where = parse_location(catalog.uri)
+    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        snapshot = _COPIES[where.kind](catalog, where, partial, lock_timeout, progress)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+    files = check_files(catalog) if check else None
+    return Backup(str(path), where.kind, snapshot, path.stat().st_size, catalog.data_path, files)
+
+
+def check_files(catalog: Catalog) -> FileCheck:
+    """Look whether every data and delete file that the catalog names is there."""
+    with catalog.reading() as connection:
+        paths: Iterable[str] = set(known_files(connection, catalog.data_path))
+    return look_for(paths)
+
+
+def _sqlite(
+    catalog: Catalog, where: CatalogLocation, path: Path, timeout: float, tell: Progress | None
+) -> int:
+    del catalog  # SQLite's own connection copies
+    return sqlite.copy_to(where, path, timeout, tell)
+
+
+def _duckdb(
+    catalog: Catalog, where: CatalogLocation, path: Path, timeout: float, tell: Progress | None
+) -> int:
+    del where, timeout  # are the catalog's own
+    snapshot = duckdb_file.copy_to(catalog.reading, path)
+    if tell is not None:
+        tell(1, 1)
+    return snapshot
+
+
+def _postgres(
+    catalog: Catalog, where: CatalogLocation, path: Path, timeout: float, tell: Progress | None
+) -> int:
+    del where, timeout
+    with catalog.reading() as connection:
+        postgres.copy_to(connection, path, tell)
+        newest = reads.latest(connection)
+        return -1 if newest is None else newest.id
+
+
+_Copy = Callable[[Catalog, CatalogLocation, Path, float, "Progress | None"], int]
+_COPIES: Mapping[str, _Copy] = {"sqlite": _sqlite, "duckdb": _duckdb, "postgres": _postgres}

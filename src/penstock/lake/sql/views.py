@@ -1,0 +1,77 @@
+"""Views: what DuckDB or Spark stored of one, as a query for Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from penstock.errors import UnsupportedFeature
+from penstock.lake.duckdb_sql.text import named_inside, projections, readable
+from penstock.lake.duckdb_sql.translate import to_spark
+from penstock.lake.naming import fold
+from penstock.lake.objects import View
+from penstock.lake.sql.macros import Book, expand
+
+_SPARK = "spark"
+
+
+def spark_text(view: View, book: Book) -> str:
+    """The SELECT of a view in Spark's SQL, the lake's names and time travel still in it.
+
+    Raises UnsupportedFeature where that is not known to mean the same.
+    """
+    if view.dialect == _SPARK:
+        return view.sql
+    if view.dialect != "duckdb":
+        raise unreadable(view, f"its SQL is of the dialect {view.dialect}")
+    try:
+        names = projections(view.sql)
+        text = expand(readable(named_inside(view.sql), book.names()), book, "duckdb")
+        tree = sqlglot.parse_one(text, read="duckdb")
+        _name_columns(tree, names)
+        return to_spark(tree)
+    except SqlglotError as error:
+        raise unreadable(view, str(error).splitlines()[0]) from None
+    except UnsupportedFeature as problem:
+        raise unreadable(view, problem.message) from None
+
+
+def column_names(view: View, columns: Sequence[str]) -> list[str]:
+    """What the columns of a view are called: a name that was there before gets a number."""
+    times: dict[str, int] = {}
+    names: list[str] = []
+    for column in (*view.aliases, *columns[len(view.aliases) :]):
+        name = column
+        if fold(column) in times:
+            name = f"{column}_{times[fold(column)]}"
+            times[fold(column)] += 1
+        times.setdefault(fold(name), 1)
+        names.append(name)
+    return names
+
+
+def unreadable(view: View, why: str) -> UnsupportedFeature:
+    """The refusal of a view for a reason."""
+    return UnsupportedFeature(
+        f"the view {view.qualified_name} cannot be read: {why}",
+        hint="read it with DuckDB, or write its query for Spark",
+        data={"view": view.qualified_name, "dialect": view.dialect},
+    )
+
+
+def _name_columns(tree: exp.Expr, names: Sequence[str]) -> None:
+    """DuckDB calls a column without a name by its text, Spark by its own."""
+    node = tree
+    while not isinstance(node, exp.Select):
+        if not isinstance(node, exp.Subquery | exp.SetOperation | exp.Paren):
+            return
+        node = node.this
+    if len(node.expressions) != len(names):
+        return
+    for one, name in zip(list(node.expressions), names, strict=True):
+        named = isinstance(one, exp.Alias | exp.Column | exp.Star | exp.Dot)
+        if not named or (isinstance(one, exp.Dot) and name.startswith("(")):
+            one.replace(exp.alias_(one.copy(), name, quoted=True))

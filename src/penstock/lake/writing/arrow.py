@@ -1,0 +1,308 @@
+"""Rows that are here as Arrow, written as data files without Spark.
+
+The files are as Spark's writes leave them (`writing.spark`): partitioned, sorted where the
+keys are plain columns, under a directory of the write's own. Field ids are on everything, at any
+depth, so that no name mapping is needed.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from penstock.errors import UnsupportedFeature
+from penstock.lake import storage
+from penstock.lake.files import DataFile
+from penstock.lake.inlined.values import arrow_schema
+from penstock.lake.naming import fold, new_uuid7
+from penstock.lake.partitioning import PartitionKey, directory_names, hive_directory
+from penstock.lake.schema import Column, TableSchema
+from penstock.lake.stats import from_footer
+from penstock.lake.values.bounds import base_type, partition_to_text
+from penstock.lake.values.buckets import murmur3_32
+from penstock.lake.writing.spark import Target, Written
+
+_FIELD_ID = b"PARQUET:field_id"
+ROW_ID, SNAPSHOT_ID = "_ducklake_internal_row_id", "_ducklake_internal_snapshot_id"
+_RESERVED = {ROW_ID: 2147483540, SNAPSHOT_ID: 2147483539}
+_CODECS = {"uncompressed": "none", "lz4raw": "lz4", "lz4_raw": "lz4"}
+_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - of timestamps without a zone
+_EPOCH_UTC = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_MICRO = dt.timedelta(microseconds=1)
+
+
+def write(values: pa.Table, target: Target) -> Written:
+    """Write ``values``, the columns of the target typed as `inlined.values.arrow_schema` has them.
+
+    Raises UnsupportedFeature for types that are not written.
+    """
+    return write_history(values, target)[0]
+
+
+def write_history(
+    values: pa.Table,
+    target: Target,
+    embed: Mapping[str, Any] | None = None,
+    beside: Mapping[str, Any] | None = None,
+) -> tuple[Written, list[pa.Table]]:
+    """As `write`, and for each file what its rows have of ``beside``, columns that it leaves out.
+
+    ``embed`` has ROW_ID and SNAPSHOT_ID, in the order of ``values``, for the files to hold.
+    """
+    rows = _in_files(values, target.schema, target.table)
+    for name, array in (embed or {}).items():
+        rows = rows.append_column(_field(name, pa.int64(), _RESERVED[name]), array)
+    kept = rows.column_names
+    for name, array in (beside or {}).items():
+        rows = rows.append_column(name, array)
+    rows = _sorted(rows, target)
+    directory = f"{target.path}{new_uuid7()}"
+    files: list[DataFile] = []
+    others: list[pa.Table] = []
+    try:
+        for file, part in _files(rows, target, directory, kept):
+            files.append(replace(file, has_row_ids=bool(embed)))
+            others.append(part.select(list(beside or ())))
+    except BaseException:
+        storage.remove_directory(directory)
+        raise
+    return Written(tuple(files), rows.num_rows, directory if files else None), others
+
+
+def _files(
+    rows: pa.Table, target: Target, directory: str, kept: Sequence[str]
+) -> Iterator[tuple[DataFile, pa.Table]]:
+    names = directory_names(target.partition_by)
+    for number, (values, whole) in enumerate(_parts(rows, target)):
+        part = whole.select(kept)
+        folder = ""
+        if values is not None and target.settings.hive:
+            folder = hive_directory(names, values)
+        path = f"{directory}/{folder}{number:05d}.parquet"
+        storage.make_parent(path)
+        system, name = storage.open_system(path)
+        with system.open_output_stream(name) as out:
+            pq.write_table(part, out, **_settings(target))
+        metadata = pq.read_metadata(name, filesystem=system)
+        nans = (
+            id_
+            for field, column in zip(part.schema, part.columns, strict=True)
+            for id_ in _nans(field, column)
+        )
+        file = DataFile(
+            path=path,
+            record_count=part.num_rows,
+            size_bytes=system.get_file_info(name).size,
+            footer_size=metadata.serialized_size,
+            partition_id=target.partition_id,
+            partition_values=values,
+            # pyarrow's bounds leave NaN out, unlike those of Spark's files
+            stats=from_footer(metadata, target.schema, frozenset(nans)),
+        )
+        yield file, whole
+
+
+def _nans(field: pa.Field, array: Any) -> Iterator[int]:
+    """The ids of float columns, at any depth, that hold a NaN."""
+    kind = field.type
+    if pa.types.is_floating(kind):
+        if pc.any(pc.is_nan(array)).as_py():
+            yield int(field.metadata[_FIELD_ID])
+    elif pa.types.is_nested(kind):
+        chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
+        for chunk in chunks:
+            for one, inner in _inside(kind, chunk):
+                yield from _nans(one, inner)
+
+
+def _inside(kind: Any, chunk: Any) -> Iterator[tuple[pa.Field, Any]]:
+    if pa.types.is_map(kind):
+        yield from ((kind.key_field, chunk.keys), (kind.item_field, chunk.items))
+    elif pa.types.is_list(kind):
+        yield kind.field(0), chunk.flatten()
+    else:
+        yield from zip(kind, chunk.flatten(), strict=True)
+
+
+def _parts(
+    rows: pa.Table, target: Target
+) -> Iterator[tuple[tuple[str | None, ...] | None, pa.Table]]:
+    """The rows by partition, with its values; all of them where there is none."""
+    if not target.partition_by:
+        yield None, rows
+        return
+    columns = [
+        [_partition_value(key, value) for value in rows[key.column.name].to_pylist()]
+        for key in target.partition_by
+    ]
+    places: dict[tuple[str | None, ...], list[int]] = {}
+    for at, values in enumerate(zip(*columns, strict=True)):
+        places.setdefault(values, []).append(at)
+    for values, mine in places.items():
+        yield values, rows.take(pa.array(mine, pa.int64()))
+
+
+def _partition_value(key: PartitionKey, value: Any) -> str | None:
+    if value is None:
+        return None
+    if key.transform == "bucket":
+        return str((murmur3_32(_hashed(key.column, value)) & 0x7FFFFFFF) % key.buckets)
+    if key.transform == "identity":
+        found = partition_to_text(key.column.type, value)
+        if found is None:
+            raise UnsupportedFeature(
+                f"{value!r} of column {key.column.name!r} has no text to partition by",
+                hint="write the row from a DataFrame",
+                data={"column": key.column.name},
+            )
+        return found
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:
+        value = value.astimezone(dt.UTC)
+    return str(getattr(value, key.transform, 0))  # a date has no hour: it is midnight
+
+
+def _hashed(column: Column, value: Any) -> bytes:
+    """The bytes that are hashed for a bucket (see `bucket_hash`)."""
+    kind = base_type(column.type)
+    as_text = kind.startswith("uint") or (kind == "decimal" and _digits(column.type)[0] > 18)
+    turn = str if as_text else next(turn for types, turn in _HASHED if isinstance(value, types))
+    found: Any = turn(value) if turn is not _unscaled else _unscaled(value, column.type)
+    if kind in _UNITS:
+        found //= _UNITS[kind]
+    if isinstance(found, int):
+        return found.to_bytes(8, "little", signed=True)
+    return found.encode() if isinstance(found, str) else bytes(found)
+
+
+def _digits(kind: str) -> tuple[int, int]:
+    precision, scale = kind.split("(")[1].rstrip(") ").split(",")
+    return int(precision), int(scale)
+
+
+def _unscaled(value: Decimal, kind: str) -> int:
+    return int(value.scaleb(_digits(kind)[1]))
+
+
+def _moment(value: dt.datetime) -> int:
+    return (value - (_EPOCH if value.tzinfo is None else _EPOCH_UTC)) // _MICRO
+
+
+_UNITS = {"timestamp_s": 1_000_000, "timestamp_ms": 1000}
+_HASHED: Sequence[tuple[type, Callable[..., Any]]] = (
+    (dt.datetime, _moment),  # before its base
+    (dt.date, lambda value: (value - _EPOCH.date()).days),
+    (float, lambda value: struct.pack("<d", value + 0.0)),
+    (Decimal, _unscaled),
+    (int, int),
+    (str, str),
+    (bytes, bytes),
+)
+
+
+def _settings(target: Target) -> dict[str, Any]:
+    codec = target.settings.parquet.get("compression", "snappy")
+    return {
+        "compression": _CODECS.get(codec, codec),
+        "store_schema": False,
+        "version": "2.6",
+    }
+
+
+def _sorted(rows: pa.Table, target: Target) -> pa.Table:
+    """In the order of the sort keys, where they are plain columns."""
+    known = {fold(column.name): column for column in target.schema.columns}
+    keys = [(known.get(fold(key.expression.strip('"'))), key) for key in target.sort_by]
+    if not keys or not target.settings.sort or any(c is None or c.children for c, _ in keys):
+        return rows
+    order: list[tuple[str, str]] = []
+    helped = rows
+    for at, (column, key) in enumerate(keys):
+        assert column is not None, "looked at before"
+        nulls = pc.is_null(rows[column.name]).cast(pa.int8())  # Arrow puts them last otherwise
+        helped = helped.append_column(f"_penstock_null{at}", nulls)
+        order.append((f"_penstock_null{at}", "ascending" if key.nulls_last else "descending"))
+        order.append((column.name, "descending" if key.descending else "ascending"))
+    return rows.take(pc.sort_indices(helped, order))
+
+
+def _in_files(values: pa.Table, schema: TableSchema, table: str) -> pa.Table:
+    """The columns in the types that files have, with field ids."""
+    fields: list[pa.Field] = []
+    columns: list[Any] = []
+    for column, field, array in zip(
+        schema.columns, arrow_schema(schema), values.columns, strict=True
+    ):
+        fields.append(_with_ids(column, field.type, table))
+        turn = _TURNS.get(base_type(column.type))
+        columns.append((array if turn is None else turn(array)).cast(fields[-1].type))
+    return pa.table(columns, schema=pa.schema(fields))
+
+
+def _with_ids(column: Column, kind: pa.DataType, table: str) -> pa.Field:
+    if column.type == "struct":
+        inside = [
+            _with_ids(child, kind.field(at).type, table) for at, child in enumerate(column.children)
+        ]
+        return _field(column.name, pa.struct(inside), column.id)
+    if column.type == "list":
+        element = _with_ids(column.children[0], kind.value_type, table)
+        return _field(column.name, pa.list_(element.with_name("element")), column.id)
+    if column.type == "map":
+        key = _with_ids(column.children[0], kind.key_type, table)
+        item = _with_ids(column.children[1], kind.item_type, table)
+        return _field(
+            column.name,
+            pa.map_(key.with_name("key").with_nullable(False), item.with_name("value")),
+            column.id,
+        )
+    name = base_type(column.type)
+    if name in _REFUSED:
+        raise UnsupportedFeature(
+            f"table {table} has column {column.name!r} of type {column.type}, which is not written "
+            "to files",
+            hint="flush the table, or write these rows, with DuckDB",
+            data={"table": table, "column": column.name, "type": column.type},
+        )
+    return _field(column.name, _ON_FILE.get(name, kind), column.id)
+
+
+def _field(name: str, kind: pa.DataType, number: int | None) -> pa.Field:
+    return pa.field(name, kind, metadata={_FIELD_ID: str(number).encode()})
+
+
+def _times(array: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Texts of times as microseconds of the day."""
+    counts = [None if text is None else _micros_of_day(text) for text in array.to_pylist()]
+    return pa.chunked_array([pa.array(counts, pa.int64())])
+
+
+def _micros_of_day(text: str) -> int:
+    clock, _, fraction = text.partition(".")
+    hours, minutes, seconds = (int(part) for part in clock.split(":"))
+    return (hours * 3600 + minutes * 60 + seconds) * 1_000_000 + int(fraction.ljust(6, "0") or 0)
+
+
+def _doubles(array: pa.ChunkedArray) -> pa.ChunkedArray:
+    return array.cast(pa.float64())
+
+
+_ON_FILE: Mapping[str, pa.DataType] = {
+    "time": pa.time64("us"),
+    "timestamp_ns": pa.timestamp("ns"),
+    "int128": pa.float64(),
+    "uint128": pa.float64(),
+}
+_TURNS: Mapping[str, Callable[[Any], Any]] = {
+    "time": _times,
+    "int128": _doubles,
+    "uint128": _doubles,
+}
+_REFUSED = frozenset({"timetz", "time_ns", "interval", "geometry", "variant"})

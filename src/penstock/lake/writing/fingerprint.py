@@ -1,0 +1,82 @@
+"""A fingerprint of a table's rows, whatever their order: equal content, equal text.
+
+It is computed while the rows are written, so that an unchanged re-run is known without reading
+anything twice: the count of rows, the sum of a 64-bit hash of each and the sum of a hash of that
+hash, each sum in two halves, which cannot overflow. Two contents that differ have equal texts only
+if rows of theirs collide in the first hash, one pair in 2**64. It adds about a tenth to a write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.lake.conversions.spark_types import quoted
+from penstock.lake.schema import Column, TableSchema
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
+_LOW = 0xFFFF_FFFF
+_FLAGS = 60  # NULL flags that one long holds
+_JSON = ", ".join(
+    f"'{name}', '{value}'"
+    for name, value in (
+        ("ignoreNullFields", "false"),
+        ("timestampFormat", "yyyy-MM-dd HH:mm:ss.SSSSSSXXX"),
+        ("timestampNTZFormat", "yyyy-MM-dd HH:mm:ss.SSSSSS"),
+        ("timeZone", "UTC"),
+    )
+)
+
+
+def aggregates(schema: TableSchema) -> list[SparkColumn]:
+    """Aggregates to observe or select over a frame that has the columns of ``schema``."""
+    from pyspark.sql import functions as fn
+
+    first = row_hash(schema.columns)
+    sums: list[SparkColumn] = [fn.count(fn.lit(1)).alias("rows")]
+    for at, one in enumerate((first, fn.xxhash64(first))):
+        sums.append(fn.sum(one.bitwiseAND(fn.lit(_LOW))).alias(f"low{at}"))
+        sums.append(fn.sum(fn.shiftrightunsigned(one, 32)).alias(f"high{at}"))
+    return sums
+
+
+def text(values: dict[str, Any]) -> str:
+    """The fingerprint from the values of `aggregates`, by alias."""
+    sums = [values[f"{half}{at}"] or 0 for at in (0, 1) for half in ("low", "high")]
+    return ":".join([str(values["rows"]), *(f"{n:x}" for n in sums)])
+
+
+def of(df: DataFrame, schema: TableSchema) -> str:
+    """The fingerprint of rows already there, by one scan of them."""
+    (row,) = df.agg(*aggregates(schema)).collect()
+    return text(row.asDict())
+
+
+def row_hash(columns: Sequence[Column], seed: int = 0) -> SparkColumn:
+    """A 64-bit hash of these columns of a frame that has them under their names.
+
+    Made as text: a call to the JVM for each part of it would take longer than a small write.
+    """
+    from pyspark.sql import functions as fn
+
+    parts = (str(seed), *_null_flags(columns), *(_hashable(column) for column in columns))
+    return fn.expr(f"xxhash64({', '.join(parts)})")
+
+
+def _hashable(column: Column) -> str:
+    value = quoted(column.name)
+    return f"to_json({value}, map({_JSON}))" if column.children else value
+
+
+def _null_flags(columns: Sequence[Column]) -> list[str]:
+    """A hash skips NULLs: without the flags, (NULL, 1) and (1, NULL) would be alike."""
+    return [
+        " + ".join(
+            f"if({quoted(column.name)} IS NULL, {1 << bit}L, 0L)"
+            for bit, column in enumerate(columns[start : start + _FLAGS])
+        )
+        for start in range(0, len(columns), _FLAGS)
+    ]

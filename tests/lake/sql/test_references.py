@@ -1,0 +1,77 @@
+"""Which tables a query names: pure text."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.errors import QueryFailed, UnsupportedFeature
+from penstock.lake.sql.references import Travel, Unreadable, analyse
+
+FOUND = {
+    "SELECT * FROM main.orders o JOIN `a b`.`c``d` ON 1 = 1": ["main.orders", "`a b`.`c``d`"],
+    "WITH t AS (SELECT * FROM t) SELECT * FROM t, main.t": ["t", "main.t"],
+    "WITH RECURSIVE t AS (SELECT 1 n UNION ALL SELECT n + 1 FROM t) SELECT * FROM t": [],
+    "WITH a AS (SELECT 1), b AS (SELECT * FROM a) SELECT * FROM b WHERE 1 IN (SELECT * FROM c)": [
+        "c"
+    ],
+    "SELECT (WITH a AS (SELECT 1 x) SELECT x FROM a), * FROM a": ["a"],
+    "SELECT /*+ BROADCAST(t) */ * FROM t": ["t"],
+    "SELECT * FROM range(3), VALUES (1) v(x), parquet.`/tmp/x`": [],
+    "FROM t |> WHERE a = 1 |> JOIN main.u USING (x)": ["t", "main.u"],
+    "SELECT ':x', '{t}', \"q\" FROM t -- FROM u": ["t"],
+}
+
+
+@pytest.mark.parametrize("query", FOUND)
+def test_names_and_places(query: str) -> None:
+    found = analyse(query).tables
+    assert [query[one.start : one.end] for one in found] == FOUND[query]
+
+
+TRAVELS = {
+    "t AT (VERSION => 3)": Travel("version", "3"),
+    "t AT (TIMESTAMP => '2013-01-02 03:04:05')": Travel("timestamp", "2013-01-02 03:04:05"),
+    "t VERSION AS OF 3": Travel("version", "3"),
+    "t FOR VERSION AS OF 3": Travel("version", "3"),
+    "t TIMESTAMP AS OF '2013-01-02'": Travel("timestamp", "2013-01-02"),
+    "t AT (VERSION => :v)": Travel("version", parameter="v"),
+}
+
+
+@pytest.mark.parametrize("aliased", [False, True])
+@pytest.mark.parametrize("text", TRAVELS)
+def test_time_travel_is_part_of_the_place(text: str, aliased: bool) -> None:
+    query = f"SELECT *\nFROM {text}{' AS x' if aliased else ''} WHERE a = (1)"
+    (found,) = analyse(query).tables
+    assert (query[found.start : found.end], found.travel) == (text, TRAVELS[text])
+    assert found.aliased is aliased
+
+
+def test_qualified_columns() -> None:
+    query = "SELECT main.t.a, t.b FROM main.t"
+    (found,) = analyse(query).qualifiers
+    assert (query[found.start : found.end], found.schema, found.name) == ("main.", "main", "t")
+
+
+REFUSED = {
+    "INSERT INTO t SELECT 1": (UnsupportedFeature, "INSERT"),
+    "DELETE FROM t": (UnsupportedFeature, "DELETE"),
+    "SHOW TABLES": (UnsupportedFeature, "SHOW"),
+    "SELECT 1; SELECT 2": (QueryFailed, "2 statements"),
+    "": (QueryFailed, "0 statements"),
+    "SELECT * FROM a.b.c": (QueryFailed, "names a catalog"),
+    "SELECT * FROM t VERSION AS OF 1 + 1": (UnsupportedFeature, "number"),
+    "SELECT * FROM t AT (VERSION => f(1))": (UnsupportedFeature, "number"),
+}
+
+
+@pytest.mark.parametrize("query", REFUSED)
+def test_what_is_refused(query: str) -> None:
+    kind, words = REFUSED[query]
+    with pytest.raises(kind, match=words):
+        analyse(query)
+
+
+def test_what_is_not_understood() -> None:
+    with pytest.raises(Unreadable):
+        analyse("SELECT FROM WHERE")
