@@ -1,0 +1,1 @@
+"""Spark's SQL over Arrow columns: exactly what Spark computes, or nothing."""

@@ -1,0 +1,118 @@
+"""Comparisons, of values that Spark casts to one type exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from penstock.lake.arrow_expressions import kinds, nodes
+from penstock.lake.arrow_expressions.nodes import Compile, Node, Value
+from penstock.lake.arrow_expressions.refusal import NotHere
+
+_BOOLEAN = pa.bool_()
+
+
+def _alike(parts: Sequence[Node]) -> list[Node]:
+    """The parts in the one type that Spark compares them in."""
+    parts = _with_days(parts)
+    kind = kinds.common([part.kind for part in parts])
+    return [nodes.fitted(part, kind) for part in parts]
+
+
+def _with_days(parts: Sequence[Node]) -> Sequence[Node]:
+    """A text that is compared with a day is one."""
+    if len(parts) != 2 or not any(part.kind == pa.date32() for part in parts):
+        return parts
+    return [
+        nodes.constant(pa.date32(), kinds.day(part.literal.value))
+        if part.literal is not None and isinstance(part.literal.value, str)
+        else part
+        for part in parts
+    ]
+
+
+def compared(kernel: Callable[[Value, Value], Value]) -> Callable[[Any, Compile], Node]:
+    def compare(tree: Any, node: Compile) -> Node:
+        sides = [node(tree.left), node(tree.right)]
+        given = [side for side in sides if not pa.types.is_null(side.kind)]
+        if len(given) < len(sides):
+            return _never(given)
+        return nodes.of(_BOOLEAN, kernel, *_alike(sides))
+
+    return compare
+
+
+def _never(others: Sequence[Node]) -> Node:
+    """Beside a NULL: NULL, whatever the other is; if that cannot be computed, neither can this."""
+    kinds.common([part.kind for part in others])  # raises for what is not compared here
+    return nodes.of(_BOOLEAN, lambda *_: pa.scalar(None, _BOOLEAN), *others)
+
+
+def same(tree: Any, node: Compile) -> Node:
+    """``<=>``: NULL is equal to NULL, and to nothing else."""
+    sides = [node(tree.left), node(tree.right)]
+    given = [side for side in sides if not pa.types.is_null(side.kind)]
+    if len(given) == 1:
+        return nodes.of(_BOOLEAN, pc.is_null, given[0])
+    return nodes.of(_BOOLEAN, _equal_or_null, *_alike(sides))
+
+
+def _equal_or_null(left: Value, right: Value) -> Value:
+    equal = pc.fill_null(pc.equal(left, right), False)
+    return pc.or_(equal, pc.and_(pc.is_null(left), pc.is_null(right)))
+
+
+def in_(tree: Any, node: Compile) -> Node:
+    """Among literals. A NULL among them leaves open what equals none of the others."""
+    items = [node(item) for item in tree.expressions]
+    if not items or any(item.columns for item in items):
+        raise NotHere("an IN of no literals")
+    first, *others = _alike([node(tree.this), *items])
+    empty = pa.table({})
+    values = [other.run(empty) for other in others]
+    known = [value.as_py() for value in values if value.is_valid]
+    listed = pa.array(known, first.kind)
+    with_null = len(known) < len(values)
+
+    def among(value: Value) -> Value:
+        found = pc.is_in(value, value_set=listed)
+        unknown = pc.is_null(value)
+        if with_null:
+            unknown = pc.or_(unknown, pc.invert(found))
+        return pc.if_else(unknown, pa.scalar(None, _BOOLEAN), found)
+
+    return nodes.of(_BOOLEAN, among, first)
+
+
+def between(tree: Any, node: Compile) -> Node:
+    value = tree.this
+    low = exp.GTE(this=value.copy(), expression=tree.args["low"].copy())
+    high = exp.LTE(this=value.copy(), expression=tree.args["high"].copy())
+    return nodes.of(_BOOLEAN, pc.and_kleene, node(low), node(high))
+
+
+def like(tree: Any, node: Compile) -> Node:
+    """Patterns whose only wildcard is % at their ends: bytes decide, whatever the characters."""
+    value, pattern = node(tree.this), tree.expression
+    if value.kind != pa.string() or not isinstance(pattern, exp.Literal) or not pattern.is_string:
+        raise NotHere("LIKE of other things")
+    text = pattern.name
+    before, after = text.startswith("%"), text.endswith("%")
+    inner = text.strip("%")
+    if "%" in inner or "_" in inner:
+        raise NotHere("LIKE with wildcards inside")
+    kernel = _LIKES[before, after]
+    found = nodes.of(_BOOLEAN, lambda one: kernel(one, inner), value)
+    return nodes.of(_BOOLEAN, pc.invert, found) if tree.args.get("negate") else found
+
+
+_LIKES: Mapping[tuple[bool, bool], Callable[[Value, str], Value]] = {
+    (False, False): pc.equal,
+    (False, True): lambda value, text: pc.starts_with(value, pattern=text),
+    (True, False): lambda value, text: pc.ends_with(value, pattern=text),
+    (True, True): lambda value, text: pc.match_substring(value, pattern=text),
+}

@@ -1,0 +1,105 @@
+"""From a text to what computes it over Arrow columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from penstock.lake.arrow_expressions import kinds, nodes
+from penstock.lake.arrow_expressions.functions import of_class
+from penstock.lake.arrow_expressions.nodes import Node, Rows
+from penstock.lake.arrow_expressions.refusal import NotHere
+from penstock.lake.arrow_expressions.texts import parsed
+from penstock.lake.naming import fold
+
+__all__ = ["Expression", "condition", "expression", "plain"]
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """``columns`` are the names, as given, of what it is computed from."""
+
+    node: Node
+
+    @property
+    def kind(self) -> pa.DataType:
+        return self.node.kind
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return self.node.columns
+
+    def cast(self, kind: pa.DataType) -> Expression:
+        """As a value of a column of ``kind``. Raises NotHere where that may lose something."""
+        mine = self.kind
+        exact = (
+            mine == kind
+            or pa.types.is_null(mine)
+            or (mine in kinds.INTEGERS and kinds.is_number(kind))
+            or (kinds.is_decimal(mine) and kinds.is_decimal(kind))
+        )
+        if not exact:
+            raise NotHere(f"{mine} for a column of {kind}")
+        wide = kinds.as_decimal(mine) if kinds.is_decimal(kind) and mine in kinds.INTEGERS else mine
+        return Expression(self.node.cast(wide).cast(kind))
+
+    def array(self, rows: Rows) -> pa.ChunkedArray:
+        """Its value for each row. Raises NotHere."""
+        try:
+            found = self.node.run(rows)
+        except (pa.ArrowException, OverflowError) as error:
+            raise NotHere(str(error)) from error
+        if isinstance(found, pa.Scalar):
+            found = pa.repeat(found, rows.num_rows)
+        return found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])
+
+    def matches(self, rows: Rows) -> pa.Array:
+        """The places of the rows for which it, a condition, is true."""
+        return pc.indices_nonzero(pc.fill_null(self.array(rows), False))
+
+
+def expression(text: str, columns: Mapping[str, pa.DataType]) -> Expression:
+    """Of Spark's SQL over columns, by name, of these types. Raises NotHere."""
+    names: dict[str, str] = {}
+    for name in columns:
+        if names.setdefault(fold(name), name) != name:
+            raise NotHere("names that differ in case alone")
+
+    def node(tree: exp.Expr) -> Node:
+        if not isinstance(tree, exp.Column):
+            return of_class(tree, node)
+        name = names.get(fold(tree.name))
+        if name is None or not name.isascii():
+            raise NotHere(f"column {tree.name}")
+        return nodes.column(name, columns[name])
+
+    try:
+        found = node(parsed(text, names))
+    except (pa.ArrowException, OverflowError, RecursionError) as error:
+        raise NotHere(str(error)) from error
+    return Expression(found)
+
+
+def condition(text: str, columns: Mapping[str, pa.DataType]) -> Expression:
+    """As `expression`, of one that is true, false or NULL."""
+    found = expression(text, columns)
+    if found.kind != pa.bool_():
+        raise NotHere(f"{found.kind} as a condition")
+    return found
+
+
+def plain(value: object) -> Expression:
+    """A value of Python's, as Spark takes it."""
+    if value is None:
+        return Expression(nodes.null())
+    if isinstance(value, bool):
+        return Expression(nodes.constant(pa.bool_(), value))
+    if type(value) is int:
+        text = str(abs(value))
+        found = kinds.integer_or_decimal(text, negative=value < 0)
+        return Expression(nodes.constant(found.kind, found.value))
+    raise NotHere(f"a {type(value).__name__}")

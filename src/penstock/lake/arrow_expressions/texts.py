@@ -1,0 +1,154 @@
+"""Texts of expressions whose tree is certainly the one that Spark makes of them.
+
+sqlglot reads more than Spark does, and some of it otherwise. So only words, numbers, strings
+without escapes and a few operators are let in, and where the two may bind operators differently
+brackets are wanted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from penstock.lake.arrow_expressions.refusal import NotHere
+from penstock.lake.naming import fold
+
+_MOST_CHARACTERS = 20_000
+_TOKEN = re.compile(
+    r"""[ \t\r\n]+
+    | (?P<string>'[^'\\\x00]*')
+    | (?P<quoted>`[^`]+`)
+    | (?P<word>[A-Za-z_][A-Za-z0-9_]*)
+    | [0-9]+ (\.[0-9]+ | [LlSsYy])? (?![A-Za-z0-9_.])
+    | <=> | <> | <= | >= | == | != | [=<>+*%(),]
+    | -(?!-)
+    """,
+    re.VERBOSE,
+)
+
+_STRINGS, _NAMES = frozenset({"string", "quoted"}), frozenset({"quoted", "word"})
+# Of which sqlglot and Spark think alike. It has more, which Spark refuses or reads as names.
+_WORDS = frozenset(
+    {
+        *("AND", "OR", "NOT", "IS", "NULL", "TRUE", "FALSE", "IN", "BETWEEN", "LIKE"),
+        *("CASE", "WHEN", "THEN", "ELSE", "END", "IF", "COALESCE", "NVL", "IFNULL"),
+        *("PMOD", "CAST", "AS"),
+        *("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL", "DATE"),
+    }
+)
+_CALLED = frozenset({"IN", "IF", "COALESCE", "NVL", "IFNULL", "PMOD", "CAST", "DECIMAL"})
+
+_ATOMS: tuple[type, ...] = (
+    *(exp.Column, exp.Literal, exp.Null, exp.Boolean, exp.Paren, exp.Anonymous),
+    *(exp.Coalesce, exp.Case, exp.If, exp.Cast, exp.TryCast),
+)
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Mod)
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
+_PREDICATES = (exp.In, exp.Between, exp.Is, exp.Like)
+_TERMS = (*_ATOMS, exp.Neg, *_ARITHMETIC)
+
+# What may stand without brackets beside an operator of these.
+_OPERANDS: tuple[tuple[tuple[type, ...], tuple[type, ...]], ...] = (
+    ((exp.Neg,), (*_ATOMS, exp.Neg)),
+    (_ARITHMETIC, _TERMS),
+    (_COMPARISONS, _TERMS),
+    (_PREDICATES, _TERMS),
+    ((exp.Not, exp.And, exp.Or), (*_TERMS, *_COMPARISONS, *_PREDICATES, exp.Not, exp.And, exp.Or)),
+)
+# What a node says besides (a column's table, an IN's query) changes its meaning.
+_UNDERSTOOD = frozenset(
+    {"this", "expression", "expressions", "low", "high", "true", "false", "ifs", "default", "to"}
+)
+_MARKS: Mapping[type, frozenset[str]] = {
+    exp.Literal: frozenset({"is_string"}),
+    exp.Like: frozenset({"negate"}),
+    exp.Identifier: frozenset({"quoted"}),
+    exp.DataType: frozenset({"nested"}),
+    exp.Coalesce: frozenset({"is_nvl", "is_null"}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """What a text has: words that may be columns, those that must be, and brackets of no call."""
+
+    certain: int = 0
+    possible: int = 0
+    brackets: int = 0
+
+
+def parsed(text: str, columns: Collection[str]) -> exp.Expr:
+    """The tree of an expression over columns of these names, folded. Raises NotHere."""
+    words = _words(text, columns)
+    try:
+        tree: exp.Expr = sqlglot.parse_one(text, read="spark", into=exp.Condition)
+    except (SqlglotError, RecursionError) as error:
+        raise NotHere(str(error)) from error
+    nodes: list[Any] = list(tree.walk())
+    # A word that sqlglot takes for more than a column (``a ISNULL``) leaves one less.
+    found = sum(isinstance(node, exp.Column) for node in nodes)
+    if not words.certain <= found <= words.possible:
+        raise NotHere("a word of another dialect")
+    # Brackets of its own say that it was in doubt.
+    if sum(isinstance(node, exp.Paren) for node in nodes) != words.brackets:
+        raise NotHere("brackets that are not in the text")
+    for node in nodes:
+        _check(node)
+    return tree
+
+
+def _words(text: str, columns: Collection[str]) -> _Words:
+    found, before = _Words(), ""
+    for kind, token in _tokens(text):
+        if kind in _NAMES:
+            is_column = kind == "quoted" or fold(token) in columns
+            is_word = kind == "word" and token.upper() in _WORDS
+            if not is_column and not is_word:
+                raise NotHere(token)
+            found = replace(
+                found,
+                certain=found.certain + (not is_word),
+                possible=found.possible + is_column,
+            )
+        if token == "(" and before.upper() not in _CALLED:
+            found = replace(found, brackets=found.brackets + 1)
+        before = token
+    return found
+
+
+def _tokens(text: str) -> Iterator[tuple[str, str]]:
+    """What the text is made of, without the spaces: kinds and tokens."""
+    if len(text) > _MOST_CHARACTERS:
+        raise NotHere("a long text")
+    at, after = 0, ""
+    while at < len(text):
+        found = _TOKEN.match(text, at)
+        if found is None:
+            raise NotHere(f"{text[at]!r}")
+        at = found.end()
+        if found[0].isspace():
+            continue
+        kind = found.lastgroup or ""
+        # 'a''b' is one string or two by a setting; of `a``b` nothing is known here.
+        if kind in _STRINGS and kind == after:
+            raise NotHere("strings that touch")
+        yield kind, found[0]
+        after = kind
+
+
+def _check(node: Any) -> None:
+    args: Mapping[str, Any] = node.args
+    marks = _MARKS.get(type(node), frozenset())
+    if any(value and key not in _UNDERSTOOD | marks for key, value in args.items()):
+        raise NotHere(f"{type(node).__name__} with more than is known")
+    for kinds, operands in _OPERANDS:
+        if isinstance(node, kinds):
+            beside = [args.get(key) for key in ("this", "expression", "low", "high")]
+            if any(one is not None and not isinstance(one, operands) for one in beside):
+                raise NotHere("operators that want brackets")
