@@ -6,6 +6,7 @@ as is a file that cannot be read, which Spark then says.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -57,24 +58,36 @@ def read(
 
     try:
         with pq.ParquetFile(file.path, memory_map=True) as content:
-            fields = {
-                int((field.metadata or {}).get(_FIELD_ID, -1)): field
-                for field in content.schema_arrow
-            }
-            found = [fields[number] for number in ids if number is not None and number in fields]
-            embedded = fields.get(ROW_ID_FIELD) if row_ids else None
-            asked = [field.name for field in (*found, *((embedded,) if embedded else ()))]
-            if [field.type for field in found] != schema.types:
+            found = names(content.schema_arrow, ids, schema)
+            if found is None or content.metadata.num_rows != file.record_count:
                 return None
-            if any("." in name for name in asked):
-                return None
-            if content.metadata.num_rows != file.record_count:
-                return None
+            embedded = found.row_id if row_ids else None
+            asked = [*found.columns, *([] if embedded is None else [embedded])]
             rows = content.read(asked, use_threads=False)
     except (pa.ArrowException, OSError):
         return None
-    named = pa.table([rows[field.name] for field in found], names=schema.names)
-    return Read(named, rows[embedded.name] if embedded else None)
+    named = pa.table([rows[name] for name in found.columns], names=schema.names)
+    return Read(named, None if embedded is None else rows[embedded])
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What a file calls columns, and the one of row ids, if it embeds them."""
+
+    columns: Sequence[str]
+    row_id: str | None
+
+
+def names(held: pa.Schema, ids: Sequence[int | None], schema: pa.Schema) -> Names | None:
+    """Of the top-level columns with these field ids, where all have the types of ``schema``."""
+    fields = {int((field.metadata or {}).get(_FIELD_ID, -1)): field for field in held}
+    found = [fields[number] for number in ids if number is not None and number in fields]
+    embedded = fields.get(ROW_ID_FIELD)
+    if [field.type for field in found] != schema.types:
+        return None
+    if any("." in field.name for field in (*found, *([embedded] if embedded else []))):
+        return None  # it would be a path
+    return Names([field.name for field in found], embedded.name if embedded else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +95,7 @@ class Deleted:
     """Rows of some files that are deleted already, numbered as ``places`` does it."""
 
     places: Places | None = None
-    numbers: pa.Int64Array | None = None
+    numbers: pa.Int64Array = ()  # in order
 
     @classmethod
     def of(cls, source: Scan) -> Deleted | None:
@@ -96,13 +109,19 @@ class Deleted:
         if places is None:
             return None
         numbers = places_here(Deletes(source.table, files, source.snapshot_id, inlined), places)
-        return None if numbers is None else cls(places, numbers)
+        return None if numbers is None else cls(places, numbers.sort())
 
     def left(self, file: DataFile, positions: pa.Int64Array) -> pa.BooleanArray | None:
-        """Which of the rows at ``positions`` are not deleted; ``None`` for all."""
+        """Which of the rows at ``positions``, given in order, are not deleted; ``None``: all."""
         import pyarrow.compute as pc
 
-        if self.places is None or file.path not in self.places.codes:
+        if self.places is None or file.path not in self.places.codes or not len(positions):
             return None
-        numbers = pc.add(positions, self.places.base(file))
-        return pc.invert(pc.is_in(numbers, value_set=self.numbers))
+        base = self.places.base(file)
+        start = self._below(base + positions[0].as_py())
+        end = self._below(base + positions[-1].as_py() + 1)
+        gone = pc.subtract(self.numbers.slice(start, end - start), base)
+        return pc.invert(pc.is_in(positions, value_set=gone))
+
+    def _below(self, number: int) -> int:
+        return bisect_left(self.numbers, number, key=lambda one: one.as_py())

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _VALUES = 2_000_000  # fields of rows that are brought here; each takes some 10 to 100 bytes
 _BYTES = 64_000_000  # of these rows as the files have them, compressed
-_PARTITIONED = 10_000  # rows: their partitions are found one by one
+PARTITIONED = 10_000  # rows: their partitions are found one by one
 _PLAIN = frozenset(
     {
         *("boolean", "int8", "int16", "int32", "int64", "float32", "float64", "decimal"),
@@ -110,10 +110,15 @@ def by_name(values: pa.Table, found: pa.Table) -> Brought:
 
 def _most(table: CandidateTable) -> int:
     schema: TableSchema = table.schema
-    if any(column.children or base_type(column.type) not in _PLAIN for column in schema.columns):
+    if not is_plain(schema):
         return 0
     most = _VALUES // len(schema.columns)
-    return min(most, _PARTITIONED) if table.candidate.partition_by else most
+    return min(most, PARTITIONED) if table.candidate.partition_by else most
+
+
+def is_plain(schema: TableSchema) -> bool:
+    """Whether its values are the same in Spark, in Arrow and in files."""
+    return all(not c.children and base_type(c.type) in _PLAIN for c in schema.columns)
 
 
 def _fitting(source: scan.Scan) -> int:

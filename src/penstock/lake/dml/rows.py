@@ -118,7 +118,9 @@ def update_rows(
         rows = _whole(table, source, rows)
         brought = dml_few.few(table, source, rows, once=once)
         if brought is not None:
-            return _few_updated(table, source, rows, brought)
+            if brought.found.given != brought.found.total:
+                raise _ambiguous(rows, name)
+            return update_brought(table, source, brought)
         rows = rows.persist()
         which = Found()
         try:
@@ -136,17 +138,15 @@ def update_rows(
     return Staged(rows_written=which.total, rows_updated=which.total)
 
 
-def _few_updated(
-    table: TransactionTable, source: scan.Scan, rows: DataFrame, brought: dml_few.Brought
-) -> Staged:
-    which = brought.found
-    if not which.total:
+def update_brought(table: TransactionTable, source: scan.Scan, brought: dml_few.Brought) -> Staged:
+    """Update to new rows that are here, each of another row."""
+    total = brought.found.total
+    if not total:
         return Staged(unchanged=True)
-    if which.given != which.total:
-        raise _ambiguous(rows, table.candidate.qualified_name)
-    removed, written = dml_few.stage(table, source, brought)
-    table.take(removed, written)
-    return Staged(rows_written=which.total, rows_updated=which.total)
+    with table.all_or_nothing():
+        removed, written = dml_few.stage(table, source, brought)
+        table.take(removed, written)
+    return Staged(rows_written=total, rows_updated=total)
 
 
 def rewrite(

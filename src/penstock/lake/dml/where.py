@@ -19,10 +19,11 @@ from penstock.lake.candidate.state import Staged
 from penstock.lake.conversions.align import align, typed
 from penstock.lake.conversions.spark_types import quoted
 from penstock.lake.deletes import Removed
+from penstock.lake.dml import here as dml_here
 from penstock.lake.dml.assign import assigned
 from penstock.lake.dml.found import find
 from penstock.lake.dml.remove import both, delete_all, end_whole, take_away
-from penstock.lake.dml.rows import rows_of, scan_for, update_rows
+from penstock.lake.dml.rows import rows_of, scan_for, update_brought, update_rows
 from penstock.lake.failures import explained
 from penstock.lake.files import DataFile, FileSet
 from penstock.lake.naming import fold
@@ -39,10 +40,14 @@ if TYPE_CHECKING:
 ROWID = "rowid"
 
 
-def delete_where(table: TransactionTable, where: str | SparkColumn | None) -> Staged:
-    """Delete the rows that satisfy ``where``; all without one."""
+def delete_where(
+    table: TransactionTable, where: str | SparkColumn | None, *, here: bool = True
+) -> Staged:
+    """Delete the rows that satisfy ``where``; all without one. Without ``here`` Spark finds them,
+    however simple that is.
+    """
     with table.all_or_nothing(), explained(table=table.candidate.qualified_name):
-        removed = _removed(table, where)
+        removed = _removed(table, where, here=here)
         table.take(removed, ())
     if not removed.rows:
         return Staged(unchanged=True)
@@ -53,14 +58,19 @@ def update_where(
     table: TransactionTable,
     values: Mapping[str, object],
     where: str | SparkColumn | None,
+    *,
+    here: bool = True,
 ) -> Staged:
     """Give the rows that satisfy ``where`` (all without one) new values.
 
     ``values`` are by column, or ``struct.field``: SQL text, a Column, or a plain value that is no
-    text. All of them see the rows as they were.
+    text. All of them see the rows as they were. Without ``here`` Spark computes them.
     """
     with explained(table=table.candidate.qualified_name):
         source = scan_for(table, _keep(table, where))
+        brought = dml_here.renewed(table, source, values, where) if here else None
+        if brought is not None:
+            return update_brought(table, source, brought)
         rows = _matching(table, source, where)
         new = typed(assigned(rows, values, table), table.schema)
         return update_rows(table, new, source=source, once=True)
@@ -90,7 +100,9 @@ def overwrite_where(
     return replace(staged, rows_deleted=removed.rows)
 
 
-def _removed(table: TransactionTable, where: str | SparkColumn | None) -> Removed:
+def _removed(
+    table: TransactionTable, where: str | SparkColumn | None, *, here: bool = True
+) -> Removed:
     if where is None:
         return delete_all(table)
     source = scan_for(table, _keep(table, where))
@@ -103,7 +115,9 @@ def _removed(table: TransactionTable, where: str | SparkColumn | None) -> Remove
     removed = end_whole(table, source, proven)
     if not rest.files and rest.inlined is None:
         return removed
-    which = find(_matching(table, some, where), some, once=True)
+    which = dml_here.find(table, some, where) if here else None
+    if which is None:
+        which = find(_matching(table, some, where), some, once=True)
     try:
         return both(removed, take_away(table, some, which)) if which.total else removed
     finally:
