@@ -7,7 +7,7 @@ as is a file that cannot be read, which Spark then says.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,8 +19,10 @@ from penstock.lake.scan import Scan
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
 _FIELD_ID = b"PARQUET:field_id"
+_OLD_DAYS = b"org.apache.spark.legacy"  # ...DateTime, ...INT96
 
 
 def are_plain(source: Scan) -> bool:
@@ -59,7 +61,7 @@ def read(
     try:
         with pq.ParquetFile(file.path, memory_map=True) as content:
             found = names(content.schema_arrow, ids, schema)
-            if found is None or content.metadata.num_rows != file.record_count:
+            if found is None or not is_as_told(content.metadata, file):
                 return None
             embedded = found.row_id if row_ids else None
             asked = [*found.columns, *([] if embedded is None else [embedded])]
@@ -68,6 +70,45 @@ def read(
         return None
     named = pa.table([rows[name] for name in found.columns], names=schema.names)
     return Read(named, None if embedded is None else rows[embedded])
+
+
+def read_batches(
+    file: DataFile, ids: Sequence[int | None], schema: pa.Schema, size: int
+) -> Iterator[pa.RecordBatch] | None:
+    """As `read`, ``size`` rows at a time. Raises ArrowException where it cannot be read."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        content = pq.ParquetFile(file.path, memory_map=True)
+    except (pa.ArrowException, OSError):
+        return None
+    found = names(content.schema_arrow, ids, schema)
+    if found is None or not is_as_told(content.metadata, file):
+        content.close()
+        return None
+    return _batches(content, found.columns, schema, size)
+
+
+def _batches(
+    content: pq.ParquetFile, columns: Sequence[str], schema: pa.Schema, size: int
+) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    with content:
+        for batch in content.iter_batches(size, columns=list(columns), use_threads=False):
+            arrays = [batch.column(name) for name in columns]
+            yield pa.record_batch(arrays, names=schema.names)
+
+
+def is_as_told(metadata: pq.FileMetaData, file: DataFile) -> bool:
+    """Whether a file has as many rows as the catalog says, and its days are of today's calendar."""
+    return bool(metadata.num_rows == file.record_count) and not has_old_days(metadata)
+
+
+def has_old_days(metadata: pq.FileMetaData) -> bool:
+    """Whether Spark turns dates and times of this file as it reads them (SPARK-31404)."""
+    return any(key.startswith(_OLD_DAYS) for key in metadata.metadata or {})
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import pytest
 from penstock.errors import MergeKeyError, QueryFailed, SchemaMismatch
 from penstock.lake.candidate import few_rows
 from penstock.lake.lake import Lake
-from penstock.lake.merging import match as merge_match
+from penstock.lake.merging import brought, match
 from tests.lake.conftest import Rows, table_of
 
 if TYPE_CHECKING:
@@ -22,13 +22,16 @@ pytestmark = pytest.mark.spark
 KVN = "k INT, v STRING, n DOUBLE"
 
 
-@pytest.fixture(autouse=True, params=["few", "small", "large"])
+@pytest.fixture(autouse=True, params=["few", "small", "brought", "large"])
 def _every_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test as it is, as if its rows were more, and as if they were very many: one result."""
     if request.param != "few":
         monkeypatch.setattr(few_rows, "_FILES", -1)
+    if request.param in {"brought", "large"}:
+        monkeypatch.setattr(match, "_COMPARED_AT_ONCE", -1)
     if request.param == "large":
-        monkeypatch.setattr(merge_match, "_COMPARED_AT_ONCE", -1)
+        monkeypatch.setattr(brought, "_ROWS", -1)
+        monkeypatch.setattr(brought, "_FILE_BYTES", -1)
 
 
 @pytest.fixture

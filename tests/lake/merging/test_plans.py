@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.lake.merging.plans import is_plain_scan, reads_files_only
+from penstock.lake.merging.plans import is_bare_scan, physical, reads_files_only
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,8 +46,54 @@ def test_anything_else(plan: str) -> None:
 def test_as_spark_shows_them(spark: SparkSession, tmp_path: Path) -> None:
     spark.range(3).write.parquet(str(tmp_path / "ids"))
     ids = spark.read.parquet(str(tmp_path / "ids"))
-    assert is_plain_scan(spark, ids)
-    assert is_plain_scan(spark, ids.selectExpr("id AS other"))
-    assert not is_plain_scan(spark, ids.selectExpr("id", "rand() AS r"))
-    assert not is_plain_scan(spark, ids.distinct())
-    assert not is_plain_scan(spark, spark.range(3))
+    frames = {
+        "as it is": ids,
+        "renamed": ids.selectExpr("id AS other"),
+        "computed": ids.selectExpr("id", "rand() AS r"),
+        "distinct": ids.distinct(),
+        "no files": spark.range(3),
+    }
+    plans = {name: physical(spark, df) for name, df in frames.items()}
+    assert [name for name, plan in plans.items() if reads_files_only(plan)] == [
+        "as it is",
+        "renamed",
+    ]
+    assert [name for name, plan in plans.items() if is_bare_scan(plan)] == ["as it is"]
+
+
+FULL = (
+    "== Physical Plan ==\n*(1) ColumnarToRow\n+- FileScan parquet [{given}] Batched: true, "
+    "DataFilters: [], Format: Parquet, Location: {where}, PartitionFilters: [], "
+    "PushedFilters: [{pushed}], ReadSchema: struct<{read}>\n"
+)
+FILES = "InMemoryFileIndex(2 paths)[file:/a, file:/b]"
+
+
+def full(given: str, read: str, where: str = FILES, pushed: str = "") -> str:
+    return FULL.format(given=given, where=where, pushed=pushed, read=read)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        full("id#0L,d#1,s#2", "id:bigint,d:decimal(10,2),s:string"),
+        full("id#0L,... 5 more fields", "id:bigint,..."),
+    ],
+)
+def test_bare_scans(plan: str) -> None:
+    assert is_bare_scan(plan)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        full("id#0L", "id:bigint", where="TahoeLogFileIndex(1 paths)[file:/a]"),
+        full("id#0L", "id:bigint", where="CatalogFileIndex(1 paths)[file:/a]"),
+        full("id#0L", "id:bigint", pushed="IsNotNull(id)"),
+        full("id#0L", "id:bigint").replace("ColumnarToRow", "Project [id#0L AS x#1L]"),
+        full("id#0L", "id:bigint") * 2,
+        "",
+    ],
+)
+def test_scans_with_more_to_them(plan: str) -> None:
+    assert not is_bare_scan(plan)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 FEW = 100_000
 # Types whose values are in a file as they are in Spark; what is nested has names of its own.
-_TYPES = frozenset(
+PLAIN = frozenset(
     {
         *("boolean", "int8", "int16", "int32", "int64", "float32", "float64", "decimal"),
         *("date", "timestamp", "timestamptz", "varchar", "json", "blob"),
@@ -80,7 +80,7 @@ def _is_simple(source: Scan, wanted: TableSchema, limit: int) -> bool:
         all_rows(source.files) <= limit
         and len(files) <= _FILES
         and sum(file.size_bytes for file in files) <= _BYTES
-        and all(base_type(column.type) in _TYPES for column in wanted.columns)
+        and all(base_type(column.type) in PLAIN for column in wanted.columns)
         and files_here.are_plain(source)
     )
 

@@ -26,7 +26,6 @@ _THREADS = max(2, min(8, os.cpu_count() or 2))
 _SLICE = 65_536  # rows that a thread reads and computes at once: it has no more in memory
 _CODE_BYTES = 4  # of a text that is written as a code: less
 _NONE = pa.array([], pa.int64())
-_REBASED = b"org.apache.spark.legacyDateTime"  # days of another calendar, which Spark turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +149,8 @@ def _open(file: DataFile, job: Reading) -> _Opened:
         metadata, held = content.metadata, content.schema_arrow
     ids = [column.id for column in columns.columns]
     names = files_here.names(held, ids, arrow_schema(columns))
-    if names is None or metadata.num_rows != file.record_count:
-        raise NotHere(f"{file.path} has other columns or rows")
-    if _REBASED in (metadata.metadata or {}):
-        raise NotHere(f"{file.path} has days of another calendar")
+    if names is None or not files_here.is_as_told(metadata, file):
+        raise NotHere(f"{file.path} has other columns or rows, or days of another calendar")
     return _Opened(file, metadata, dict(zip(wanted, names.columns, strict=True)), names.row_id)
 
 

@@ -21,6 +21,7 @@ from penstock.lake.dml.found import Found
 from penstock.lake.dml.remove import has_fresh, row_id_column, take_away
 from penstock.lake.failures import explained
 from penstock.lake.files import DataFile
+from penstock.lake.merging.brought import is_small, merge_brought, merge_files
 from penstock.lake.merging.few import FEW
 from penstock.lake.merging.here import find_here
 from penstock.lake.merging.match import (
@@ -34,7 +35,7 @@ from penstock.lake.merging.match import (
     find_matches,
     is_large,
 )
-from penstock.lake.merging.plans import is_plain_scan
+from penstock.lake.merging.plans import physical, reads_files_only
 from penstock.lake.merging.small import merge_small
 from penstock.lake.merging.source import (
     Source,
@@ -78,7 +79,8 @@ def merge(
     if not scanned.files.files and scanned.files.inlined is None:
         return _into_nothing(table, df, keys, target)
     with explained(table=name):
-        keep = not (large and is_plain_scan(table.context.spark(), df))
+        plan = physical(table.context.spark(), df) if large else ""
+        keep = not reads_files_only(plan)
     source = merge_source(df, table.schema, keys, table=name, keep=keep)
     try:
         with explained(table=name):
@@ -91,12 +93,18 @@ def merge(
                 scanned=scanned,
                 condition=table.is_in_slice(*slice_of) if slice_of and mixed else None,
             )
-            staged = None if large else merge_small(table, job)
+            # Spark runs nothing here but the source's own query, if that.
+            if large:
+                staged = None if keep else merge_files(table, job, df, plan)
+            else:
+                staged = merge_small(table, job)
             if staged is None:
                 source = (count if large else check_keys)(source, table=name)
                 if source.rows == 0:
                     return Staged(unchanged=table.candidate.create is None)
-                staged = _stage(table, replace(job, source=source))
+                job = replace(job, source=source)
+                brought = merge_brought(table, job) if keep and large and is_small(source) else None
+                staged = brought or _stage(table, job)
     finally:
         if keep:
             source.frame.unpersist()

@@ -33,6 +33,7 @@ _TARGET_ROWS = 50_000_000  # some 60 ns of one core each
 _AT_ONCE = 8_000_000  # rows of the target in memory: 16 bytes each
 _FILES = 1_000  # each is opened
 _AT = "\n at"  # the row's place in all files of a batch
+_SOURCE = "\n source"  # the place of the source's row
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +46,14 @@ class _Read:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """Matched rows of one file by position, with their keys and ids, in the file's order."""
+class MatchedFile:
+    """Matched rows of one file by position, in the file's order: with their ids, and the places of
+    the source's rows that match them.
+    """
 
     file: DataFile
     positions: pa.Int64Array
-    keys: pa.Table
+    source: pa.Int64Array
     ids: pa.Array
 
 
@@ -58,15 +61,24 @@ def find_here(job: MergeJob) -> Matches | None:
     """The matches by keys alone. ``None`` where that is left to Spark, as where a key of the source
     comes twice.
     """
-    if not _is_simple(job):
+    if not is_simple(job):
         return None
     wanted = job.source.frame.select(*map(quoted, job.source.keys)).toArrow()
+    found = matched_files(job, wanted)
+    return None if found is None else _matches(job, found, wanted)
+
+
+def matched_files(job: MergeJob, wanted: pa.Table) -> list[MatchedFile] | None:
+    """The rows of the target that have these keys, those of each file that has some.
+
+    ``None`` where that is left to Spark, as where a key comes twice or is NULL.
+    """
     if not _is_unique(wanted):
         return None
     deleted = files_here.Deleted.of(job.scanned)
     if deleted is None:
         return None
-    found: list[_Found] = []
+    found: list[MatchedFile] = []
     for files in _batches(job.scanned.files.files):
         with ThreadPoolExecutor(min(len(files), 4), "penstock-keys") as pool:
             read = list(pool.map(lambda file: _read(file, job, wanted.schema), files))
@@ -74,10 +86,10 @@ def find_here(job: MergeJob) -> Matches | None:
         if len(known) < len(read):
             return None
         found += (_left(deleted, one) for one in _matched(known, wanted))
-    return _matches(job, [one for one in found if len(one.positions)], wanted.schema)
+    return [one for one in found if len(one.positions)]
 
 
-def _is_simple(job: MergeJob) -> bool:
+def is_simple(job: MergeJob) -> bool:
     """Whether the files alone, by themselves, say what the target's rows are."""
     source, scanned, files = job.source, job.scanned, job.scanned.files
     kinds = {c.name: base_type(c.type) for c in source.schema.columns}
@@ -131,23 +143,24 @@ def _read(file: DataFile, job: MergeJob, wanted: pa.Schema) -> _Read | None:
     return None if found is None else _Read(file, found.rows, found.ids)
 
 
-def _matched(read: Sequence[_Read], wanted: pa.Table) -> Iterator[_Found]:
+def _matched(read: Sequence[_Read], wanted: pa.Table) -> Iterator[MatchedFile]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
     all_ = pa.concat_tables([one.keys for one in read])
     numbers = pc.indices_nonzero(pa.repeat(pa.scalar(True), all_.num_rows))
     rows = all_.append_column(_AT, numbers.cast(pa.int64()))
-    rows = rows.join(wanted, wanted.column_names, join_type="left semi")
-    rows = rows.sort_by(_AT).combine_chunks()
-    at = _one(rows[_AT])
+    asked = wanted.append_column(_SOURCE, pa.array(range(wanted.num_rows), pa.int64()))
+    rows = rows.join(asked, wanted.column_names, join_type="inner")
+    rows = rows.select([_AT, _SOURCE]).sort_by(_AT).combine_chunks()
+    at, source = _one(rows[_AT]), _one(rows[_SOURCE])
     first, start = 0, 0
     for one in read:
         first_after = first + one.keys.num_rows
         end = bisect_left(at, first_after, lo=start, key=lambda number: number.as_py())
         positions = pc.subtract(at.slice(start, end - start), first)
-        keys = rows.select(wanted.column_names).slice(start, end - start)
-        yield _Found(one.file, positions, keys, _ids(one, positions))
+        mine = source.slice(start, end - start)
+        yield MatchedFile(one.file, positions, mine, _ids(one, positions))
         first, start = first_after, end
 
 
@@ -160,25 +173,24 @@ def _ids(read: _Read, positions: pa.Int64Array) -> pa.Array:
     return own if read.ids is None else pc.coalesce(_one(read.ids.take(positions)), own)
 
 
-def _left(deleted: files_here.Deleted, found: _Found) -> _Found:
+def _left(deleted: files_here.Deleted, found: MatchedFile) -> MatchedFile:
     left = deleted.left(found.file, found.positions)
     if left is None:
         return found
     return replace(
         found,
         positions=found.positions.filter(left),
-        keys=found.keys.filter(left),
+        source=found.source.filter(left),
         ids=found.ids.filter(left),
     )
 
 
-def _matches(job: MergeJob, found: Sequence[_Found], schema: pa.Schema) -> Matches | None:
+def _matches(job: MergeJob, found: Sequence[MatchedFile], wanted: pa.Table) -> Matches | None:
     import pyarrow as pa
     from pyspark.sql import functions as fn
 
-    rows = pa.concat_tables([schema.empty_table(), *(one.keys for one in found)]).append_column(
-        ROW_ID, pa.chunked_array([one.ids for one in found], pa.int64())
-    )
+    rows = wanted.take(pa.chunked_array([one.source for one in found], pa.int64()))
+    rows = rows.append_column(ROW_ID, pa.chunked_array([one.ids for one in found], pa.int64()))
     if rows[ROW_ID].null_count:
         return None
     keys = job.scanned.keys()
@@ -193,13 +205,13 @@ def _matches(job: MergeJob, found: Sequence[_Found], schema: pa.Schema) -> Match
         assumed=changes and bool(hits),
         pairs=job.source.rows,
         places=places,
-        sample=_sample(job, found[0]) if found else None,
+        sample=_sample(job, found[0], wanted) if found else None,
     )
 
 
-def _sample(job: MergeJob, found: _Found) -> Sample:
+def _sample(job: MergeJob, found: MatchedFile, wanted: pa.Table) -> Sample:
     """Some matched rows of one file: only that is scanned for them, between their keys."""
-    rows = found.keys.slice(0, SAMPLE)
+    rows = wanted.take(found.source.slice(0, SAMPLE))
     ends = ((name, merge_few.bounds(rows, name)) for name in rows.column_names)
     bounds = tuple((name, *both) for name, both in ends if both is not None)
     files = replace(job.scanned.files, files=(found.file,))

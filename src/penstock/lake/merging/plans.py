@@ -11,20 +11,38 @@ if TYPE_CHECKING:
 _TREE = re.compile(r"^[\s:+-]*(?:\*\(\d+\) )?")
 # A projection without a call only picks and renames.
 _PLAIN = re.compile(r"(?:ColumnarToRow|FileScan parquet \[.*|Project \[[^()]*\])$")
+_SCAN = re.compile(
+    r"FileScan parquet \[[^\]]*\] Batched: \w+, DataFilters: \[\], Format: Parquet, "
+    r"Location: InMemoryFileIndex\(\d+ paths\)\[.*, PartitionFilters: \[\], PushedFilters: \[\], "
+    r"ReadSchema: struct<"
+)
 
 
-def is_plain_scan(spark: SparkSession, df: DataFrame) -> bool:
-    """Whether ``df`` is columns of Parquet files as they stand.
+def physical(spark: SparkSession, df: DataFrame) -> str:
+    """The physical plan of ``df``."""
+    (row,) = spark.sql("EXPLAIN SELECT * FROM {df}", df=df).collect()
+    return str(row[0])
+
+
+def reads_files_only(plan: str) -> bool:
+    """Whether a physical plan, as text, has no node but scans of Parquet files and projections.
 
     Such rows cost no more to read again than to keep, and are the same each time. Of a plan that
     is not understood the answer is no.
     """
-    (row,) = spark.sql("EXPLAIN SELECT * FROM {df}", df=df).collect()
-    return reads_files_only(row[0])
-
-
-def reads_files_only(plan: str) -> bool:
-    """Whether a physical plan, as text, has no node but scans of Parquet files and projections."""
-    lines = [_TREE.sub("", line) for line in plan.splitlines() if line.strip()]
-    nodes = [line for line in lines if not line.startswith("==")]
+    nodes = _nodes(plan)
     return bool(nodes) and all(_PLAIN.match(node) for node in nodes)
+
+
+def is_bare_scan(plan: str) -> bool:
+    """Whether a physical plan is one scan of given Parquet files, and no more than that.
+
+    Files of a catalog's table, or of a format with a log, do not stand for themselves.
+    """
+    nodes = [node for node in _nodes(plan) if node != "ColumnarToRow"]
+    return len(nodes) == 1 and _SCAN.match(nodes[0]) is not None
+
+
+def _nodes(plan: str) -> list[str]:
+    lines = [_TREE.sub("", line) for line in plan.splitlines() if line.strip()]
+    return [line for line in lines if not line.startswith("==")]

@@ -48,7 +48,7 @@ def merge_small(table: TransactionTable, job: MergeJob) -> Staged | None:
     if job.condition is not None or job.source.schema != job.schema or has_fresh(job.scanned):
         return None
     schema = arrow_schema(job.schema)
-    if not all(compares(kind) or _is_float(kind) for kind in schema.types):
+    if not all(map(is_comparable, schema.types)):
         return None
     names = job.schema.names
     target = few_placed(job.scanned, names)
@@ -99,6 +99,11 @@ def changed(sides: Sides, names: Sequence[str]) -> pa.ChunkedArray:
         same = pc.or_(same, pc.and_(pc.and_(*nothing), alike))
         differs = pc.or_(differs, pc.invert(same))
     return differs
+
+
+def is_comparable(kind: pa.DataType) -> bool:
+    """Whether `changed` compares columns of this type."""
+    return compares(kind) or _is_float(kind)
 
 
 def _is_float(kind: pa.DataType) -> bool:

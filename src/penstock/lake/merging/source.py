@@ -33,13 +33,14 @@ class Source:
     """``frame`` has the columns of ``schema``, a part of the table's.
 
     ``bounds`` are name, lowest and highest value of keys that order, as `bound_text` has them;
-    ``rows`` and ``bounds`` are set by `check_keys`.
+    ``rows`` and ``bounds`` are set by `check_keys`, ``bytes`` (about, of all values) by `count`.
     """
 
     frame: DataFrame
     schema: TableSchema
     keys: tuple[str, ...]
     rows: int = -1
+    bytes: int = -1
     bounds: tuple[tuple[str, str, str], ...] = ()
 
     @property
@@ -144,11 +145,19 @@ def count(source: Source, *, table: str) -> Source:
     (found,) = source.frame.agg(
         fn.count(fn.lit(1)).alias("rows"),
         fn.count_if(_any_null(source)).alias("nulls"),
+        fn.expr(f"coalesce(sum({_bytes(source)}), 0L)").alias("bytes"),
         *_bounds(source),
     ).collect()
     if found["nulls"]:
         check_keys(source, table=table)
-    return _with_counts(source, found)
+    return replace(_with_counts(source, found), bytes=found["bytes"])
+
+
+def _bytes(source: Source) -> str:
+    """What the values of a row take, about. What is nested is not looked at: no one asks then."""
+    texts = [c for c in source.schema.columns if base_type(c.type) in {"varchar", "json", "blob"}]
+    lengths = (f"coalesce(octet_length({quoted(column.name)}), 0)" for column in texts)
+    return " + ".join([f"{8 * len(source.schema.columns)}L", *lengths])
 
 
 def _groups(source: Source) -> DataFrame:

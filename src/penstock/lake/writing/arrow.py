@@ -33,6 +33,7 @@ from penstock.lake.writing.spark import Target, Written
 _FIELD_ID = b"PARQUET:field_id"
 ROW_ID, SNAPSHOT_ID = "_ducklake_internal_row_id", "_ducklake_internal_snapshot_id"
 _RESERVED = {ROW_ID: 2147483540, SNAPSHOT_ID: 2147483539}
+_V2 = "PARQUET_2_0"
 _CODECS = {"uncompressed": "none", "lz4raw": "lz4", "lz4_raw": "lz4"}
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - of timestamps without a zone
 _EPOCH_UTC = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -81,7 +82,13 @@ def _files(
     rows: pa.Table, target: Target, directory: str, kept: Sequence[str]
 ) -> Iterator[tuple[DataFile, pa.Table]]:
     names = directory_names(target.partition_by)
-    for number, (values, whole) in enumerate(_parts(rows, target)):
+    most = target.settings.rows_per_file(target.schema)
+    pieces = (
+        (values, part.slice(start, most))
+        for values, part in _parts(rows, target)
+        for start in range(0, max(1, part.num_rows), most)
+    )
+    for number, (values, whole) in enumerate(pieces):
         part = whole.select(kept)
         folder = ""
         if values is not None and target.settings.hive:
@@ -208,10 +215,18 @@ _HASHED: Sequence[tuple[type, Callable[..., Any]]] = (
 
 
 def _settings(target: Target) -> dict[str, Any]:
-    codec = target.settings.parquet.get("compression", "snappy")
+    """What the options of Spark's writer say, for Arrow's."""
+    told = target.settings.parquet
+    codec = told.get("compression", "snappy")
+    level = told.get("parquet.compression.codec.zstd.level")
+    rows = told.get("parquet.block.row.count.limit")
     return {
         "compression": _CODECS.get(codec, codec),
+        "compression_level": None if level is None else int(level),
+        "row_group_size": None if rows is None else int(rows),
+        "data_page_version": "2.0" if told.get("parquet.writer.version") == _V2 else "1.0",
         "store_schema": False,
+        "store_decimal_as_integer": True,
         "version": "2.6",
     }
 

@@ -227,9 +227,9 @@ def replay(at: Room, files: Sequence[Path], catalogs: Sequence[str]) -> int:
     for path in files:
         script = load(path)
         for kind in catalogs or script.catalogs:
-            ((played, found),) = at.check([script], iter([kind]))
-            failed += bool(found)
-            print(report(played, found), flush=True)
+            for played, found in at.check([script], iter([kind])):
+                failed += bool(found)
+                print(report(played, found), flush=True)
     return 1 if failed else 0
 
 

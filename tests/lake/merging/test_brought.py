@@ -1,0 +1,172 @@
+"""Merges of a source that is brought here, against what Spark makes of the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from penstock.errors import MergeKeyError
+from penstock.lake.lake import Lake
+from penstock.lake.merging import brought, match
+from tests.duckdb_process import DuckDBProcess
+from tests.lake.conftest import Rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+pytestmark = pytest.mark.spark
+
+SOURCE = (
+    "k",
+    "date'2013-01-01' + cast(k % 5 AS int) AS d",
+    "if(k % 3 = 0, NULL, concat('s', k)) AS s",
+    "cast(k / 4 AS decimal(9, 2)) AS m",
+    "if(k % 7 = 0, double('NaN'), k / 2) AS v",
+    "timestamp_seconds(1357000000 + k) AS t",
+)
+
+
+@pytest.fixture(autouse=True)
+def _large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(match, "_COMPARED_AT_ONCE", -1)
+    monkeypatch.setattr(brought, "_BATCH", 7)
+    monkeypatch.setattr(brought, "SAMPLE", 3)
+
+
+def numbers(rows: Rows, first: int, end: int) -> DataFrame:
+    return rows("k BIGINT", [(k,) for k in range(first, end)]).selectExpr(*SOURCE)
+
+
+def filled(lake: Lake, rows: Rows, name: str) -> None:
+    """Rows in several files, some with ids of their own, some deleted."""
+    table = lake.table(name)
+    table.append(numbers(rows, 0, 40).coalesce(1))
+    table.append(numbers(rows, 40, 60).coalesce(1))
+    table.update({"m": "m + 1"}, "k BETWEEN 30 AND 44")
+    table.delete("k % 10 = 3")
+
+
+def merged(lake: Lake, name: str, df: DataFrame) -> list[Any]:
+    """Counts, rows with the ids of those that were there, and the feed of the merge."""
+    result = lake.table(name).merge(df, ["k", "d"])
+    staged = result.staged
+    counts = staged.rows_updated, staged.rows_inserted, staged.rows_deleted, staged.slice_rows
+    found = lake.table(name).to_df(row_ids=True).toArrow().to_pylist()
+    new = [row["k"] for row in found if row["rowid"] >= 60]
+    for row in found:
+        row["rowid"] = min(row["rowid"], 60)  # which of the new ones is which is not told
+    feed = []
+    if result.snapshot is not None:
+        changes = lake.table(name).changes(result.snapshot.id, result.snapshot.id)
+        feed = [(row["change_type"], row["k"], str(row["m"])) for row in changes.collect()]
+    return [counts, sorted(map(str, found)), sorted(new), sorted(feed)]
+
+
+@pytest.fixture
+def source(request: pytest.FixtureRequest, rows: Rows) -> DataFrame:
+    kinds = {
+        "all change": numbers(rows, 20, 80).withColumn("s", new_text()),
+        "none changes": numbers(rows, 50, 60),
+        "some change": numbers(rows, 20, 80),
+        "only new": numbers(rows, 70, 80),
+    }
+    found: DataFrame = kinds[request.param]
+    return found
+
+
+def new_text() -> Any:
+    from pyspark.sql import functions as fn
+
+    return fn.concat(fn.lit("new "), fn.col("k"))
+
+
+@pytest.mark.parametrize(
+    "source", ["all change", "none changes", "some change", "only new"], indirect=True
+)
+def test_what_spark_makes_of_the_same(
+    lake: Lake,
+    rows: Rows,
+    source: DataFrame,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As a query, as files, and by Spark. (Of assumed changes more may be written anew.)"""
+    for name in ("t", "u", "w"):
+        filled(lake, rows, name)
+    source.coalesce(2).write.parquet(str(tmp_path / "source"))
+    files = source.sparkSession.read.parquet(str(tmp_path / "source"))
+    by_query = merged(lake, "t", source)
+    assert merged(lake, "u", files) == by_query
+    monkeypatch.setattr(brought, "_ROWS", -1)
+    monkeypatch.setattr(brought, "_FILE_BYTES", -1)
+    assert merged(lake, "w", source) == by_query
+
+
+def test_of_many_rows_that_change_one_that_does_not_is_written_anew(
+    lake: Lake, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(brought, "SAMPLE", 2)
+    table = lake.table("t")
+    table.append(rows("k BIGINT, s STRING", [(1, "a"), (2, "b"), (3, "c")]).coalesce(1))
+    result = table.merge(rows("k BIGINT, s STRING", [(1, "x"), (2, "y"), (3, "c")]), ["k"])
+    assert result.staged.rows_updated == 3
+    assert [row["s"] for row in table.to_df().orderBy("k").collect()] == ["x", "y", "c"]
+    monkeypatch.setattr(brought, "SAMPLE", 3)
+    result = table.merge(rows("k BIGINT, s STRING", [(1, "x"), (2, "z"), (3, "d")]), ["k"])
+    assert result.staged.rows_updated == 2
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [([(1, "a"), (1, "b")], "1 values that come more than once"), ([(None, "a")], "a NULL in it")],
+)
+def test_keys_that_are_refused(
+    lake: Lake, rows: Rows, tmp_path: Path, values: list[Any], said: str
+) -> None:
+    lake.table("t").append(rows("k BIGINT, s STRING", [(1, "a")]))
+    df = rows("k BIGINT, s STRING", values)
+    df.write.parquet(str(tmp_path / "source"))
+    files = df.sparkSession.read.parquet(str(tmp_path / "source"))
+    for one in (df, files):
+        with pytest.raises(MergeKeyError, match=said):
+            lake.table("t").merge(one, ["k"])
+    assert len(lake.snapshots()) == 2
+    data = [path for path in tmp_path.rglob("*.parquet") if "source" not in path.parts]
+    assert len(data) == len(lake.table("t").list_files())
+
+
+def test_small_files_where_the_lake_wants_them(lake: Lake, rows: Rows) -> None:
+    table = lake.table("t")
+    table.append(numbers(rows, 0, 10).coalesce(1))
+    lake.sql("CALL set_option('target_file_size', '1KB', table_name => 't')")
+    before = len(table.list_files())
+    table.merge(numbers(rows, 10, 200), ["k", "d"])
+    assert len(table.list_files()) > before + 2
+    assert table.to_df().count() == 200
+
+
+@pytest.fixture
+def duckdb() -> Iterator[DuckDBProcess]:
+    process = DuckDBProcess("1.5.5")
+    yield process
+    process.close()
+
+
+def test_duckdb_reads_it(lake: Lake, rows: Rows, tmp_path: Path, duckdb: DuckDBProcess) -> None:
+    filled(lake, rows, "t")
+    changed = numbers(rows, 20, 80).withColumn("s", new_text())
+    snapshot = lake.table("t").merge(changed, ["k", "d"]).snapshot
+    assert snapshot is not None
+    duckdb.execute(f"ATTACH 'ducklake:sqlite:{tmp_path / 'meta.sqlite'}' AS lake (READ_ONLY)")
+    theirs = duckdb.rows("SELECT rowid, k, s, m FROM lake.t ORDER BY k")
+    ours = lake.table("t").to_df(row_ids=True).select("rowid", "k", "s", "m").orderBy("k").collect()
+    assert theirs == [tuple(row) for row in ours]
+    at = snapshot.id
+    kinds = duckdb.rows(
+        "SELECT change_type, count(*) FROM "
+        f"ducklake_table_changes('lake', 'main', 't', {at}, {at}) GROUP BY ALL ORDER BY ALL"
+    )
+    assert kinds == [("insert", 24), ("update_postimage", 36), ("update_preimage", 36)]
