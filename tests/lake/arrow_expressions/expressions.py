@@ -138,6 +138,8 @@ def conditions(depth: int = 2) -> st.SearchStrategy[str]:
             _any("yes", "no", "true", "ratio IS NULL", "day IS NOT NULL"),
             _spaced(numbers, _COMPARED, numbers),
             _spaced(numbers, _COMPARED, "NULL"),
+            _spaced(numbers, _COMPARED, _DECIMAL_LITERALS),
+            _spaced(_DECIMAL_LITERALS, _COMPARED, numbers),
         )
     inner = conditions(depth - 1)
     numbers = st.one_of(integers(depth - 1), decimals(depth - 1))
@@ -151,6 +153,8 @@ def conditions(depth: int = 2) -> st.SearchStrategy[str]:
         _spaced(numbers, _COMPARED, numbers),
         _spaced(texts(), _COMPARED, texts()),
         _spaced("day", _COMPARED, days),
+        _spaced("day", _any("IN", "NOT IN"), "(", days, ")"),
+        _spaced(numbers, _any("IN", "NOT IN"), "(", _DECIMAL_LITERALS, ")"),
         _spaced(_any("yes", "no"), _COMPARED, _any("yes", "no", "true", "(NOT yes)")),
         _spaced(numbers, _any("IS NULL", "IS NOT NULL")),
         _spaced("(", inner, ")", _any("IS TRUE", "IS NOT FALSE", "IS NULL")),

@@ -14,13 +14,27 @@ from penstock.lake.arrow_expressions.nodes import Compile, Node, Value
 from penstock.lake.arrow_expressions.refusal import NotHere
 
 _BOOLEAN = pa.bool_()
+_LEAST, _MOST = -(2**63), 2**63 - 1
 
 
 def _alike(parts: Sequence[Node]) -> list[Node]:
     """The parts in the one type that Spark compares them in."""
     parts = _with_days(parts)
     kind = kinds.common([part.kind for part in parts])
+    if any(part.kind in kinds.INTEGERS for part in parts):
+        for part in parts:
+            _refuse_beyond_bigint(part)
     return [nodes.fitted(part, kind) for part in parts]
+
+
+def _refuse_beyond_bigint(part: Node) -> None:
+    """Beside an integer Spark takes a comparison with such a literal for true or false, of a NULL
+    too.
+    """
+    if kinds.is_decimal(part.kind) and not part.columns:
+        value = part.run(pa.table({})).as_py()
+        if value is not None and not _LEAST <= value <= _MOST:
+            raise NotHere("an integer and a number beyond bigint")
 
 
 def _with_days(parts: Sequence[Node]) -> Sequence[Node]:
