@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from sqlglot import exp
 
 from penstock.lake.arrow_expressions import kinds, nodes
@@ -45,7 +44,10 @@ class Expression:
         if not exact:
             raise NotHere(f"{mine} for a column of {kind}")
         wide = kinds.as_decimal(mine) if kinds.is_decimal(kind) and mine in kinds.INTEGERS else mine
-        return Expression(self.node.cast(wide).cast(kind))
+        try:
+            return Expression(self.node.cast(wide).cast(kind))
+        except pa.ArrowException as error:  # of a constant
+            raise NotHere(str(error)) from error
 
     def array(self, rows: Rows) -> pa.ChunkedArray:
         """Its value for each row. Raises NotHere."""
@@ -57,9 +59,10 @@ class Expression:
             found = pa.repeat(found, rows.num_rows)
         return found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])
 
-    def matches(self, rows: Rows) -> pa.Array:
-        """The places of the rows for which it, a condition, is true."""
-        return pc.indices_nonzero(pc.fill_null(self.array(rows), False))
+    def matches(self, rows: Rows, places: pa.Array) -> pa.Array:
+        """Those of ``places``, one for each row, whose rows it, a condition, is true for."""
+        found = self.array(rows).combine_chunks()
+        return places.filter(found)  # which leaves out NULL, too
 
 
 def expression(text: str, columns: Mapping[str, pa.DataType]) -> Expression:

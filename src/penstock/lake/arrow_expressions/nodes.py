@@ -34,7 +34,7 @@ class Node:
         """Exactly, or not at all."""
         if self.kind == kind:
             return self
-        return Node(kind, lambda rows: as_kind(self.run(rows), kind), self.columns)
+        return of(kind, lambda value: pc.cast(value, kind, safe=True), self)
 
 
 def constant(kind: pa.DataType, value: object, literal: kinds.Literal | None = None) -> Node:
@@ -72,10 +72,6 @@ def of(kind: pa.DataType, compute: Callable[..., Value], *parts: Node) -> Node:
         return Node(kind, run, columns)
     folded = run(pa.table({}))  # an error of constants alone is one wherever they stand
     return Node(kind, lambda _: folded)
-
-
-def as_kind(value: Value, kind: pa.DataType) -> Value:
-    return pc.cast(value, kind, safe=True)
 
 
 def fitted(part: Node, kind: pa.DataType) -> Node:

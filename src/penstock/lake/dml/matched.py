@@ -190,11 +190,11 @@ class _Slice:
 def _slices(
     content: pq.ParquetFile, part: _Part, job: Reading, names: Mapping[str, str]
 ) -> Iterator[_Slice]:
-    start = part.start
+    start, numbers = part.start, pa.array(range(_SLICE), pa.int64())
     for rows in _batches(content, part, list(names)):
         named = rows.rename_columns([names[name] for name in rows.schema.names])
-        places = job.condition.matches(named).cast(pa.int64())
-        positions = pc.add(places, start)
+        places = job.condition.matches(named, numbers.slice(0, rows.num_rows))
+        positions = pc.add(places, pa.scalar(start, pa.int64()))
         left = job.deleted.left(part.opened.file, positions)
         if left is not None:
             places, positions = places.filter(left), positions.filter(left)
