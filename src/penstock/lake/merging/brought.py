@@ -45,12 +45,14 @@ _BATCH = 65_536  # rows of the target that are compared at once
 
 @dataclass(frozen=True, slots=True)
 class _Changes:
-    """The source's ``rows``: at ``updates`` those that change, with their ids, and new ones."""
+    """The source's ``rows``: at ``updates`` those that change, with their ids; those that are not
+    at ``known`` are new.
+    """
 
     rows: pa.Table
     updates: pa.ChunkedArray
     ids: pa.ChunkedArray
-    inserts: pa.BooleanArray
+    known: pa.ChunkedArray
     found: Found
 
 
@@ -189,10 +191,7 @@ def _changes(
     job: MergeJob, rows: pa.Table, matched: Sequence[MatchedFile], changing: Sequence[MatchedFile]
 ) -> _Changes:
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    known = pa.chunked_array([one.source for one in matched], pa.int64())
-    numbers = pa.array(range(rows.num_rows), pa.int64())
     keys = job.scanned.keys()
     places = {keys.key(one.file.path): one.positions for one in changing if len(one.positions)}
     counts = {key: len(one) for key, one in places.items()}
@@ -200,13 +199,15 @@ def _changes(
         rows=rows,
         updates=pa.chunked_array([one.source for one in changing], pa.int64()),
         ids=pa.chunked_array([one.ids for one in changing], pa.int64()),
-        inserts=pc.invert(pc.is_in(numbers, value_set=known)),
+        known=pa.chunked_array([one.source for one in matched], pa.int64()),
         found=Found(places, counts, given=sum(counts.values())),
     )
 
 
 def _staged(table: TransactionTable, job: MergeJob, changes: _Changes) -> Staged:
     """Write all three side by side, and stage what was written."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
     def update() -> Written:
         values = changes.rows.take(changes.updates)
@@ -216,7 +217,9 @@ def _staged(table: TransactionTable, job: MergeJob, changes: _Changes) -> Staged
         return arrow_files.write_history(values, job.target, embed)[0]
 
     def insert() -> Written:
-        values = changes.rows.filter(changes.inserts)
+        rows = changes.rows
+        numbers = pc.indices_nonzero(pa.repeat(pa.scalar(True), rows.num_rows)).cast(pa.int64())
+        values = rows.filter(pc.invert(pc.is_in(numbers, value_set=changes.known)))
         return arrow_files.write(values, job.target) if values.num_rows else Written()
 
     def remove() -> Removed:
