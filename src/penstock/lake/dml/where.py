@@ -76,6 +76,28 @@ def update_where(
         return update_rows(table, new, source=source, once=True)
 
 
+def delete_here(table: TransactionTable, where: str) -> Staged | None:
+    """As `delete_where`, where Arrow finds the rows; ``None`` where only Spark does."""
+    with table.all_or_nothing(), explained(table=table.candidate.qualified_name):
+        source = scan_for(table, _keep(table, where))
+        which = dml_here.find(table, source, where)
+        if which is None:
+            return None
+        if not which.total:
+            return Staged(unchanged=True)
+        removed = take_away(table, source, which)
+        table.take(removed, ())
+    return Staged(rows_deleted=removed.rows)
+
+
+def update_here(table: TransactionTable, values: Mapping[str, str], where: str) -> Staged | None:
+    """As `update_where`, where Arrow computes the values; ``None`` where only Spark does."""
+    with explained(table=table.candidate.qualified_name):
+        source = scan_for(table, _keep(table, where))
+        brought = dml_here.renewed(table, source, values, where)
+        return None if brought is None else update_brought(table, source, brought)
+
+
 def overwrite_where(
     table: TransactionTable,
     df: DataFrame,

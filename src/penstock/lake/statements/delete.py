@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from penstock.lake.dml import rows as dml
-from penstock.lake.dml.where import delete_where
+from penstock.lake.dml.where import delete_here, delete_where
 from penstock.lake.statements.answer import Answer, counts
 from penstock.lake.statements.composed import begun
 from penstock.lake.statements.insert import existing
+from penstock.lake.statements.plain import plain
 from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session, table_ref
 from penstock.lake.statements.targets import Target, ask, place, target
@@ -42,6 +43,11 @@ def remove(
     """Delete what the condition finds; without one, all rows."""
     if source is None and where is None:
         return delete_where(table, None)
+    if source is None and where is not None:
+        condition = plain(session, reader, where)
+        staged = None if condition is None else delete_here(table, condition)
+        if staged is not None:
+            return staged
     text = begun(reader).add(f"SELECT {place(of)} FROM {of.source}")
     conditions(text, reader, of, source, where)
     found = ask(session, table, text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,15 +10,18 @@ from penstock.lake.conversions import casts
 from penstock.lake.conversions.spark_types import quoted
 from penstock.lake.dml import rows as dml
 from penstock.lake.dml.assign import Path, fields_at, overlaps, with_fields
+from penstock.lake.dml.where import update_here
 from penstock.lake.naming import fold
 from penstock.lake.schema import Column, TableSchema
 from penstock.lake.statements.answer import Answer, counts
 from penstock.lake.statements.composed import Composed, begun
 from penstock.lake.statements.insert import existing
+from penstock.lake.statements.plain import plain
 from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session
 from penstock.lake.statements.targets import Target, ask, take, target
 from penstock.lake.statements.tokens import Token
+from penstock.lake.transaction import Staged, TransactionTable
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -67,6 +71,10 @@ def run(session: Session, reader: Reader) -> Answer:
     with session.writing() as transaction:
         table = existing(session, transaction, of.ref)
         wanted = places_of(reader, sets, table.schema, of)
+        if source is None and where is not None:
+            done = _here(session, reader, table, dict(zip(wanted, sets, strict=True)), where)
+            if done is not None:
+                return counts(session.spark, updated=done.rows_updated)
         text = begun(reader).add(f"SELECT {quoted(of.name)}.*")
         for at, (one, what) in enumerate(zip(sets, wanted, strict=True)):
             text.add(", ")
@@ -78,6 +86,24 @@ def run(session: Session, reader: Reader) -> Answer:
         rows = renewed(found.rows, wanted, table.schema)
         staged = dml.update_rows(table, rows, source=found.source, once=source is None)
     return counts(session.spark, updated=staged.rows_updated)
+
+
+def _here(
+    session: Session,
+    reader: Reader,
+    table: TransactionTable,
+    sets: Mapping[Place, Set],
+    where: Span,
+) -> Staged | None:
+    """The statement staged without Spark, where all that it says is simple."""
+    condition = plain(session, reader, where)
+    values: dict[str, str] = {}
+    for place, one in sets.items():
+        value = None if one.span is None else plain(session, reader, one.span)
+        if value is None or place.path:
+            return None
+        values[place.column.name] = value
+    return None if condition is None else update_here(table, values, condition)
 
 
 def assignments(reader: Reader, *stops: str) -> list[Set]:
