@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from penstock.lake.candidate import few_rows as module
@@ -141,3 +142,16 @@ def test_a_file_that_is_gone(lake: Lake, rows: Rows) -> None:
     for file in lake.table("t").list_files():
         Path(file.data_file).unlink()
     assert lake.table("t").few_rows(["k"], lake.catalog.latest().id) is None
+
+
+def test_days_of_another_calendar(lake: Lake, rows: Rows) -> None:
+    """Spark turns those that are written as Spark 2 wrote them."""
+    lake.table("t").append(rows(KV, ABC).coalesce(1))
+    latest = lake.catalog.latest().id
+    (file,) = lake.table("t").list_files()
+    content = pq.read_table(file.data_file)
+    assert lake.table("t").few_rows(["k"], latest) is not None
+    with pq.ParquetWriter(file.data_file, content.schema, store_schema=False) as writer:
+        writer.write_table(content)
+        writer.add_key_value_metadata({"org.apache.spark.legacyDateTime": ""})
+    assert lake.table("t").few_rows(["k"], latest) is None

@@ -109,7 +109,7 @@ def _is_once(matched: Sequence[MatchedFile]) -> bool:
 
 def is_small(source: Source) -> bool:
     """Of a source that was counted."""
-    return source.rows <= _ROWS and source.bytes <= _BYTES
+    return source.rows <= _ROWS and 0 <= source.bytes <= _BYTES
 
 
 def _changing(

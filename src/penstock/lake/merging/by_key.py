@@ -93,18 +93,7 @@ def merge(
                 scanned=scanned,
                 condition=table.is_in_slice(*slice_of) if slice_of and mixed else None,
             )
-            # Spark runs nothing here but the source's own query, if that.
-            if large:
-                staged = None if keep else merge_files(table, job, df, plan)
-            else:
-                staged = merge_small(table, job)
-            if staged is None:
-                source = (count if large else check_keys)(source, table=name)
-                if source.rows == 0:
-                    return Staged(unchanged=table.candidate.create is None)
-                job = replace(job, source=source)
-                brought = merge_brought(table, job) if keep and large and is_small(source) else None
-                staged = brought or _stage(table, job)
+            staged = _into_many(table, job, df, plan) if large else _into_few(table, job)
     finally:
         if keep:
             source.frame.unpersist()
@@ -113,6 +102,32 @@ def merge(
     if slice_of is not None and mixed:
         return replace(staged, slice_rows=table.slice_df(*slice_of).count())
     return replace(staged, slice_rows=all_rows(scanned.files) + staged.slice_rows)
+
+
+def _into_few(table: TransactionTable, job: MergeJob) -> Staged:
+    """Spark runs the source's own query alone, where both sides are few."""
+    staged = merge_small(table, job)
+    if staged is not None:
+        return staged
+    return _counted(table, job, check_keys(job.source, table=job.name))
+
+
+def _into_many(table: TransactionTable, job: MergeJob, df: DataFrame, plan: str) -> Staged:
+    """Spark runs the source's own query at most, where it is small. ``df`` is that, as given."""
+    plain = reads_files_only(plan)
+    staged = merge_files(table, job, df, plan) if plain else None
+    if staged is not None:
+        return staged
+    source = count(job.source, table=job.name, measure=not plain)
+    if not plain and is_small(source):
+        staged = merge_brought(table, replace(job, source=source))
+    return _counted(table, job, source) if staged is None else staged
+
+
+def _counted(table: TransactionTable, job: MergeJob, source: Source) -> Staged:
+    if source.rows == 0:
+        return Staged(unchanged=table.candidate.create is None)
+    return _stage(table, replace(job, source=source))
 
 
 def _files(

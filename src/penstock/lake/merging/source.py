@@ -135,17 +135,20 @@ def checked_here(source: Source, rows: pa.Table) -> Source | None:
     return replace(source, rows=rows.num_rows, bounds=limits)
 
 
-def count(source: Source, *, table: str) -> Source:
+def count(source: Source, *, table: str, measure: bool = False) -> Source:
     """``source`` with its counts, if no key is NULL; that none comes twice is still to be checked.
 
-    For a large target: this needs no shuffle. Raises MergeKeyError.
+    For a large target: this needs no shuffle. With ``measure`` all columns are looked at, for their
+    bytes. Raises MergeKeyError.
     """
     from pyspark.sql import functions as fn
+
+    size = fn.expr(f"coalesce(sum({_bytes(source)}), 0L)") if measure else fn.lit(-1)
 
     (found,) = source.frame.agg(
         fn.count(fn.lit(1)).alias("rows"),
         fn.count_if(_any_null(source)).alias("nulls"),
-        fn.expr(f"coalesce(sum({_bytes(source)}), 0L)").alias("bytes"),
+        size.alias("bytes"),
         *_bounds(source),
     ).collect()
     if found["nulls"]:
