@@ -12,8 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.lake.candidate import few_rows
+from penstock.lake.dml import few
 from penstock.lake.lake import Lake
-from penstock.lake.merging.small import changed, matched
+from penstock.lake.merging.match import MergeJob
+from penstock.lake.merging.small import changed, matched, merge_small
+from penstock.lake.merging.source import merge_source
 from tests.lake.conftest import Rows
 
 NAN = float("nan")
@@ -118,3 +121,27 @@ def test_keys_of_texts_and_columns_in_another_order(lake: Lake, rows: Rows) -> N
     assert (result.staged.rows_updated, result.staged.rows_inserted) == (1, 1)
     found = sorted(tuple(row.values()) for row in table.to_df().toArrow().to_pylist())
     assert found == [("x", "y", 5), ("x", "z", 2), ("y", "y", 6)]
+
+
+@pytest.mark.spark
+def test_no_more_rows_than_fit(lake: Lake, rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the width of those that are there: they may be pictures."""
+    table = lake.table("t")
+    table.append(rows("k BIGINT, s STRING", [(1, "a" * 1000)]).coalesce(1))
+    df = rows("k BIGINT, s STRING", [(2, "b"), (3, "c")])
+    for room, here in ((3, True), (1, False)):
+        with lake.transaction() as tx:
+            target = tx.table("t")
+            scanned = target.scan_all()
+            monkeypatch.setattr(few, "_BYTES", room * scanned.files.files[0].size_bytes)
+            job = MergeJob(
+                spark=target.context.spark(),
+                name="t",
+                schema=target.schema,
+                target=target.target(None),
+                source=merge_source(df, target.schema, ["k"], table="t", keep=False),
+                scanned=scanned,
+                condition=None,
+            )
+            assert (merge_small(target, job) is not None) == here
+            tx.rollback()

@@ -66,7 +66,7 @@ def few(
     ``None`` where they are too many, or of types that are left to Spark.
     """
     schema = table.schema
-    most = min(_most(table), _fitting(source))
+    most = min(_most(table), fitting(source))
     if most == 0:
         return None
     name = table.candidate.qualified_name
@@ -121,7 +121,7 @@ def is_plain(schema: TableSchema) -> bool:
     return all(not c.children and base_type(c.type) in _PLAIN for c in schema.columns)
 
 
-def _fitting(source: scan.Scan) -> int:
+def fitting(source: scan.Scan) -> int:
     """How many rows, as wide as those of the files, are not too much to bring here."""
     files = source.files.files
     width = sum(file.size_bytes for file in files) / max(1, sum(f.record_count for f in files))

@@ -21,6 +21,7 @@ from penstock.lake.deletes import Removed
 from penstock.lake.dml.found import Found
 from penstock.lake.dml.remove import take_away
 from penstock.lake.inlined.values import arrow_schema
+from penstock.lake.merging.few import brought
 from penstock.lake.merging.here import MatchedFile, is_simple, matched_files
 from penstock.lake.merging.match import SAMPLE
 from penstock.lake.merging.small import Sides, changed, is_comparable
@@ -84,9 +85,10 @@ def merge_brought(
     try:
         rows = read()
         if rows is None:
-            rows = job.source.frame.select(*map(quoted, job.schema.names)).toArrow().cast(schema)
-        if rows.num_rows > _ROWS or rows.nbytes > _BYTES:
+            rows = brought(job.source.frame.select(*map(quoted, job.schema.names)))
+        if rows is None or rows.num_rows > _ROWS or rows.nbytes > _BYTES:
             return None
+        rows = rows.cast(schema)
         matched = matched_files(job, rows.select(list(job.source.keys)))
         if matched is None or not _is_once(matched):
             return None

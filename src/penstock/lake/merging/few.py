@@ -14,13 +14,24 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 FEW = 10_000  # rows of a source
+_TOO_MUCH = "spark.driver.maxResultSize"  # Spark's setting, which its error names
 _COMMON_YEAR = re.compile(r"\d{4}-")
 
 
 def collect(df: DataFrame, columns: Sequence[str], limit: int = FEW) -> pa.Table | None:
     """These columns of ``df``, quoted, or None when it has more than ``limit`` rows."""
-    rows = df.selectExpr(*columns).limit(limit + 1).toArrow()
-    return rows if rows.num_rows <= limit else None
+    rows = brought(df.selectExpr(*columns).limit(limit + 1))
+    return rows if rows is not None and rows.num_rows <= limit else None
+
+
+def brought(df: DataFrame) -> pa.Table | None:
+    """The rows of ``df``; None where they are more bytes than Spark lets come here."""
+    try:
+        return df.toArrow()
+    except Exception as error:
+        if _TOO_MUCH in str(error):
+            return None
+        raise
 
 
 def distinct(rows: pa.Table, keys: Sequence[str]) -> int | None:

@@ -17,7 +17,7 @@ from penstock.lake.conversions.spark_types import quoted
 from penstock.lake.dml import few as dml_few
 from penstock.lake.dml.remove import has_fresh
 from penstock.lake.inlined.values import arrow_schema
-from penstock.lake.merging.few import collect, compares
+from penstock.lake.merging.few import FEW, collect, compares
 from penstock.lake.merging.source import checked_here
 from penstock.lake.parquet.footers import remove_directory
 from penstock.lake.scan import FILE, POSITION, ROW_ID
@@ -45,15 +45,16 @@ def merge_small(table: TransactionTable, job: MergeJob) -> Staged | None:
     """Stage the merge; ``None`` where it is left to Spark, as are keys that are not unique."""
     import pyarrow as pa
 
+    schema, names = arrow_schema(job.schema), job.schema.names
     if job.condition is not None or job.source.schema != job.schema or has_fresh(job.scanned):
         return None
-    schema = arrow_schema(job.schema)
-    if not all(map(is_comparable, schema.types)):
+    comparable = all(map(is_comparable, schema.types))
+    target = few_placed(job.scanned, names) if comparable else None
+    if target is None:
         return None
-    names = job.schema.names
-    target = few_placed(job.scanned, names)
-    rows = None if target is None else collect(job.source.frame, [quoted(name) for name in names])
-    if target is None or rows is None or checked_here(job.source, rows) is None:
+    most = min(FEW, dml_few.fitting(job.scanned))  # which rows are as wide as those that are there
+    rows = collect(job.source.frame, [quoted(name) for name in names], most)
+    if rows is None or checked_here(job.source, rows) is None:
         return None
     others = [column.name for column in job.source.others]
     try:
