@@ -66,7 +66,7 @@ FULL = (
     "DataFilters: [], Format: Parquet, Location: {where}, PartitionFilters: [], "
     "PushedFilters: [{pushed}], ReadSchema: struct<{read}>\n"
 )
-FILES = "InMemoryFileIndex(2 paths)[file:/a, file:/b]"
+FILES = "InMemoryFileIndex(1 paths)[file:/a]"
 
 
 def full(given: str, read: str, where: str = FILES, pushed: str = "") -> str:
@@ -87,6 +87,7 @@ def test_bare_scans(plan: str) -> None:
 @pytest.mark.parametrize(
     "plan",
     [
+        full("id#0L", "id:bigint", where="InMemoryFileIndex(2 paths)[file:/a, file:/a]"),
         full("id#0L", "id:bigint", where="TahoeLogFileIndex(1 paths)[file:/a]"),
         full("id#0L", "id:bigint", where="CatalogFileIndex(1 paths)[file:/a]"),
         full("id#0L", "id:bigint", pushed="IsNotNull(id)"),

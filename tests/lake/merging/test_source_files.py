@@ -25,10 +25,10 @@ MOST = 1_000
 KV = TableSchema((Column("k", "int64", 1), Column("v", "varchar", 2)))
 
 
-def read(df: DataFrame, schema: TableSchema = KV, most: int = MOST) -> pa.Table | None:
-    files = local_files(df, 1 << 20)
+def read(df: DataFrame, schema: TableSchema = KV) -> pa.Table | None:
+    files = local_files(df, 1 << 20, MOST)
     assert files is not None
-    return read_source(df, physical(df.sparkSession, df), schema, files, most)
+    return read_source(df, physical(df.sparkSession, df), schema, files)
 
 
 def written(tmp_path: Path, *tables: pa.Table) -> str:
@@ -141,13 +141,12 @@ def test_a_column_that_paths_have(spark: SparkSession, tmp_path: Path) -> None:
     pq.write_table(kv((1, "file")), folder / "0.parquet", store_schema=False)
     df = spark.read.parquet(str(tmp_path / "files"))
     assert df.collect()[0]["v"] == "path"
-    assert local_files(df, 1 << 20) is None
+    assert local_files(df, 1 << 20, MOST) is None
 
 
 def test_queries_and_types(spark: SparkSession, tmp_path: Path) -> None:
     df = spark.read.parquet(written(tmp_path, kv((1, "a"), (2, "b"))))
     assert read(df) is not None
-    assert read(df, most=1) is None
     assert read(df.where("k > 1")) is None
     assert read(df.selectExpr("k", "upper(v) AS v")) is None
     assert read(df.selectExpr("k AS v", "v AS k")) is None
@@ -167,8 +166,15 @@ def test_tables_of_a_lake_are_read_by_their_ids(lake: Lake, rows: Rows) -> None:
     assert read(df) is None
 
 
+def test_a_file_that_is_read_twice(spark: SparkSession, tmp_path: Path) -> None:
+    folder = written(tmp_path, kv((1, "a")))
+    twice = spark.read.parquet(folder, folder)
+    assert read(twice) is None
+
+
 def test_files_elsewhere_or_too_large(spark: SparkSession, tmp_path: Path) -> None:
     df = spark.read.parquet(written(tmp_path, kv((1, "a"))))
-    assert local_files(df, 1) is None
-    (file,) = local_files(df, 1 << 20) or ()
+    assert local_files(df, 1, MOST) is None
+    assert local_files(df, 1 << 20, 0) is None
+    (file,) = local_files(df, 1 << 20, MOST) or ()
     assert file.name == "0.parquet"

@@ -26,9 +26,10 @@ FEW = 100_000
 PLAIN = frozenset(
     {
         *("boolean", "int8", "int16", "int32", "int64", "float32", "float64", "decimal"),
-        *("date", "timestamp", "timestamptz", "varchar", "json", "blob"),
+        *("date", "timestamp", "timestamptz", "varchar", "blob"),
     }
 )
+_TYPES = PLAIN | {"json"}  # which is checked where it is written
 _FILES = 100  # each is opened, which takes a millisecond
 _BYTES = 32 << 20  # of the files, however few of their columns are read
 
@@ -80,7 +81,7 @@ def _is_simple(source: Scan, wanted: TableSchema, limit: int) -> bool:
         all_rows(source.files) <= limit
         and len(files) <= _FILES
         and sum(file.size_bytes for file in files) <= _BYTES
-        and all(base_type(column.type) in PLAIN for column in wanted.columns)
+        and all(base_type(column.type) in _TYPES for column in wanted.columns)
         and files_here.are_plain(source)
     )
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.lake import scan
+from penstock.lake.candidate.few_rows import PLAIN
 from penstock.lake.candidate.state import live_rows
 from penstock.lake.conversions.align import align, typed
 from penstock.lake.conversions.spark_types import quoted
@@ -34,12 +35,6 @@ if TYPE_CHECKING:
 _VALUES = 2_000_000  # fields of rows that are brought here; each takes some 10 to 100 bytes
 _BYTES = 64_000_000  # of these rows as the files have them, compressed
 PARTITIONED = 10_000  # rows: their partitions are found one by one
-_PLAIN = frozenset(
-    {
-        *("boolean", "int8", "int16", "int32", "int64", "float32", "float64", "decimal"),
-        *("varchar", "date", "timestamp", "timestamptz", "blob"),
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +113,7 @@ def _most(table: CandidateTable) -> int:
 
 def is_plain(schema: TableSchema) -> bool:
     """Whether its values are the same in Spark, in Arrow and in files."""
-    return all(not c.children and base_type(c.type) in _PLAIN for c in schema.columns)
+    return all(not c.children and base_type(c.type) in PLAIN for c in schema.columns)
 
 
 def fitting(source: scan.Scan) -> int:

@@ -62,10 +62,10 @@ def merge_files(table: TransactionTable, job: MergeJob, df: DataFrame, plan: str
 
     ``df`` is the source as it was given, with its physical plan.
     """
-    files = local_files(df, _FILE_BYTES)
+    files = local_files(df, _FILE_BYTES, _ROWS)
     if files is None:
         return None
-    return merge_brought(table, job, lambda: read_source(df, plan, job.schema, files, _ROWS))
+    return merge_brought(table, job, lambda: read_source(df, plan, job.schema, files))
 
 
 def merge_brought(

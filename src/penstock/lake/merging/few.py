@@ -28,7 +28,7 @@ def brought(df: DataFrame) -> pa.Table | None:
     """The rows of ``df``; None where they are more bytes than Spark lets come here."""
     try:
         return df.toArrow()
-    except Exception as error:
+    except Exception as error:  # of Py4J or of Spark Connect, which have no class in common
         if _TOO_MUCH in str(error):
             return None
         raise

@@ -13,7 +13,7 @@ _TREE = re.compile(r"^[\s:+-]*(?:\*\(\d+\) )?")
 _PLAIN = re.compile(r"(?:ColumnarToRow|FileScan parquet \[.*|Project \[[^()]*\])$")
 _SCAN = re.compile(
     r"FileScan parquet \[[^\]]*\] Batched: \w+, DataFilters: \[\], Format: Parquet, "
-    r"Location: InMemoryFileIndex\(\d+ paths\)\[.*, PartitionFilters: \[\], PushedFilters: \[\], "
+    r"Location: InMemoryFileIndex\(1 paths\)\[.*, PartitionFilters: \[\], PushedFilters: \[\], "
     r"ReadSchema: struct<"
 )
 
@@ -35,7 +35,9 @@ def reads_files_only(plan: str) -> bool:
 
 
 def is_bare_scan(plan: str) -> bool:
-    """Whether a physical plan is one scan of given Parquet files, and no more than that.
+    """Whether a physical plan is one scan of a Parquet file or directory, and no more than that.
+
+    Of several paths Spark reads a file as often as they name it, and lists it once.
 
     Files of a catalog's table, or of a format with a log, do not stand for themselves.
     """

@@ -28,17 +28,20 @@ if TYPE_CHECKING:
 
     from penstock.lake.schema import TableSchema
 
-_TYPES = PLAIN - {"json"}  # whose texts are checked
 _FIELD_ID = "parquet.field.id"  # Spark finds the column by it, whatever its name
 _VERSION = b"org.apache.spark.version"
 _YEAR_1901 = -25_202  # days from 1970
 
 
-def local_files(df: DataFrame, most: int) -> list[Path] | None:
-    """The files that ``df`` reads, where they are on this disk and have ``most`` bytes at most.
+def local_files(df: DataFrame, most: int, rows: int) -> list[Path] | None:
+    """The files that ``df`` reads, where they are on this disk and have ``most`` bytes and ``rows``
+    at most.
 
     Not those in directories such as ``day=1``, which Spark takes columns from.
     """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     found: list[Path] = []
     total = 0
     for uri in df.inputFiles():
@@ -52,15 +55,19 @@ def local_files(df: DataFrame, most: int) -> list[Path] | None:
             total += found[-1].stat().st_size
         except OSError:
             return None
-    return found if total <= most else None
+    try:
+        few = total <= most and sum(pq.read_metadata(file).num_rows for file in found) <= rows
+    except (pa.ArrowException, OSError):
+        return None
+    return found if few else None
 
 
 def read_source(
-    df: DataFrame, plan: str, schema: TableSchema, files: list[Path], most: int
+    df: DataFrame, plan: str, schema: TableSchema, files: list[Path]
 ) -> pa.Table | None:
     """The rows of ``df`` with the columns of ``schema``, in its order and types.
 
-    ``None`` where they are left to Spark, or are more than ``most``.
+    ``None`` where they are left to Spark.
     """
     import pyarrow as pa
 
@@ -72,7 +79,7 @@ def read_source(
     if not all(
         name in fields
         and column.nullable
-        and base_type(column.type) in _TYPES
+        and base_type(column.type) in PLAIN
         and fields[name].dataType == spark_type(column)
         and _FIELD_ID not in fields[name].metadata
         for name, column in zip(names, schema.columns, strict=True)
@@ -80,14 +87,14 @@ def read_source(
         return None
     wanted = arrow_schema(schema)
     with ThreadPoolExecutor(2, "penstock-source") as pool:
-        parts = list(pool.map(lambda file: _read(file, names, wanted, most), files))
+        parts = list(pool.map(lambda file: _read(file, names, wanted), files))
     known = [part for part in parts if part is not None]
-    if len(known) < len(parts) or sum(part.num_rows for part in known) > most:
+    if len(known) < len(parts):
         return None
     return pa.concat_tables([wanted.empty_table(), *known])
 
 
-def _read(file: Path, names: list[str], wanted: pa.Schema, most: int) -> pa.Table | None:
+def _read(file: Path, names: list[str], wanted: pa.Schema) -> pa.Table | None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -95,9 +102,9 @@ def _read(file: Path, names: list[str], wanted: pa.Schema, most: int) -> pa.Tabl
         with pq.ParquetFile(file, memory_map=True, coerce_int96_timestamp_unit="us") as content:
             fields, told = content.schema_arrow, content.metadata.metadata or {}
             folded = [fold(name) for name in fields.names]
-            if content.metadata.num_rows > most or has_old_days(content.metadata):
-                return None
-            if any(name not in fields.names or folded.count(fold(name)) > 1 for name in names):
+            if has_old_days(content.metadata) or any(
+                name not in fields.names or folded.count(fold(name)) > 1 for name in names
+            ):
                 return None
             utc = pa.timestamp("us", "UTC")
             by_spark = _is_new(told[_VERSION]) if _VERSION in told else None
