@@ -22,8 +22,9 @@ settings.load_profile("penstock")
 
 # Thousands of small queries, each planned once: a compiler that optimises for later, and the
 # collector's threads, take what the tests themselves need (66 of them took 182 s instead of 245,
-# once, beside other work on 2 cores).
-_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# once, beside other work on 2 cores). Without the second compiler Java has 48 MB for compiled code,
+# which Spark's generated classes fill in minutes: then nothing is compiled, and the session dies.
+_JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 
 
 def pytest_configure() -> None:

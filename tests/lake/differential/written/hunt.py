@@ -173,8 +173,8 @@ def _session() -> SparkSession:
     conf = {
         "spark.driver.memory": "1g",
         "spark.buffer.pageSize": "1m",
-        # Code that runs once is not worth a second compiler.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        # Code that runs once is not worth a second compiler; without it the room for code is small.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m",
     }
     return start_session(SparkSettings(master="local[1]", conf=conf), "penstock-written")
 
