@@ -6,16 +6,20 @@ it what needs the server is skipped.
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
+import duckdb
 import pytest
 from pyarrow import fs
+
+from tests import duck
 
 BUCKET, KEY, SECRET = "lake", "penstock", "penstock-secret"
 _STARTED = re.compile(r"Started [^\n]*\{127\.0\.0\.1:(\d+)\}")
@@ -41,8 +45,11 @@ def spark_jars() -> list[str]:
 
 
 @contextmanager
-def server(folder: Path) -> Iterator[dict[str, object]]:
-    """What `Lake.attach` takes as ``storage`` for a server with the bucket `BUCKET`."""
+def server(folder: Path, bucket: str = BUCKET) -> Iterator[dict[str, object]]:
+    """What `Lake.attach` takes as ``storage`` for a server with this bucket.
+
+    Spark keeps what it opened by the bucket's name: two servers of one session need two names.
+    """
     found = jars()
     if found is None:
         pytest.skip("S3 is tested when PENSTOCK_TEST_S3 is what scripts/s3-jars.sh filled")
@@ -54,7 +61,7 @@ def server(folder: Path) -> Iterator[dict[str, object]]:
     with log.open("wb") as output, subprocess.Popen(command, stdout=output, stderr=output) as job:
         try:
             port = _port(job, log)
-            _make_bucket(port)
+            _make_bucket(port, bucket)
             yield {
                 "access_key": KEY,
                 "secret_key": SECRET,
@@ -66,6 +73,29 @@ def server(folder: Path) -> Iterator[dict[str, object]]:
             job.terminate()
 
 
+@contextmanager
+def duckdb_on(uri: str, store: dict[str, object]) -> Iterator[duckdb.DuckDBPyConnection | None]:
+    """The real DuckDB with this lake attached as ``lk``, its files read with httpfs.
+
+    ``None`` where that extension is not installed: it is in no extra of ours.
+    """
+    try:
+        package = importlib.import_module("duckdb_extension_httpfs")
+    except ImportError:
+        yield None
+        return
+    folder = Path(package.__path__[0]) / "extensions" / f"v{duckdb.__version__}"
+    with closing(duck.connect()) as con:
+        con.execute(f"LOAD '{folder / 'httpfs'}.duckdb_extension'")
+        host = str(store["endpoint"]).removeprefix("http://")
+        con.execute(
+            f"CREATE SECRET (TYPE s3, KEY_ID '{KEY}', SECRET '{SECRET}', REGION 'us-east-1', "
+            f"ENDPOINT '{host}', USE_SSL false, URL_STYLE 'path')"
+        )
+        con.execute(f"ATTACH '{uri}' AS lk")
+        yield con
+
+
 def _port(job: subprocess.Popen[bytes], log: Path) -> int:
     for _ in range(600):
         if match := _STARTED.search(log.read_text(errors="replace")):
@@ -75,7 +105,7 @@ def _port(job: subprocess.Popen[bytes], log: Path) -> int:
     raise AssertionError("the server did not start in a minute")
 
 
-def _make_bucket(port: int) -> None:
+def _make_bucket(port: int, bucket: str) -> None:
     fs.S3FileSystem(
         access_key=KEY,
         secret_key=SECRET,
@@ -83,4 +113,4 @@ def _make_bucket(port: int) -> None:
         scheme="http",
         region="us-east-1",
         allow_bucket_creation=True,
-    ).create_dir(BUCKET)
+    ).create_dir(bucket)

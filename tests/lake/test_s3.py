@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import duckdb
 import pytest
 
 from penstock.errors import DataFileMissing
 from penstock.lake import storage
 from penstock.lake.lake import Lake
-from tests import duck, s3
+from tests import s3
 from tests.lake.conftest import table_of
 
 if TYPE_CHECKING:
@@ -49,7 +46,10 @@ def test_every_change_and_its_upkeep(
     assert dict(table_of(table.to_df())) == expected
     assert table.to_df(version=1).count() == 60
     assert len(list(remote.list_files("t"))) >= 4
-    _check_duckdb(remote, store)
+    with s3.duckdb_on(remote.catalog.uri, store) as con:
+        if con is not None:
+            assert con.execute("SELECT count(*), max(p) FROM lk.t").fetchone() == (60, 7)
+            assert con.execute("SELECT count(*) FROM lk.t AT (VERSION => 1)").fetchone() == (60,)
     remote.sql("CALL ducklake_merge_adjacent_files('lake')")
     remote.sql("CALL ducklake_expire_snapshots('lake', older_than => now())")
     remote.sql("CALL ducklake_cleanup_old_files('lake', cleanup_all => true)")
@@ -60,25 +60,6 @@ def test_every_change_and_its_upkeep(
     storage.remove_file(min(kept))
     with pytest.raises(DataFileMissing):
         table.to_df().collect()
-
-
-def _check_duckdb(remote: Lake, store: dict[str, object]) -> None:
-    """DuckDB reads with its httpfs, where that is installed: it is in no extra of ours."""
-    try:
-        package = importlib.import_module("duckdb_extension_httpfs")
-    except ImportError:
-        return
-    folder = Path(package.__path__[0]) / "extensions" / f"v{duckdb.__version__}"
-    with closing(duck.connect()) as con:
-        con.execute(f"LOAD '{folder / 'httpfs'}.duckdb_extension'")
-        host = str(store["endpoint"]).removeprefix("http://")
-        con.execute(
-            f"CREATE SECRET (TYPE s3, KEY_ID '{s3.KEY}', SECRET '{s3.SECRET}', REGION 'us-east-1', "
-            f"ENDPOINT '{host}', USE_SSL false, URL_STYLE 'path')"
-        )
-        con.execute(f"ATTACH '{remote.catalog.uri}' AS lk")
-        assert con.execute("SELECT count(*), max(p) FROM lk.t").fetchone() == (60, 7)
-        assert con.execute("SELECT count(*) FROM lk.t AT (VERSION => 1)").fetchone() == (60,)
 
 
 def test_a_failed_write_leaves_nothing(remote: Lake, spark: SparkSession) -> None:

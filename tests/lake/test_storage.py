@@ -22,14 +22,12 @@ def test_one_setting_for_both() -> None:
     assert settings["fs.s3a.bucket.b.path.style.access"] == "true"
     assert settings["fs.s3a.bucket.b.connection.ssl.enabled"] == "false"
     assert settings["fs.s3.impl"] == "org.apache.hadoop.fs.s3a.S3AFileSystem"
-    assert not any("commitProtocol" in key for key in settings)
+    # Of how files are published a user's other writes are to see nothing.
+    magic = Storage.of({**LOCAL, "path_style": True, "committer": "magic"})
+    assert magic is not None
+    assert magic.spark_settings("b") == settings
+    assert not any("commit" in key for key in settings)
     assert found.open().region == "r"
-
-
-def test_the_magic_committer() -> None:
-    settings = Storage(committer="magic").spark_settings("b")
-    assert settings["fs.s3a.bucket.b.committer.name"] == "magic"
-    assert "PathOutputCommitProtocol" in settings["spark.sql.sources.commitProtocolClass"]
 
 
 def test_secrets_are_not_shown() -> None:

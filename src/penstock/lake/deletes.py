@@ -27,6 +27,7 @@ from penstock.lake.parquet.footers import describe, list_files, remove_directory
 from penstock.lake.scan import FILE, POSITION, Scan
 from penstock.lake.schema import TableSchema
 from penstock.lake.types import FIELD_ID
+from penstock.lake.writing import publishing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -236,7 +237,7 @@ def _write_by_spark(job: _Job, found: DataFrame) -> None:
             for name, (number, _) in _FIELDS.items()
         ),
     )
-    options = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
+    options = publishing.options(job.spark, job.directory)
     rows.write.mode("append").options(**options).partitionBy(_NUMBER).parquet(job.directory)
 
 

@@ -31,7 +31,7 @@ class Storage:
     ``endpoint`` is a URL, ``http://127.0.0.1:9000``; without one it is AWS. ``path_style`` puts the
     bucket in the path instead of the host's name. ``committer`` is how Spark publishes its files:
     ``file`` (renames, which S3 copies) or ``magic`` (uploads that are completed when the job is; it
-    needs ``spark-hadoop-cloud`` on Spark's class path).
+    needs ``spark-hadoop-cloud`` on Spark's class path): an option of each write, no setting.
     """
 
     access_key: str | None = None
@@ -66,8 +66,7 @@ class Storage:
     def spark_settings(self, bucket: str) -> dict[str, str]:
         """Runtime settings of a Spark session for this bucket, of ``s3://`` and ``s3a://`` paths.
 
-        Hadoop's "Configuring different S3 buckets with Per-Bucket Configuration" and "The Magic
-        Committer" have the names.
+        Hadoop's "Configuring different S3 buckets with Per-Bucket Configuration" has the names.
         """
         own = f"fs.s3a.bucket.{bucket}"
         simple = "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider"
@@ -82,11 +81,10 @@ class Storage:
             "endpoint.region": self.region,
             "path.style.access": str(self.path_style).lower(),
             "connection.ssl.enabled": str(not (self.endpoint or "").startswith("http:")).lower(),
-            "committer.name": self.committer,
         }
         found = {f"{own}.{name}": value for name, value in values.items() if value is not None}
         found["fs.s3.impl"] = "org.apache.hadoop.fs.s3a.S3AFileSystem"
-        return {**found, **(_MAGIC if self.committer == "magic" else {})}
+        return found
 
     def open(self) -> fs.FileSystem:
         from pyarrow import fs
@@ -107,15 +105,6 @@ class Storage:
             **where,
         )
 
-
-_FACTORY = "org.apache.hadoop.fs.s3a.commit.S3ACommitterFactory"
-_CLOUD = "org.apache.spark.internal.io.cloud"
-_MAGIC: Mapping[str, str] = {
-    "mapreduce.outputcommitter.factory.scheme.s3": _FACTORY,
-    "mapreduce.outputcommitter.factory.scheme.s3a": _FACTORY,
-    "spark.sql.sources.commitProtocolClass": f"{_CLOUD}.PathOutputCommitProtocol",
-    "spark.sql.parquet.output.committer.class": f"{_CLOUD}.BindingParquetOutputCommitter",
-}
 
 # By bucket: what it was told, and the open file system. Written once per bucket and process.
 _TOLD: dict[str, Storage] = {}

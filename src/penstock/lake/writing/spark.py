@@ -22,7 +22,7 @@ from penstock.lake.partitioning import PartitionKey, directory_names, hive_direc
 from penstock.lake.schema import TableSchema
 from penstock.lake.session import prepare
 from penstock.lake.types import needs_mapping
-from penstock.lake.writing import fingerprint
+from penstock.lake.writing import fingerprint, publishing
 from penstock.lake.writing.row_order import sort_columns
 from penstock.lake.writing.settings import WriteSettings
 from penstock.lake.writing.spread import helper_names, hive_paths, values_of, with_helpers
@@ -77,10 +77,12 @@ def write(
 
     ``columns`` come from `conversions.align`. Empty files are left out. Raises QueryFailed when
     the query fails, DataPathError when nothing can be written, DataFileMissing when a file that
-    the query reads is gone; nothing staged is left behind then.
+    the query reads is gone, EnvironmentMissing when Spark lacks what publishes the files; nothing
+    staged is left behind then.
     """
     from pyspark.sql import Observation
 
+    published = publishing.options(df.sparkSession, target.path)
     directory = _directory(target)
     observation = Observation() if with_fingerprint else None
     try:
@@ -88,7 +90,7 @@ def write(
             # The rows' session need not be one that the lake has read with, which is prepared.
             prepare(df.sparkSession, storage.spark_settings(target.path))
             frame = _arranged(df.select(*columns), target, observation)
-            writer = frame.write.mode("append").options(**_options(target))
+            writer = frame.write.mode("append").options(**published, **_options(target))
             if target.spreads:
                 writer = writer.partitionBy(*helper_names(target.partition_by))
             writer.parquet(directory)
@@ -132,7 +134,6 @@ def _arranged(frame: DataFrame, target: Target, observation: Observation | None)
 def _options(target: Target) -> dict[str, str]:
     return {
         **target.settings.parquet,
-        "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
         "maxRecordsPerFile": str(target.settings.rows_per_file(target.schema)),
     }
 
