@@ -19,8 +19,7 @@ from bench import data, harness
 from bench.merge import connect
 from penstock import Lake
 
-WHERE = "pmod(id, 100) = 7"
-DUCK_WHERE = "id % 100 = 7"
+WHERE = "id % 100 = 7"
 GOAL_DUCK, GOAL_REWRITE = 1.2, 0.6
 WARMUP = 2
 LOADED = "loaded"  # directory of the lakes that are copied
@@ -147,10 +146,10 @@ class Duck:
     def run(self) -> None:
         assert self._connection is not None
         if self.statement == "delete":
-            self._connection.execute(f"DELETE FROM lake.orders WHERE {DUCK_WHERE}")
+            self._connection.execute(f"DELETE FROM lake.orders WHERE {WHERE}")
         else:
             self._connection.execute(
-                f"UPDATE lake.orders SET state = 'upd', amount = amount + 1 WHERE {DUCK_WHERE}"
+                f"UPDATE lake.orders SET state = 'upd', amount = amount + 1 WHERE {WHERE}"
             )
 
     def clean(self) -> None:

@@ -59,6 +59,16 @@ def test_positions_are_sorted_and_name_their_file(
     assert "required" not in str(content.schema).split("{", 1)[1]
 
 
+def test_positions_are_written_as_differences(spark: SparkSession, lake: Lake) -> None:
+    lake.table("t").append(spark.range(0, 100_000, 1, 1))
+    removed, _ = delete(spark, lake, "id % 10 = 3", 1_000_000)
+    (found,) = removed.deletes.values()
+    assert found.size_bytes < 0.5 * found.delete_count
+    commit(lake, removed)
+    left = lake.table("t").to_df().toArrow()["id"].to_pylist()
+    assert left == [at for at in range(100_000) if at % 10 != 3]
+
+
 @EVERY_WRITER
 def test_a_delete_file_holds_what_the_one_before_does(
     spark: SparkSession, lake: Lake, collect: int

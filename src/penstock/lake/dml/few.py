@@ -131,13 +131,14 @@ def stage(table: CandidateTable, source: scan.Scan, rows: Brought) -> tuple[Remo
     values = rows.values.cast(arrow_schema(table.schema))
     ids = _row_ids(source, rows)
     old = pc.fill_null(pc.greater_equal(ids, 0), False)
+    all_old = pc.all(old).as_py()  # as they are, but for those that this transaction wrote
     target = table.target(None)
     written: list[Written] = []
-    kept = values.filter(old)
+    kept, kept_ids = (values, ids) if all_old else (values.filter(old), ids.filter(old))
     if kept.num_rows:
-        embed = {arrow_files.ROW_ID: ids.filter(old)}
+        embed = {arrow_files.ROW_ID: kept_ids}
         written.append(arrow_files.write_history(kept, target, embed)[0])
-    fresh = values.filter(pc.invert(old))
+    fresh = values.slice(0, 0) if all_old else values.filter(pc.invert(old))
     if fresh.num_rows:
         written.append(arrow_files.write(fresh, target))
     return removed, written

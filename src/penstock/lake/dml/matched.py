@@ -190,7 +190,7 @@ class _Slice:
 def _slices(
     content: pq.ParquetFile, part: _Part, job: Reading, names: Mapping[str, str]
 ) -> Iterator[_Slice]:
-    start, numbers = part.start, pa.array(range(_SLICE), pa.int64())
+    start, numbers = part.start, _numbers(_SLICE)
     for rows in _batches(content, part, list(names)):
         named = rows.rename_columns([names[name] for name in rows.schema.names])
         places = job.condition.matches(named, numbers.slice(0, rows.num_rows))
@@ -202,6 +202,11 @@ def _slices(
         values = {name: _taken(rows[name], places) for name in wanted}
         yield _Slice(rows.num_rows, places, positions, values)
         start += rows.num_rows
+
+
+def _numbers(count: int) -> pa.Int64Array:
+    """From 0 on. Not from Python's range, whose numbers are made one by one."""
+    return pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count), start=-1)
 
 
 def _picked(

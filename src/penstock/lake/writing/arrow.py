@@ -35,6 +35,7 @@ ROW_ID, SNAPSHOT_ID = "_ducklake_internal_row_id", "_ducklake_internal_snapshot_
 _RESERVED = {ROW_ID: 2147483540, SNAPSHOT_ID: 2147483539}
 _V2 = "PARQUET_2_0"
 _CODECS = {"uncompressed": "none", "lz4raw": "lz4", "lz4_raw": "lz4"}
+_SAMPLE = 4_096  # rows
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - of timestamps without a zone
 _EPOCH_UTC = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICRO = dt.timedelta(microseconds=1)
@@ -97,7 +98,7 @@ def _files(
         storage.make_parent(path)
         system, name = storage.open_system(path)
         with system.open_output_stream(name) as out:
-            pq.write_table(part, out, **_settings(target))
+            pq.write_table(part, out, use_dictionary=_coded(part), **_settings(target))
         metadata = pq.read_metadata(name, filesystem=system)
         nans = (
             id_
@@ -229,6 +230,19 @@ def _settings(target: Target) -> dict[str, Any]:
         "store_decimal_as_integer": True,
         "version": "2.6",
     }
+
+
+def _coded(rows: pa.Table) -> list[str] | bool:
+    """The columns whose values repeat, by their first ones. Of others a dictionary costs twice:
+    the time to look all values up, and their codes beside them in the file."""
+    if any(pa.types.is_nested(field.type) for field in rows.schema):
+        return True
+    some = rows.slice(0, _SAMPLE)
+    return [name for name in some.column_names if _repeats(some[name])]
+
+
+def _repeats(values: pa.ChunkedArray) -> bool:
+    return bool(pc.count_distinct(values).as_py() * 2 <= len(values) - values.null_count)
 
 
 def _sorted(rows: pa.Table, target: Target) -> pa.Table:
