@@ -11,9 +11,12 @@ import pytest
 
 from penstock.lake import storage
 from penstock.lake.changes import ChangeSet, TableChange
+from penstock.lake.files import DataFile
 from penstock.lake.lake import Lake
+from penstock.lake.maintenance.reading import pieces
 from penstock.lake.recovery.backup import check_files
 from tests import s3
+from tests.s3_relay import relay
 
 
 @pytest.fixture
@@ -49,3 +52,26 @@ def test_added_and_rolled_back(lake: Lake) -> None:
     assert check_files(lake.catalog).missing == ()
     storage.remove_file(min(paths))
     assert check_files(lake.catalog).missing == (min(paths),)
+
+
+def test_a_large_file_is_read_in_blocks(tmp_path: Path) -> None:
+    """Of 400 column chunks, in the order of the file; nothing is asked for twice."""
+    with s3.server(tmp_path, "blocks") as store, relay(str(store["endpoint"])) as found:
+        path = "s3://blocks/large.parquet"
+        storage.tell(path, storage.Storage.of({**store, "endpoint": found.endpoint}))
+        system, place = storage.open_system(path)
+        rows = pa.table({f"c{n}": pa.array(range(n, 400_000 + n)) for n in range(4)})
+        with system.open_output_stream(place) as out:
+            pq.write_table(
+                rows, out, row_group_size=4_000, compression="none", use_dictionary=False
+            )
+        size = storage.size_of(path) or 0
+        file = DataFile(path, rows.num_rows, size, 0)
+        found.asked.clear()
+        read = [piece.rows for piece in pieces([file], table="main.t", rows=50_000, memory=1 << 30)]
+    assert [one.num_rows for one in read] == [50_000] * 8
+    assert pa.concat_tables(read) == rows
+    assert size > 8 << 20
+    asked = [one for one in found.asked if one.method == "GET"]
+    assert len(asked) <= 3
+    assert sum(one.answered for one in asked) < size + 100_000

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from penstock.lake.failures import file_corrupt, file_missing
 from penstock.lake.files import DataFile
+from penstock.lake.maintenance.blocks import Blocks, window
 from penstock.lake.parquet.columns import EMBEDDED_ROW_ID, MAPPED_ROW_ID
 from penstock.lake.storage import is_remote, open_system
 
@@ -101,7 +102,7 @@ def _content(path: str) -> bytes | pa.Buffer:
 def _in_pieces(file: DataFile, table: str, rows: int) -> Iterator[Piece]:
     system, name = open_system(file.path)
     with _explained(file, table), system.open_input_file(name) as stream:
-        content = _opened(stream)
+        content = _in_blocks(stream, rows) if is_remote(file.path) else _opened(stream)
         _counted(file, content.metadata.num_rows, table)
         start = 0
         for batch in content.iter_batches(rows):
@@ -119,9 +120,19 @@ def _row_ids_named(file: DataFile, rows: pa.Table) -> pa.Table:
     return rows.rename_columns({MAPPED_ROW_ID: EMBEDDED_ROW_ID})
 
 
-def _opened(source: object) -> pq.ParquetFile:
+def _opened(source: object, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
     # Buffered ahead, a large file would be here whole.
-    return pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=False)
+    return pq.ParquetFile(
+        source, metadata=metadata, coerce_int96_timestamp_unit="us", pre_buffer=False
+    )
+
+
+def _in_blocks(source: pa.NativeFile, rows: int) -> pq.ParquetFile:
+    """A file of a store, where it costs to ask: of ``rows`` rows at a time."""
+    metadata = pq.read_metadata(source)  # by itself: its block is the last that is needed
+    kept = window(metadata, rows)
+    file = source if kept is None else pa.PythonFile(Blocks(source, kept), mode="r")
+    return _opened(file, metadata)
 
 
 def _counted(file: DataFile, rows: int, table: str) -> None:

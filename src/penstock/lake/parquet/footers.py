@@ -59,8 +59,9 @@ def _each(read: Callable[[str], _T], paths: Sequence[str]) -> list[_T]:
 
 def _describe(path: str, schema: TableSchema) -> DataFile:
     system, name = open_system(path)
-    size = system.get_file_info(name).size
-    metadata = pq.read_metadata(name, filesystem=system)
+    with system.open_input_file(name) as source:  # which asks a store for its size, once
+        size = source.size()
+        metadata = pq.read_metadata(source)
     return DataFile(
         path=path,
         record_count=metadata.num_rows,
