@@ -56,3 +56,42 @@ def test_rows_are_read_by_the_columns_they_were_written_by(
     inner = {1: 1, 2: 2, 3: None}
     expected = [(*row, inner[row[0]], count) for row, count in counts.items()]
     assert duck.rows(uri, theirs) == sorted(expected, key=repr)
+
+
+SWAPPED = ("RENAME COLUMN a TO z", "RENAME COLUMN b TO a")
+ANEW = ("DROP COLUMN a", "ADD COLUMN a BIGINT")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("statement", ["DELETE FROM t", "UPDATE t SET c = 1"])
+@pytest.mark.parametrize(
+    ("changes", "where", "rows"),
+    [
+        (SWAPPED, "a = 1005", 1),
+        (SWAPPED, "a = 5", 0),
+        (SWAPPED, "a < 500", 0),  # of the column that was called so it is true for each row
+        (ANEW, "a IS NULL", 10),
+        (ANEW, "a >= 0", 0),
+        (("DROP COLUMN a", "ADD COLUMN a BIGINT DEFAULT 77"), "a = 77", 10),
+    ],
+)
+def test_files_are_chosen_by_the_columns_that_have_the_names_now(
+    spark: SparkSession,
+    tmp_path: Path,
+    statement: str,
+    changes: tuple[str, ...],
+    where: str,
+    rows: int,
+) -> None:
+    uri = f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}"
+    with Lake.attach(uri, data_path=str(tmp_path / "data"), spark=spark) as lake:
+        lake.set_option("data_inlining_row_limit", 0)
+        lake.table("t").append(spark.sql("SELECT id AS a, id + 1000 AS b, 0 AS c FROM range(10)"))
+        with lake.transaction() as transaction:
+            for change in changes:
+                transaction.sql(f"ALTER TABLE t {change}")
+            counts = transaction.sql(f"{statement} WHERE {where}").collect()[0]
+        assert counts["num_affected_rows"] == rows
+    left = "SELECT count(*), count(*) FILTER (c = 1) FROM t"
+    changed = (10 - rows, 0) if statement.startswith("DELETE") else (10, rows)
+    assert duck.rows(uri, left) == [changed]

@@ -203,7 +203,8 @@ class CandidateTable:
     def _files_of_base(self, keep: Predicate | None = None) -> FileSet:
         base = self._candidate.base
         catalog, snapshot = self._context.catalog, self._context.base
-        if keep is not None and base is not None:
+        # By names that the columns had before, other columns would be asked.
+        if keep is not None and base is not None and base.schema == self._candidate.schema:
             return catalog.files(base, snapshot.id, keep)
         if self._base_files is None:
             self._base_files = FileSet(()) if base is None else catalog.files(base, snapshot.id)
