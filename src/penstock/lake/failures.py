@@ -28,6 +28,17 @@ _SCHEME = re.compile(r"^file:/+")
 _CANNOT_WRITE = ("Mkdirs failed", "Permission denied", "Read-only file system", "No space left")
 _UNREADABLE = "FAILED_READ_FILE."
 _MISSING = {"FAILED_READ_FILE.FILE_NOT_EXIST", "PATH_NOT_FOUND"}
+_OURS = "USER_RAISED_EXCEPTION"
+SPARKS_SQL = "queries and expressions are in Spark's SQL: see docs/sql.md for what is added"
+_HINTS = {
+    "PARSE_SYNTAX_ERROR": SPARKS_SQL,
+    "UNRESOLVED_ROUTINE": "functions are Spark's and the lake's macros: CREATE MACRO makes one",
+    "UNRESOLVABLE_TABLE_VALUED_FUNCTION": (
+        "table functions are Spark's (range, explode, ...), the lake's and its macros"
+    ),
+    "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN": "a condition is a comparison: id <> 0 instead of id",
+    "CAST_INVALID_INPUT": "correct the value, or use try_cast, which makes NULL of it",
+}
 
 
 def local_path(uri: str) -> str:
@@ -59,8 +70,10 @@ def explain(
             hint="check that the directory exists, is writable and has space",
         )
     data: dict[str, Any] = {"condition": condition, **_place(error, text)}
+    if condition == _OURS:  # raise_error, whose text says all: ours mostly, or the user's own
+        return QueryFailed(cause, data=data)
     name = f" ({condition})" if condition else ""
-    return QueryFailed(f"Spark: {cause}{name}", data=data)
+    return QueryFailed(f"Spark: {cause}{name}", hint=_HINTS.get(condition or ""), data=data)
 
 
 @contextmanager

@@ -102,10 +102,6 @@ WRONG: dict[str, tuple[type[PenstockError], str]] = {
     "INSERT INTO t (b) VALUES ('y')": (SchemaMismatch, "NOT NULL"),
     "INSERT INTO t (a) VALUES (:nope)": (ArgumentError, ":nope"),
     "INSERT INTO t (a) VALUES (1) ON CONFLICT DO NOTHING": (UnsupportedFeature, "ON CONFLICT"),
-    "INSERT INTO t VALUES (1, (SELECT 'x'), DEFAULT)": (
-        UnsupportedFeature,
-        "DEFAULT beside",
-    ),
     "INSERT INTO t VALUES ((SELECT 1), 2), (3)": (QueryFailed, "1 and 2 values"),
     "INSERT INTO nope VALUES (1)": (TableNotFound, "nope"),
     "UPDATE t SET\n z = 1": (QueryFailed, r"no column 'z', at line 2:2"),

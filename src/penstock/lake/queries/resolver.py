@@ -20,7 +20,7 @@ from penstock.lake.queries.rewriters import Rows, Wanted, Work
 from penstock.lake.queries.row_ids import ROWID
 from penstock.lake.session import SparkSource, session_zone
 from penstock.lake.snapshot import At, Snapshot
-from penstock.lake.sql import travel, views
+from penstock.lake.sql import nested_literals, table_queries, travel, views
 from penstock.lake.sql.calls import Arguments
 from penstock.lake.sql.macros import Book, called, expand
 from penstock.lake.sql.references import Analysis, Reference
@@ -185,8 +185,9 @@ class Resolver:
         return df.toDF(*views.column_names(view, df.columns))
 
     def expand(self, text: str) -> str:
-        """A query without macros."""
-        return expand(text, self.book(text))
+        """A query without macros, and what only DuckDB writes in Spark's words."""
+        text = table_queries.in_full(expand(text, self.book(text)))
+        return nested_literals.in_spark(text)
 
     def _macros(self, snapshot: Snapshot, names: Sequence[str]) -> list[Macro]:
         """The macros of these names, as the transaction leaves them."""

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import QueryFailed
+from penstock.errors import PenstockError, QueryFailed
 from penstock.lake.duckdb_sql import guards
-from penstock.lake.failures import explain, explained
+from penstock.lake.failures import SPARKS_SQL, explain, explained
 from penstock.lake.naming import fold
 from penstock.lake.queries.rewriters import REWRITERS, Names, Work
 from penstock.lake.sql.edits import Edit, edited, touches_line
@@ -88,7 +88,8 @@ def _without_column(problem: QueryFailed) -> QueryFailed:
     line = problem.data.get("line")
     message = problem.message.split(", at line ")[0]
     data = {key: value for key, value in problem.data.items() if key != "column"}
-    return QueryFailed(message if line is None else f"{message}, at line {line}", data=data)
+    placed = message if line is None else f"{message}, at line {line}"
+    return QueryFailed(placed, hint=problem.hint, data=data)
 
 
 def _run(work: Work, text: str, edits: Sequence[Edit]) -> DataFrame:
@@ -114,8 +115,8 @@ def _unreadable(
     except Exception as error:  # whatever it is, the text is refused below
         told = explain(error)
         if told.data.get("condition", "").startswith("PARSE"):
-            return _at_line(told.message, told.data, text, [])
-    return QueryFailed(f"the tables of the query cannot be found in it: {problem}")
+            return _at_line(told, text, [])
+    return QueryFailed(f"the tables of the query cannot be found in it: {problem}", hint=SPARKS_SQL)
 
 
 def _locate(error: Exception, text: str, edits: Sequence[Edit]) -> None:
@@ -128,14 +129,12 @@ def _locate(error: Exception, text: str, edits: Sequence[Edit]) -> None:
         raise refusal from error
     if not isinstance(told, QueryFailed):
         raise told from error
-    raise _at_line(told.message, told.data, text, edits) from error
+    raise _at_line(told, text, edits) from error
 
 
-def _at_line(
-    message: str, data: Mapping[str, Any], text: str, edits: Sequence[Edit]
-) -> QueryFailed:
+def _at_line(told: PenstockError, text: str, edits: Sequence[Edit]) -> QueryFailed:
     """Lines are the same before and after the edits; columns only where none came before."""
-    found = dict(data)
+    message, found = told.message, dict(told.data)
     fragment, line = found.pop("fragment", None), found.get("line")
     found.pop("start", None)
     if fragment and text.count(fragment) == 1:
@@ -145,4 +144,5 @@ def _at_line(
     elif touches_line(text, edits, line):
         found.pop("column", None)
     place = ":".join(str(found[key]) for key in ("line", "column") if key in found)
-    return QueryFailed(f"{message}, at line {place}" if place else message, data=found)
+    placed = f"{message}, at line {place}" if place else message
+    return QueryFailed(placed, hint=told.hint, data=found)

@@ -1,4 +1,4 @@
-"""ALTER TABLE and ALTER VIEW, one action a statement (several columns of ADD or DROP)."""
+"""ALTER TABLE and ALTER VIEW, one action a statement (of several columns: ADD, DROP, ALTER)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import TableNotFound
 from penstock.lake import alter as columns_of
-from penstock.lake.naming import TableRef
+from penstock.lake.naming import TableRef, fold
 from penstock.lake.schema import TableSchema
 from penstock.lake.statements import columns
+from penstock.lake.statements.alter_refused import (
+    NEAREST,
+    NEAREST_OF_SET,
+    refuse_constraint,
+    refuse_place,
+)
 from penstock.lake.statements.answer import Answer, nothing
 from penstock.lake.statements.layout import partition_fields, sort_keys
 from penstock.lake.statements.reader import Reader
@@ -59,6 +65,9 @@ def _missing(
 
 
 def _table(session: Session, reader: Reader) -> Action:
+    word = reader.token.upper
+    if word in NEAREST:
+        raise reader.unsupported(f"ALTER TABLE ... {word}", NEAREST[word])
     word = reader.one_of(_ACTIONS, "ADD, DROP, RENAME, ALTER, SET or RESET")
     return _ACTIONS[word](session, reader)
 
@@ -69,16 +78,22 @@ def _view(reader: Reader) -> Action:
             f"ALTER VIEW {reader.token.upper}", "use CREATE OR REPLACE VIEW, or RENAME TO"
         )
     name = _new_name(reader)
-    return lambda transaction, ref: transaction.rename_view(name_of(ref), name)
+    return lambda transaction, ref: transaction.rename_view(name_of(ref), name(ref))
 
 
-def _new_name(reader: Reader) -> str:
-    """A name; with a schema only Spark allows it, and it would move the table."""
+def _new_name(reader: Reader) -> Callable[[TableRef], str]:
+    """A name, maybe behind the schema it has: another one would move what is renamed."""
     at = reader.token.start
-    name = reader.name("the new name")
-    if reader.sees("."):
-        raise reader.unsupported("another schema", "give the name alone: it stays where it is", at)
-    return name
+    parts = reader.dotted("the new name")
+
+    def of(ref: TableRef) -> str:
+        if len(parts) > 1 and fold(".".join(parts[:-1])) != fold(ref.schema):
+            raise reader.unsupported(
+                "another schema", "give the name alone: it stays where it is", at
+            )
+        return parts[-1]
+
+    return of
 
 
 def _altered(change: Change) -> Action:
@@ -90,13 +105,11 @@ def _altered(change: Change) -> Action:
 
 
 def _add(session: Session, reader: Reader) -> Action:
-    """``ADD [COLUMN] [IF NOT EXISTS] a INT``, ``ADD COLUMNS (a INT, s.x INT)``"""
-    _refuse_constraint(reader)
-    several = reader.accept("COLUMNS")
-    if not several:
-        reader.accept("COLUMN")
+    """``ADD [COLUMN] [IF NOT EXISTS] a INT``, ``ADD COLUMNS (a INT, s.x INT)``, as Spark has it."""
+    refuse_constraint(reader)
+    reader.accept_any("COLUMNS", "COLUMN")
     there_may_be = if_not_exists(reader)
-    closed = several and reader.accept("(")
+    closed = reader.accept("(")
     changes: list[Change] = []
     comments: list[tuple[str, str]] = []
     while True:
@@ -107,12 +120,10 @@ def _add(session: Session, reader: Reader) -> Action:
                 raise reader.unsupported("a comment on a field", "comment on its column")
             comments.append((path[-1], one.comment))
         changes.append(_adds(path, one, there_may_be))
-        if reader.token.upper in {"FIRST", "AFTER"}:
-            raise reader.unsupported(
-                f"the place {reader.token.upper}", "columns come last; SELECT orders them"
-            )
-        if not (closed and reader.accept(",")):
+        refuse_place(reader)
+        if not reader.accept(","):
             break
+        _refuse_second(reader)
     if closed:
         reader.expect(")")
     return _with_comments(_all(changes), comments)
@@ -145,18 +156,19 @@ def _with_comments(change: Change, comments: list[tuple[str, str]]) -> Action:
 
 
 def _drop(_: Session, reader: Reader) -> Action:
-    """``DROP [COLUMN] [IF EXISTS] a``, ``DROP COLUMNS (a, b)``"""
-    _refuse_constraint(reader)
-    several = reader.accept("COLUMNS")
-    if not several:
-        reader.accept("COLUMN")
+    """``DROP [COLUMN] [IF EXISTS] a``, ``DROP COLUMNS (a, b)``, ``DROP COLUMN a, b``"""
+    refuse_constraint(reader)
+    reader.accept_any("COLUMNS", "COLUMN")
     missing_ok = if_exists(reader)
-    closed = several and reader.accept("(")
+    if reader.sees("PARTITION", "("):
+        refuse_constraint(reader)
+    closed = reader.accept("(")
     changes: list[Change] = []
     while True:
         changes.append(_drops(reader.dotted("a column"), missing_ok))
-        if not (several and reader.accept(",")):
+        if not reader.accept(","):
             break
+        _refuse_second(reader)
     if closed:
         reader.expect(")")
     if reader.accept("CASCADE"):
@@ -173,23 +185,39 @@ def _rename(_: Session, reader: Reader) -> Action:
     """``RENAME TO t``, ``RENAME [COLUMN] a TO b``"""
     if reader.accept("TO"):
         name = _new_name(reader)
-        return lambda transaction, ref: transaction.rename_table(name_of(ref), name)
+        return lambda transaction, ref: transaction.rename_table(name_of(ref), name(ref))
     reader.accept("COLUMN")
     path = reader.dotted("a column")
     reader.expect("TO")
-    new = _new_name(reader)
+    at, new = reader.token.start, reader.name("the new name")
+    if reader.sees("."):
+        raise reader.unsupported("another place of a field", "give its new name alone", at)
     return _altered(lambda schema: columns_of.rename_column(schema, path, new))
 
 
 def _alter(session: Session, reader: Reader) -> Action:
-    """``ALTER [COLUMN] a [SET DATA] TYPE ... | SET DEFAULT | DROP DEFAULT | SET NOT NULL ...``"""
+    """``ALTER [COLUMN] a TYPE ..., b COMMENT ...``; as Spark has it, several with one COLUMN."""
     reader.accept("COLUMN")
+    actions = [_alter_one(session, reader)]
+    while reader.accept(","):
+        _refuse_second(reader)
+        actions.append(_alter_one(session, reader))
+    return _one_by_one(actions)
+
+
+def _one_by_one(actions: list[Action]) -> Action:
+    def act(transaction: Transaction, ref: TableRef) -> None:
+        for action in actions:
+            action(transaction, ref)
+
+    return act
+
+
+def _alter_one(session: Session, reader: Reader) -> Action:
+    """``a [SET DATA] TYPE ... | SET DEFAULT | DROP DEFAULT | SET NOT NULL | COMMENT ...``"""
     path = reader.dotted("a column")
-    if reader.accept("COMMENT"):
-        text = comment_or_null(reader)
-        return lambda transaction, ref: transaction.comment_on_column(
-            name_of(ref), ".".join(path), text
-        )
+    if reader.sees("COMMENT"):
+        return _comments(reader, path)
     if reader.accept("DROP", "DEFAULT"):
         return _altered(lambda schema: columns_of.set_default(schema, path, None))
     if reader.accept("DROP", "NOT", "NULL"):
@@ -198,8 +226,7 @@ def _alter(session: Session, reader: Reader) -> Action:
         return _altered(lambda schema: columns_of.set_nullable(schema, path, False))
     if reader.accept("SET", "DEFAULT"):
         return _altered(_sets_default(session, reader, path))
-    if reader.token.upper in {"FIRST", "AFTER"}:
-        raise reader.unsupported("another place of a column", "SELECT orders the columns")
+    refuse_place(reader)
     typed = reader.accept("SET", "DATA", "TYPE") or reader.accept("SET", "TYPE")
     if not (typed or reader.accept("TYPE")):
         raise reader.wrong(f"SET TYPE, SET DEFAULT or NOT NULL is expected, not {reader.shown()}")
@@ -209,10 +236,43 @@ def _alter(session: Session, reader: Reader) -> Action:
     return _altered(lambda schema: columns_of.set_type(schema, path, new))
 
 
+def _comments(reader: Reader, path: tuple[str, ...]) -> Action:
+    """``COMMENT 'text'``"""
+    if len(path) > 1:
+        raise reader.unsupported("a comment on a field", "comment on its column")
+    reader.expect("COMMENT")
+    text = comment_or_null(reader)
+    return lambda transaction, ref: transaction.comment_on_column(name_of(ref), path[0], text)
+
+
+def _change(session: Session, reader: Reader) -> Action:
+    """``CHANGE [COLUMN] a b INT [COMMENT 'text']``, Hive's; or what ALTER COLUMN has."""
+    at = reader.at
+    reader.accept("COLUMN")
+    path = reader.dotted("a column")
+    if reader.token.upper in _OF_ALTER:
+        reader.at = at
+        return _alter(session, reader)
+    name = reader.name("the column's name from now on")
+    new = column_type(reader, name)
+    if reader.sees("NOT", "NULL"):
+        raise reader.unsupported(
+            "NOT NULL in CHANGE COLUMN", "use ALTER COLUMN a SET NOT NULL or DROP NOT NULL"
+        )
+    after = (*path[:-1], name)
+    actions = [_altered(lambda schema: columns_of.set_type(schema, path, new))]
+    if name != path[-1]:
+        actions.append(_altered(lambda schema: columns_of.rename_column(schema, path, name)))
+    if reader.sees("COMMENT"):
+        actions.append(_comments(reader, after))
+    refuse_place(reader)
+    return _one_by_one(actions)
+
+
 def _sets_default(session: Session, reader: Reader, path: tuple[str, ...]) -> Change:
     """Checked against the column's type when that is known."""
     at = reader.at
-    reader.until()
+    reader.until(",")
     end = reader.at
 
     def change(schema: TableSchema) -> TableSchema:
@@ -233,13 +293,8 @@ def _set(_: Session, reader: Reader) -> Action:
         keys = sort_keys(reader)
         return lambda transaction, ref: transaction.table(name_of(ref)).set_sorting(keys)
     word = reader.token.upper
-    nearest = {
-        "SCHEMA": "CREATE TABLE s.t AS SELECT * FROM t, then DROP t",
-        "TBLPROPERTIES": "use CALL set_option(..., table_name => ...), or COMMENT ON TABLE",
-        "LOCATION": "set data_path when the lake is attached",
-    }
-    if word in nearest:
-        raise reader.unsupported(f"SET {word}", nearest[word])
+    if word in NEAREST_OF_SET:
+        raise reader.unsupported(f"SET {word}", NEAREST_OF_SET[word])
     raise reader.wrong(f"PARTITIONED BY or SORTED BY is expected, not {reader.shown()}")
 
 
@@ -251,21 +306,20 @@ def _reset(_: Session, reader: Reader) -> Action:
     raise reader.wrong(f"PARTITIONED BY or SORTED BY is expected, not {reader.shown()}")
 
 
-def _refuse_constraint(reader: Reader) -> None:
-    for word, nearest in _NOT_COLUMNS.items():
-        if reader.sees(word) and reader.ahead(1).text != "":
-            raise reader.unsupported(f"a {word.lower()}", nearest)
+def _refuse_second(reader: Reader) -> None:
+    """``ADD COLUMN a INT, ADD COLUMN b INT``: columns go into one list, actions do not."""
+    if reader.token.upper in {"ADD", "DROP", "ALTER", "RENAME"} and reader.ahead(1).kind == "word":
+        raise reader.unsupported(
+            "several actions in one ALTER TABLE",
+            "use a statement for each between BEGIN and COMMIT, or ADD COLUMNS (a INT, b INT)",
+        )
 
 
-_NOT_COLUMNS = {
-    "CONSTRAINT": "test the rows in a model (not_null, unique)",
-    "PRIMARY": "test the rows in a model (not_null, unique)",
-    "PARTITION": "use ALTER TABLE t SET PARTITIONED BY (...)",
-}
+_OF_ALTER = frozenset({"TYPE", "SET", "DROP", "COMMENT", "FIRST", "AFTER"})
 _ACTIONS: Mapping[str, Callable[[Session, Reader], Action]] = {
     "ADD": _add,
     "ALTER": _alter,
-    "CHANGE": _alter,
+    "CHANGE": _change,
     "DROP": _drop,
     "RENAME": _rename,
     "RESET": _reset,

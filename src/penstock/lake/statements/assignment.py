@@ -37,6 +37,10 @@ def columns_of(schema: TableSchema, names: Sequence[str], table: str) -> list[Co
                 data={"table": table, "column": name},
             )
         if fold(name) in {fold(one.name) for one in found}:
-            raise QueryFailed(f"the column {name!r} is named twice", hint="name it once")
+            raise QueryFailed(
+                f"the column {name!r} is named twice",
+                hint="name it once",
+                data={"table": table, "column": name},
+            )
         found.append(column)
     return found

@@ -1,7 +1,11 @@
-"""``VALUES`` with subqueries, which Spark takes in a SELECT only: one for each row."""
+"""``VALUES`` with what Spark takes in a SELECT only: subqueries, and the word DEFAULT.
+
+There is one SELECT for each row then.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from penstock.errors import QueryFailed
@@ -9,26 +13,51 @@ from penstock.lake.statements.composed import Composed, begun
 from penstock.lake.statements.reader import Reader
 
 Span = tuple[int, int]
+Row = list[Span | None]  # no span: DEFAULT
 
 _QUERIES = frozenset({"SELECT", "WITH", "VALUES", "FROM", "TABLE"})
 
 
-def as_query(reader: Reader) -> Composed | None:
-    """The SELECT of the rows that come next, ``col1``, ``col2`` and so on.
+def read(reader: Reader) -> list[Row] | None:
+    """The rows that come next, each value where it stands.
 
-    ``None`` where no subquery is among them, or something follows them. The reader stays where it
-    is. Raises QueryFailed, UnsupportedFeature.
+    ``None`` where Spark's own VALUES does, or something follows them. The reader stays where it
+    is. Raises QueryFailed.
     """
     at = reader.at
     try:
-        if not reader.accept("VALUES") or not _has_query(reader):
+        if not reader.accept("VALUES") or not _needed(reader):
             return None
         rows = [_row(reader)]
         while reader.accept(","):
             rows.append(_row(reader))
-        return _union(reader, rows) if reader.done else None
+        return _even(rows) if reader.done else None
     finally:
         reader.at = at
+
+
+def as_query(
+    reader: Reader, rows: Sequence[Row], default_of: Callable[[int, int], str]
+) -> Composed:
+    """Their SELECT, with ``col1``, ``col2`` and so on.
+
+    ``default_of`` says in Spark's SQL what DEFAULT is in a row of so many values, at which place.
+    """
+    text = begun(reader)
+    for number, row in enumerate(rows):
+        text.add(" UNION ALL " if number else "").add("SELECT ")
+        for at, span in enumerate(row):
+            text.add(", " if at else "")
+            if span is None:
+                text.add(default_of(len(row), at))
+            else:
+                text.take(span)
+            text.add(f" AS col{at + 1}")
+    return text
+
+
+def _needed(reader: Reader) -> bool:
+    return _has_query(reader) or any(one.upper == "DEFAULT" for one in reader.tokens[reader.at :])
 
 
 def _has_query(reader: Reader) -> bool:
@@ -36,7 +65,7 @@ def _has_query(reader: Reader) -> bool:
     return any(one.text == "(" and after.upper in _QUERIES for one, after in pairs)
 
 
-def _row(reader: Reader) -> list[Span]:
+def _row(reader: Reader) -> Row:
     """A row, in brackets unless it is one value."""
     if not reader.accept("("):
         return [_value(reader)]
@@ -50,27 +79,20 @@ def _row(reader: Reader) -> list[Span]:
     return found
 
 
-def _value(reader: Reader) -> Span:
+def _value(reader: Reader) -> Span | None:
     if reader.sees("DEFAULT") and reader.ahead(1).text in {",", ")", ""}:
-        raise reader.unsupported(
-            "DEFAULT beside a subquery in VALUES",
-            "leave the column out of the list of columns, or write its value",
-        )
+        reader.next()
+        return None
     span = reader.until(",")
     reader.written(span, "a value")
     return span
 
 
-def _union(reader: Reader, rows: list[list[Span]]) -> Composed:
+def _even(rows: list[Row]) -> list[Row]:
     widths = {len(row) for row in rows}
     if len(widths) > 1:
         raise QueryFailed(
             f"the rows of VALUES have {' and '.join(map(str, sorted(widths)))} values",
             hint="give each row as many values",
         )
-    text = begun(reader)
-    for number, row in enumerate(rows):
-        text.add(" UNION ALL " if number else "").add("SELECT ")
-        for at, span in enumerate(row):
-            text.add(", " if at else "").take(span).add(f" AS col{at + 1}")
-    return text
+    return rows

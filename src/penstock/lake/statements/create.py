@@ -30,11 +30,17 @@ _NEAREST = {
     "INDEX": "partition or sort the table: ALTER TABLE t SET SORTED BY (...)",
     "MATERIALIZED": "use a model of a project, or CREATE TABLE AS",
     "RECURSIVE": "use WITH RECURSIVE in the view's query",
+    "CATALOG": "use Lake.attach(uri)",
+    "CONNECTION": "use Lake.attach(uri), and spark.read for other databases",
+    "FOREIGN": "use Lake.attach(uri), and spark.read for other databases",
+    "ROLE": "make it in the catalog's database",
     "SECRET": "use the settings of Spark's storage",
     "SEQUENCE": "use row_number() in the SELECT, or a column that has the value",
     "TYPE": "use VARCHAR, or a struct",
+    "STREAMING": "use a model of a project, or INSERT INTO",
     "UNIQUE": "test the rows in a model (unique)",
     "USER": "make it in the catalog's database",
+    "VOLUME": "keep files under a path of their own; ducklake_add_data_files takes Parquet in",
 }
 
 
@@ -42,6 +48,9 @@ def run(session: Session, reader: Reader) -> Answer:
     """``CREATE [OR REPLACE] TABLE | SCHEMA | VIEW | MACRO ...``"""
     reader.expect("CREATE")
     or_replace = reader.accept("OR", "REPLACE")
+    if reader.sees("OR", "REFRESH"):
+        at = reader.ahead(1).start
+        raise reader.unsupported("REFRESH", "use CREATE OR REPLACE, or a model of a project", at)
     word = reader.token.upper
     create = _KINDS.get(word)
     if create is None:

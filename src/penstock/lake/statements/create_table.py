@@ -28,6 +28,7 @@ _NEAREST: Mapping[str, str] = {
     "ROW": "leave it out: files are Parquet",
     "LIKE": "use CREATE TABLE AS SELECT * FROM t WHERE false",
     "CLONE": "use CREATE TABLE AS SELECT * FROM t",
+    "DEEP": "use CREATE TABLE AS SELECT * FROM t",
     "SHALLOW": "use CREATE TABLE AS SELECT * FROM t",
     "CLUSTER": "use SORTED BY",
     "CLUSTERED": "use SORTED BY",

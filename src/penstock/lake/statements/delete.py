@@ -6,10 +6,12 @@ from penstock.lake.dml import rows as dml
 from penstock.lake.dml.where import delete_here, delete_where
 from penstock.lake.statements.answer import Answer, counts
 from penstock.lake.statements.composed import begun
-from penstock.lake.statements.insert import existing
+from penstock.lake.statements.double_quotes import refuse_names
+from penstock.lake.statements.existing import existing
 from penstock.lake.statements.plain import plain
 from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session, table_ref
+from penstock.lake.statements.tails import refuse_tail, refuse_tails
 from penstock.lake.statements.targets import Target, ask, place, target
 from penstock.lake.statements.update import conditions
 from penstock.lake.transaction import Staged, TransactionTable
@@ -18,12 +20,19 @@ from penstock.lake.transaction import Staged, TransactionTable
 def run(session: Session, reader: Reader) -> Answer:
     """``DELETE FROM t [AS a] [USING s, ...] [WHERE ...]``"""
     reader.expect("DELETE")
-    reader.expect("FROM")
+    if not reader.accept("FROM"):
+        raise reader.wrong(
+            f"FROM is expected, not {reader.shown()}", "write DELETE FROM t [USING s] [WHERE ...]"
+        )
     of = target(reader)
+    refuse_tail(reader)
+    if reader.sees(","):
+        raise reader.unsupported("DELETE from several tables", "write DELETE FROM t USING s")
     source = reader.until("WHERE", "RETURNING") if reader.accept("USING") else None
     where = reader.until("RETURNING") if reader.accept("WHERE") else None
     if reader.sees("RETURNING"):
         raise reader.unsupported("RETURNING", "SELECT the rows before the DELETE")
+    refuse_tails(reader, (source, where))
     reader.finish()
     with session.writing() as transaction:
         table = existing(session, transaction, of.ref)
@@ -43,6 +52,7 @@ def remove(
     """Delete what the condition finds; without one, all rows."""
     if source is None and where is None:
         return delete_where(table, None)
+    refuse_names(session, reader, (source, where), table.schema.names)
     if source is None and where is not None:
         condition = plain(session, reader, where)
         staged = None if condition is None else delete_here(table, condition)

@@ -12,11 +12,22 @@ from penstock.lake.statements.answer import Answer, table
 from penstock.lake.statements.composed import alone
 from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session, name_of, table_ref
+from penstock.lake.statements.tokens import NAME, WORD
 from penstock.lake.statements.types import duckdb_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_NEAREST = {
+    "CATALOG": "use SELECT * FROM settings()",
+    "DATABASE": "use SHOW TABLES IN schema",
+    "DETAIL": "use SELECT * FROM table_info(), and lake.table(name).info() for its partitioning",
+    "FUNCTION": "use SHOW FUNCTIONS for the lake's macros",
+    "HISTORY": "use SELECT * FROM snapshots(), or table_changes('t', from, to)",
+    "NAMESPACE": "use SHOW TABLES IN schema",
+    "SCHEMA": "use SHOW TABLES IN schema",
+    "VOLUME": "a lake has none",
+}
 _COLUMNS = (
     "column_name STRING, column_type STRING, null STRING, key STRING, default STRING, "
     "extra STRING, comment STRING"
@@ -29,14 +40,18 @@ def run(session: Session, reader: Reader) -> Answer:
     if reader.token.upper in {"SELECT", "WITH", "FROM", "VALUES"} or reader.accept("QUERY"):
         df = session.query(alone(reader, reader.rest()))
         return columns(session, schema_of(df))
-    for word in ("FUNCTION", "SCHEMA", "DATABASE", "CATALOG"):
-        if reader.sees(word) and reader.ahead(1).kind != "end":
-            raise reader.unsupported(f"DESCRIBE {word}", "use SHOW TABLES IN schema")
+    for word, nearest in _NEAREST.items():
+        if reader.sees(word) and reader.ahead(1).kind in {WORD, NAME}:
+            raise reader.unsupported(f"DESCRIBE {word}", nearest)
     if reader.ahead(1).kind != "end" and reader.ahead(1).text != ".":
         reader.accept_any("TABLE", "VIEW")
     reader.accept_any("EXTENDED", "FORMATTED")
     ref = table_ref(reader)
-    reader.finish()
+    if not reader.done:
+        raise reader.unsupported(
+            f"{reader.shown()} after the table",
+            "DESCRIBE t lists all columns; lake.table(t).describe(at=...) those of a snapshot",
+        )
     return of(session, ref)
 
 

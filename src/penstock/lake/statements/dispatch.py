@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from penstock.errors import QueryFailed
+from penstock.errors import PenstockError, QueryFailed
 from penstock.lake.statements import (
     alter,
     call,
@@ -22,6 +23,7 @@ from penstock.lake.statements import (
     update,
 )
 from penstock.lake.statements.answer import Answer
+from penstock.lake.statements.placing import place
 from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session
 from penstock.lake.statements.tokens import split
@@ -54,30 +56,62 @@ STATEMENTS: Mapping[str, Statement] = {
     "UPDATE": update.run,
 }
 # What is not there, and the nearest that is.
+_TRANSACTION = "use a transaction for each part: BEGIN, COMMIT or ROLLBACK"
+_ARGUMENTS = "use lake.sql(text, args={...}) with :name markers"
+_FILES_FROM_ELSEWHERE = "use CALL ducklake_add_data_files('lake', 't', path)"
+_LEFT_BEHIND = "use CALL ducklake_delete_orphaned_files('lake', cleanup_all => true)"
 _NEAREST: Mapping[str, str] = {
+    "ADD": "give jars and files to the session when it starts",
     "ANALYZE": "statistics are exact at every commit: nothing is to be done",
     "ATTACH": "use Lake.attach(uri), or [lakes.NAME] in penstock.toml",
     "CACHE": "use lake.sql(query).cache()",
+    "CLEAR": "use unpersist() of the DataFrame that was cached",
+    "CONVERT": _FILES_FROM_ELSEWHERE,
     "COPY": "use INSERT INTO ... SELECT, or lake.sql(query).write",
+    "DEALLOCATE": _ARGUMENTS,
+    "DECLARE": _ARGUMENTS,
+    "DENY": "take rights in the catalog's database and on the files",
     "DETACH": "use lake.close()",
+    "EXECUTE": _ARGUMENTS,
     "EXPORT": "use penstock backup",
+    "FORCE": "use CHECKPOINT",
+    "FSCK": _LEFT_BEHIND,
+    "GENERATE": "readers ask the catalog: SELECT * FROM ducklake_list_files('lake', 't')",
     "GRANT": "give rights in the catalog's database and on the files",
     "IMPORT": "use penstock restore",
     "INSTALL": "nothing is to be installed",
+    "LIST": "spark.sparkContext lists them, where there is one",
     "LOAD": "nothing is to be loaded",
+    "LOCK": "nothing is to be locked: commits that exclude each other are found",
+    "MSCK": _FILES_FROM_ELSEWHERE,
     "OPTIMIZE": "use CALL ducklake_merge_adjacent_files('lake')",
+    "PIVOT": "use SELECT * FROM t PIVOT (...)",
     "PRAGMA": "use CALL set_option(...), or SELECT * FROM options()",
+    "PREPARE": _ARGUMENTS,
     "REFRESH": "every query sees the latest snapshot: nothing is to be done",
+    "RELEASE": _TRANSACTION,
+    "REORG": "use CALL ducklake_rewrite_data_files('lake', 't')",
+    "REPAIR": _FILES_FROM_ELSEWHERE,
     "REPLACE": "use MERGE INTO, or INSERT INTO ... REPLACE WHERE",
+    "RESET": "use CALL set_option(...) for the lake, spark.conf.unset(...) for the session",
     "RESTORE": "use lake.table(name).rollback(to=snapshot)",
     "REVOKE": "take rights in the catalog's database and on the files",
+    "SAVEPOINT": _TRANSACTION,
     "SET": "use CALL set_option(...) for the lake, spark.conf.set(...) for the session",
     "SUMMARIZE": "use SELECT with aggregates, or lake.table(name).to_df().summary()",
+    "SYNC": _FILES_FROM_ELSEWHERE,
+    "UNCACHE": "use unpersist() of the DataFrame that was cached",
+    "UNDROP": "use CREATE TABLE t AS SELECT * FROM t AT (VERSION => n), n before it was dropped",
+    "UNLOCK": "nothing is locked",
+    "UNPIVOT": "use SELECT * FROM t UNPIVOT (...)",
     "UPSERT": "use MERGE INTO",
     "USE": "write schema.table",
     "VACUUM": "use CALL ducklake_cleanup_old_files('lake', cleanup_all => true)",
 }
-_SETTINGS = frozenset({"ATTACH", "DETACH", "INSTALL", "LOAD", "SET", "USE"})  # of a script
+_SETTINGS = frozenset(  # of a script
+    {"ADD", "ATTACH", "DECLARE", "DETACH", "INSTALL", "LIST", "LOAD", "RESET", "SET", "USE"}
+)
+_QUERIES = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "(", "EXPLAIN", "MAP", "REDUCE"})
 _AFTER_WITH = frozenset({"DELETE", "INSERT", "MERGE", "UPDATE"})
 _FIRST = re.compile(r"(?:\s+|--[^\n]*(?:\n|\Z)|/\*.*?\*/|;)*(\w+|\(|)", re.S)
 _WRITES = re.compile(r"\b(?:insert|update|delete|merge)\b", re.I)
@@ -119,6 +153,14 @@ def _is_statement(text: str) -> bool:
 
 
 def _one(session: Session, text: str, start: int, end: int) -> DataFrame | Answer:
+    try:
+        return _run(session, text, start, end)
+    except PenstockError as error:
+        place(error, text, start, end)
+        raise
+
+
+def _run(session: Session, text: str, start: int, end: int) -> DataFrame | Answer:
     word = first_word(text[start:end])
     statement = STATEMENTS.get(word)
     if statement is not None:
@@ -130,8 +172,19 @@ def _one(session: Session, text: str, start: int, end: int) -> DataFrame | Answe
             return statement(session, reader)
     if word in _NEAREST:
         raise Reader(text, start, end).unsupported(word, _NEAREST[word])
+    if word not in _QUERIES:
+        raise _unknown(Reader(text, start, end), word)
     whole = start == 0 and end == len(text)
     return session.query(text if whole else _kept(text, start, end))
+
+
+def _unknown(reader: Reader, word: str) -> QueryFailed:
+    """No statement begins like that; Spark is not asked, which would run commands of its own."""
+    if not word:
+        return reader.wrong("the text holds no statement", "write one")
+    near = get_close_matches(word, (*STATEMENTS, *_QUERIES), n=1)
+    hint = f"did you mean {near[0]}?" if near else "docs/sql.md lists the statements"
+    return reader.wrong(f"no statement begins with {reader.shown()}", hint)
 
 
 def _kept(text: str, start: int, end: int) -> str:

@@ -27,6 +27,8 @@ def run(session: Session, reader: Reader) -> Answer:
         name = reader.name("a schema")
     else:
         name = name_of(table_ref(reader, "a name"))
+    if reader.sees(","):
+        raise reader.unsupported("DROP of several", "write a statement for each, after BEGIN")
     cascade = reader.accept_any("CASCADE", "RESTRICT", "PURGE")
     if cascade == "PURGE":
         raise reader.unsupported("PURGE", "DROP, expire the snapshots, then clean up", at)
@@ -40,7 +42,10 @@ def run(session: Session, reader: Reader) -> Answer:
     return nothing(session.spark)
 
 
-_ELSEWHERE = frozenset({"SECRET", "INDEX", "TYPE", "SEQUENCE", "USER", "ROLE", "CATALOG"})
+_ELSEWHERE = frozenset(
+    {"SECRET", "INDEX", "TYPE", "SEQUENCE", "USER", "ROLE", "CATALOG", "VOLUME", "CONNECTION"}
+    | {"TEMP", "TEMPORARY", "VARIABLE", "BLOOMFILTER"}
+)
 
 
 def _table(transaction: Transaction, name: str, missing_ok: bool, _: bool) -> None:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import TableNotFound
 from penstock.lake import inline
 from penstock.lake.conversions import casts
 from penstock.lake.naming import TableRef, fold
 from penstock.lake.schema import Column, TableSchema
 from penstock.lake.statements import assignment, computed_rows, values
 from penstock.lake.statements.answer import Answer, counts
-from penstock.lake.statements.composed import Composed, alone
+from penstock.lake.statements.composed import alone
+from penstock.lake.statements.default_text import default_text
+from penstock.lake.statements.existing import existing
 from penstock.lake.statements.literals import Literal, NoLiteral
 from penstock.lake.statements.reader import Reader
-from penstock.lake.statements.session import Session, name_of, table_ref
-from penstock.lake.transaction import Staged, Transaction, TransactionTable
+from penstock.lake.statements.session import Session, table_ref
+from penstock.lake.transaction import Staged, TransactionTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -30,7 +31,7 @@ class Insert:
     """An INSERT as read; ``source`` is the query's span, ``None`` for DEFAULT VALUES.
 
     ``fixed`` are the values of ``PARTITION (c = v)``; ``replaces`` the span of what REPLACE WHERE
-    says; ``computed`` the SELECT of a VALUES with subqueries.
+    says; ``computed`` the rows of a VALUES with subqueries or DEFAULT among expressions.
     """
 
     ref: TableRef
@@ -41,7 +42,7 @@ class Insert:
     overwrite: bool = False
     replaces: tuple[int, int] | None = None
     fixed: Mapping[str, Literal] | None = None
-    computed: Composed | None = None
+    computed: list[computed_rows.Row] | None = None
 
 
 def run(session: Session, reader: Reader) -> Answer:
@@ -58,7 +59,14 @@ def read(reader: Reader, args: Mapping[str, Any]) -> Insert:
     reader.expect("INSERT")
     if reader.sees("OR"):
         raise reader.unsupported("INSERT OR ...", "use MERGE INTO: tables have no keys")
+    if reader.sees("WITH", "SCHEMA", "EVOLUTION"):
+        raise reader.unsupported(
+            "INSERT WITH SCHEMA EVOLUTION",
+            "use ALTER TABLE ... ADD COLUMN before, or MERGE WITH SCHEMA EVOLUTION",
+        )
     overwrite = reader.accept("OVERWRITE")
+    if overwrite and (reader.sees("DIRECTORY") or reader.sees("LOCAL", "DIRECTORY")):
+        raise reader.unsupported("INSERT OVERWRITE DIRECTORY", "use lake.sql(query).write")
     if not overwrite:
         reader.expect("INTO")
     reader.accept("TABLE")
@@ -71,7 +79,13 @@ def read(reader: Reader, args: Mapping[str, Any]) -> Insert:
     names: tuple[str, ...] | None = None
     if reader.token.text == "(" and reader.ahead(1).upper not in _SOURCES:
         names = reader.names()
+    at = reader.token.start
     by_name = reader.accept("BY", "NAME") or by_name
+    reader.accept("BY", "POSITION")
+    if by_name and names is not None:
+        raise reader.unsupported(
+            "BY NAME with a list of columns", "leave the list out: the query's names say it", at
+        )
     replaces = _replaces(reader)
     if reader.accept("DEFAULT", "VALUES"):
         reader.finish()
@@ -80,7 +94,7 @@ def read(reader: Reader, args: Mapping[str, Any]) -> Insert:
         raise reader.wrong(f"VALUES or SELECT is expected, not {reader.shown()}")
     _refuse_tail(reader)
     rows = _literal_rows(reader, args)
-    computed = computed_rows.as_query(reader) if rows is None else None
+    computed = computed_rows.read(reader) if rows is None and not by_name else None
     source = reader.rest()
     return Insert(ref, source, rows, names, by_name, overwrite, replaces, fixed, computed)
 
@@ -128,6 +142,8 @@ def _refuse_tail(reader: Reader) -> None:
     while not reader.done:
         if reader.sees("ON", "CONFLICT"):
             raise reader.unsupported("ON CONFLICT", "use MERGE INTO: tables have no keys")
+        if reader.sees("ON", "DUPLICATE", "KEY"):
+            raise reader.unsupported("ON DUPLICATE KEY", "use MERGE INTO: tables have no keys")
         if reader.sees("RETURNING"):
             raise reader.unsupported("RETURNING", "SELECT the rows after the INSERT")
         reader.skip()
@@ -145,15 +161,6 @@ def _literal_rows(reader: Reader, args: Mapping[str, Any]) -> list[list[Any]] | 
         return None
     finally:
         reader.at = at
-
-
-def existing(session: Session, transaction: Transaction, ref: TableRef) -> TransactionTable:
-    """The table in the transaction. Raises TableNotFound, SchemaNotFound with the nearest."""
-    table = transaction.table(name_of(ref))
-    if not table.exists:
-        session.catalog.table(ref.schema, ref.name, transaction.base.id)
-        raise TableNotFound(f"there is no table {ref} any more", hint="it was dropped")
-    return table
 
 
 def _stage(session: Session, table: TransactionTable, insert: Insert, reader: Reader) -> Staged:
@@ -247,9 +254,26 @@ def _frame(
     if insert.source is None:
         raise reader.unsupported("DEFAULT VALUES here", "write VALUES with the word DEFAULT")
     if insert.computed is not None:
-        df = session.asked(insert.computed, {})
+        assert wanted is not None, "VALUES have no names to go by"
+        text = computed_rows.as_query(reader, insert.computed, _defaults(reader, insert, wanted))
+        df = session.asked(text, {})
     else:
         df = session.query(alone(reader, insert.source))
     if wanted is not None:
         df = assignment.by_position(df, wanted, str(insert.ref))
     return casts.cast(df, schema)
+
+
+def _defaults(reader: Reader, insert: Insert, wanted: list[Column]) -> Callable[[int, int], str]:
+    """What DEFAULT means in Spark's SQL, by its place in a row."""
+    from penstock.lake.conversions.spark_types import spark_type
+
+    at = reader.token.start if insert.source is None else insert.source[0]
+
+    def default_of(width: int, place: int) -> str:
+        if width != len(wanted):
+            _refuse_width(width, wanted, str(insert.ref))
+        column = wanted[place]
+        return f"CAST({default_text(reader, column, at)} AS {spark_type(column).simpleString()})"
+
+    return default_of

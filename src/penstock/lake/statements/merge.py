@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,12 +14,14 @@ from penstock.lake.merging.spec import Action, Clause, Kind, MergeSpec
 from penstock.lake.schema import TableSchema
 from penstock.lake.statements.answer import Answer, counts
 from penstock.lake.statements.composed import begun
+from penstock.lake.statements.default_text import default_text
+from penstock.lake.statements.double_quotes import refuse_names
+from penstock.lake.statements.existing import existing
 from penstock.lake.statements.expressions import Expressions, variables
-from penstock.lake.statements.insert import existing
 from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session
 from penstock.lake.statements.targets import TARGET, Target, target
-from penstock.lake.statements.update import Set, assignments, default_text, places_of
+from penstock.lake.statements.update import Set, assignments, places_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 Span = tuple[int, int]
 _UNNAMED = "__penstock_source"
 _STOPS = ("WHEN", "RETURNING")
+_AS_OF = (("VERSION", "AS", "OF"), ("TIMESTAMP", "AS", "OF"), ("SYSTEM_TIME", "AS", "OF"))
+_TRAVELS = (("AT",), *_AS_OF, *(("FOR", *phrase) for phrase in _AS_OF))
 
 
 @dataclass(slots=True)
@@ -64,6 +68,7 @@ def run(session: Session, reader: Reader) -> Answer:
     merge = _read(reader)
     with session.writing() as transaction:
         table = existing(session, transaction, merge.of.ref)
+        refuse_names(session, reader, _expressions(merge), table.schema.names)
         text = begun(reader).add("SELECT * FROM ").take(merge.source)
         source = session.asked(text, {})
         with variables(session) as names:
@@ -80,6 +85,15 @@ def run(session: Session, reader: Reader) -> Answer:
         deleted=staged.rows_deleted,
         inserted=staged.rows_inserted,
     )
+
+
+def _expressions(merge: _Merge) -> Iterator[Span | None]:
+    """Where the statement's own expressions stand."""
+    yield merge.on
+    for when in merge.whens:
+        yield when.condition
+        yield from (one.span for one in when.sets or ())
+        yield from when.values or ()
 
 
 def _read(reader: Reader) -> _Merge:
@@ -118,7 +132,7 @@ def _source(reader: Reader) -> tuple[Span, str]:
         name = reader.dotted("a table")[-1]
         if reader.token.text == "(":  # a table function
             reader.skip()
-        for phrase in (("AT",), ("VERSION", "AS", "OF"), ("TIMESTAMP", "AS", "OF")):
+        for phrase in _TRAVELS:
             if reader.sees(*phrase) and (phrase != ("AT",) or reader.ahead(1).text == "("):
                 reader.accept(*phrase)
                 reader.skip()
@@ -236,7 +250,7 @@ _ACTIONS = {
 
 def _spec(merge: _Merge, written: Expressions, schema: TableSchema, source: DataFrame) -> MergeSpec:
     if merge.on is not None:
-        on = written.text(merge.on)
+        on = _condition(written, merge.on)
     else:
         of, by = merge.of, quoted(merge.alias)
         pairs = [f"{of.column(name)} = {by}.{quoted(name)}" for name in merge.using]
@@ -245,7 +259,7 @@ def _spec(merge: _Merge, written: Expressions, schema: TableSchema, source: Data
     passed: dict[str, list[str]] = {}
     for when in merge.whens:
         before = passed.setdefault(when.kind, [])
-        own = None if when.condition is None else written.text(when.condition)
+        own = None if when.condition is None else _condition(written, when.condition)
         condition = _without(own, before)
         if when.action == "nothing":
             if own is None:
@@ -266,6 +280,12 @@ def _spec(merge: _Merge, written: Expressions, schema: TableSchema, source: Data
         source_alias=merge.alias,
         evolve=merge.evolve,
     )
+
+
+def _condition(written: Expressions, span: Span) -> str:
+    """NULL alone has no type in Spark, and a condition needs one."""
+    text = written.text(span)
+    return "CAST(NULL AS BOOLEAN)" if text.strip().upper() == "NULL" else text
 
 
 def _without(condition: str | None, before: Sequence[str]) -> str | None:

@@ -91,6 +91,8 @@ def _checked(session: Session, insert: Insert, df: DataFrame, reader: Reader) ->
     text = begun(reader)
     text.add(f"SELECT * FROM {quoted(_NEW)} AS {quoted(of.name)} WHERE CASE WHEN (")
     take(text, reader, insert.replaces, of)
-    message = f"a new row of {insert.ref} is not what REPLACE WHERE says".replace("'", "")
+    message = f"a new row of {insert.ref} is not what REPLACE WHERE says, so it would not be "
+    message += "replaced the next time"
+    message = message.replace("\\", "\\\\").replace("'", "\\'")
     text.add(f") THEN true ELSE raise_error('{message}') END")
     return session.asked(text, {_NEW: df})

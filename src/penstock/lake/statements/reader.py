@@ -13,6 +13,7 @@ from penstock.lake.statements.tokens import NAME, NUMBER, STRING, WORD, Token
 _NO_ALIAS = frozenset(
     {"SET", "WHERE", "USING", "ON", "WHEN", "FROM", "SELECT", "VALUES", "BY", "REPLACE", "DEFAULT"}
     | {"PARTITION", "WITH", "TABLE", "RETURNING", "JOIN", "LEFT", "INNER", "CROSS", "FULL"}
+    | {"LIMIT", "ORDER", "GROUP", "HAVING", "QUALIFY", "WINDOW", "UNION", "TABLESAMPLE"}
 )
 
 
@@ -148,8 +149,17 @@ class Reader:
             return self.name("an alias")
         token = self.token
         if token.kind == NAME or (token.kind == WORD and token.upper not in _NO_ALIAS):
-            return self.name()
+            return None if self._travels() else self.name()
         return None
+
+    def _travels(self) -> bool:
+        """Whether a snapshot is named here: ``VERSION AS OF 3``, ``FOR VERSION ...``."""
+        after = self.ahead(1).upper, self.ahead(2).upper
+        if self.token.upper in {"VERSION", "TIMESTAMP"}:
+            return after == ("AS", "OF")
+        if self.token.upper == "FOR":
+            return after[0] in {"VERSION", "TIMESTAMP", "SYSTEM_VERSION", "SYSTEM_TIME"}
+        return False
 
     def until(self, *stops: str | Sequence[str]) -> tuple[int, int]:
         """Go to a stop word outside of brackets, or to the end; the span passed, maybe empty.

@@ -15,10 +15,13 @@ from penstock.lake.naming import fold
 from penstock.lake.schema import Column, TableSchema
 from penstock.lake.statements.answer import Answer, counts
 from penstock.lake.statements.composed import Composed, begun
-from penstock.lake.statements.insert import existing
+from penstock.lake.statements.default_text import default_text
+from penstock.lake.statements.double_quotes import refuse_names
+from penstock.lake.statements.existing import existing
 from penstock.lake.statements.plain import plain
 from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session
+from penstock.lake.statements.tails import refuse_tail, refuse_tails
 from penstock.lake.statements.targets import Target, ask, take, target
 from penstock.lake.statements.tokens import Token
 from penstock.lake.transaction import Staged, TransactionTable
@@ -61,16 +64,24 @@ def run(session: Session, reader: Reader) -> Answer:
     reader.expect("UPDATE")
     reader.accept("TABLE")
     of = target(reader)
-    reader.expect("SET")
+    refuse_tail(reader)
+    if not reader.accept("SET"):
+        raise reader.wrong(
+            f"SET is expected, not {reader.shown()}",
+            "write UPDATE t SET a = ... [FROM s] [WHERE ...]",
+        )
     sets = assignments(reader, "FROM", "WHERE", "RETURNING")
     source = reader.until("WHERE", "RETURNING") if reader.accept("FROM") else None
     where = reader.until("RETURNING") if reader.accept("WHERE") else None
     if reader.sees("RETURNING"):
         raise reader.unsupported("RETURNING", "SELECT the rows after the UPDATE")
+    refuse_tails(reader, (*(one.span for one in sets), source, where))
     reader.finish()
     with session.writing() as transaction:
         table = existing(session, transaction, of.ref)
         wanted = places_of(reader, sets, table.schema, of)
+        spans = (*(one.span for one in sets), source, where)
+        refuse_names(session, reader, spans, table.schema.names)
         if source is None and where is not None:
             done = _here(session, reader, table, dict(zip(wanted, sets, strict=True)), where)
             if done is not None:
@@ -208,20 +219,6 @@ def expression(text: Composed, reader: Reader, one: Set, column: Column, of: Tar
     text.add(")")
 
 
-def default_text(reader: Reader, column: Column, at: int) -> str:
-    """The default of a column in Spark's SQL."""
-    if column.default is None:
-        return "NULL"
-    if column.default_kind != "literal":
-        raise reader.unsupported(
-            f"the default {column.default} of {column.name}, which only DuckDB evaluates",
-            "write the value",
-            at,
-        )
-    escaped = column.default.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
-
-
 def conditions(
     text: Composed, reader: Reader, of: Target, source: Span | None, where: Span | None
 ) -> None:
@@ -232,7 +229,8 @@ def conditions(
         take(text, reader, source, of)
     if where is not None:
         reader.written(where, "a condition")
-        text.add(" WHERE ")
+        null = reader.text[where[0] : where[1]].upper() == "NULL"  # of no type, in Spark
+        text.add(" WHERE false AND " if null else " WHERE ")
         take(text, reader, where, of)
 
 

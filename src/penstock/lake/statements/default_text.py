@@ -1,0 +1,20 @@
+"""The word DEFAULT in an expression."""
+
+from __future__ import annotations
+
+from penstock.lake.schema import Column
+from penstock.lake.statements.reader import Reader
+
+
+def default_text(reader: Reader, column: Column, at: int) -> str:
+    """The default of a column in Spark's SQL."""
+    if column.default is None:
+        return "NULL"
+    if column.default_kind != "literal":
+        raise reader.unsupported(
+            f"the default {column.default} of {column.name}, which only DuckDB evaluates",
+            "write the value",
+            at,
+        )
+    escaped = column.default.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

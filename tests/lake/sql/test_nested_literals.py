@@ -1,0 +1,27 @@
+"""DuckDB's brackets in Spark's words; what Spark means by brackets stays."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.lake.sql.nested_literals import in_spark
+
+WRITTEN = {
+    "SELECT [1, NULL]": "SELECT array(1, NULL)",
+    "[a]": "array(a)",  # an expression alone
+    "SELECT [], [[1], []]": "SELECT array(), array(array(1), array())",
+    "SELECT {'a': 9, b: 'n'}": "SELECT named_struct('a', 9, 'b', 'n')",
+    "SELECT {'a': {b: [c]}}.a": "SELECT named_struct('a', named_struct('b', array(c))).a",
+    "SELECT MAP {'k': [1], :m: 2}": "SELECT MAP ('k', array(1), :m, 2)",
+    "WHERE l = [1]\nOR x IN ([2], [:y])": "WHERE l = array(1)\nOR x IN (array(2), array(:y))",
+    "SELECT {'a':b, 'c': f(d, [e])[0]}": "SELECT named_struct('a',b, 'c', f(d, array(e))[0])",
+    "SELECT '[1]', \"{'a': 1}\", l[1], l[1:2], f(x)[0], x::INT[], `[`": "",
+    "SELECT [x FOR x IN l]": "",
+    "SELECT {a}, {'a'}, {1: 2}": "",
+    "SELECT [1": "",
+}
+
+
+@pytest.mark.parametrize("text", WRITTEN)
+def test_in_spark(text: str) -> None:
+    assert in_spark(text) == (WRITTEN[text] or text)
