@@ -34,8 +34,10 @@ _HINTS = {
     "PARSE_SYNTAX_ERROR": SPARKS_SQL,
     "UNRESOLVED_ROUTINE": "functions are Spark's and the lake's macros: CREATE MACRO makes one",
     "UNRESOLVABLE_TABLE_VALUED_FUNCTION": (
-        "table functions are Spark's (range, explode, ...), the lake's and its macros"
+        "table functions are Spark's (range, explode, ...), the lake's and its macros; a file is "
+        "parquet.`path` or a DataFrame of views="
     ),
+    "DATATYPE_MISSING_SIZE": "write STRING",
     "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN": "a condition is a comparison: id <> 0 instead of id",
     "CAST_INVALID_INPUT": "correct the value, or use try_cast, which makes NULL of it",
 }
@@ -73,7 +75,13 @@ def explain(
     if condition == _OURS:  # raise_error, whose text says all: ours mostly, or the user's own
         return QueryFailed(cause, data=data)
     name = f" ({condition})" if condition else ""
-    return QueryFailed(f"Spark: {cause}{name}", hint=_HINTS.get(condition or ""), data=data)
+    return QueryFailed(f"Spark: {cause}{name}", hint=_hint(condition, cause), data=data)
+
+
+def _hint(condition: str | None, cause: str) -> str | None:
+    if condition == "PARSE_SYNTAX_ERROR" and "near '\"" in cause:
+        return '"..." is a text in Spark\'s SQL: a name is in `...`'
+    return _HINTS.get(condition or "")
 
 
 @contextmanager

@@ -33,6 +33,7 @@ TRAVELS = {
     "t AT (TIMESTAMP => '2013-01-02 03:04:05')": Travel("timestamp", "2013-01-02 03:04:05"),
     "t VERSION AS OF 3": Travel("version", "3"),
     "t FOR VERSION AS OF 3": Travel("version", "3"),
+    "t FOR SYSTEM_VERSION AS OF 3": Travel("version", "3"),
     "t TIMESTAMP AS OF '2013-01-02'": Travel("timestamp", "2013-01-02"),
     "t AT (VERSION => :v)": Travel("version", parameter="v"),
 }

@@ -60,7 +60,7 @@ REFUSED = {
     "DELETE FROM fish, birds WHERE id = 1": (17, "USING"),
     "DELETE FROM fish PARTITION (id = 1)": (18, "WHERE"),
     "DELETE FROM fish VERSION AS OF 1 WHERE id = 1": (18, "latest snapshot"),
-    'DELETE FROM fish WHERE "id" <> 5': (24, "`id`"),
+    "DELETE FROM fish WHERE \"kind\" <> 'eel'": (24, "`kind`"),
     'DELETE FROM fish AS f WHERE "f".id = 5': (29, "`f`"),
     "UPDATE fish SET id = 0 WHERE id > 0 LIMIT 1": (37, "WHERE id IN"),
     "UPDATE fish SET id = 0 LIMIT 1": (24, "WHERE id IN"),
@@ -70,11 +70,21 @@ REFUSED = {
     "BEGIN; SAVEPOINT a": (8, "transaction"),
     "MSCK REPAIR TABLE fish": (1, "add_data_files"),
     "UNCACHE TABLE fish": (1, "unpersist"),
+    "EXPLAIN SELECT * FROM fish": (1, "lake.explain"),
+    "SELEC * FROM fish": (1, "did you mean SELECT"),
+    "XYZZY 1": (1, "docs/sql.md"),
     "RESET x": (1, "set_option"),
     "PREPARE p AS SELECT 1": (1, "args="),
     "DESCRIBE HISTORY fish": (10, "snapshots()"),
     "DESCRIBE DETAIL fish": (10, "table_info()"),
     "SHOW CREATE TABLE fish": (6, "DESCRIBE"),
+    "SHOW CREATE VIEW fish": (6, "lake.views()"),
+    "SHOW TABLE EXTENDED LIKE 'f*'": (6, "table_info()"),
+    "SHOW CURRENT SCHEMA": (6, "schema.table"),
+    "SHOW LOCKS fish": (6, "nothing is locked"),
+    "SHOW SCHEMAS IN pond": (14, "leave it out"),
+    "DESCRIBE fish id": (15, "all columns"),
+    "BEGIN ISOLATION LEVEL SERIALIZABLE": (7, "one snapshot"),
 }
 
 
@@ -85,7 +95,7 @@ def test_says_where_and_what_instead(lake: Lake, text: str) -> None:
         lake.sql(text)
     assert f"at line 1:{column}" in caught.value.message
     assert nearest in (caught.value.hint or "")
-    if text.startswith("BEGIN"):
+    if text.startswith("BEGIN;"):
         lake.sql("ROLLBACK")
     assert len(lake.snapshots()) == 3
 

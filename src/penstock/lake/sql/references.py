@@ -18,6 +18,7 @@ _DIALECTS = ("spark", "databricks")
 # `parquet.`/path`` and its like are files to Spark, not tables.
 _FORMATS = {"parquet", "csv", "json", "orc", "text", "avro", "xml", "binaryfile"}
 _KEYWORD = re.compile(r"\bsettings(?=\s*\()", re.I)
+_SYSTEM = re.compile(r"\bSYSTEM_VERSION(?=\s+AS\s+OF\b)", re.I)
 _NEAREST = {
     "insert": "lake.table(name).append(df)",
     "merge": "lake.table(name).merge(df, keys)",
@@ -93,8 +94,10 @@ def analyse(text: str) -> Analysis:
 
 def _parse(text: str) -> tuple[exp.Expression, list[Any]]:
     problem: SqlglotError | None = None
-    # The function settings() is a keyword to sqlglot: a word as long keeps all places.
-    for written in dict.fromkeys((text, _KEYWORD.sub("setting_", text))):
+    # The function settings() is a keyword to sqlglot, SYSTEM_VERSION is not: words as long keep
+    # all places.
+    known = _SYSTEM.sub(f"{'VERSION':14}", _KEYWORD.sub("setting_", text))
+    for written in dict.fromkeys((text, known)):
         for dialect in _DIALECTS:
             try:
                 trees = [tree for tree in sqlglot.parse(written, read=dialect) if tree is not None]

@@ -73,6 +73,7 @@ _NEAREST: Mapping[str, str] = {
     "DENY": "take rights in the catalog's database and on the files",
     "DETACH": "use lake.close()",
     "EXECUTE": _ARGUMENTS,
+    "EXPLAIN": "use lake.explain(query), or lake.sql(query).explain() for Spark's own plan",
     "EXPORT": "use penstock backup",
     "FORCE": "use CHECKPOINT",
     "FSCK": _LEFT_BEHIND,
@@ -111,7 +112,7 @@ _NEAREST: Mapping[str, str] = {
 _SETTINGS = frozenset(  # of a script
     {"ADD", "ATTACH", "DECLARE", "DETACH", "INSTALL", "LIST", "LOAD", "RESET", "SET", "USE"}
 )
-_QUERIES = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "(", "EXPLAIN", "MAP", "REDUCE"})
+_QUERIES = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "("})
 _AFTER_WITH = frozenset({"DELETE", "INSERT", "MERGE", "UPDATE"})
 _FIRST = re.compile(r"(?:\s+|--[^\n]*(?:\n|\Z)|/\*.*?\*/|;)*(\w+|\(|)", re.S)
 _WRITES = re.compile(r"\b(?:insert|update|delete|merge)\b", re.I)

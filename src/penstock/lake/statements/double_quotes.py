@@ -1,7 +1,7 @@
 """Names in double quotes inside expressions, which are texts in Spark's SQL.
 
-``DELETE FROM t WHERE "id" <> 5`` would compare a text, and delete all rows that a user of DuckDB
-wants to keep. So what may be a name is refused in statements that change rows.
+``DELETE FROM t WHERE "kind" <> 'eel'`` would compare two texts, and delete the eels as well. So
+what may be a name is refused in statements that change rows.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from penstock.lake.statements import describe
 from penstock.lake.statements.answer import Answer, table
 from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session, table_ref
+from penstock.lake.statements.tokens import WORD
 from penstock.lake.statements.types import duckdb_type
 
 _ALL = (
@@ -26,6 +27,8 @@ def run(session: Session, reader: Reader) -> Answer:
     if reader.accept("ALL", "TABLES"):
         reader.finish()
         return _all_tables(session)
+    if reader.sees("USER", "FUNCTIONS"):  # a lake has no others
+        reader.next()
     show = _KINDS.get(reader.token.upper)
     if show is not None and reader.ahead(1).text != ".":
         reader.next()
@@ -33,6 +36,9 @@ def run(session: Session, reader: Reader) -> Answer:
     for word, nearest in _NEAREST.items():
         if reader.sees(*word.split()):
             raise reader.unsupported(f"SHOW {word}", nearest)
+    word = reader.token.upper
+    if word in _OF_SOMETHING and reader.ahead(1).kind == WORD:
+        raise reader.unsupported(f"SHOW {word}", _OF_SOMETHING[word])
     ref = table_ref(reader)
     reader.finish()
     return describe.of(session, ref)
@@ -51,6 +57,8 @@ def _views(session: Session, reader: Reader) -> Answer:
 
 
 def _schemas(session: Session, reader: Reader) -> Answer:
+    if reader.token.upper in {"FROM", "IN"}:
+        raise reader.unsupported("SHOW SCHEMAS of a catalog", "leave it out: a lake is one")
     matches = _like(reader)
     reader.finish()
     return _named(session, session.catalog.schemas(session.snapshot_id()), matches)
@@ -148,7 +156,19 @@ _KINDS: Mapping[str, Callable[[Session, Reader], Answer]] = {
     "TABLES": _tables,
     "VIEWS": _views,
 }
+# These alone may be the name of a table.
+_OF_SOMETHING = {
+    "CURRENT": "names without a schema are of main: write schema.table",
+    "GRANT": "ask the catalog's database for rights",
+    "GRANTS": "ask the catalog's database for rights",
+    "HISTORY": "use SELECT * FROM snapshots(), or table_changes('t', from, to)",
+    "INDEX": "use DESCRIBE: tables are partitioned and sorted, not indexed",
+    "INDEXES": "use DESCRIBE: tables are partitioned and sorted, not indexed",
+    "LOCKS": "nothing is locked: commits that exclude each other are found",
+}
 _NEAREST = {
+    "CREATE VIEW": "use lake.views(), whose sql is the view's query",
+    "TABLE EXTENDED": "use SHOW TABLES, and SELECT * FROM table_info()",
     "CREATE TABLE": "use DESCRIBE, and lake.table(name).info() for its partitioning",
     "PARTITIONS": "use SELECT * FROM ducklake_list_files('lake', 't')",
     "TBLPROPERTIES": "use SELECT * FROM options()",

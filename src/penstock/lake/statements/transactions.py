@@ -54,4 +54,8 @@ def _words(session: Session, reader: Reader) -> None:
     reader.accept_any("TRANSACTION", "WORK")
     if reader.sees("TO"):
         raise reader.unsupported("a savepoint", "use a transaction for each part")
-    reader.finish()
+    if not reader.done:
+        raise reader.unsupported(
+            f"{reader.shown()} of a transaction",
+            "leave it out: each sees one snapshot, and commits if no other commit excludes it",
+        )
