@@ -78,6 +78,7 @@ ANEW = ("DROP COLUMN a", "ADD COLUMN a BIGINT")
 def test_files_are_chosen_by_the_columns_that_have_the_names_now(
     spark: SparkSession,
     tmp_path: Path,
+    *,
     statement: str,
     changes: tuple[str, ...],
     where: str,
