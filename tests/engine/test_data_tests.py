@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -117,3 +118,13 @@ def test_few_rows_that_pass_take_no_job(make: Make, spark: SparkSession) -> None
     failed = step(project.run(partition="2026-01-02", args={"code": "x"}), "plain")
     assert [one.failures for one in failed.checks] == [0, 0, 1, 1]
     assert failed.checks[2].samples[0]["code"] == "x"
+
+
+def test_a_script_reads_no_file_that_its_conditions_leave_out(make: Make) -> None:
+    project = project_of(make)
+    project.run(partition="2026-01-01")
+    catalog = project.lake("main").catalog
+    before = catalog.latest().id
+    (file,) = catalog.files(catalog.find_table("main", "fact", before), before).files
+    Path(file.path).unlink()
+    assert project.run(partition="2026-01-02").state == "done"

@@ -79,6 +79,23 @@ def test_columns_go_by_field_id(prepared: SparkSession, tmp_path: Path) -> None:
     assert read(prepared, [data_file(old), data_file(new)]) == [(1, "v1"), (2, "v2"), (3, "v3")]
 
 
+def test_what_one_task_reads_is_not_shuffled(
+    prepared: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = [data_file(kv(tmp_path / "one.parquet", [1, 2, 1]))]
+    two = [*one, data_file(kv(tmp_path / "two.parquet", [2]))]
+    large = [replace(one[0], size_bytes=5 << 20)]
+
+    def counted(files: list[DataFile]) -> tuple[bool, list[Any]]:
+        df = scan.read(prepared, Scan("main.t", KV, FileSet(tuple(files)))).groupBy("k").count()
+        df.explain()
+        return "Exchange" in capsys.readouterr().out, table_of(df)
+
+    assert counted(one) == (False, [(1, 2), (2, 1)])
+    assert counted(two) == (True, [(1, 2), (2, 2)])
+    assert counted(large) == (True, [(1, 2), (2, 1)])
+
+
 def test_missing_columns_have_their_initial_default(prepared: SparkSession, tmp_path: Path) -> None:
     schema = TableSchema((*KV.columns, Column("n", "int32", 3, initial_default="7")))
     old = kv(tmp_path / "old.parquet", [1])

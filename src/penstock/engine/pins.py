@@ -28,12 +28,13 @@ if TYPE_CHECKING:
 class Readable:
     """Rows of a table in one state.
 
-    ``types`` are its columns with their types in Spark's SQL; ``few`` gives some columns of the
+    ``types`` are its columns with their types in Spark's SQL; ``df`` takes what its reader asks of
+    the rows, by which files are chosen; ``few`` gives some columns of the
     rows without Spark, where they are few and easily read, else ``None``.
     """
 
     types: Mapping[str, str]
-    df: Callable[[], DataFrame]
+    df: Callable[[Predicate | None], DataFrame]
     few: Callable[[Sequence[str]], pa.Table | None]
 
 
@@ -45,7 +46,7 @@ def candidate_of(table: TransactionTable, slice_: tuple[str, str] | None = None)
     """What the table will be, or a slice of it."""
     return Readable(
         types_of(table.schema),
-        table.to_df if slice_ is None else lambda: table.slice_df(*slice_),
+        table.to_df if slice_ is None else lambda _: table.slice_df(*slice_),
         lambda names: table.few_rows(names, slice_),
     )
 
@@ -86,10 +87,10 @@ class Pins:
             types = types_of(found.info(At(version)).schema)
         except TableNotFound:  # unless it is a view
             df = found.to_df(version=version)
-            return Readable(dict(df.dtypes), lambda: df, lambda _: None)
+            return Readable(dict(df.dtypes), lambda _: df, lambda _: None)
         return Readable(
             types,
-            lambda: found.to_df(version=version),
+            lambda keep: found.to_df(version=version, keep=keep),
             lambda names: found.few_rows(names, version=version),
         )
 
@@ -97,7 +98,7 @@ class Pins:
         """The table's rows; ``keep`` is what its reader asks of them, by which files are chosen."""
         candidate = self.candidates.get(_key(table))
         if candidate is not None:
-            return candidate.df()
+            return candidate.df(keep)
         version = self.versions[table.lake]
         return self.lakes[table.lake].table(table_name(table)).to_df(version=version, keep=keep)
 

@@ -14,6 +14,7 @@ from penstock.engine.resolve import resolve
 from penstock.engine.results import CheckResult
 from penstock.engine.views import Views
 from penstock.errors import ArgumentError, Location, NotFound
+from penstock.lake.conditions import Predicate
 from penstock.lake.failures import explained
 from penstock.model.asset import Asset, table_of
 from penstock.model.constants import Bindings
@@ -61,7 +62,7 @@ class Tester:
         left = [check for check, passed in zip(checks, passes, strict=True) if not passed]
         with explained():
             for name in dict.fromkeys(name for check in left for name in check.views):
-                self.views.put(name, made[name]())
+                self.views.put(name, made[name](None))
             found = iter(run_checks(self.session, left, view))
         return tuple(
             CheckResult(check.name, passed=True, failures=0) if passed else next(found)
@@ -69,7 +70,7 @@ class Tester:
         )
 
     def _tables(
-        self, place: Location | None, made: dict[str, Callable[[], DataFrame]]
+        self, place: Location | None, made: dict[str, Callable[[Predicate | None], DataFrame]]
     ) -> Callable[[Asset], ReferencedTable]:
         """How to find a table that a test refers to; ``made`` gets what its view is made of."""
 

@@ -45,6 +45,7 @@ POSITION = "_penstock_position"
 ROW_ID = inline_rows.ROW_ID
 BEGIN = inline_rows.BEGIN
 
+_OPEN_COST = 4 << 20  # bytes: spark.sql.files.openCostInBytes, below which no file is split
 _PLACE = "_penstock_place"
 _SNAPSHOT_FIELD = 2147483539
 _KINDS = {FILE: "string", POSITION: "long", EMBEDDED_ROW_ID: "long", ROW_ID: "long", BEGIN: "long"}
@@ -97,7 +98,19 @@ def read(
             parts.append(_inlined(spark, scan.schema, scan.files.inlined, extra))
         if not parts:
             return _empty(spark, scan.schema, extra)
-        return reduce(lambda a, b: a.union(b), parts)
+        whole = reduce(lambda a, b: a.union(b), parts)
+        return whole if extra or not _is_one_task(scan.files) else whole.coalesce(1)
+
+
+def _is_one_task(files: FileSet) -> bool:
+    """Whether Spark reads all of it in one task anyway.
+
+    It does not take that for one partition, so that it would shuffle what it aggregates or joins,
+    and plan the rest anew after that: for few rows most of the time.
+    """
+    return (
+        files.inlined is None and len(files.files) == 1 and files.files[0].size_bytes <= _OPEN_COST
+    )
 
 
 def _inlined(

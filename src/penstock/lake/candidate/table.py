@@ -80,9 +80,10 @@ class CandidateTable:
             )
         return found
 
-    def to_df(self) -> DataFrame:
-        """The rows as they will be after the commit."""
-        return scan.read(self._context.spark(), self._scan(self.files()))
+    def to_df(self, keep: Predicate | None = None) -> DataFrame:
+        """The rows as they will be after the commit; without files that surely hold none for
+        ``keep``."""
+        return scan.read(self._context.spark(), self.scan_all(keep))
 
     def slice_df(self, column: str, value: object) -> DataFrame:
         """The rows of a slice as they will be; only files that may hold some are read."""
