@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from penstock.errors import PenstockError
 from penstock.lake.lake import Lake
 from tests import duck
 from tests.lake.statements import twins
@@ -89,6 +90,13 @@ CHANGES = (
         ),
     ),
     (
+        (
+            "MERGE INTO copied USING pond.frogs ON copied.id + 100 = pond.frogs.id "
+            "WHEN NOT MATCHED THEN INSERT (id, kind) VALUES (pond.frogs.id, pond.frogs.kind)"
+        ),
+        "",
+    ),
+    (
         "ALTER TABLE fish ADD COLUMN (a1 INT, a2 STRING)",
         "ALTER TABLE fish ADD COLUMN a1 INT; ALTER TABLE fish ADD COLUMN a2 VARCHAR",
     ),
@@ -157,6 +165,44 @@ def pair(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> tuple
 def test_as_duckdb_has_it(pair: tuple[Path, Path], query: str) -> None:
     ours, theirs = pair
     assert twins.rows(ours, query) == twins.rows(theirs, query) != []
+
+
+# Of rows that no source row matches; its columns would be NULL.
+NO_SOURCE = (
+    "AND f.id IS NULL THEN DELETE",
+    "AND kind = f.kind THEN DELETE",
+    "THEN UPDATE SET kind = f.kind",
+    "THEN UPDATE SET *",
+    "THEN UPDATE",
+)
+
+
+@pytest.mark.parametrize("clause", NO_SOURCE)
+def test_where_no_source_row_is(pair: tuple[Path, Path], spark: SparkSession, clause: str) -> None:
+    text = (
+        "MERGE INTO copied AS t USING pond.toads AS f ON t.id = f.id\nWHEN NOT MATCHED BY SOURCE "
+    )
+    with Lake.attach(twins.uri(pair[0]), spark=spark) as lake:
+        before = len(lake.snapshots())
+        with pytest.raises(PenstockError, match=r"at line 2:|of all columns"):
+            lake.sql(text + clause)
+        assert len(lake.snapshots()) == before
+
+
+CALLS = (
+    "CALL lk.snapshots()",
+    "/* a */ CALL ducklake_snapshots('lk')",
+    "CALL lk.current_snapshot()",
+    "CALL ducklake_table_changes('lk', 'main', 'fish', 2, 5)",
+)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_calls_of_table_functions(pair: tuple[Path, Path], spark: SparkSession, call: str) -> None:
+    with Lake.attach(twins.uri(pair[0]), spark=spark, read_only=True) as lake:
+        found = lake.sql(call)
+        theirs = twins.rows(pair[0], call.removeprefix("/* a */ "))
+        assert (found.count(), len(found.columns)) == (len(theirs), len(theirs[0]))
 
 
 # By Spark, and what DuckDB answers.

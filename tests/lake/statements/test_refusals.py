@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.errors import PenstockError
+from penstock.errors import ArgumentError, PenstockError
 from penstock.lake.lake import Lake
 
 
@@ -67,6 +67,19 @@ REFUSED = {
     "UPDATE fish JOIN birds SET id = 0": (13, "FROM s"),
     'UPDATE fish SET kind = "two words"': (24, "'two words'"),
     'MERGE INTO fish USING fish AS f ON "id" = f.id WHEN MATCHED THEN DELETE': (36, "`id`"),
+    "MERGE fish USING fish AS f ON true WHEN MATCHED THEN DELETE": (7, "MERGE INTO t"),
+    "MERGE INTO fish USING fish JOIN two ON true WHEN MATCHED THEN DELETE": (28, "in brackets"),
+    "MERGE INTO fish VERSION AS OF 1 USING fish AS f ON true": (17, "latest snapshot"),
+    "MERGE INTO fish USING fish AS f ON true WHEN MATCHED THEN UPDATE SET * EXCEPT (id)": (
+        72,
+        "SET a = s.a",
+    ),
+    "MERGE INTO fish USING fish AS f ON true WHEN MATCHED THEN UPDATE SET id = 1 WHERE id = 2": (
+        77,
+        "WHEN MATCHED AND",
+    ),
+    "CREATE TABLE two (_ducklake_internal_row_id INT)": (19, "another name"),
+    "ALTER TABLE fish RENAME kind TO _ducklake_internal_snapshot_id": (33, "another name"),
     "BEGIN; SAVEPOINT a": (8, "transaction"),
     "MSCK REPAIR TABLE fish": (1, "add_data_files"),
     "UNCACHE TABLE fish": (1, "unpersist"),
@@ -98,6 +111,13 @@ def test_says_where_and_what_instead(lake: Lake, text: str) -> None:
     if text.startswith("BEGIN;"):
         lake.sql("ROLLBACK")
     assert len(lake.snapshots()) == 3
+
+
+def test_a_call_without_what_it_needs(lake: Lake) -> None:
+    with pytest.raises(ArgumentError, match="set_option needs a value of value"):
+        lake.sql("CALL lake.set_option('parquet_compression')")
+    with pytest.raises(ArgumentError, match="set_option needs a value of option and value"):
+        lake.sql("CALL lake.set_option()")
 
 
 def test_an_error_of_the_second_statement_is_placed_in_the_whole_text(lake: Lake) -> None:

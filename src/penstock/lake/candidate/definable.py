@@ -282,8 +282,14 @@ def _with_initial(column: Column) -> Column:
     return replace(column, initial_default=column.default)
 
 
+# What files call the row's id and its snapshot where they hold them.
+_RESERVED = frozenset({"_ducklake_internal_row_id", "_ducklake_internal_snapshot_id"})
+
+
 def _check_names(columns: Sequence[Column], where: str) -> None:
-    """Raise where there is no column, or two are called the same, at any depth."""
+    """Raise where there is no column, two are called the same, or one has a name of the format's,
+    at any depth.
+    """
     if not columns:
         raise SchemaMismatch(f"{where} needs at least one column", hint="name one with its type")
     seen: set[str] = set()
@@ -292,6 +298,12 @@ def _check_names(columns: Sequence[Column], where: str) -> None:
             raise NameTaken(
                 f"{where} has two columns called {column.name!r}",
                 hint="give one of them another name; letter case does not count",
+                data={"column": column.name},
+            )
+        if fold(column.name) in _RESERVED:
+            raise NameTaken(
+                f"{where} cannot have a column {column.name!r}, which files have of their own",
+                hint="give it another name",
                 data={"column": column.name},
             )
         seen.add(fold(column.name))

@@ -21,7 +21,7 @@ from penstock.lake.naming import TableRef, fold
 from penstock.lake.queries import table_functions
 from penstock.lake.sql.travel import moment
 from penstock.lake.statements.answer import Answer, nothing
-from penstock.lake.statements.composed import alone
+from penstock.lake.statements.composed import begun
 from penstock.lake.statements.constants import constant
 from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session
@@ -40,7 +40,7 @@ def run(session: Session, reader: Reader) -> Answer | DataFrame:
     name = fold(reader.dotted("a function")[-1])
     if name in table_functions.NAMES:
         reader.at = start
-        return session.query("SELECT * FROM" + alone(reader, reader.rest())[13:])
+        return session.asked(begun(reader).add("SELECT * FROM ").take(reader.rest()), {})
     one = _KNOWN.get(name.removeprefix("ducklake_"))
     if one is None:
         raise _unknown(reader, name, at)
@@ -125,6 +125,12 @@ def _bound(
                 hint=f"it has {', '.join(p.name for p in one.parameters) or 'none'}",
             )
         found[parameter.name] = _typed(session, parameter, value)
+    missing = [p.name for p in places if p.name not in found] if one in _OWN else []
+    if missing:
+        raise ArgumentError(
+            f"{one.name} needs a value of {' and '.join(missing)}",
+            hint=f"write CALL {one.name}({', '.join(p.name for p in places)})",
+        )
     return found
 
 

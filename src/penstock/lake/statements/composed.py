@@ -12,7 +12,9 @@ from penstock.lake.statements import tokens as words
 from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.tokens import place
 
-_OURS = re.compile(r", `_+penstock\w*`")  # columns of our own among those that Spark suggests
+_OURS = re.compile(
+    r", (?:`[^`]*`\.)?`_+penstock\w*`"
+)  # columns of our own among those that Spark suggests
 
 
 @dataclass(slots=True)

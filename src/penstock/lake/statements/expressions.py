@@ -73,6 +73,7 @@ class Expressions:
     reader: Reader
     of: Target
     names: Variables
+    source: Target | None = None  # a table that is named by its schema, too
 
     def text(self, span: tuple[int, int]) -> str:
         """An expression in Spark's SQL without macros and markers; views stand for the tables of
@@ -94,6 +95,7 @@ class Expressions:
                 at = end
         parts.append(self._bound((at, span[1])))
         text = without_schema("".join(parts), self.of)
+        text = text if self.source is None else without_schema(text, self.source)
         return self.session.names(self.session.transaction).expand(text)
 
     def _bound(self, span: tuple[int, int]) -> str:

@@ -11,6 +11,7 @@ from penstock.lake.conversions.spark_types import quoted
 from penstock.lake.dml import rows as dml
 from penstock.lake.merging import into as merge_into
 from penstock.lake.merging.spec import Action, Clause, Kind, MergeSpec
+from penstock.lake.naming import TableRef
 from penstock.lake.schema import TableSchema
 from penstock.lake.statements.answer import Answer, counts
 from penstock.lake.statements.composed import begun
@@ -20,8 +21,10 @@ from penstock.lake.statements.existing import existing
 from penstock.lake.statements.expressions import Expressions, variables
 from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session
-from penstock.lake.statements.targets import TARGET, Target, target
+from penstock.lake.statements.tails import refuse_tail
+from penstock.lake.statements.targets import TARGET, Target, take, target
 from penstock.lake.statements.update import Set, assignments, places_of
+from penstock.lake.transaction import TransactionTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -29,6 +32,10 @@ if TYPE_CHECKING:
 Span = tuple[int, int]
 _UNNAMED = "__penstock_source"
 _STOPS = ("WHEN", "RETURNING")
+_SHAPE = "write MERGE INTO t USING s ON ... WHEN ...; s is a table or a query in brackets"
+_NEW_COLUMNS = (
+    "new columns come by UPDATE SET * and INSERT *, or by ALTER TABLE ... ADD COLUMN before"
+)
 _AS_OF = (("VERSION", "AS", "OF"), ("TIMESTAMP", "AS", "OF"), ("SYSTEM_TIME", "AS", "OF"))
 _TRAVELS = (("AT",), *_AS_OF, *(("FOR", *phrase) for phrase in _AS_OF))
 
@@ -61,6 +68,11 @@ class _Merge:
     using: tuple[str, ...]
     whens: list[_When]
     evolve: bool
+    named: Target | None = None  # the source, where it has no alias but a schema
+
+    @property
+    def tables(self) -> tuple[Target, ...]:
+        return (self.of,) if self.named is None else (self.of, self.named)
 
 
 def run(session: Session, reader: Reader) -> Answer:
@@ -71,9 +83,15 @@ def run(session: Session, reader: Reader) -> Answer:
         refuse_names(session, reader, _expressions(merge), table.schema.names)
         text = begun(reader).add("SELECT * FROM ").take(merge.source)
         source = session.asked(text, {})
+        _refuse_source(session, reader, merge, table)
         with variables(session) as names:
-            written = Expressions(session, reader, merge.of, names)
-            spec = _spec(merge, written, table.schema, source)
+            written = Expressions(session, reader, merge.of, names, merge.named)
+            try:
+                spec = _spec(merge, written, table.schema, source)
+            except QueryFailed as problem:
+                if merge.evolve and "has no column" in problem.message:
+                    problem.hint = _NEW_COLUMNS
+                raise
             try:
                 staged = merge_into.run(table, spec)
             except QueryFailed as problem:
@@ -99,16 +117,20 @@ def _expressions(merge: _Merge) -> Iterator[Span | None]:
 def _read(reader: Reader) -> _Merge:
     reader.expect("MERGE")
     evolve = reader.accept("WITH", "SCHEMA", "EVOLUTION")
-    reader.expect("INTO")
+    if not reader.accept("INTO"):
+        raise reader.wrong(f"INTO is expected, not {reader.shown()}", _SHAPE)
     of = target(reader)
-    reader.expect("USING")
-    source, alias = _source(reader)
+    refuse_tail(reader)
+    if not reader.accept("USING"):
+        raise reader.wrong(f"USING is expected, not {reader.shown()}", _SHAPE)
+    source, alias, named = _source(reader)
     on: Span | None = None
     using: tuple[str, ...] = ()
     if reader.accept("USING"):
         using = reader.names()
     else:
-        reader.expect("ON")
+        if not reader.accept("ON"):
+            raise reader.wrong(f"ON is expected, not {reader.shown()}", _SHAPE)
         on = reader.until(*_STOPS)
         reader.written(on, "a condition")
     whens: list[_When] = []
@@ -116,20 +138,26 @@ def _read(reader: Reader) -> _Merge:
         whens.append(_when(reader, of))
     if reader.sees("RETURNING"):
         raise reader.unsupported("RETURNING", "SELECT the rows after the MERGE")
+    if reader.sees("WHERE"):
+        raise reader.unsupported("WHERE in MERGE", "write WHEN MATCHED AND a condition THEN ...")
+    if reader.sees("EXCEPT"):
+        raise reader.unsupported("* EXCEPT", "name the columns: SET a = s.a, or a query as source")
     reader.finish()
     if not whens:
         raise reader.wrong("WHEN MATCHED or WHEN NOT MATCHED is expected")
-    return _Merge(of, source, alias, on, using, whens, evolve)
+    return _Merge(of, source, alias, on, using, whens, evolve, named)
 
 
-def _source(reader: Reader) -> tuple[Span, str]:
+def _source(reader: Reader) -> tuple[Span, str, Target | None]:
     """A table (at a snapshot), or a query in brackets, with what it is called."""
     start = reader.token.start
-    name = _UNNAMED
+    name, named = _UNNAMED, None
     if reader.token.text == "(":
         end = reader.skip()
     else:
-        name = reader.dotted("a table")[-1]
+        *schema, name = reader.dotted("a table")
+        if len(schema) == 1 and reader.token.text != "(":
+            named = Target(TableRef(schema[0], name), None)
         if reader.token.text == "(":  # a table function
             reader.skip()
         for phrase in _TRAVELS:
@@ -139,11 +167,11 @@ def _source(reader: Reader) -> tuple[Span, str]:
         end = reader.tokens[reader.at - 1].end
     alias = reader.alias()
     if alias is not None:
-        name = alias
+        name, named = alias, None
         if reader.token.text == "(":
             reader.skip()
         end = reader.tokens[reader.at - 1].end
-    return (start, end), name
+    return (start, end), name, named
 
 
 def _when(reader: Reader, of: Target) -> _When:
@@ -165,6 +193,12 @@ def _when(reader: Reader, of: Target) -> _When:
     found = _When(kind, "", at, condition)
     word = reader.one_of({"UPDATE", "DELETE", "INSERT", "DO", "ERROR"}, "an action")
     _ACTIONS[word](reader, found, of)
+    if kind == "not matched by source" and found.action == "update" and found.all_ is not None:
+        raise reader.unsupported(
+            "UPDATE of all columns WHEN NOT MATCHED BY SOURCE",
+            "no source row is there to take them from: SET the columns",
+            at,
+        )
     if (kind == "not matched") != (found.action == "insert") and word in {
         "UPDATE",
         "DELETE",
@@ -184,7 +218,7 @@ def _update(reader: Reader, found: _When, _: Target) -> None:
         if reader.accept("*"):
             found.all_ = "name"
             return
-        found.sets = assignments(reader, *_STOPS)
+        found.sets = assignments(reader, *_STOPS, "WHERE")
         return
     found.all_ = _all(reader)
 
@@ -340,6 +374,23 @@ def _same_width(reader: Reader, when: _When, given: int, wanted: int) -> None:
         )
 
 
+def _refuse_source(
+    session: Session, reader: Reader, merge: _Merge, table: TransactionTable
+) -> None:
+    """Raise where a clause of rows that no source row matches asks for the source's columns.
+
+    In the join these are NULL: ``NOT MATCHED BY SOURCE AND s.id IS NULL`` would be every row.
+    """
+    for when in merge.whens:
+        if when.kind != "not matched by source":
+            continue
+        for span in (when.condition, *(one.span for one in when.sets or ())):
+            if span is not None:
+                text = take(begun(reader).add("SELECT "), reader, span, *merge.tables)
+                text.add(f" FROM {merge.of.source}")
+                session.asked(text, {TARGET: dml.target_rows(table)})
+
+
 def _find_place(
     session: Session, reader: Reader, merge: _Merge, source: DataFrame, rows: DataFrame
 ) -> None:
@@ -355,8 +406,8 @@ def _find_place(
         spans += [(one, scope) for one in when.values or ()]
     for span, scope in spans:
         if span is not None:
-            text = begun(reader).add("SELECT ").take(span).add(scope)
-            session.asked(text, views)
+            text = take(begun(reader).add("SELECT "), reader, span, *merge.tables)
+            session.asked(text.add(scope), views)
 
 
 __all__ = ["run"]

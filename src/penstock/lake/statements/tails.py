@@ -46,7 +46,7 @@ def refuse_tail(reader: Reader) -> None:
     """Raise UnsupportedFeature where one comes next."""
     for phrase, nearest in _TAILS.items():
         if reader.sees(*phrase) and _is_tail(reader, phrase):
-            raise reader.unsupported(f"{' '.join(phrase)} of UPDATE and DELETE", nearest)
+            raise reader.unsupported(f"{' '.join(phrase)} of what is changed", nearest)
 
 
 def refuse_tails(reader: Reader, spans: Sequence[Span | None]) -> None:

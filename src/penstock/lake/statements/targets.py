@@ -51,11 +51,11 @@ def target(reader: Reader) -> Target:
     return Target(ref, reader.alias())
 
 
-def take(text: Composed, reader: Reader, span: tuple[int, int], of: Target) -> Composed:
+def take(text: Composed, reader: Reader, span: tuple[int, int], *of: Target) -> Composed:
     """A part of the statement, in which ``main.t.c`` becomes ``t.c``."""
     tokens = [token for token in reader.tokens if span[0] <= token.start < span[1]]
     at = span[0]
-    for start, end in _schemas(tokens, of):
+    for start, end in sorted(place for one in of for place in _schemas(tokens, one)):
         text.take((at, start))
         at = end
     return text.take((at, span[1]))
