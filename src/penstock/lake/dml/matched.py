@@ -21,6 +21,7 @@ from penstock.lake.files import DataFile
 from penstock.lake.files_here import Deleted
 from penstock.lake.inlined.values import arrow_schema
 from penstock.lake.schema import TableSchema
+from penstock.lake.values.sequence import sequence
 
 _THREADS = max(2, min(8, os.cpu_count() or 2))
 _SLICE = 65_536  # rows that a thread reads and computes at once: it has no more in memory
@@ -190,7 +191,7 @@ class _Slice:
 def _slices(
     content: pq.ParquetFile, part: _Part, job: Reading, names: Mapping[str, str]
 ) -> Iterator[_Slice]:
-    start, numbers = part.start, _numbers(_SLICE)
+    start, numbers = part.start, sequence(_SLICE)
     for rows in _batches(content, part, list(names)):
         named = rows.rename_columns([names[name] for name in rows.schema.names])
         places = job.condition.matches(named, numbers.slice(0, rows.num_rows))
@@ -202,11 +203,6 @@ def _slices(
         values = {name: _taken(rows[name], places) for name in wanted}
         yield _Slice(rows.num_rows, places, positions, values)
         start += rows.num_rows
-
-
-def _numbers(count: int) -> pa.Int64Array:
-    """From 0 on. Not from Python's range, whose numbers are made one by one."""
-    return pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count), start=-1)
 
 
 def _picked(

@@ -25,6 +25,7 @@ from penstock.lake.inlined.found import ROW_ID_COLUMN
 from penstock.lake.parquet.columns import EMBEDDED_ROW_ID, MAPPED_ROW_ID, ROW_ID_FIELD
 from penstock.lake.scan import FILE, POSITION
 from penstock.lake.types import FIELD_ID, needs_mapping
+from penstock.lake.values.sequence import sequence
 from penstock.lake.writing.spark import Written, write
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ def _left(file: DataFile, inlined: Sequence[int], whose: Whose) -> pa.Int64Array
     listed = [replace(file, delete=one, more_deletes=()) for one in file.deletes]
     gone = [one.positions for one in load(listed, whose)]
     gone.append(pa.array(inlined, pa.int64()))
-    all_ = pa.array(range(file.record_count), pa.int64())
+    all_ = sequence(file.record_count)
     return all_.filter(pc.invert(pc.is_in(all_, pa.chunked_array(gone))))
 
 

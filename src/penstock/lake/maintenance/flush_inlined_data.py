@@ -32,6 +32,7 @@ from penstock.lake.maintenance.by_table import each
 from penstock.lake.maintenance.scope import HasCatalog, message_for, tables_meant
 from penstock.lake.naming import new_uuid7
 from penstock.lake.partitioning import partition_keys
+from penstock.lake.values.sequence import sequence
 from penstock.lake.writing import arrow as arrow_files
 from penstock.lake.writing.settings import write_settings
 from penstock.lake.writing.spark import Target
@@ -187,7 +188,7 @@ class _Job:
         ended = pc.is_valid(ends)
         delete = None
         if pc.any(ended).as_py():
-            places = pa.array(range(system.num_rows), pa.int64()).filter(_whole(ended))
+            places = sequence(system.num_rows).filter(_whole(ended))
             delete = self._delete_file(file.path, places, _whole(ends.drop_null()))
         return replace(
             file,

@@ -27,6 +27,7 @@ from penstock.lake.merging.match import SAMPLE
 from penstock.lake.merging.small import Sides, changed, is_comparable
 from penstock.lake.merging.source_files import local_files, read_source
 from penstock.lake.parquet.footers import remove_directory
+from penstock.lake.values.sequence import sequence
 from penstock.lake.writing import arrow as arrow_files
 from penstock.lake.writing.spark import Written
 
@@ -208,7 +209,6 @@ def _changes(
 
 def _staged(table: TransactionTable, job: MergeJob, changes: _Changes) -> Staged:
     """Write all three side by side, and stage what was written."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     def update() -> Written:
@@ -220,7 +220,7 @@ def _staged(table: TransactionTable, job: MergeJob, changes: _Changes) -> Staged
 
     def insert() -> Written:
         rows = changes.rows
-        numbers = pc.indices_nonzero(pa.repeat(pa.scalar(True), rows.num_rows)).cast(pa.int64())
+        numbers = sequence(rows.num_rows)
         values = rows.filter(pc.invert(pc.is_in(numbers, value_set=changes.known)))
         return arrow_files.write(values, job.target) if values.num_rows else Written()
 

@@ -21,6 +21,7 @@ from penstock.lake.merging import few as merge_few
 from penstock.lake.merging.match import CHANGED, SAMPLE, Matches, MergeJob, Sample
 from penstock.lake.scan import ROW_ID
 from penstock.lake.values.bounds import base_type
+from penstock.lake.values.sequence import sequence
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -148,9 +149,8 @@ def _matched(read: Sequence[_Read], wanted: pa.Table) -> Iterator[MatchedFile]:
     import pyarrow.compute as pc
 
     all_ = pa.concat_tables([one.keys for one in read])
-    numbers = pc.indices_nonzero(pa.repeat(pa.scalar(True), all_.num_rows))
-    rows = all_.append_column(_AT, numbers.cast(pa.int64()))
-    asked = wanted.append_column(_SOURCE, pa.array(range(wanted.num_rows), pa.int64()))
+    rows = all_.append_column(_AT, sequence(all_.num_rows))
+    asked = wanted.append_column(_SOURCE, sequence(wanted.num_rows))
     rows = rows.join(asked, wanted.column_names, join_type="inner")
     rows = rows.select([_AT, _SOURCE]).sort_by(_AT).combine_chunks()
     at, source = _one(rows[_AT]), _one(rows[_SOURCE])

@@ -21,6 +21,7 @@ from penstock.lake.merging.few import FEW, collect, compares
 from penstock.lake.merging.source import checked_here
 from penstock.lake.parquet.footers import remove_directory
 from penstock.lake.scan import FILE, POSITION, ROW_ID
+from penstock.lake.values.sequence import sequence
 from penstock.lake.writing import arrow as arrow_files
 
 if TYPE_CHECKING:
@@ -69,18 +70,17 @@ def merge_small(table: TransactionTable, job: MergeJob) -> Staged | None:
 
 def matched(rows: pa.Table, target: pa.Table, keys: Sequence[str]) -> Sides | None:
     """Both sides by their keys; ``None`` where several rows of the target have one key."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     def numbered(side: pa.Table, name: str) -> pa.Table:
-        numbers = pa.array(range(side.num_rows), pa.int64())
+        numbers = sequence(side.num_rows)
         return side.select(list(keys)).append_column(name, numbers)
 
     pairs = numbered(rows, _NEW).join(numbered(target, _OLD), list(keys), join_type="inner")
     new, old = pairs[_NEW], pairs[_OLD]
     if len(pc.unique(new)) != len(new):
         return None
-    rest = pc.invert(pc.is_in(pa.array(range(rows.num_rows), pa.int64()), value_set=new))
+    rest = pc.invert(pc.is_in(sequence(rows.num_rows), value_set=new))
     return Sides(rows.take(new), target.take(old), rows.filter(rest))
 
 
