@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, SchemaMismatch
 from penstock.lake.lake import Lake
 from tests import duck
 from tests.lake.statements import twins
@@ -187,6 +187,16 @@ def test_where_no_source_row_is(pair: tuple[Path, Path], spark: SparkSession, cl
         with pytest.raises(PenstockError, match=r"at line 2:|of all columns"):
             lake.sql(text + clause)
         assert len(lake.snapshots()) == before
+
+
+@pytest.mark.parametrize("value", ["X'FF41'", ":bytes"])
+def test_bytes_are_no_text(pair: tuple[Path, Path], spark: SparkSession, value: str) -> None:
+    text = f"INSERT INTO copied VALUES (1, {value})"
+    with (
+        Lake.attach(twins.uri(pair[0]), spark=spark) as lake,
+        pytest.raises(SchemaMismatch, match="the rows have blob"),
+    ):
+        lake.sql(text, args={"bytes": b"\xffA"})
 
 
 CALLS = (

@@ -23,8 +23,9 @@ def cast(df: DataFrame, schema: TableSchema) -> DataFrame:
     """``df`` with columns of other types cast to those of the table's columns of their names.
 
     Numbers with a fraction are rounded to whole ones, as in DuckDB; a value that does not fit
-    fails the statement. So are values inside structs (by name), lists and maps. Floats for text are
-    left for the write to refuse: their text is not the same everywhere.
+    fails the statement. So are values inside structs (by name), lists and maps. Floats and
+    bytes for text are left for the write to refuse: their text is not the same everywhere, and
+    bytes may be none, with which DuckDB reads no row of the file.
     """
     from pyspark.sql import functions as fn
 
@@ -63,7 +64,7 @@ def _needs_cast(have: Column, want: Column) -> bool:
         return any(one is not None and _needs_cast(child, one) for child, one in pairs)
     if have.children or want.children or have.type == want.type or fits(have, want):
         return False
-    return not (have.type.startswith("float") and want.type == "varchar")
+    return not (have.type.startswith(("float", "blob")) and want.type == "varchar")
 
 
 def _after(have: Column, want: Column) -> Column:

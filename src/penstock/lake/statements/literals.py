@@ -243,7 +243,7 @@ def _boolean(value: Any, _: Column) -> bool:
 def _text(value: Any, _: Column) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, float):
+    if isinstance(value, float | bytes):
         raise NoLiteral
     return value.isoformat(" ") if isinstance(value, datetime) else str(value)
 
