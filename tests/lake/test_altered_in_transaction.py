@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.errors import SchemaMismatch
+from penstock.errors import CommitConflict, SchemaMismatch
 from penstock.lake import alter
 from penstock.lake.lake import Lake
 from penstock.lake.schema import Column
@@ -91,3 +91,67 @@ def test_files_are_chosen_by_the_columns_that_have_the_names_now(
     assert duck.rows(uri, "SELECT count(*), sum(c) FROM t") == [
         (10 - rows, 0 if rows < 10 else None)
     ]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("existing", [False, True])
+def test_nulls_that_the_catalog_is_to_hold_are_seen(
+    spark: SparkSession, tmp_path: Path, existing: bool
+) -> None:
+    uri = f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}"
+    with Lake.attach(uri, data_path=str(tmp_path / "data"), spark=spark) as lake:
+        if existing:
+            lake.sql("CREATE TABLE t (a INT, b INT)")
+            lake.sql("INSERT INTO t VALUES (1, 1)")
+        with lake.transaction() as transaction:
+            if not existing:
+                transaction.sql("CREATE TABLE t (a INT, b INT)")
+            transaction.sql("INSERT INTO t VALUES (NULL, 2)")
+            with pytest.raises(SchemaMismatch, match=r"'a' .* has NULLs"):
+                transaction.sql("ALTER TABLE t ALTER COLUMN a SET NOT NULL")
+            transaction.sql("ALTER TABLE t ALTER COLUMN b SET NOT NULL")
+
+
+@pytest.mark.spark
+def test_a_slice_is_replaced_whose_key_has_got_wider(spark: SparkSession, tmp_path: Path) -> None:
+    """Its files' partition values are texts of the type that it had."""
+    uri = f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}"
+    with Lake.attach(uri, data_path=str(tmp_path / "data"), spark=spark) as lake:
+        lake.set_option("data_inlining_row_limit", 0)
+        lake.sql("CREATE TABLE t (x FLOAT, n INT)")
+        lake.sql("ALTER TABLE t SET PARTITIONED BY (x)")
+        with lake.transaction() as transaction:
+            transaction.sql("INSERT INTO t VALUES (1.1, 1), (2.5, 2)")
+            transaction.sql("ALTER TABLE t ALTER COLUMN x SET DATA TYPE DOUBLE")
+            table, wide = transaction.table("t"), 1.100000023841858
+            table.replace_slice(spark.sql("SELECT 3 AS n"), "x", wide)
+            assert [row["n"] for row in table.slice_df("x", wide).collect()] == [3]
+    assert duck.rows(uri, "SELECT n FROM t ORDER BY n") == [(2,), (3,)]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ("RENAME COLUMN a TO z", "RENAME COLUMN b TO a"),
+        ("RENAME COLUMN a TO z", "ADD COLUMN a INT DEFAULT 2"),
+    ],
+)
+def test_rows_that_others_add_to_a_slice_are_a_conflict_by_whatever_name(
+    spark: SparkSession, tmp_path: Path, changes: tuple[str, ...]
+) -> None:
+    uri = f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}"
+    with Lake.attach(uri, data_path=str(tmp_path / "data"), spark=spark) as lake:
+        lake.set_option("data_inlining_row_limit", 0)
+        lake.sql("CREATE TABLE t (a INT, b INT)")
+        lake.sql("ALTER TABLE t SET PARTITIONED BY (a, b)")
+        transaction = lake.transaction()
+        for change in changes:
+            transaction.sql(f"ALTER TABLE t {change}")
+        table = transaction.table("t")
+        rest = [name for name in table.schema.names if name != "a"]
+        new = spark.range(1).selectExpr(*(f"9 AS {name}" for name in rest))
+        table.replace_slice(new, "a", 2)
+        lake.sql("INSERT INTO t VALUES (1, 2)")  # what the transaction calls a is 2 there, too
+        with pytest.raises(CommitConflict, match=r"changed rows of main\.t"):
+            transaction.commit()

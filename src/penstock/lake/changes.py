@@ -79,8 +79,8 @@ class TableChange:
     # What is written follows from the rows that were seen (a merge, for instance): then rows that
     # others insert meanwhile are a conflict too, which the format by itself lets pass.
     depends_on_rows: bool = False
-    # Slices that are replaced, by column and the catalog's text of its value: rows that others
-    # insert there meanwhile are a conflict, those that they insert elsewhere are not.
+    # Slices that are replaced, by column, as it was called before, and the catalog's text of its
+    # value: rows that others insert there meanwhile are a conflict, those elsewhere are not.
     replaces: tuple[Slice, ...] = ()
     table: Table | None = None  # as the transaction saw it: the commit need not read it again
     rename_to: str | None = None

@@ -156,10 +156,14 @@ class TransactionTable(DefinableTable):
             removed = both(removed, self._rows_of_slice(maybe, column, value))
         self.take(removed, ())
         after = self._candidate.with_files(written.files)
+        # What others write meanwhile goes by the names that the columns had.
+        based = before.base_name(self._column(column))
+        replaced = () if based is None else ((based, self.slice_key(column, value)[1]),)
+        unknown = before.reads_base and based is None
         self._candidate = replace(
             after,
-            depends_on_rows=before.depends_on_rows or bool(maybe),
-            replaces=(*before.replaces, self.slice_key(column, value)),
+            depends_on_rows=before.depends_on_rows or bool(maybe) or unknown,
+            replaces=(*before.replaces, *replaced),
         )
         return _replaced(written, removed.rows)
 

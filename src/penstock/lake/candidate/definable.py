@@ -241,9 +241,10 @@ class DefinableTable(CandidateTable):
         were = {column.id for column in before.columns if column.nullable}
         asked = [c for c in after.columns if not c.nullable and c.id in were]
         candidate = self._candidate
-        if not asked or (candidate.create is not None and not candidate.added):
+        added = bool(candidate.added or candidate.inline.parts)
+        if not asked or (candidate.create is not None and not added):
             return
-        if candidate.reads_base and candidate.base is not None and not candidate.added:
+        if candidate.reads_base and candidate.base is not None and not added:
             with self._context.catalog.reading() as connection:
                 known = columns_without_nulls(connection, candidate.base.id)
             asked_still = [c for c in asked if c.id not in known]

@@ -184,6 +184,13 @@ class Candidate:
                 whole.append(file)
         return whole, maybe
 
+    def base_name(self, column: Column) -> str | None:
+        """What ``base`` calls the column; ``None`` where it has no such one, or of another type."""
+        if not self.reads_base or self.base is None:
+            return None
+        known = {one.id: one for one in self.base.schema.columns}.get(column.id)
+        return known.name if known is not None and known.type == column.type else None
+
     def change(self) -> TableChange | None:
         """What the commit is asked for; ``None`` when nothing was staged."""
         if self.create is not None:
@@ -235,6 +242,8 @@ def _same_text(column: Column, file: DataFile) -> bool:
 
     Of whole numbers it is the same in each; 1.5 may be 1.500 since the file was written.
     """
+    if file.id is None and file.rewritten:  # staged before the columns changed
+        return column.type != "float64"  # all others that a key gets are of whole numbers
     kinds = column.types_since(file.begin_snapshot)
     return len(kinds) < 2 or kinds <= INTEGERS
 
