@@ -155,3 +155,27 @@ def test_rows_that_others_add_to_a_slice_are_a_conflict_by_whatever_name(
         lake.sql("INSERT INTO t VALUES (1, 2)")  # what the transaction calls a is 2 there, too
         with pytest.raises(CommitConflict, match=r"changed rows of main\.t"):
             transaction.commit()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("existing", [False, True])
+def test_a_new_column_has_nothing_of_the_dropped_one_of_its_name(
+    spark: SparkSession, tmp_path: Path, existing: bool
+) -> None:
+    """The name mapping that its rows get by the renaming is of the columns they were written by."""
+    uri = f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}"
+    with Lake.attach(uri, data_path=str(tmp_path / "data"), spark=spark) as lake:
+        lake.set_option("data_inlining_row_limit", 0)
+        if existing:
+            lake.sql("CREATE TABLE t (a INT, b INT)")
+        with lake.transaction() as transaction:
+            if not existing:
+                transaction.sql("CREATE TABLE t (a INT, b INT)")
+            transaction.sql("INSERT INTO t VALUES (1, 2)")
+            for change in ("DROP COLUMN a", "ADD COLUMN a INT", "RENAME COLUMN b TO c"):
+                transaction.sql(f"ALTER TABLE t {change}")
+            assert [tuple(row) for row in transaction.sql("SELECT a, c FROM t").collect()] == [
+                (None, 2)
+            ]
+        assert [tuple(row) for row in lake.sql("SELECT a, c FROM t").collect()] == [(None, 2)]
+    assert duck.rows(uri, "SELECT a, c FROM t") == [(None, 2)]

@@ -263,17 +263,14 @@ def renamed_fields(
 def restaged(candidate: Candidate, before: TableSchema, after: TableSchema) -> Candidate:
     """The candidate whose columns are about to change: how its staged files are read is fixed.
 
-    Where names or types change, files get a name mapping of the columns that they were written by:
-    that of one snapshot the catalog does not tell apart otherwise. The footers of the others tell.
-    Ids of mappings that no commit has seen are below -1.
+    Where names or types change, or columns go, whose names others may get, files get a name mapping
+    of the columns that they were written by: that of one snapshot the catalog does not tell apart
+    otherwise. The footers of the others tell. Ids of mappings that no commit has seen are below -1.
     """
     taken = min((f.mapping_id for f in candidate.added if f.mapping_id is not None), default=0)
     own = NameMapping(min(taken, -1) - 1, dict(mapping_paths(before.columns)))
     now = {column.id: (column.name, column.type) for column in after.walk()}
-    changes = any(
-        column.id in now and now[column.id] != (column.name, column.type)
-        for column in before.walk()
-    )
+    changes = any(now.get(column.id) != (column.name, column.type) for column in before.walk())
 
     def fixed(file: DataFile) -> DataFile:
         if file.mapping is not None or not (file.uses_mapping or changes):
