@@ -159,8 +159,9 @@ def test_rows_that_others_add_to_a_slice_are_a_conflict_by_whatever_name(
 
 @pytest.mark.spark
 @pytest.mark.parametrize("existing", [False, True])
+@pytest.mark.parametrize("renames", [("RENAME COLUMN b TO c",), ()])
 def test_a_new_column_has_nothing_of_the_dropped_one_of_its_name(
-    spark: SparkSession, tmp_path: Path, existing: bool
+    spark: SparkSession, tmp_path: Path, existing: bool, renames: tuple[str, ...]
 ) -> None:
     """The name mapping that its rows get by the renaming is of the columns they were written by."""
     uri = f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}"
@@ -172,10 +173,27 @@ def test_a_new_column_has_nothing_of_the_dropped_one_of_its_name(
             if not existing:
                 transaction.sql("CREATE TABLE t (a INT, b INT)")
             transaction.sql("INSERT INTO t VALUES (1, 2)")
-            for change in ("DROP COLUMN a", "ADD COLUMN a INT", "RENAME COLUMN b TO c"):
+            for change in ("DROP COLUMN a", "ADD COLUMN a INT", *renames):
                 transaction.sql(f"ALTER TABLE t {change}")
-            assert [tuple(row) for row in transaction.sql("SELECT a, c FROM t").collect()] == [
-                (None, 2)
+            assert [tuple(row) for row in transaction.sql("SELECT * FROM t").collect()] == [
+                (2, None)
             ]
-        assert [tuple(row) for row in lake.sql("SELECT a, c FROM t").collect()] == [(None, 2)]
-    assert duck.rows(uri, "SELECT a, c FROM t") == [(None, 2)]
+        assert [tuple(row) for row in lake.sql("SELECT * FROM t").collect()] == [(2, None)]
+    assert duck.rows(uri, "FROM t") == [(2, None)]
+
+
+@pytest.mark.spark
+def test_rows_that_were_updated_before_a_column_went_have_their_ids(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """DuckDB finds none in a file with a name mapping beside one without."""
+    uri = f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}"
+    with Lake.attach(uri, data_path=str(tmp_path / "data"), spark=spark) as lake:
+        lake.set_option("data_inlining_row_limit", 0)
+        lake.table("t").append(spark.sql("SELECT id AS a, id AS b FROM range(3)"))
+        with lake.transaction() as transaction:
+            transaction.sql("UPDATE t SET b = 9 WHERE a = 1")
+            transaction.sql("ALTER TABLE t DROP COLUMN a")
+        with lake.transaction() as transaction:
+            transaction.sql("UPDATE t SET b = 8 WHERE b = 2")
+    assert duck.rows(uri, "SELECT rowid, b FROM t") == [(0, 0), (1, 9), (2, 8)]

@@ -65,6 +65,8 @@ class Candidate:
     column_tags: Mapping[int, TagChanges] = field(default_factory=dict)
     inline: StagedInline = field(default_factory=StagedInline)
     dropped: bool = False
+    # The columns that staged files of before an ALTER were written by, by their paths.
+    written_by: Mapping[str, TableSchema] = field(default_factory=dict)
 
     @property
     def exists(self) -> bool:
@@ -263,21 +265,37 @@ def renamed_fields(
 def restaged(candidate: Candidate, before: TableSchema, after: TableSchema) -> Candidate:
     """The candidate whose columns are about to change: how its staged files are read is fixed.
 
-    Where names or types change, or columns go, whose names others may get, files get a name mapping
-    of the columns that they were written by: that of one snapshot the catalog does not tell apart
-    otherwise. The footers of the others tell. Ids of mappings that no commit has seen are below -1.
+    Where names or types change, files get a name mapping of the columns that they were written by:
+    that of one snapshot the catalog does not tell apart otherwise. The footers of the others tell.
+    Ids of mappings that no commit has seen are below -1.
     """
     taken = min((f.mapping_id for f in candidate.added if f.mapping_id is not None), default=0)
-    own = NameMapping(min(taken, -1) - 1, dict(mapping_paths(before.columns)))
     now = {column.id: (column.name, column.type) for column in after.walk()}
-    changes = any(now.get(column.id) != (column.name, column.type) for column in before.walk())
+    # Since then columns may have gone, and their names may be others' now.
+    written_by = {f.path: candidate.written_by.get(f.path, before) for f in candidate.added}
+    made: list[tuple[TableSchema, NameMapping]] = []
+
+    def mapping(schema: TableSchema) -> NameMapping:
+        own = next((one for known, one in made if known == schema), None)
+        if own is None:
+            number = min(taken, -1) - 1 - len(made)
+            own = NameMapping(number, dict(mapping_paths(schema.columns)))
+            made.append((schema, own))
+        return own
 
     def fixed(file: DataFile) -> DataFile:
+        schema = written_by[file.path]
+        changes = any(
+            column.id in now and now[column.id] != (column.name, column.type)
+            for column in schema.walk()
+        )
         if file.mapping is not None or not (file.uses_mapping or changes):
             return replace(file, rewritten=True)
+        own = mapping(schema)
         return replace(file, uses_mapping=False, mapping=own, mapping_id=own.id, rewritten=True)
 
-    return replace(candidate, added=tuple(fixed(file) for file in candidate.added))
+    added = tuple(fixed(file) for file in candidate.added)
+    return replace(candidate, added=added, written_by=written_by)
 
 
 def with_versions(after: TableSchema, before: TableSchema, snapshot_id: int) -> TableSchema:
