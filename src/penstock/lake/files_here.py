@@ -73,9 +73,17 @@ def read(
 
 
 def read_batches(
-    file: DataFile, ids: Sequence[int | None], schema: pa.Schema, size: int
+    file: DataFile,
+    ids: Sequence[int | None],
+    schema: pa.Schema,
+    size: int,
+    *,
+    row_ids: str | None = None,
 ) -> Iterator[pa.RecordBatch] | None:
-    """As `read`, ``size`` rows at a time. Raises ArrowException where it cannot be read."""
+    """As `read`, ``size`` rows at a time. Raises ArrowException where it cannot be read.
+
+    ``row_ids`` is the name of a last column for the row ids that the file embeds, else NULL.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -87,18 +95,23 @@ def read_batches(
     if found is None or not is_as_told(content.metadata, file):
         content.close()
         return None
-    return _batches(content, found.columns, schema, size)
+    return _batches(content, found, schema.names, size, row_ids)
 
 
 def _batches(
-    content: pq.ParquetFile, columns: Sequence[str], schema: pa.Schema, size: int
+    content: pq.ParquetFile, found: Names, names: Sequence[str], size: int, row_ids: str | None
 ) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
+    embedded = None if row_ids is None else found.row_id
+    asked = [*found.columns, *([] if embedded is None else [embedded])]
+    called = [*names, *([] if row_ids is None else [row_ids])]
     with content:
-        for batch in content.iter_batches(size, columns=list(columns), use_threads=False):
-            arrays = [batch.column(name) for name in columns]
-            yield pa.record_batch(arrays, names=schema.names)
+        for batch in content.iter_batches(size, columns=asked, use_threads=False):
+            arrays = [batch.column(name) for name in asked]
+            if row_ids is not None and embedded is None:
+                arrays.append(pa.nulls(batch.num_rows, pa.int64()))
+            yield pa.record_batch(arrays, names=called)
 
 
 def is_as_told(metadata: pq.FileMetaData, file: DataFile) -> bool:

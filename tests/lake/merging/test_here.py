@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyarrow import acero
 from pyspark.sql import functions as fn
 
 from penstock.lake.deletes import collected
@@ -27,10 +28,12 @@ pytestmark = pytest.mark.spark
 KV = "k BIGINT, v STRING"
 
 
-@pytest.fixture(autouse=True)
-def _large(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, params=["direct", "scanned"])
+def _large(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(merge_match, "_COMPARED_AT_ONCE", -1)
-    monkeypatch.setattr(merge_here, "_AT_ONCE", 9)  # rows: files are read in several batches
+    monkeypatch.setattr(merge_here, "_BATCH", 9)  # rows: files are read in several batches
+    if request.param == "scanned":  # as by Arrow before 26
+        monkeypatch.delattr(acero, "RecordBatchReaderSourceNodeOptions", raising=False)
 
 
 @contextmanager

@@ -46,15 +46,21 @@ _BATCH = 65_536  # rows of the target that are compared at once
 
 
 @dataclass(frozen=True, slots=True)
+class _Source:
+    """The source's rows, and which of them match none of the target's."""
+
+    rows: pa.Table
+    new: pa.BooleanArray
+
+
+@dataclass(frozen=True, slots=True)
 class _Changes:
-    """The source's ``rows``: at ``updates`` those that change, with their ids; those that are not
-    at ``known`` are new.
-    """
+    """The source's ``rows``: at ``updates`` those that change, with their ids; ``new`` ones."""
 
     rows: pa.Table
     updates: pa.ChunkedArray
     ids: pa.ChunkedArray
-    known: pa.ChunkedArray
+    new: pa.BooleanArray
     found: Found
 
 
@@ -91,23 +97,25 @@ def merge_brought(
             return None
         rows = rows.cast(schema)
         matched = matched_files(job, rows.select(list(job.source.keys)))
-        if matched is None or not _is_once(matched):
+        new = None if matched is None else _new(rows, matched)
+        if matched is None or new is None:
             return None
         changing = _changing(job, rows, matched)
     except (pa.ArrowException, OSError):
         return None
     if changing is None or any(one.ids.null_count for one in changing):
         return None
-    return _staged(table, job, _changes(job, rows, matched, changing))
+    return _staged(table, job, _changes(job, _Source(rows, new), changing))
 
 
-def _is_once(matched: Sequence[MatchedFile]) -> bool:
-    """Whether each row of the source matches one row of the target at most."""
+def _new(rows: pa.Table, matched: Sequence[MatchedFile]) -> pa.BooleanArray | None:
+    """Which rows match none; ``None`` where one matches several rows of the target."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    rows = pa.chunked_array([one.source for one in matched], pa.int64())
-    return bool(pc.count_distinct(rows).as_py() == len(rows))
+    known = pa.chunked_array([one.source for one in matched], pa.int64())
+    new = pc.invert(pc.is_in(sequence(rows.num_rows), value_set=known))
+    return new if new.false_count == len(known) else None
 
 
 def is_small(source: Source) -> bool:
@@ -190,26 +198,23 @@ def _at(
         first, start = after, end
 
 
-def _changes(
-    job: MergeJob, rows: pa.Table, matched: Sequence[MatchedFile], changing: Sequence[MatchedFile]
-) -> _Changes:
+def _changes(job: MergeJob, source: _Source, changing: Sequence[MatchedFile]) -> _Changes:
     import pyarrow as pa
 
     keys = job.scanned.keys()
     places = {keys.key(one.file.path): one.positions for one in changing if len(one.positions)}
     counts = {key: len(one) for key, one in places.items()}
     return _Changes(
-        rows=rows,
+        rows=source.rows,
         updates=pa.chunked_array([one.source for one in changing], pa.int64()),
         ids=pa.chunked_array([one.ids for one in changing], pa.int64()),
-        known=pa.chunked_array([one.source for one in matched], pa.int64()),
+        new=source.new,
         found=Found(places, counts, given=sum(counts.values())),
     )
 
 
 def _staged(table: TransactionTable, job: MergeJob, changes: _Changes) -> Staged:
     """Write all three side by side, and stage what was written."""
-    import pyarrow.compute as pc
 
     def update() -> Written:
         values = changes.rows.take(changes.updates)
@@ -219,9 +224,7 @@ def _staged(table: TransactionTable, job: MergeJob, changes: _Changes) -> Staged
         return arrow_files.write_history(values, job.target, embed)[0]
 
     def insert() -> Written:
-        rows = changes.rows
-        numbers = sequence(rows.num_rows)
-        values = rows.filter(pc.invert(pc.is_in(numbers, value_set=changes.known)))
+        values = changes.rows.filter(changes.new)
         return arrow_files.write(values, job.target) if values.num_rows else Written()
 
     def remove() -> Removed:

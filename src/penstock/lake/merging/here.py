@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -25,25 +24,18 @@ from penstock.lake.values.sequence import sequence
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyarrow import acero
     from pyspark.sql import DataFrame
 
 # Keys of fixed width, equal where their bits are.
 _TYPES = frozenset({"int8", "int16", "int32", "int64", "date"})
 _SOURCE_ROWS = 2_000_000  # 8 bytes a key, and as many for the join's hash table and its result
 _TARGET_ROWS = 50_000_000  # some 60 ns of one core each
-_AT_ONCE = 12_000_000  # rows of the target in memory, 16 bytes each; each time costs a hash table
 _FILES = 1_000  # each is opened
-_AT = "\n at"  # the row's place in all files of a batch
+_BATCH = 65_536  # rows of the target in memory
+_AT = "\n at"  # the row's place in all files
+_EMBEDDED = "\n id"  # the id that its file has for it
 _SOURCE = "\n source"  # the place of the source's row
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """One file's keys, in the order of its rows, and the ids embedded in it, if there are any."""
-
-    file: DataFile
-    keys: pa.Table
-    ids: pa.ChunkedArray | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,19 +66,18 @@ def matched_files(job: MergeJob, wanted: pa.Table) -> list[MatchedFile] | None:
 
     ``None`` where that is left to Spark, as where a key comes twice or is NULL.
     """
+    import pyarrow as pa
+
     if not _is_unique(wanted):
         return None
     deleted = files_here.Deleted.of(job.scanned)
     if deleted is None:
         return None
-    found: list[MatchedFile] = []
-    for files in _batches(job.scanned.files.files):
-        with ThreadPoolExecutor(min(len(files), 4), "penstock-keys") as pool:
-            read = list(pool.map(lambda file: _read(file, job, wanted.schema), files))
-        known = [one for one in read if one is not None]
-        if len(known) < len(read):
-            return None
-        found += (_left(deleted, one) for one in _matched(known, wanted))
+    try:
+        rows = _joined(job, wanted)
+    except (pa.ArrowException, OSError):
+        return None
+    found = [_left(deleted, one) for one in _by_file(job.scanned.files.files, rows)]
     return [one for one in found if len(one.positions)]
 
 
@@ -124,53 +115,77 @@ def _is_unique(wanted: pa.Table) -> bool:
     return pc.all(differs, min_count=0).as_py() is True
 
 
-def _batches(files: Sequence[DataFile]) -> Iterator[list[DataFile]]:
-    """Files that are read at once; one alone may be larger."""
-    batch: list[DataFile] = []
-    for file in files:
-        if batch and sum(one.record_count for one in (*batch, file)) > _AT_ONCE:
-            yield batch
-            batch = []
-        batch.append(file)
-    if batch:
-        yield batch
+def _joined(job: MergeJob, wanted: pa.Table) -> pa.Table:
+    """Place, source's row and embedded id of the rows that match, in the order of the files.
+
+    The target's keys go by, some at a time: a table of all of them would be memory that is touched
+    for the first time, which takes longer than to join them.
+    """
+    import pyarrow as pa
+    from pyarrow import acero
+
+    key_types = [pa.field(field.name, field.type) for field in wanted.schema]
+    schema = pa.schema([*key_types, (_AT, pa.int64()), (_EMBEDDED, pa.int64())])
+    rows = pa.RecordBatchReader.from_batches(schema, _keys(job, wanted.schema))
+    asked = wanted.append_column(_SOURCE, sequence(wanted.num_rows))
+    keys = wanted.column_names
+    sides = [
+        _streamed(rows),
+        acero.Declaration("table_source", acero.TableSourceNodeOptions(asked)),
+    ]
+    options = acero.HashJoinNodeOptions("inner", keys, keys, [_AT, _EMBEDDED], [_SOURCE])
+    found = acero.Declaration("hashjoin", options, inputs=sides).to_table()
+    return found.sort_by(_AT).combine_chunks()
 
 
-def _read(file: DataFile, job: MergeJob, wanted: pa.Schema) -> _Read | None:
-    """``None`` where the file has not the key columns as ``wanted`` has them."""
+def _streamed(rows: pa.RecordBatchReader) -> acero.Declaration:
+    """Rows that are computed as they come."""
+    import pyarrow.dataset as ds
+    from pyarrow import acero
+
+    direct = getattr(acero, "RecordBatchReaderSourceNodeOptions", None)  # since 26
+    if direct is not None:
+        return acero.Declaration("record_batch_reader_source", direct(rows))
+    columns = {name: ds.field(name) for name in rows.schema.names}
+    options = acero.ScanNodeOptions(ds.InMemoryDataset(rows), columns=columns)
+    return acero.Declaration("scan", options)
+
+
+def _keys(job: MergeJob, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Keys, place and embedded id of the target's rows. Raises ArrowInvalid for a file that is not
+    read here."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     by_name = {column.name: column.id for column in job.schema.columns}
     ids = [by_name[name] for name in wanted.names]
-    found = files_here.read(file, ids, wanted, row_ids=True)
-    return None if found is None else _Read(file, found.rows, found.ids)
+    first, numbers = 0, sequence(_BATCH)
+    for file in job.scanned.files.files:
+        batches = files_here.read_batches(file, ids, wanted, _BATCH, row_ids=_EMBEDDED)
+        if batches is None:
+            raise pa.ArrowInvalid(file.path)
+        for batch in batches:
+            at = pc.add(numbers.slice(0, batch.num_rows), pa.scalar(first, pa.int64()))
+            *keys, embedded = batch.columns
+            names = [*wanted.names, _AT, _EMBEDDED]
+            yield pa.record_batch([*keys, at, embedded], names=names)
+            first += batch.num_rows
 
 
-def _matched(read: Sequence[_Read], wanted: pa.Table) -> Iterator[MatchedFile]:
+def _by_file(files: Sequence[DataFile], rows: pa.Table) -> Iterator[MatchedFile]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    all_ = pa.concat_tables([one.keys for one in read])
-    rows = all_.append_column(_AT, sequence(all_.num_rows))
-    asked = wanted.append_column(_SOURCE, sequence(wanted.num_rows))
-    rows = rows.join(asked, wanted.column_names, join_type="inner")
-    rows = rows.select([_AT, _SOURCE]).sort_by(_AT).combine_chunks()
-    at, source = _one(rows[_AT]), _one(rows[_SOURCE])
+    at, source, embedded = (_one(rows[name]) for name in (_AT, _SOURCE, _EMBEDDED))
     first, start = 0, 0
-    for one in read:
-        first_after = first + one.keys.num_rows
-        end = bisect_left(at, first_after, lo=start, key=lambda number: number.as_py())
+    for file in files:
+        after = first + file.record_count
+        end = bisect_left(at, after, lo=start, key=lambda number: number.as_py())
         positions = pc.subtract(at.slice(start, end - start), first)
-        mine = source.slice(start, end - start)
-        yield MatchedFile(one.file, positions, mine, _ids(one, positions))
-        first, start = first_after, end
-
-
-def _ids(read: _Read, positions: pa.Int64Array) -> pa.Array:
-    """The id embedded in the file, else its first one plus the place."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    own = pc.add(positions, pa.scalar(read.file.row_id_start, pa.int64()))
-    return own if read.ids is None else pc.coalesce(_one(read.ids.take(positions)), own)
+        own = pc.add(positions, pa.scalar(file.row_id_start, pa.int64()))
+        ids = pc.coalesce(embedded.slice(start, end - start), own)
+        yield MatchedFile(file, positions, source.slice(start, end - start), ids)
+        first, start = after, end
 
 
 def _left(deleted: files_here.Deleted, found: MatchedFile) -> MatchedFile:
