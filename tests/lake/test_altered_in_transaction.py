@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.errors import CommitConflict, SchemaMismatch
+from penstock.errors import CommitConflict, SchemaMismatch, UnsupportedFeature
 from penstock.lake import alter
 from penstock.lake.lake import Lake
 from penstock.lake.schema import Column
@@ -197,3 +197,23 @@ def test_rows_that_were_updated_before_a_column_went_have_their_ids(
         with lake.transaction() as transaction:
             transaction.sql("UPDATE t SET b = 8 WHERE b = 2")
     assert duck.rows(uri, "SELECT rowid, b FROM t") == [(0, 0), (1, 9), (2, 8)]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("change", ["RENAME COLUMN b TO z", "ALTER COLUMN c TYPE BIGINT"])
+def test_rows_that_were_updated_keep_their_columns_until_the_commit(
+    spark: SparkSession, tmp_path: Path, change: str
+) -> None:
+    """DuckDB would not find their row ids."""
+    uri = f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}"
+    with Lake.attach(uri, data_path=str(tmp_path / "data"), spark=spark) as lake:
+        lake.set_option("data_inlining_row_limit", 0)
+        lake.table("t").append(spark.sql("SELECT id AS a, id AS b, 0 AS c FROM range(10)"))
+        with lake.transaction() as transaction:
+            transaction.sql("UPDATE t SET c = 1 WHERE a < 5")
+            with pytest.raises(UnsupportedFeature, match="rows that this transaction updated"):
+                transaction.sql(f"ALTER TABLE t {change}")
+            transaction.sql("ALTER TABLE t ADD COLUMN d INTEGER DEFAULT 4")
+        lake.sql(f"ALTER TABLE t {change}")
+    found = duck.rows(uri, "SELECT rowid, a, d FROM t")
+    assert found == [(at, at, 4) for at in range(10)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from penstock.errors import UnsupportedFeature
 from penstock.lake.catalog.mappings import mapping_paths
 from penstock.lake.changes import NewTable, Slice, TableChange, TagChanges
 from penstock.lake.comparable import INTEGERS
@@ -291,6 +292,13 @@ def restaged(candidate: Candidate, before: TableSchema, after: TableSchema) -> C
         )
         if file.mapping is not None or not (file.uses_mapping or changes):
             return replace(file, rewritten=True)
+        if file.has_row_ids and not file.uses_mapping:
+            # Under a mapping DuckDB looks for their column by another name than the file's.
+            raise UnsupportedFeature(
+                f"{candidate.qualified_name} has rows that this transaction updated: their columns "
+                "cannot get other names or types in it",
+                hint="commit before ALTER TABLE, or alter the table first",
+            )
         own = mapping(schema)
         return replace(file, uses_mapping=False, mapping=own, mapping_id=own.id, rewritten=True)
 
