@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -28,11 +29,11 @@ pytestmark = pytest.mark.spark
 KV = "k BIGINT, v STRING"
 
 
-@pytest.fixture(autouse=True, params=["direct", "scanned"])
+@pytest.fixture(autouse=True, params=["stream", "table"])
 def _large(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(merge_match, "_COMPARED_AT_ONCE", -1)
     monkeypatch.setattr(merge_here, "_BATCH", 9)  # rows: files are read in several batches
-    if request.param == "scanned":  # as by Arrow before 26
+    if request.param == "table":  # as by Arrow before 26
         monkeypatch.delattr(acero, "RecordBatchReaderSourceNodeOptions", raising=False)
 
 
@@ -138,4 +139,14 @@ def test_the_sample_says_whether_rows_change(lake: Lake, rows: Rows) -> None:
 def test_what_is_left_to_spark(lake: Lake, rows: Rows, keys: list[str], source: str) -> None:
     lake.table("t").append(rows(KV, [(1, "a")]))
     with job(lake, rows(KV, []).sparkSession.sql(source), keys) as one:
+        assert find_here(one) is None
+
+
+def test_a_file_that_is_not_read_here(lake: Lake, rows: Rows) -> None:
+    """Spark says what is wrong with it."""
+    for low in (0, 50):
+        lake.table("t").append(rows(KV, [(i, "a") for i in range(low, low + 20)]))
+    with job(lake, rows(KV, [(1, "b")]), ["k"]) as one:
+        assert find_here(one) is not None
+        Path(one.scanned.files.files[-1].path).unlink()
         assert find_here(one) is None

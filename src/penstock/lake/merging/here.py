@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _TYPES = frozenset({"int8", "int16", "int32", "int64", "date"})
 _SOURCE_ROWS = 2_000_000  # 8 bytes a key, and as many for the join's hash table and its result
 _TARGET_ROWS = 50_000_000  # some 60 ns of one core each
+_TABLE_ROWS = 12_000_000  # where Arrow makes a table of them first: 24 bytes each
 _FILES = 1_000  # each is opened
 _BATCH = 65_536  # rows of the target in memory
 _AT = "\n at"  # the row's place in all files
@@ -91,7 +92,7 @@ def is_simple(job: MergeJob) -> bool:
         and not lacking
         and files.inlined is None
         and source.rows <= _SOURCE_ROWS
-        and live_rows(files.files) <= _TARGET_ROWS
+        and live_rows(files.files) <= (_TABLE_ROWS if _stream() is None else _TARGET_ROWS)
         and len(files.files) <= _FILES
         and all(kinds[key] in _TYPES for key in source.keys)
         and all(file.id is not None for file in files.files)
@@ -119,7 +120,8 @@ def _joined(job: MergeJob, wanted: pa.Table) -> pa.Table:
     """Place, source's row and embedded id of the rows that match, in the order of the files.
 
     The target's keys go by, some at a time: a table of all of them would be memory that is touched
-    for the first time, which takes longer than to join them.
+    for the first time, which takes longer than to join them. Raises ArrowInvalid for a file that is
+    not read here.
     """
     import pyarrow as pa
     from pyarrow import acero
@@ -138,17 +140,20 @@ def _joined(job: MergeJob, wanted: pa.Table) -> pa.Table:
     return found.sort_by(_AT).combine_chunks()
 
 
-def _streamed(rows: pa.RecordBatchReader) -> acero.Declaration:
-    """Rows that are computed as they come."""
-    import pyarrow.dataset as ds
+def _stream() -> type[acero.ExecNodeOptions] | None:
+    """What Arrow takes rows by as they are computed; ``None`` before its version 26."""
     from pyarrow import acero
 
-    direct = getattr(acero, "RecordBatchReaderSourceNodeOptions", None)  # since 26
-    if direct is not None:
-        return acero.Declaration("record_batch_reader_source", direct(rows))
-    columns = {name: ds.field(name) for name in rows.schema.names}
-    options = acero.ScanNodeOptions(ds.InMemoryDataset(rows), columns=columns)
-    return acero.Declaration("scan", options)
+    return getattr(acero, "RecordBatchReaderSourceNodeOptions", None)
+
+
+def _streamed(rows: pa.RecordBatchReader) -> acero.Declaration:
+    from pyarrow import acero
+
+    stream = _stream()
+    if stream is None:
+        return acero.Declaration("table_source", acero.TableSourceNodeOptions(rows.read_all()))
+    return acero.Declaration("record_batch_reader_source", stream(rows))
 
 
 def _keys(job: MergeJob, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
