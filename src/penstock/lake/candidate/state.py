@@ -268,7 +268,8 @@ def restaged(candidate: Candidate, before: TableSchema, after: TableSchema) -> C
 
     Where names or types change, files get a name mapping of the columns that they were written by:
     that of one snapshot the catalog does not tell apart otherwise. The footers of the others tell.
-    Ids of mappings that no commit has seen are below -1.
+    Ids of mappings that no commit has seen are below -1. Raises UnsupportedFeature for names or
+    types of rows that were updated, whose ids DuckDB would not find.
     """
     taken = min((f.mapping_id for f in candidate.added if f.mapping_id is not None), default=0)
     now = {column.id: (column.name, column.type) for column in after.walk()}
