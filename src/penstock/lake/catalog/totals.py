@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import BindParameter, Connection, Executable, bindparam, select
+from sqlalchemy import BindParameter, Connection, Executable, bindparam, false, select
 
 from penstock.lake.catalog import tables as t
 from penstock.lake.catalog.work import Target, Totals, Work
@@ -16,7 +16,7 @@ from penstock.lake.stats import TableColumnStats, merge
 def columns_without_nulls(connection: Connection, table_id: int) -> set[int]:
     """The columns that are known to have no NULL in any row the table ever had."""
     c = t.table_column_stats.c
-    query = select(c.column_id).where(c.table_id == table_id, c.contains_null.is_(False))
+    query = select(c.column_id).where(c.table_id == table_id, c.contains_null == false())
     return set(connection.execute(query).scalars())
 
 
