@@ -272,12 +272,17 @@ def make_parent(directory: str) -> None:
         _refuse_unknown(directory)
         return
     parent = Path(directory).parent
-    try:
-        parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise _unwritable(parent, error.strerror or str(error)) from error
+    make_directory(str(parent))
     if not os.access(parent, os.W_OK | os.X_OK):
         raise _unwritable(parent, "permission denied")
+
+
+def make_directory(directory: str) -> None:
+    """Make a local directory and those above it, where there is none. Raises DataPathError."""
+    try:
+        Path(directory).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(Path(directory), error.strerror or str(error)) from error
 
 
 def _unwritable(parent: Path, why: str) -> DataPathError:

@@ -46,3 +46,25 @@ def test_magic_without_its_classes(spark: SparkSession, tmp_path: Path) -> None:
     assert "spark-hadoop-cloud_2.13-4.1.2.jar" in (error.value.hint or "")
     spark.range(3).write.parquet(f"{tmp_path}/own")
     assert spark.read.parquet(f"{tmp_path}/own").count() == 3
+
+
+def test_hadoop_finds_the_directories_of_its_job(spark: SparkSession, tmp_path: Path) -> None:
+    """What it found missing it would make itself, a process each; what it does not use stays."""
+    jvm = spark.sparkContext._jvm  # type: ignore[attr-defined] # Spark's own, to ask Hadoop
+    hadoop = jvm.org.apache.hadoop
+    attempt = hadoop.mapreduce.task.TaskAttemptContextImpl(
+        hadoop.conf.Configuration(), hadoop.mapreduce.TaskAttemptID()
+    )
+    committer = hadoop.mapreduce.lib.output.FileOutputCommitter(
+        hadoop.fs.Path(str(tmp_path)), attempt
+    )
+    of_job = committer.getJobAttemptPath(attempt).toUri().getPath()
+    publishing.make_job_directory(str(tmp_path))
+    assert Path(of_job).is_dir()
+    assert [path.name for path in Path(of_job).iterdir()] == ["_temporary"]
+    spark.range(3).write.mode("append").parquet(str(tmp_path))
+    assert {path.suffix or path.name for path in tmp_path.iterdir()} <= {
+        ".parquet",
+        ".crc",
+        "_SUCCESS",
+    }

@@ -86,6 +86,7 @@ def write(
     directory = _directory(target)
     observation = Observation() if with_fingerprint else None
     try:
+        publishing.make_job_directory(directory)
         with explained(table=target.table):
             # The rows' session need not be one that the lake has read with, which is prepared.
             prepare(df.sparkSession, storage.spark_settings(target.path))
