@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import TableNotFound
-from penstock.lake.conditions import Predicate
+from penstock.lake.conditions import Condition, Predicate
 from penstock.lake.conversions.spark_types import spark_type
 from penstock.lake.naming import fold, quote_identifier
 from penstock.lake.schema import TableSchema
@@ -56,6 +56,10 @@ def table_name(table: TableName) -> str:
     return f"{quote_identifier(table.schema)}.{quote_identifier(table.table)}"
 
 
+# A table, and the condition that its files are chosen by.
+_Asked = tuple[str, Condition | None]
+
+
 def _key(table: TableName) -> str:
     return fold(str(table))
 
@@ -65,12 +69,13 @@ class Pins:
     """The tables of all lakes at one moment: each lake at the snapshot in ``versions``.
 
     ``candidates`` are tables that are read in another state than the pinned one: a step's own
-    table, for its tests.
+    table, for its tests. What was read is kept: for one session, and for one thread at a time.
     """
 
     lakes: Mapping[str, Lake]
     versions: Mapping[str, int]
     candidates: Mapping[str, Readable] = field(default_factory=dict)
+    _read: dict[_Asked, DataFrame] = field(default_factory=dict, compare=False, repr=False)
 
     def showing(self, table: TableName, state: Readable) -> Pins:
         """These pins, with ``table`` in this state."""
@@ -99,8 +104,12 @@ class Pins:
         candidate = self.candidates.get(_key(table))
         if candidate is not None:
             return candidate.df(keep)
-        version = self.versions[table.lake]
-        return self.lakes[table.lake].table(table_name(table)).to_df(version=version, keep=keep)
+        asked = (_key(table), keep.condition if keep else None)
+        if asked not in self._read:  # a step's tests read much of what its query reads
+            version = self.versions[table.lake]
+            found = self.lakes[table.lake].table(table_name(table))
+            self._read[asked] = found.to_df(version=version, keep=keep)
+        return self._read[asked]
 
     def read_at(
         self, table: TableName, at: Mapping[str, Any], keep: Predicate | None = None

@@ -93,17 +93,16 @@ class Tester:
 
         return find
 
-    def _script(self, path: str) -> str:
-        """The view of a test script's rows; its errors are placed in its own file."""
-        resolved = resolve(
+    def _script(self, path: str) -> DataFrame:
+        """A test script's rows; its errors are placed in its own file."""
+        return resolve(
             next(one.query for one in self.model.test_scripts if one.name == path),
             self.bindings,
             self.pins,
             session=self.session,
             views=self.views,
             root=self.root,
-        )
-        return self.views.add(resolved.df)
+        ).df
 
 
 def _few(table: Readable, column: str) -> pa.ChunkedArray | None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Views:
-    """A context: what was added is dropped at its end, by ``later`` where there is one.
+    """A context: what was put is dropped at its end, by ``later`` where there is one.
 
     Spark looks through all that it keeps in memory for each view that goes: some 4 ms, which no
     step need wait for.
@@ -33,12 +33,6 @@ class Views:
     def put(self, name: str, df: DataFrame) -> None:
         """Make the view whose name was given out."""
         df.createOrReplaceTempView(name)
-
-    def add(self, df: DataFrame) -> str:
-        """The name of a new view of ``df``."""
-        name = self.name()
-        self.put(name, df)
-        return name
 
     def __enter__(self) -> Views:
         return self

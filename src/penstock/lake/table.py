@@ -77,11 +77,12 @@ class Table:
         """
         given = version is not None or timestamp is not None
         at = self.catalog.snapshot(At(version, timestamp) if given else self.at)
-        if self.view is not None and not row_ids and not self._is_there(at):
+        info = self.catalog.known_table(self.ref.schema, self.ref.name, at)
+        if info is None and self.view is not None and not row_ids:
             rows = self.view(self.ref, at)
             if rows is not None:
                 return rows if where is None else rows.where(where)
-        info = self._info(at.id)
+        info = info or self._info(at.id)
         spark = self.spark()
         if isinstance(where, str) and keep is None:
             keep = of_where(where, zone=session_zone(spark))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from penstock.engine.checks import accepted_values, custom, not_null, relationships, unique
-from penstock.engine.checks.check import Check, counted, failing_query, sample_query
+from penstock.engine.checks.check import Check, counted, failing_query, marks, sample_query
 from penstock.engine.checks.scope import ReferencedTable, Scope
 from penstock.errors import ColumnNotFound, Location
 from penstock.model.asset import Asset
@@ -19,13 +20,16 @@ from penstock.model.data_test import (
     UniqueTest,
 )
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 SCOPE = Scope(
     view="v",
     types={"Id": "int", "name": "string", "a`b": "string", "price": "decimal(9,2)"},
     prefix="t0",
     location=Location(Path("m.sql"), 4, 1),
     tables=lambda _: ReferencedTable("ref", ("Code", "label"), lambda _: None),
-    scripts=lambda path: "script",
+    scripts=lambda path: cast("DataFrame", f"rows of {path}"),
 )
 
 
@@ -42,7 +46,7 @@ def test_names_are_quoted() -> None:
 def test_unique_counts_values_that_repeat() -> None:
     check = unique.build(UniqueTest("name"), SCOPE)
     assert check.predicate is None
-    assert "GROUP BY `name` HAVING count(*) > 1" in check.failing
+    assert "GROUP BY `name` HAVING count(*) > 1" in str(check.failing)
 
 
 def test_accepted_texts_are_bound() -> None:
@@ -62,11 +66,11 @@ def test_accepted_numbers_are_compared_as_numbers(column: str, kind: str) -> Non
 def test_relationships_is_an_anti_join() -> None:
     test = RelationshipsTest("id", Asset("ducklake", "main/x"), "CODE")
     check = relationships.build(test, SCOPE)
-    assert "LEFT ANTI JOIN `ref` AS there ON here.`Id` = there.`Code`" in check.failing
+    assert "LEFT ANTI JOIN `ref` AS there ON here.`Id` = there.`Code`" in str(check.failing)
 
 
 def test_custom_reads_the_script() -> None:
-    assert custom.build(CustomTest("tests/x"), SCOPE).failing == "SELECT * FROM `script`"
+    assert custom.build(CustomTest("tests/x"), SCOPE).failing == "rows of tests/x"
 
 
 def test_a_wrong_column_is_placed_and_told_the_nearest() -> None:
@@ -98,5 +102,13 @@ def test_only_other_tests() -> None:
     )
 
 
+def test_rows_are_marked_apart() -> None:
+    rows = cast("DataFrame", object())
+    checks = [Check("u", "fu"), Check("s", rows)]
+    assert failing_query(checks, "v") == "SELECT 1 AS c0, 0 AS c1 FROM (fu)"
+    assert marks(checks, 1) == ["0 AS c0", "1 AS c1"]
+    assert failing_query([Check("s", rows)], "v") is None
+
+
 def test_samples_are_limited() -> None:
-    assert sample_query(Check("a", "SELECT 1")) == "SELECT * FROM (SELECT 1) LIMIT 20"
+    assert sample_query("SELECT 1") == "SELECT * FROM (SELECT 1) LIMIT 20"

@@ -1,4 +1,4 @@
-"""A data test as SQL over a view of the candidate slice. Pure text; values are bound."""
+"""A data test as SQL over a view of the candidate slice, or as the rows of a script."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from penstock.lake.naming import quote_identifier
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import DataFrame
 
 SAMPLE_ROWS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """``failing``: a query of what fails, one row a failure.
+    """``failing``: a query of what fails, or its rows; one row a failure.
 
     When the failing rows are those of the slice for which ``predicate`` holds, and nothing else,
     ``predicate`` is set too: all such tests of a step are counted in one pass. ``views`` are those
@@ -24,7 +25,7 @@ class Check:
     """
 
     name: str
-    failing: str
+    failing: str | DataFrame
     predicate: str | None = None
     args: Mapping[str, Any] = field(default_factory=dict)
     views: tuple[str, ...] = ()
@@ -59,10 +60,11 @@ def of_rows(
     return Check(name, failing, predicate, args or {}, (view,), proof)
 
 
-def failing_query(checks: Sequence[Check], view: str) -> str:
+def failing_query(checks: Sequence[Check], view: str) -> str | None:
     """One query of all failures: a row each, which has a 1 in the columns of what fails.
 
-    The columns are `counted`, one a test; all row tests look at the slice in one pass.
+    The columns are `counted`, one a test; all row tests look at the slice in one pass. Tests that
+    are rows (`marks` says what these have) are left out; ``None`` where all are.
     """
     columns = counted(checks)
     by_row = [check.predicate for check in checks if check.predicate is not None]
@@ -74,11 +76,15 @@ def failing_query(checks: Sequence[Check], view: str) -> str:
         )
         any_of = " OR ".join(f"({predicate})" for predicate in by_row)
         legs.append(f"SELECT {_named(ones, columns)} FROM {quoted(view)} WHERE {any_of}")
-    for own, check in zip(columns, checks, strict=True):
-        if check.predicate is None:
-            marks = ("1" if name == own else "0" for name in columns)
-            legs.append(f"SELECT {_named(marks, columns)} FROM ({check.failing})")
-    return " UNION ALL ".join(legs)
+    for at, check in enumerate(checks):
+        if check.predicate is None and isinstance(check.failing, str):
+            legs.append(f"SELECT {', '.join(marks(checks, at))} FROM ({check.failing})")
+    return " UNION ALL ".join(legs) or None
+
+
+def marks(checks: Sequence[Check], at: int) -> list[str]:
+    """The columns of a failure of one test: 1 in its own, 0 in the others."""
+    return [f"{int(number == at)} AS {name}" for number, name in enumerate(counted(checks))]
 
 
 def counted(checks: Sequence[Check]) -> list[str]:
@@ -90,5 +96,5 @@ def _named(values: Iterable[str], names: Sequence[str]) -> str:
     return ", ".join(f"{value} AS {name}" for value, name in zip(values, names, strict=True))
 
 
-def sample_query(check: Check) -> str:
-    return f"SELECT * FROM ({check.failing}) LIMIT {SAMPLE_ROWS}"
+def sample_query(failing: str) -> str:
+    return f"SELECT * FROM ({failing}) LIMIT {SAMPLE_ROWS}"

@@ -5,10 +5,10 @@ It reads the candidate state of the step's own table, whole: ``'{partition}'`` n
 
 from __future__ import annotations
 
-from penstock.engine.checks.check import Check, quoted
+from penstock.engine.checks.check import Check
 from penstock.engine.checks.scope import Scope
 from penstock.model.data_test import CustomTest
 
 
 def build(test: CustomTest, scope: Scope) -> Check:
-    return Check(test.name, f"SELECT * FROM {quoted(scope.script(test.path))}")
+    return Check(test.name, scope.script(test.path))

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from penstock.engine.checks.check import Check, counted, failing_query, sample_query
+from penstock.engine.checks.check import (
+    SAMPLE_ROWS,
+    Check,
+    counted,
+    failing_query,
+    marks,
+    sample_query,
+)
 from penstock.engine.results import CheckResult
 from penstock.lake.kept import kept_with
 
@@ -30,8 +38,7 @@ def run_checks(
     """Results in the order of ``checks``, which were built over ``view``."""
     if not checks:
         return ()
-    args: dict[str, Any] = {name: value for check in checks for name, value in check.args.items()}
-    failures = _counts(session.sql(failing_query(checks, view), args=args), counted(checks))
+    failures = _counts(_failing(session, checks, view), counted(checks))
     return tuple(
         CheckResult(
             name=check.name,
@@ -41,6 +48,19 @@ def run_checks(
         )
         for check, count in zip(checks, failures, strict=True)
     )
+
+
+def _failing(session: SparkSession, checks: Sequence[Check], view: str) -> DataFrame:
+    """A row for each failure, with the columns of `failing_query`."""
+    args: dict[str, Any] = {name: value for check in checks for name, value in check.args.items()}
+    query = failing_query(checks, view)
+    parts = [] if query is None else [session.sql(query, args=args)]
+    parts += [
+        check.failing.selectExpr(*marks(checks, at))
+        for at, check in enumerate(checks)
+        if not isinstance(check.failing, str)
+    ]
+    return reduce(lambda a, b: a.union(b), parts)
 
 
 def _counts(failing: DataFrame, columns: Sequence[str]) -> list[int]:
@@ -62,5 +82,8 @@ def _counts(failing: DataFrame, columns: Sequence[str]) -> list[int]:
 
 
 def _samples(session: SparkSession, check: Check) -> tuple[Mapping[str, Any], ...]:
-    rows = session.sql(sample_query(check), args=dict(check.args)).collect()
-    return tuple(row.asDict(recursive=True) for row in rows)
+    if isinstance(check.failing, str):
+        some = session.sql(sample_query(check.failing), args=dict(check.args))
+    else:
+        some = check.failing.limit(SAMPLE_ROWS)
+    return tuple(row.asDict(recursive=True) for row in some.collect())

@@ -13,6 +13,7 @@ from penstock.model.nearest import nearest
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Scope:
 
     ``view`` is the candidate slice; ``types`` are its columns with their types in Spark's SQL;
     ``prefix`` makes the names of bound values unique; ``tables`` gives another table, ``scripts``
-    the view of a test script's result.
+    the rows of a test script.
     """
 
     view: str
@@ -50,7 +51,7 @@ class Scope:
     prefix: str
     location: Location | None
     tables: Callable[[Asset], ReferencedTable]
-    scripts: Callable[[str], str]
+    scripts: Callable[[str], DataFrame]
 
     def column(self, name: str) -> str:
         """The slice's column of that name, whatever its case."""
@@ -64,7 +65,7 @@ class Scope:
         found = self._find(column, table.columns, asset.path)
         return ReferencedColumn(table.view, found, lambda: table.few(found))
 
-    def script(self, path: str) -> str:
+    def script(self, path: str) -> DataFrame:
         return self.scripts(path)
 
     def _find(self, name: str, columns: tuple[str, ...], where: str) -> str:

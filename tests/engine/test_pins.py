@@ -1,0 +1,59 @@
+"""The tables of a step, each in one state and read once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.engine.pins import Pins, candidate_of
+from penstock.lake.conditions import Compare, Constant, Predicate
+from penstock.lake.lake import Lake
+from penstock.model.asset import TableName
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+T = TableName("main", "main", "t")
+
+
+def number(value: int) -> Predicate:
+    """Files that may hold this number; said by a query in these words."""
+    condition = Compare(("id",), "=", Constant("integer", value))
+    return Predicate(condition, used=(f"x.id = {value}",))
+
+
+@pytest.fixture
+def lake(spark: SparkSession, tmp_path: Path) -> Iterator[Lake]:
+    uri = f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}"
+    with Lake.attach(uri, data_path=f"{tmp_path}/data/", spark=spark) as lake:
+        lake.table("main.t").append(spark.range(1, 2))
+        lake.table("main.t").append(spark.range(2, 3))
+        yield lake
+
+
+def test_what_is_asked_alike_is_read_once(lake: Lake, spark: SparkSession) -> None:
+    pins = Pins({"main": lake}, {"main": lake.catalog.latest().id})
+    first = pins.read(T, number(1))
+    lake.table("main.t").append(spark.range(3, 4))
+    again = Predicate(number(1).condition, used=("id = 1",))
+    assert pins.read(T, again) is first
+    assert [len(pins.read(T, number(n)).inputFiles()) for n in (1, 2, 3)] == [1, 1, 0]
+    assert sorted(row.id for row in pins.read(T).collect()) == [1, 2]
+
+
+def test_a_candidate_is_read_as_it_is_then(lake: Lake, spark: SparkSession) -> None:
+    pins = Pins({"main": lake}, {"main": lake.catalog.latest().id})
+    with lake.transaction() as tx:
+        table = tx.table("main.t")
+        shown = pins.showing(T, candidate_of(table))
+        assert shown.read(T).count() == pins.read(T).count() == 2
+        table.append(spark.range(9, 10))
+        assert shown.read(T).count() == 3
+        assert pins.read(T).count() == 2
+        tx.rollback()
