@@ -43,8 +43,8 @@ def test_what_is_asked_alike_is_read_once(lake: Lake, spark: SparkSession) -> No
     lake.table("main.t").append(spark.range(3, 4))
     again = Predicate(number(1).condition, used=("id = 1",))
     assert pins.read(T, again) is first
-    assert [len(pins.read(T, number(n)).inputFiles()) for n in (1, 2, 3)] == [1, 1, 0]
-    assert sorted(row.id for row in pins.read(T).collect()) == [1, 2]
+    assert [len(pins.read(T, number(n)).df.inputFiles()) for n in (1, 2, 3)] == [1, 1, 0]
+    assert sorted(row.id for row in pins.read(T).df.collect()) == [1, 2]
 
 
 def test_a_candidate_is_read_as_it_is_then(lake: Lake, spark: SparkSession) -> None:
@@ -52,8 +52,8 @@ def test_a_candidate_is_read_as_it_is_then(lake: Lake, spark: SparkSession) -> N
     with lake.transaction() as tx:
         table = tx.table("main.t")
         shown = pins.showing(T, candidate_of(table))
-        assert shown.read(T).count() == pins.read(T).count() == 2
+        assert shown.read(T).df.count() == pins.read(T).df.count() == 2
         table.append(spark.range(9, 10))
-        assert shown.read(T).count() == 3
-        assert pins.read(T).count() == 2
+        assert shown.read(T).df.count() == 3
+        assert pins.read(T).df.count() == 2
         tx.rollback()

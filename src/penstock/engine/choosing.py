@@ -10,41 +10,45 @@ from typing import Any
 from penstock.errors import PenstockError
 from penstock.lake.conditions import Or, Predicate
 from penstock.lake.sql.predicates import of_query
-from penstock.lake.sql.references import Unreadable, analyse
+from penstock.lake.sql.references import Analysis, Unreadable, analyse
 from penstock.model.render import RenderedQuery
 from penstock.model.sources import QuerySource
 
 _CONDITIONS = re.compile(r"\b(WHERE|ON)\b", re.IGNORECASE)
 
 
-def has_conditions(rendered: RenderedQuery) -> bool:
-    """Whether there may be any; without one the query need not be read again."""
-    return _CONDITIONS.search(rendered.sql) is not None
+def analysed(rendered: RenderedQuery) -> Analysis | None:
+    """The query read again, where it may have conditions and can be read."""
+    if _CONDITIONS.search(rendered.sql) is None:
+        return None
+    try:
+        return analyse(rendered.sql)
+    except (Unreadable, PenstockError):
+        return None
 
 
 def predicates(
-    rendered: RenderedQuery,
+    analysis: Analysis | None,
     views: Mapping[QuerySource, str],
     args: Mapping[str, Any],
     zone: str,
 ) -> dict[QuerySource, Predicate]:
-    """The predicate of each source of which there is one; ``views`` are their names in the text.
+    """The predicate of each source of which there is one; ``views`` are their names in the query.
 
     ``args`` are the values of the text's markers, ``zone`` the session's time zone. A source that
     the query names more than once is read once, for all its places. Never fails.
     """
-    try:
-        analysis = analyse(rendered.sql)
-    except (Unreadable, PenstockError):
+    if analysis is None:
         return {}
+    text = analysis.text
     nodes = defaultdict(list)
     for one in analysis.tables:
         nodes[one.name].append(one.node)
     found: dict[QuerySource, Predicate] = {}
     for source, view in views.items():
-        if rendered.sql.count(f"`{view}`") == len(nodes[view]):  # no place was overlooked
+        if text.count(f"`{view}`") == len(nodes[view]):  # no place was overlooked
             found[source] = _any_of(
-                [of_query(rendered.sql, node, zone=zone, args=args) for node in nodes[view]], zone
+                [of_query(text, node, zone=zone, args=args) for node in nodes[view]], zone
             )
     return found
 

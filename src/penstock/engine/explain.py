@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from penstock.engine.choosing import predicates
+from penstock.engine.choosing import analysed, predicates
 from penstock.engine.pins import table_name
 from penstock.engine.resolve import called, moment, quoted
 from penstock.errors import ArgumentError, NotFound
@@ -30,7 +30,7 @@ def explain(query: Query, lakes: Lakes, args: Mapping[str, Any], zone: str) -> E
     """
     names = trial_names(query.sources)
     rendered = query.render(quoted(names))
-    found = predicates(rendered, names, {**args, **rendered.args(Bindings())}, zone)
+    found = predicates(analysed(rendered), names, {**args, **rendered.args(Bindings())}, zone)
     reads: list[TableRead] = []
     for source in query.sources:
         if isinstance(source, FileSource):

@@ -10,6 +10,7 @@ from penstock.errors import TableNotFound
 from penstock.lake.conditions import Condition, Predicate
 from penstock.lake.conversions.spark_types import spark_type
 from penstock.lake.naming import fold, quote_identifier
+from penstock.lake.scan import Scan, is_one_task, read
 from penstock.lake.schema import TableSchema
 from penstock.lake.snapshot import At
 from penstock.model.asset import TableName
@@ -17,7 +18,7 @@ from penstock.model.model import Model
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from penstock.lake.lake import Lake
     from penstock.lake.snapshot import Snapshot
@@ -25,16 +26,24 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Rows:
+    """``one_task``: they are few, and Spark reads them in one task."""
+
+    df: DataFrame
+    one_task: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Readable:
     """Rows of a table in one state.
 
-    ``types`` are its columns with their types in Spark's SQL; ``df`` takes what its reader asks of
-    the rows, by which files are chosen; ``few`` gives some columns of the
-    rows without Spark, where they are few and easily read, else ``None``.
+    ``types`` are its columns with their types in Spark's SQL; ``rows`` takes what its reader asks
+    of them, by which files are chosen; ``few`` gives some columns of the rows without Spark, where
+    they are few and easily read, else ``None``.
     """
 
     types: Mapping[str, str]
-    df: Callable[[Predicate | None], DataFrame]
+    rows: Callable[[Predicate | None], Rows]
     few: Callable[[Sequence[str]], pa.Table | None]
 
 
@@ -46,9 +55,17 @@ def candidate_of(table: TransactionTable, slice_: tuple[str, str] | None = None)
     """What the table will be, or a slice of it."""
     return Readable(
         types_of(table.schema),
-        table.to_df if slice_ is None else lambda _: table.slice_df(*slice_),
+        lambda keep: (
+            _scanned(table.context.spark(), table.scan_all(keep))
+            if slice_ is None
+            else Rows(table.slice_df(*slice_))
+        ),
         lambda names: table.few_rows(names, slice_),
     )
+
+
+def _scanned(session: SparkSession, what: Scan) -> Rows:
+    return Rows(read(session, what), is_one_task(what.files))
 
 
 def table_name(table: TableName) -> str:
@@ -75,7 +92,7 @@ class Pins:
     lakes: Mapping[str, Lake]
     versions: Mapping[str, int]
     candidates: Mapping[str, Readable] = field(default_factory=dict)
-    _read: dict[_Asked, DataFrame] = field(default_factory=dict, compare=False, repr=False)
+    _read: dict[_Asked, Rows] = field(default_factory=dict, compare=False, repr=False)
 
     def showing(self, table: TableName, state: Readable) -> Pins:
         """These pins, with ``table`` in this state."""
@@ -92,29 +109,35 @@ class Pins:
             types = types_of(found.info(At(version)).schema)
         except TableNotFound:  # unless it is a view
             df = found.to_df(version=version)
-            return Readable(dict(df.dtypes), lambda _: df, lambda _: None)
+            return Readable(dict(df.dtypes), lambda _: Rows(df), lambda _: None)
         return Readable(
             types,
-            lambda keep: found.to_df(version=version, keep=keep),
+            lambda keep: self.read(table, keep),
             lambda names: found.few_rows(names, version=version),
         )
 
-    def read(self, table: TableName, keep: Predicate | None = None) -> DataFrame:
+    def read(self, table: TableName, keep: Predicate | None = None) -> Rows:
         """The table's rows; ``keep`` is what its reader asks of them, by which files are chosen."""
         candidate = self.candidates.get(_key(table))
         if candidate is not None:
-            return candidate.df(keep)
+            return candidate.rows(keep)
         asked = (_key(table), keep.condition if keep else None)
         if asked not in self._read:  # a step's tests read much of what its query reads
-            version = self.versions[table.lake]
-            found = self.lakes[table.lake].table(table_name(table))
-            self._read[asked] = found.to_df(version=version, keep=keep)
+            self._read[asked] = self._rows(table, keep)
         return self._read[asked]
+
+    def _rows(self, table: TableName, keep: Predicate | None) -> Rows:
+        version = self.versions[table.lake]
+        found = self.lakes[table.lake].table(table_name(table))
+        try:
+            return _scanned(found.spark(), found.scan_at(version, keep))
+        except TableNotFound:  # unless it is a view
+            return Rows(found.to_df(version=version))
 
     def read_at(
         self, table: TableName, at: Mapping[str, Any], keep: Predicate | None = None
-    ) -> DataFrame:
-        return self.lakes[table.lake].table(table_name(table)).to_df(**at, keep=keep)
+    ) -> Rows:
+        return Rows(self.lakes[table.lake].table(table_name(table)).to_df(**at, keep=keep))
 
 
 def pin(lakes: Mapping[str, Lake], model: Model, base: Snapshot) -> Pins:

@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.engine.choosing import has_conditions, predicates
+from penstock.engine.choosing import analysed, predicates
 from penstock.engine.file_reader import Files, files
-from penstock.engine.pins import Pins
+from penstock.engine.joins import BY_HASH, are_by_equality
+from penstock.engine.pins import Pins, Rows
 from penstock.engine.views import Views
 from penstock.errors import ArgumentError, Location, NotFound, PenstockError, QueryFailed
 from penstock.lake.conditions import Predicate
@@ -67,11 +68,17 @@ def resolve(
     named = {source: views.name() for source in query.sources}
     rendered = query.render(quoted(named))
     values = {**(args or {}), **rendered.args(bindings)}
-    keep: Mapping[QuerySource, Predicate] = {}
-    if query.tables and has_conditions(rendered):
-        keep = predicates(rendered, named, values, session_zone(session))
+    analysis = analysed(rendered) if query.tables else None
+    keep = predicates(analysis, named, values, session_zone(session)) if analysis else {}
+    read = {
+        source: _read(source, bindings, pins, session, root=root, keep=keep.get(source))
+        for source in query.sources
+    }
+    one_task = all(one.one_task for one in read.values())
+    by_hash = one_task and analysis is not None and are_by_equality(analysis.tree)
     for source, view in named.items():
-        views.put(view, _read(source, bindings, pins, session, root=root, keep=keep.get(source)))
+        df = read[source].df
+        views.put(view, df.hint(BY_HASH) if by_hash else df)
     names = {view: called(source, bindings) for source, view in named.items()}
     if ASOF_SETTING in rendered.settings:
         session.conf.set(ASOF_SETTING, "true")
@@ -96,11 +103,11 @@ def _read(
     *,
     root: Path,
     keep: Predicate | None,
-) -> DataFrame:
+) -> Rows:
     try:
         with explained():
             if isinstance(source, FileSource):
-                return _read_file(source, bindings, root).read(session)
+                return Rows(_read_file(source, bindings, root).read(session))
             if source.at is None:
                 return pins.read(source.table, keep)
             return pins.read_at(source.table, moment(source.at, bindings), keep)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from penstock.engine.checks.registry import build
 from penstock.engine.checks.run import proven, run_checks
 from penstock.engine.checks.scope import ReferencedTable, Scope
-from penstock.engine.pins import Pins, Readable
+from penstock.engine.pins import Pins, Readable, Rows
 from penstock.engine.resolve import resolve
 from penstock.engine.results import CheckResult
 from penstock.engine.views import Views
@@ -45,7 +45,7 @@ class Tester:
         Views that no test of Spark's reads are never made.
         """
         view = self.views.name()
-        made = {view: candidate.df}
+        made = {view: candidate.rows}
         checks = []
         for number, test in enumerate(self.model.annotations.data_tests):
             place = self.model.annotations.places.get(f"data_test:{number}")
@@ -62,7 +62,7 @@ class Tester:
         left = [check for check, passed in zip(checks, passes, strict=True) if not passed]
         with explained():
             for name in dict.fromkeys(name for check in left for name in check.views):
-                self.views.put(name, made[name](None))
+                self.views.put(name, made[name](None).df)
             found = iter(run_checks(self.session, left, view))
         return tuple(
             CheckResult(check.name, passed=True, failures=0) if passed else next(found)
@@ -70,7 +70,7 @@ class Tester:
         )
 
     def _tables(
-        self, place: Location | None, made: dict[str, Callable[[Predicate | None], DataFrame]]
+        self, place: Location | None, made: dict[str, Callable[[Predicate | None], Rows]]
     ) -> Callable[[Asset], ReferencedTable]:
         """How to find a table that a test refers to; ``made`` gets what its view is made of."""
 
@@ -88,7 +88,7 @@ class Tester:
                 error.location = error.location or place
                 raise
             view = self.views.name()
-            made[view] = found.df
+            made[view] = found.rows
             return ReferencedTable(view, tuple(found.types), lambda name: _few(found, name))
 
         return find

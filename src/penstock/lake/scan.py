@@ -99,10 +99,10 @@ def read(
         if not parts:
             return _empty(spark, scan.schema, extra)
         whole = reduce(lambda a, b: a.union(b), parts)
-        return whole if extra or not _is_one_task(scan.files) else whole.coalesce(1)
+        return whole if extra or not is_one_task(scan.files) else whole.coalesce(1)
 
 
-def _is_one_task(files: FileSet) -> bool:
+def is_one_task(files: FileSet) -> bool:
     """Whether Spark reads all of it in one task anyway.
 
     It does not take that for one partition, so that it would shuffle what it aggregates or joins,

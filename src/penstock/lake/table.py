@@ -77,31 +77,32 @@ class Table:
         """
         given = version is not None or timestamp is not None
         at = self.catalog.snapshot(At(version, timestamp) if given else self.at)
-        info = self.catalog.known_table(self.ref.schema, self.ref.name, at)
-        if info is None and self.view is not None and not row_ids:
+        known = self.catalog.known_table(self.ref.schema, self.ref.name, at)
+        if known is None and self.view is not None and not row_ids:
             rows = self.view(self.ref, at)
             if rows is not None:
                 return rows if where is None else rows.where(where)
-        info = info or self._info(at.id)
         spark = self.spark()
         if isinstance(where, str) and keep is None:
             keep = of_where(where, zone=session_zone(spark))
-        files = self.catalog.files(info, at.id, keep)
-        source = scan.Scan(str(self.ref), info.schema, files, at.id)
-        df = scan.read(spark, source, row_ids=row_ids)
+        df = scan.read(spark, self._scan(at, keep), row_ids=row_ids)
         if row_ids:
             df = df.withColumnRenamed(scan.ROW_ID, "rowid").drop(scan.BEGIN)
         return df if where is None else df.where(where)
+
+    def scan_at(self, version: int, keep: Predicate | None = None) -> scan.Scan:
+        """What `to_df` reads at a snapshot of a table, not a view.
+
+        Raises SnapshotNotFound, SchemaNotFound, TableNotFound, UnsupportedFeature.
+        """
+        return self._scan(self.catalog.snapshot(At(version)), keep)
 
     def few_rows(self, names: Sequence[str], version: int) -> pa.Table | None:
         """Some columns of the rows at a snapshot, without Spark; see `candidate.few_rows`.
 
         Raises SnapshotNotFound, SchemaNotFound, TableNotFound.
         """
-        at = self.catalog.snapshot(At(version))
-        info = self._info(at.id)
-        files = self.catalog.files(info, at.id)
-        return few_rows(scan.Scan(str(self.ref), info.schema, files, at.id), names)
+        return few_rows(self.scan_at(version), names)
 
     def changes(self, from_: Bound, to: Bound) -> DataFrame:
         """The rows that came and went in a range of snapshots; see `penstock.lake.feed`.
@@ -230,6 +231,11 @@ class Table:
     def rollback(self, to: int | datetime) -> RolledBack:
         """Make the table what it was at a snapshot, as a new one; see `recovery.rollback`."""
         return rollback(self.catalog, self.ref, to)
+
+    def _scan(self, at: Snapshot, keep: Predicate | None) -> scan.Scan:
+        info = self.catalog.known_table(self.ref.schema, self.ref.name, at) or self._info(at.id)
+        files = self.catalog.files(info, at.id, keep)
+        return scan.Scan(str(self.ref), info.schema, files, at.id)
 
     def _is_there(self, snapshot: Snapshot) -> bool:
         return self.catalog.find_table(self.ref.schema, self.ref.name, snapshot.id) is not None
