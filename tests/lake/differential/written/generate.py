@@ -49,7 +49,7 @@ _TYPE_OF_DEFAULT = {"DATE": "'2013-01-02'"}
 
 
 @dataclass
-class _Table:
+class Table:
     """``structs`` are the fields of each column that is a struct; its type is then "STRUCT"."""
 
     columns: dict[str, str]
@@ -76,7 +76,7 @@ class Sequenced:
     def __init__(self, seed: str, by: Sequence[str]) -> None:
         self.random = random.Random(seed)
         self.by = by
-        self.tables: dict[str, _Table] = {}
+        self.tables: dict[str, Table] = {}
         self.steps: list[Step] = []
         self.names = 0
         self.next_id = 0
@@ -94,7 +94,7 @@ class Sequenced:
         self.next_id += count
         return self.next_id - count
 
-    def table(self) -> tuple[str, _Table]:
+    def table(self) -> tuple[str, Table]:
         name = self.one_of(sorted(self.tables))
         return name, self.tables[name]
 
@@ -114,7 +114,7 @@ class Sequenced:
             return "{" + ", ".join(parts).replace("'it''s'", "'its'") + "}"
         return str(self.one_of(_VALUES[kind]))
 
-    def values(self, table: _Table) -> str:
+    def values(self, table: Table) -> str:
         """Of all columns but the first two."""
         found = (self.value(table.columns[c], table.structs.get(c)) for c in _rest(table))
         return "".join(f", {value}" for value in found)
@@ -132,7 +132,7 @@ class Sequenced:
             f"(SELECT n + {first} AS k, n + {start} AS n FROM range(0, {count}) AS r(n)) AS {name}"
         )
 
-    def set(self, table: _Table, prefix: str = "") -> str:
+    def set(self, table: Table, prefix: str = "") -> str:
         column = self.one_of([*table.others, *table.others, "k"])
         if column == "k":
             return f"k = {prefix}k + {self.random.randrange(1, 4)}"
@@ -217,7 +217,7 @@ class Sequenced:
     # Definitions
 
     def create(self) -> None:
-        table = _Table({"i": "BIGINT", "k": "INT"})
+        table = Table({"i": "BIGINT", "k": "INT"})
         for _ in range(self.random.randrange(1, 5)):
             column = self.name("c")
             table.columns[column] = self.one_of((*_VALUES, "STRUCT", "STRUCT"))
@@ -232,7 +232,7 @@ class Sequenced:
         if table.odd:  # Spark has other types for these
             return
         name = self.name("t")
-        self.tables[name] = _Table(
+        self.tables[name] = Table(
             dict(table.columns), {k: dict(v) for k, v in table.structs.items()}
         )
         self.add(f"CREATE TABLE {name} AS SELECT * FROM {old} WHERE {self.condition()}")
@@ -388,15 +388,15 @@ class Sequenced:
             self.add("CALL ducklake_cleanup_old_files('lk', cleanup_all => true)", methods=True)
 
 
-def _rest(table: _Table) -> list[str]:
+def _rest(table: Table) -> list[str]:
     return list(table.columns)[2:]
 
 
-def _declared(table: _Table) -> str:
+def _declared(table: Table) -> str:
     return ", ".join(f"{column} {_type(table, column)}" for column in table.columns)
 
 
-def _type(table: _Table, column: str) -> str:
+def _type(table: Table, column: str) -> str:
     fields = table.structs.get(column)
     if fields is None:
         return table.columns[column]

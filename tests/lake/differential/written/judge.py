@@ -95,6 +95,7 @@ class Judge:
     def _row_ids(self, question: Question, found: dict[str, str]) -> str | None:
         if len(set(found.values())) < len(found):
             return f"row ids come twice: {found}"
+        found = {key: now for key, now in found.items() if int(key) not in self._played.again}
         known = self._ids.setdefault(question.span.table_id, {})
         other = {key: (known[key], now) for key, now in found.items() if known.get(key, now) != now}
         if other:
@@ -124,7 +125,7 @@ class Judge:
                 continue
             if version - 1 not in question.held and version > min(question.held):
                 continue  # what went with it is gone: files that only the expired snapshot had
-            moments = self._moments(span.table_id, version)
+            moments = self._moments(span, version, question.version)
             feed = feeds.get(version)
             if moments is not None and not truth._is_true(
                 feed, given.columns, "t", version, moments
@@ -133,18 +134,26 @@ class Judge:
                 wrong += [f"  {at[1]}: {canonical.of_arrow(t)}" for at, t in moments.items()]
         return "\n".join(wrong) or None
 
-    def _moments(self, table_id: int, version: int) -> dict[tuple[str, int], pa.Table] | None:
-        """The states before and after, with row ids; ``None`` where they are not known."""
+    def _moments(
+        self, span: Span, version: int, last: int
+    ) -> dict[tuple[str, int], pa.Table] | None:
+        """The states before and after, with row ids; ``None`` where they are not known.
+
+        Their columns are those that are left at ``last``, by the names that they have then.
+        """
         found: dict[tuple[str, int], pa.Table] = {}
-        ids = self._ids.get(table_id, {})
+        ids = self._ids.get(span.table_id, {})
+        names = span.names(last)
         for at in (version - 1, version):
-            state = self.state(table_id, at)
+            state = self.state(span.table_id, at)
             if state is None:
                 continue
             keys = state.column(KEY).to_pylist()
             if any(str(key) not in ids for key in keys):
                 return None
             row_ids = pa.array([int(ids[str(key)]) for key in keys], pa.int64())
+            left = {old: names[id_] for id_, old in span.names(at).items() if id_ in names}
+            state = state.select(list(left)).rename_columns(list(left.values()))
             found["t", at] = state.add_column(0, "rowid", row_ids)
         return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -25,21 +25,62 @@ class Effect:
     deleted: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True)
+class Patch:
+    """Rows of a table that others have changed, by their keys, and what they are now."""
+
+    table: str
+    keys: tuple[int, ...]
+    rows: pa.Table
+
+
 class Model:
-    def __init__(self) -> None:
-        self._connection = duckdb.connect(config={"threads": 1})
-        self._connection.execute("SET TimeZone = 'UTC'")
+    """Each statement is a transaction of its own: DuckDB refuses some that change rows and then
+    alter their table, which lakes allow. What is undone is left out when all else runs anew.
+    """
+
+    def __init__(self, done: Sequence[str | Patch] = ()) -> None:
+        self._connection = _connect()
+        self.done: list[str | Patch] = []
+        for each in done:
+            self._run(each)
+            self.done.append(each)
 
     def run(self, text: str) -> int | None:
         """Raises duckdb.Error. The rows touched, where DuckDB tells."""
-        found = self._connection.execute(text)
+        found = self._run(text)
+        if not text.upper().startswith("COPY"):  # the file is there
+            self.done.append(text)
+        return found
+
+    def _run(self, what: str | Patch) -> int | None:
+        if isinstance(what, Patch):
+            return self._patch(what)
+        found = self._connection.execute(what)
         names = [column[0] for column in found.description or ()]
         rows = found.fetchall()
         return int(rows[0][0]) if names == ["Count"] and rows else None
 
+    def _patch(self, what: Patch) -> None:
+        keys = ", ".join(map(str, what.keys))
+        self._connection.execute(f"DELETE FROM {what.table} WHERE {KEY} IN ({keys})")
+        self._connection.register("patch", what.rows)
+        self._connection.execute(f"INSERT INTO {what.table} SELECT * FROM patch")
+        self._connection.unregister("patch")
+
+    def become(self, done: Sequence[str | Patch]) -> None:
+        """As if this had been done and nothing else. Raises duckdb.Error, and is as it was then."""
+        anew = Model(done)
+        self._connection.close()
+        self._connection, self.done = anew._connection, anew.done
+
+    def numbers(self, query: str) -> list[int]:
+        """Of a query of one column."""
+        return sorted(number for (number,) in self._connection.execute(query).fetchall())
+
     def effect(self, text: str, table: str) -> Effect:
         """Run it and tell what became of the rows of ``table``."""
-        before = self._rows(table)
+        before = self.rows(table)
         count = self.run(text)
         after = self.read(table)
         now = dict(zip(after.column(KEY).to_pylist(), canonical_rows(after), strict=True))
@@ -53,7 +94,8 @@ class Model:
             gone,
         )
 
-    def _rows(self, table: str) -> Mapping[int, str]:
+    def rows(self, table: str) -> Mapping[int, str]:
+        """The texts of a table's rows by their keys."""
         found = self.read(table)
         return dict(zip(found.column(KEY).to_pylist(), canonical_rows(found), strict=True))
 
@@ -77,6 +119,12 @@ class Model:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _connect() -> duckdb.DuckDBPyConnection:
+    found = duckdb.connect(config={"threads": 1})
+    found.execute("SET TimeZone = 'UTC'")
+    return found
 
 
 def canonical_rows(table: pa.Table) -> list[str]:

@@ -14,6 +14,7 @@ from penstock.lake.lake import Lake
 from tests.lake.differential.places import Home
 from tests.lake.differential.written.model import Effect
 from tests.lake.differential.written.script import Step
+from tests.lake.differential.written.shown import of_spark
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,6 +61,15 @@ class Penstock:
             return self._by_methods(step, effect, created)
         return self._by_sql(step.text.replace("{dir}", str(self._home.files)))
 
+    def answer(self, step: Step) -> object:
+        """The rows of a query of numbers, or all of a table."""
+        if step.shows is not None:
+            if self._transaction is not None:
+                return of_spark(self._transaction.table(step.shows).to_df())
+            return of_spark(self.lake.sql(f"SELECT * FROM {step.shows}"))
+        found = (self._transaction or self.lake).sql(spark_text(step.text))
+        return sorted(number for (number,) in found.collect())
+
     def rollback(self, by: str) -> None:
         if by == "methods":
             if self._transaction is not None:
@@ -90,6 +100,9 @@ class Penstock:
             return None
         if word == "CALL":
             self.call(step.text.replace("{dir}", str(self._home.files)))
+            return None
+        if word in _ALSO_BY_SQL and created is None:
+            (self._transaction or self.lake).sql(step.text)
             return None
         act = _METHODS.get(word)
         if act is None or step.table is None:
@@ -134,9 +147,20 @@ class Penstock:
         assert created is not None
         table.append(self.frame(created))
 
-    def insert(self, table: TransactionTable, step: Step, effect: Effect | None, _: Any) -> int:
+    def insert(
+        self, table: TransactionTable, step: Step, effect: Effect | None, _: Any
+    ) -> int | None:
         assert effect is not None
         assert effect.inserted is not None
+        replaced = _REPLACES.search(step.text)
+        if replaced is not None:
+            column, rows = replaced["column"], self.frame(effect.inserted)
+            if column is None or effect.inserted.num_rows % 2:
+                table.overwrite(rows, spark_text(replaced["where"]))
+            else:
+                value = effect.inserted.column(column)[0].as_py()
+                table.replace_slice(rows, column, value, partition_by=())
+            return None
         return table.append(self.frame(effect.inserted)).rows_inserted
 
     def update(self, table: TransactionTable, step: Step, *_: Any) -> int:
@@ -148,6 +172,11 @@ class Penstock:
         return table.delete(spark_text(_parsed(_DELETE, step)["where"])).rows_deleted
 
     def merge(self, table: TransactionTable, step: Step, *_: Any) -> None:
+        by_key = _BY_KEY.fullmatch(step.text)
+        if by_key is not None:
+            rows = spark_text(f"SELECT * FROM {by_key['source']}")
+            table.merge(self._spark.sql(rows), ["i"])
+            return
         found = _parsed(_MERGE, step)
         builder = table.merge_into(self._spark.sql(found["source"]), found["on"])
         for clause in _CLAUSE.finditer(step.text):
@@ -191,6 +220,10 @@ _MERGE = re.compile(
     r"(?s)MERGE INTO \S+ AS t USING \((?P<source>SELECT .*?\) AS r\(n\))\) AS s "
     r"ON (?P<on>\S+ = \S+).*"
 )
+_BY_KEY = re.compile(
+    r"(?s)MERGE INTO \S+ AS t USING (?P<source>\(VALUES .*?\) AS s\([^)]*\)) ON t\.i = s\.i .*"
+)
+_REPLACES = re.compile(r"(?s) REPLACE WHERE (?P<where>true|(?P<column>\w+) = .*?) VALUES ")
 _CLAUSE = re.compile(
     r"(?s)WHEN (?P<kind>(?:NOT )?MATCHED(?: BY SOURCE)?)(?: AND (?P<condition>.*?))? THEN "
     r"(?P<act>DELETE|UPDATE SET (?P<set>.*?)|INSERT \((?P<names>.*?)\) VALUES \((?P<values>.*?)\))"
@@ -265,6 +298,7 @@ _METHODS: Mapping[str, _Act] = {
     "DELETE": Penstock.delete,
     "MERGE": Penstock.merge,
 }
+_ALSO_BY_SQL = frozenset({"ALTER", "DROP", "CREATE"})
 _CONTROL: Mapping[str, Callable[[Penstock], None]] = {
     "BEGIN": Penstock.begin,
     "COMMIT": Penstock.commit,

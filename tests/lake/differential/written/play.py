@@ -7,20 +7,22 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow as pa
 
-from penstock.errors import PenstockError, UnsupportedFeature
+from penstock.errors import CommitConflict, PenstockError, UnsupportedFeature
 from tests.duckdb_process import DuckDBError, DuckDBProcess
 from tests.lake.differential import places
 from tests.lake.differential.places import Home
-from tests.lake.differential.written.model import Effect, Model
+from tests.lake.differential.written.beside import Done, NotTogether, together
+from tests.lake.differential.written.model import KEY, Effect, Model
 from tests.lake.differential.written.ours import Penstock
 from tests.lake.differential.written.script import Script, Step
+from tests.lake.differential.written.shown import of_arrow
 from tests.lake.differential.written.theirs import Answer, Theirs
 
 if TYPE_CHECKING:
@@ -31,7 +33,8 @@ if TYPE_CHECKING:
 class Played:
     """``states`` are the model's rows by snapshot and table; ``refused`` what Penstock refuses by
     name; ``failed`` what fails on both; ``problems`` what went wrong while it played;
-    ``seconds`` what the steps took, by who ran them, and the reading."""
+    ``again`` the keys of rows that were deleted and are back; ``seconds`` what the steps took, by
+    who ran them, and the reading."""
 
     script: Script
     home: Home
@@ -41,15 +44,25 @@ class Played:
     refused: list[tuple[Step, str]] = field(default_factory=list)
     failed: list[tuple[Step, str]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    again: set[int] = field(default_factory=set)
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
 
 
 class _Fault(Exception):
     """The lake did not take a statement. ``refused``: it said that it does not do such."""
 
-    def __init__(self, said: str, *, refused: bool) -> None:
+    def __init__(self, said: str, *, refused: bool = False, conflict: bool = False) -> None:
         super().__init__(said)
-        self.refused = refused
+        self.refused, self.conflict = refused, conflict
+
+
+@dataclass
+class _Open:
+    """The transaction that is open: ``base`` is what was done before it, ``others`` beside it."""
+
+    by: str
+    base: Done
+    others: list[str] = field(default_factory=list)
 
 
 class Player:
@@ -58,12 +71,14 @@ class Player:
     ) -> None:
         self.script, self.home = script, home
         self.ours = Penstock(spark, home, script.inline)
+        self.beside = Penstock(spark, home, script.inline)  # somebody else, as @other
         self.theirs = Theirs(duckdb, home, script.inline)
         self.model = Model()
         self.found = Played(script, home)
         self.latest = 0
-        self.open_by: str | None = None  # who has the open transaction
+        self.open: _Open | None = None
         self.dead = False  # the open transaction has failed: the rest of it is left out
+        self.astray = False  # a statement has failed: those after it may make no sense
 
     def run(self, limit: int | None = None) -> Played:
         try:
@@ -72,13 +87,14 @@ class Player:
                     self.turn("duckdb")
                     self.found.answers += self.theirs.read(limit, step.text)
                 self.step(step)
-            if self.open_by is not None:
-                self.step(Step("ROLLBACK", self.open_by))
+            if self.open is not None:
+                self.step(Step("ROLLBACK", self.open.by))
             self.turn("duckdb")
             with self.timed("reading"):
                 self.found.last = self.theirs.read(limit, self.script.text)
             self.found.answers += self.found.last
         finally:
+            self.beside.close()
             self.ours.close()
             with suppress(DuckDBError):
                 self.theirs.close()
@@ -97,9 +113,13 @@ class Player:
         with self.timed(f"{step.by} {step.text.split(None, 1)[0].upper()}"):
             if step.opens or step.closes:
                 self.bracket(step)
+            elif step.asks:
+                self.ask(step)
+            elif step.by == "other" and self.open is not None:
+                self.other(step, self.open)
             else:
-                self.statement(step)
-            if self.open_by is None:
+                self.statement(replace(step, by="sql") if step.by == "other" else step)
+            if self.open is None:
                 self.note(step)
 
     @contextmanager
@@ -112,37 +132,96 @@ class Player:
         try:
             self.lake(step, None, None)
         except _Fault as fault:
-            self.blame(step, fault)
+            if fault.conflict and self.open is not None and self.open.others:
+                self.found.failed.append((step, str(fault)))
+            else:
+                self.blame(step, fault)
             self.undo(step)
-            self.open_by, self.dead = None, step.opens
+            self.dead = step.opens
             return
-        self.model.run(step.text)
-        self.open_by = step.by if step.opens else None
+        if step.opens:
+            self.open = _Open(step.by, tuple(self.model.done))
+        elif self.open is not None:
+            self.settle(step, self.open)
+            self.open = None
+
+    def settle(self, step: Step, done: _Open) -> None:
+        """The model after a transaction that ended as it was told to."""
+        if step.text.upper() == "ROLLBACK":
+            self.model.become([*done.base, *done.others])
+        elif done.others:
+            own = self.model.done[len(done.base) :]
+            try:
+                self.model.become(together(done.base, own, done.others))
+            except (NotTogether, duckdb.Error) as error:
+                self.found.problems.append(f"{step}: it should be a conflict: {error}")
+
+    def other(self, step: Step, beside: _Open) -> None:
+        """A statement of somebody else, who knows nothing of the open transaction."""
+        text = step.for_model
+        done = [*beside.base, *beside.others, *([text] if text else [])]
+        try:
+            with Model(done) as model:
+                state = model.state()
+        except duckdb.Error:
+            return
+        try:
+            self.beside.run(replace(step, by="sql"), None, None)
+            latest = self.beside.latest()
+        except PenstockError as error:
+            self.found.failed.append((step, str(error)))
+            return
+        finally:
+            self.beside.close()
+        beside.others += [text] if text else []
+        for version in range(self.latest + 1, latest + 1):
+            self.found.states[version] = state
+        self.latest = max(latest, self.latest)
+
+    def ask(self, step: Step) -> None:
+        try:
+            wanted = answer_of_model(self.model, step)
+        except duckdb.Error:  # it is of what a transaction would have made that has failed
+            return
+        self.turn(step.by)
+        try:
+            found = (self.theirs if step.by == "duckdb" else self.ours).answer(step)
+        except Exception as error:
+            if not self.astray:
+                self.found.problems.append(f"{step}: only the lake says {str(error)[:600]}")
+            return
+        if found != wanted:
+            self.found.problems.append(f"{step}: {found}\n  in the model {wanted}")
 
     def statement(self, step: Step) -> None:
-        alone = self.open_by is None
-        if alone:
-            self.model.run("BEGIN")
+        before = tuple(self.model.done)
         effect, error = self.on_model(step)
         created = None
         if error is None and step.table and step.text.upper().startswith("CREATE"):
             created = self.model.read(step.table)
         try:
-            if step.by == "methods" and error is not None:
-                raise _Fault("it is given what the model did", refused=False)
+            if step.by == "methods" and step.of_rows and error is not None:
+                raise _Fault("it is given what the model did")
             if step.by != "model":
                 self.check_count(step, effect, self.lake(step, effect, created))
         except _Fault as fault:
             self.blame(step, fault, error)
-            self.undo(step)
+            self.leave_out(step, before)
             return
         if error is not None:
             if step.by != "model":
                 self.found.problems.append(f"{step}: only the model says {error}")
             self.undo(step)
-        elif alone:
-            self.model.run("COMMIT")
+        elif self.open is None:
             self.check_snapshots(step, effect)
+
+    def leave_out(self, step: Step, before: Done) -> None:
+        """It failed. `Transaction` goes on without it; one begun in SQL has ended."""
+        self.astray = True
+        if self.open is None or step.by == "methods":
+            self.model.become(before)
+        else:
+            self.undo(step)
 
     def on_model(self, step: Step) -> tuple[Effect, str | None]:
         text = step.for_model
@@ -150,11 +229,18 @@ class Player:
         try:
             if text is None:
                 return Effect(None), None
-            if step.by == "methods" and step.table and not text.upper().startswith("CREATE"):
-                return self.model.effect(text, step.table), None
+            if step.by == "methods" and step.table and step.of_rows:
+                effect = self.model.effect(text, step.table)
+                self.found.again |= self.known_keys() & set(keys_of(effect.inserted))
+                return effect, None
             return Effect(self.model.run(text)), None
         except duckdb.Error as error:
             return Effect(None), str(error)
+
+    def known_keys(self) -> set[int]:
+        """Of rows that were in any table at any snapshot."""
+        states = self.found.states.values()
+        return {key for state in states for rows in state.values() for key in keys_of(rows)}
 
     def lake(self, step: Step, effect: Effect | None, created: pa.Table | None) -> int | None:
         self.turn(step.by)
@@ -164,41 +250,47 @@ class Player:
                 return None
             return self.ours.run(step, effect, created)
         except DuckDBError as error:
-            raise _Fault(f"DuckDB: {error}", refused=False) from error
+            raise _Fault(f"DuckDB: {error}") from error
         except UnsupportedFeature as error:
             raise _Fault(str(error), refused=True) from error
+        except CommitConflict as error:
+            raise _Fault(f"CommitConflict: {error}", conflict=True) from error
         except PenstockError as error:
-            raise _Fault(f"{type(error).__name__}: {error}", refused=False) from error
+            raise _Fault(f"{type(error).__name__}: {error}") from error
         except Exception as error:  # any other is a finding by itself
             said = f"{type(error).__name__}: {str(error)[:600]}"
             self.found.problems.append(f"{step}: no error of Penstock's: {said}")
-            raise _Fault(said, refused=False) from error
+            raise _Fault(said) from error
 
     def blame(self, step: Step, fault: _Fault, error: str | None = None) -> None:
         if fault.refused:
             self.found.refused.append((step, str(fault)))
-        elif error is not None or step.by == "duckdb":
+        elif error is not None or step.by == "duckdb" or self.excused(step, fault):
             self.found.failed.append((step, str(fault)))
         else:
             self.found.problems.append(f"{step}: only the lake says {fault}")
 
+    def excused(self, step: Step, fault: _Fault) -> bool:
+        """Whether it may be of columns that are not there, as a statement before it has failed:
+        the model has no layout, and sees types only where there are rows."""
+        return self.astray and (step.of_lakes or str(fault).startswith("SchemaMismatch"))
+
     def undo(self, step: Step) -> None:
-        """The statement, or the open transaction it is in, never was."""
-        self.model_or_nothing("ROLLBACK")
+        """The open transaction never was."""
+        self.astray = True
         with suppress(Exception):  # there may be nothing to roll back
             if step.by == "duckdb":
                 self.theirs.run("ROLLBACK")
-            elif self.open_by is not None:
+            elif self.open is not None:
                 self.ours.rollback(step.by)
-        if self.open_by is not None:
-            self.open_by, self.dead = None, True
-
-    def model_or_nothing(self, text: str) -> None:
-        with suppress(duckdb.Error):
-            self.model.run(text)
+        if self.open is not None:
+            self.model.become([*self.open.base, *self.open.others])
+            self.open, self.dead = None, not step.closes
 
     def check_count(self, step: Step, effect: Effect, count: int | None) -> None:
-        if count is not None and effect.count is not None and count != effect.count:
+        if count is None or effect.count is None or step.model is not None:  # that counts otherwise
+            return
+        if count != effect.count:
             self.found.problems.append(f"{step}: {count} rows touched, in DuckDB {effect.count}")
 
     def check_snapshots(self, step: Step, effect: Effect) -> None:
@@ -220,6 +312,14 @@ class Player:
             for version in range(self.latest + 1, latest + 1):
                 self.found.states[version] = state
             self.latest = latest
+
+
+def keys_of(rows: pa.Table | None) -> list[int]:
+    return [] if rows is None else [int(key) for key in rows.column(KEY).to_pylist()]
+
+
+def answer_of_model(model: Model, step: Step) -> object:
+    return of_arrow(model.read(step.shows)) if step.shows else model.numbers(step.text)
 
 
 def play(

@@ -8,6 +8,9 @@ same as the model. Who runs one on the lake stands before it:
     @duckdb UPDATE t SET v = 'c' WHERE i = 2;   the real extension
     CALL rollback(...) @model DELETE ...;       the model runs another one; alone: nothing
     @model COPY ... TO '{dir}/one.parquet';     the model alone
+    SELECT i FROM t WHERE v = 'a';              rows that are compared with the model's
+    FROM t;                                     all of the table's, with its columns
+    @other INSERT INTO t VALUES (3, 'c');       Penstock, beside the transaction that is open
 
 Each table has a column ``i``, unique and never updated: by it a row is known through its life.
 A transaction is run by one of them from BEGIN to COMMIT. Directives are ``catalogs``, ``inline``
@@ -22,7 +25,7 @@ from pathlib import Path
 
 from tests.lake.differential import script as base
 
-BY = ("sql", "methods", "duckdb", "model")
+BY = ("sql", "methods", "duckdb", "model", "other")
 _WHO = re.compile(r"@(\w+)\s+(.*)", re.S)
 # What only a lake has: it changes no rows.
 _OF_LAKES = re.compile(
@@ -37,6 +40,8 @@ _TABLE = re.compile(
 )
 _DESTROYS = re.compile(r"(?i)expire_snap|\bcheckpoint\b")
 _COMPACTS = re.compile(r"(?i)merge_adjacent|rewrite_data|flush_inlined|\bcheckpoint\b")
+_REPLACES = re.compile(r"(?i)\bREPLACE WHERE\b")
+_ROWS = re.compile(r"(?i)\s*(INSERT|UPDATE|DELETE|MERGE)\b")
 _READS = re.compile(r"(?i)\s*(UPDATE|DELETE|MERGE|TRUNCATE)\b")
 
 
@@ -62,6 +67,10 @@ class Step:
         return _PARTITIONED.sub("", self.text)
 
     @property
+    def of_rows(self) -> bool:
+        return _ROWS.match(self.text) is not None
+
+    @property
     def opens(self) -> bool:
         return base.Statement(self.text).opens
 
@@ -78,6 +87,22 @@ class Step:
     def counts(self) -> bool:
         """Whether it makes a snapshot exactly when it touches a row."""
         return _READS.match(self.text) is not None
+
+    @property
+    def asks(self) -> bool:
+        """Whether it is a query of numbers, or of a table, which all have to answer alike."""
+        return self.text.startswith(("SELECT ", "FROM "))
+
+    @property
+    def shows(self) -> str | None:
+        """The table that it asks for whole."""
+        return self.text.removeprefix("FROM ") if self.text.startswith("FROM ") else None
+
+    @property
+    def for_duckdb(self) -> Step:
+        """DuckDB does the same, where it can."""
+        text = self.model if self.model and _REPLACES.search(self.text) else self.text
+        return Step(text, "duckdb", self.model)
 
     @property
     def table(self) -> str | None:

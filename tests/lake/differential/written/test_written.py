@@ -17,12 +17,14 @@ from pyspark.sql import SparkSession
 from tests import postgres
 from tests.lake.differential.script import CATALOGS
 from tests.lake.differential.written import generate, hunt
+from tests.lake.differential.written.altering import transactions
 from tests.lake.differential.written.script import Script, load
 
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
 
 _EXAMPLES = os.environ.get("PENSTOCK_TEST_EXAMPLES")
 _COUNT = int(_EXAMPLES or 60)
+_ALTERING = int(_EXAMPLES or 6)
 _STEPS = (3, 6) if _EXAMPLES is None else (7, 14)  # jobs of Spark are what takes the time
 _BATCH = 10
 _CASES = sorted((Path(__file__).parent / "cases").glob("*.sql"))
@@ -54,6 +56,13 @@ def _check(
 def test_random_sequences(spark: SparkSession) -> None:
     seed = 1 if _EXAMPLES is None else random.randrange(2**32)
     _check(spark, generate.scripts(_COUNT, seed, steps=_STEPS), _catalogs(), 10, 2)
+
+
+def test_random_alterations(spark: SparkSession) -> None:
+    """Transactions that alter tables and then look for rows by conditions, others beside them."""
+    seed = 1 if _EXAMPLES is None else random.randrange(2**32)
+    by = (generate.OURS, generate.OURS, generate.OURS, generate.MIXED)
+    _check(spark, transactions.scripts(_ALTERING, seed, by, most=1), _catalogs(), 10, 2)
 
 
 def test_cases(spark: SparkSession) -> None:

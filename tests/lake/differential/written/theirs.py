@@ -3,27 +3,42 @@
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from penstock.lake.naming import quote_identifier as quoted
 from tests.duckdb_process import DuckDBError, DuckDBProcess
 from tests.lake.differential.places import Home
+from tests.lake.differential.written.script import Step
+from tests.lake.differential.written.shown import of_arrow
 
 _META = "__ducklake_metadata_lk"
 
 
 @dataclass(frozen=True)
 class Span:
-    """A table by one of its names, in force from ``begin`` until before ``end``."""
+    """A table by one of its names, in force from ``begin`` until before ``end``.
+
+    ``columns`` are its own of all times: id, name, begin and end.
+    """
 
     table_id: int
     schema: str
     name: str
     begin: int
     end: int | None
+    columns: tuple[tuple[int, str, int, int | None], ...] = field(default=(), repr=False)
+
+    def names(self, version: int) -> dict[int, str]:
+        """What the columns are called, by their ids."""
+        return {
+            id_: name
+            for id_, name, begin, end in self.columns
+            if begin <= version and (end is None or version < end)
+        }
 
     @property
     def full(self) -> str:
@@ -90,6 +105,13 @@ class Theirs:
         self.open()
         self._duckdb.execute(text.replace("{dir}", str(self._home.files)))
 
+    def answer(self, step: Step) -> object:
+        """The rows of a query of numbers, or all of a table."""
+        self.open()
+        if step.shows is not None:
+            return of_arrow(self._duckdb.query(step.text).table)
+        return sorted(number for (number,) in self._duckdb.rows(step.text))
+
     def latest(self) -> int:
         self.open()
         query = f"SELECT max(snapshot_id) FROM {_META}.ducklake_snapshot"
@@ -129,7 +151,14 @@ class Theirs:
             f"t.end_snapshot FROM {_META}.ducklake_table t "
             f"JOIN {_META}.ducklake_schema s USING (schema_id)"
         )
-        return sorted((Span(*row) for row in self._duckdb.rows(query)), key=str)
+        columns = defaultdict(list)
+        for table_id, *column in self._duckdb.rows(
+            "SELECT table_id, column_id, column_name, begin_snapshot, end_snapshot "
+            f"FROM {_META}.ducklake_column WHERE parent_column IS NULL ORDER BY ALL"
+        ):
+            columns[table_id].append(tuple(column))
+        rows = self._duckdb.rows(query)
+        return sorted((Span(*row, columns=tuple(columns[row[0]])) for row in rows), key=str)
 
 
 def _ranges(held: Sequence[int]) -> list[tuple[int, int]]:

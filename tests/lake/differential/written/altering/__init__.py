@@ -1,0 +1,1 @@
+"""Random transactions that alter tables and choose rows of them."""
