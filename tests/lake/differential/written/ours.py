@@ -169,7 +169,8 @@ class Penstock:
         return table.update(_assigned(found["set"]), where).rows_updated
 
     def delete(self, table: TransactionTable, step: Step, *_: Any) -> int:
-        return table.delete(spark_text(_parsed(_DELETE, step)["where"])).rows_deleted
+        where = _parsed(_DELETE, step)["where"]
+        return table.delete(where and spark_text(where)).rows_deleted
 
     def merge(self, table: TransactionTable, step: Step, *_: Any) -> None:
         by_key = _BY_KEY.fullmatch(step.text)
@@ -215,7 +216,7 @@ class Penstock:
 
 
 _UPDATE = re.compile(r"(?s)UPDATE \S+ SET (?P<set>.*) WHERE (?P<where>.*)")
-_DELETE = re.compile(r"(?s)DELETE FROM \S+ WHERE (?P<where>.*)")
+_DELETE = re.compile(r"(?s)(?:DELETE FROM|TRUNCATE TABLE) \S+(?: WHERE (?P<where>.*))?")
 _MERGE = re.compile(
     r"(?s)MERGE INTO \S+ AS t USING \((?P<source>SELECT .*?\) AS r\(n\))\) AS s "
     r"ON (?P<on>\S+ = \S+).*"
@@ -296,6 +297,7 @@ _METHODS: Mapping[str, _Act] = {
     "INSERT": Penstock.insert,
     "UPDATE": Penstock.update,
     "DELETE": Penstock.delete,
+    "TRUNCATE": Penstock.delete,
     "MERGE": Penstock.merge,
 }
 _ALSO_BY_SQL = frozenset({"ALTER", "DROP", "CREATE"})
