@@ -238,6 +238,7 @@ class Project:
                 override_data_path=wanted.override_data_path,
                 metadata_schema=wanted.metadata_schema,
                 spark=self._session,
+                name=known,
                 storage=wanted.storage or None,
             )
         return self._lakes[known]

@@ -73,7 +73,7 @@ def explain(
         )
     data: dict[str, Any] = {"condition": condition, **_place(error, text)}
     if condition == _OURS:  # raise_error, whose text says all: ours mostly, or the user's own
-        return QueryFailed(cause, data=data)
+        return QueryFailed(cause, data=data | ({"table": table} if table else {}))
     name = f" ({condition})" if condition else ""
     return QueryFailed(f"Spark: {cause}{name}", hint=_hint(condition, cause), data=data)
 

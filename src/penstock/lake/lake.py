@@ -19,7 +19,7 @@ from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import LOCK_TIMEOUT, Catalog
 from penstock.lake.files import Table as TableInfo
 from penstock.lake.maintenance.methods import Maintained
-from penstock.lake.naming import TableRef
+from penstock.lake.naming import LAKES, TableRef, fold
 from penstock.lake.objects import ListedFile, Macro, Option, View
 from penstock.lake.queries.explain import Explanation, explain
 from penstock.lake.queries.resolver import Resolver
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _OPTIONS = (
     *("data_path", "override_data_path", "metadata_schema", "create_if_not_exists"),
     *("read_only", "snapshot_version", "snapshot_time", "lock_timeout", "storage"),
-    "data_inlining_row_limit",
+    *("data_inlining_row_limit", "name"),
 )
 
 
@@ -49,8 +49,9 @@ class Lake(Maintained):
     ``at`` is the snapshot that reads see when they name none.
     """
 
-    def __init__(self, catalog: Catalog, spark: SparkSource, at: At) -> None:
+    def __init__(self, catalog: Catalog, spark: SparkSource, at: At, name: str = "lake") -> None:
         """For `attach`."""
+        self.name = name
         self.catalog = catalog
         self.at = at
         self._spark = spark
@@ -71,6 +72,7 @@ class Lake(Maintained):
         metadata_schema: str | None = None,
         lock_timeout: float = LOCK_TIMEOUT,
         data_inlining_row_limit: int | None = None,
+        name: str = "lake",
         storage: Storage | Mapping[str, object] | None = None,
         **others: object,
     ) -> Lake:
@@ -79,9 +81,10 @@ class Lake(Maintained):
         ``spark`` is a session, or a function that gives one, called when data is first needed;
         without it only the catalog can be used. A snapshot makes the lake read-only at it.
         ``lock_timeout`` is in seconds. Writes of up to ``data_inlining_row_limit`` rows stay in the
-        catalog, unless an option of the lake says otherwise. ``storage`` is what the S3 store of
-        ``data_path`` is told (`penstock.lake.storage.Storage`, or its names and values). ``others``
-        are DuckDB's options that are refused, each with what to do instead.
+        catalog, unless an option of the lake says otherwise. ``name`` is what SQL may call the lake
+        (``name.schema.table``, ``CALL name.f()``), as ``ATTACH ... AS`` has it. ``storage`` is what
+        the S3 store of ``data_path`` is told (`penstock.lake.storage.Storage`, or its names and
+        values). ``others`` are DuckDB's options that are refused, each with what to do instead.
         The session's runtime settings that the lake relies on are set (`lake.session`).
         """
         refuse_others(others, _OPTIONS)
@@ -105,7 +108,7 @@ class Lake(Maintained):
         if pinned:
             catalog.snapshot(at)  # raises now rather than at the first read
         storages.tell(catalog.data_path, Storage.of(storage))
-        return cls(catalog, source(spark, storages.spark_settings(catalog.data_path)), at)
+        return cls(catalog, source(spark, storages.spark_settings(catalog.data_path)), at, name)
 
     @property
     def spark_source(self) -> SparkSource:
@@ -149,6 +152,7 @@ class Lake(Maintained):
             current=current,
             args=args or {},
             views=views,
+            lakes=self._called,
         )
         return cast("DataFrame", dispatch.run(session, text))
 
@@ -265,7 +269,12 @@ class Lake(Maintained):
         return self.catalog.snapshot(at or self.at).id
 
     def _names(self, at: At | None = None) -> Resolver:
-        return Resolver(self.catalog, self._spark, at or self.at, self.transaction)
+        at = at or self.at
+        return Resolver(self.catalog, self._spark, at, self.transaction, lakes=self._called)
+
+    @property
+    def _called(self) -> frozenset[str]:
+        return LAKES | {fold(self.name)}
 
     def _names_in(self, transaction: Transaction | None) -> Resolver:
         """What names mean to a statement, which sees the changes of its own transaction."""

@@ -7,6 +7,7 @@ import secrets
 import string
 import time
 import uuid
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from penstock.errors import ArgumentError
@@ -31,6 +32,14 @@ def quote_identifier(name: str, *, mark: str = '"') -> str:
 def fold(name: str) -> str:
     """The form in which names are compared. DuckDB folds ASCII letters and no others."""
     return name.translate(_UPPER_TO_LOWER)
+
+
+LAKES = frozenset({"lake", "ducklake"})  # what a lake is called in SQL, whatever else its name is
+
+
+def called(lakes: Collection[str]) -> str:
+    """The names of a lake, for a message."""
+    return " or ".join(sorted(set(lakes) - {"ducklake"}))
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,9 @@ def option_kind(key: str) -> OptionKind:
         return OPTIONS[name]
     if name in _FIXED:
         raise UnsupportedFeature(
-            f"the option {name!r} cannot be set: {_FIXED[name][0]}", hint=_FIXED[name][1]
+            f"the option {name!r} cannot be set: {_FIXED[name][0]}",
+            hint=_FIXED[name][1],
+            data={"option": key},
         )
     close = get_close_matches(name, OPTIONS, n=1)
     listed = ", ".join(sorted(OPTIONS))

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from penstock.errors import NameTaken
 from penstock.lake.catalog import option_writes
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.naming import TableRef
+from penstock.lake.inlined.text import SYSTEM
+from penstock.lake.naming import TableRef, fold
 from penstock.lake.option_values import option_kind, option_text
+from penstock.lake.snapshot import LATEST
+
+_INLINING = "data_inlining_row_limit"
 
 
 def set_option(
@@ -20,12 +25,31 @@ def set_option(
 
     ``None`` takes it away, so that the next wider scope counts again. It is written at once, in no
     snapshot. Raises ArgumentError for an unknown option or a value it does not take, SchemaNotFound
-    and TableNotFound.
+    and TableNotFound, NameTaken where rows are to be inlined whose table has a column that is
+    called as inlined rows call one of their own (DuckDB refuses that, too).
     """
     name, text = (option_kind(key).name, None) if value is None else option_text(key, value)
     if table is not None and schema is None:
         ref = TableRef.parse(table)
         schema, table = ref.schema, ref.name
+    if name == _INLINING and text not in {None, "0"}:
+        _refuse_reserved(catalog, schema, table)
     with catalog.writing() as connection:
         scope = option_writes.find_scope(connection, schema, table)
         option_writes.write_option(connection, scope, name, text)
+
+
+def _refuse_reserved(catalog: Catalog, schema: str | None, table: str | None) -> None:
+    for one in catalog.tables(catalog.snapshot(LATEST).id):
+        if (schema is not None and fold(one.schema_name) != fold(schema)) or (
+            table is not None and fold(one.name) != fold(table)
+        ):
+            continue
+        for column in one.schema.names:
+            if fold(column) in SYSTEM:
+                raise NameTaken(
+                    f"rows of {one.qualified_name} cannot be inlined: its column {column!r} is "
+                    "called like one that inlined rows have of their own",
+                    hint="rename or drop the column before, or set the option for other tables",
+                    data={"table": one.qualified_name, "column": column},
+                )

@@ -292,6 +292,7 @@ class TransactionTable(DefinableTable):
                 f"{self._candidate.qualified_name} cannot be made of rows without columns",
                 hint="select at least one column",
             )
+        self._refuse_reserved(schema.names)
         fields = partition_fields(schema, partition_by)
         partition_columns(schema, fields)
         uuid = new_uuid7()

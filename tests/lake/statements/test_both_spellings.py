@@ -209,7 +209,7 @@ CALLS = (
 
 @pytest.mark.parametrize("call", CALLS)
 def test_calls_of_table_functions(pair: tuple[Path, Path], spark: SparkSession, call: str) -> None:
-    with Lake.attach(twins.uri(pair[0]), spark=spark, read_only=True) as lake:
+    with Lake.attach(twins.uri(pair[0]), spark=spark, read_only=True, name="lk") as lake:
         found = lake.sql(call)
         theirs = twins.rows(pair[0], call.removeprefix("/* a */ "))
         assert (found.count(), len(found.columns)) == (len(theirs), len(theirs[0]))

@@ -136,7 +136,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def lake(folder: Path, spark: SparkSession) -> Iterator[Lake]:
-    with Lake.attach(twins.uri(folder), data_path=f"{folder}/data", spark=spark) as found:
+    with Lake.attach(
+        twins.uri(folder), data_path=f"{folder}/data", spark=spark, name="my_ducklake"
+    ) as found:
         yield found
 
 

@@ -95,7 +95,7 @@ REFUSED = {
     "SHOW TABLE EXTENDED LIKE 'f*'": (6, "table_info()"),
     "SHOW CURRENT SCHEMA": (6, "schema.table"),
     "SHOW LOCKS fish": (6, "nothing is locked"),
-    "SHOW SCHEMAS IN pond": (14, "leave it out"),
+    "SHOW SCHEMAS IN pond": (17, "it is called lake"),
     "DESCRIBE fish id": (15, "all columns"),
     "BEGIN ISOLATION LEVEL SERIALIZABLE": (7, "one snapshot"),
 }

@@ -35,7 +35,7 @@ def by_duckdb(folder: Path, statements: Iterable[str]) -> None:
 
 def by_penstock(folder: Path, statements: Iterable[str], spark: Any = None) -> None:
     folder.mkdir()
-    with Lake.attach(uri(folder), data_path=f"{folder}/data", spark=spark) as lake:
+    with Lake.attach(uri(folder), data_path=f"{folder}/data", spark=spark, name="lk") as lake:
         for statement in statements:
             lake.sql(statement)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from penstock.errors import NameTaken, SchemaMismatch, UnsupportedFeature
-from penstock.lake.candidate import sorting
+from penstock.lake.candidate import reserved, sorting
 from penstock.lake.candidate.state import Candidate, renamed_fields, restaged, with_versions
 from penstock.lake.candidate.table import CandidateTable
 from penstock.lake.catalog import objects
@@ -17,11 +17,13 @@ from penstock.lake.catalog.totals import columns_without_nulls
 from penstock.lake.changes import NewTable, TagChanges
 from penstock.lake.conversions.spark_types import quoted
 from penstock.lake.files import PartitionField
+from penstock.lake.inlined.text import SYSTEM
 from penstock.lake.naming import directory_name, fold, new_uuid7, quote_identifier
 from penstock.lake.objects import COMMENT, SortKey
 from penstock.lake.parquet.footers import remove_directory
 from penstock.lake.partitioning import partition_columns
 from penstock.lake.schema import Column, TableSchema, assign_ids, assign_missing_ids, can_widen
+from penstock.lake.writing.inline_back import row_limit
 
 
 class DefinableTable(CandidateTable):
@@ -46,6 +48,7 @@ class DefinableTable(CandidateTable):
         """
         numbered = assign_ids(TableSchema(tuple(map(_with_initial, schema.columns))))
         _check_names(numbered.columns, self._candidate.qualified_name)
+        self._refuse_reserved(numbered.names)
         partition_columns(numbered, partition_by)
         sorting.check(sort_by, numbered)
         uuid = new_uuid7()
@@ -89,6 +92,8 @@ class DefinableTable(CandidateTable):
         before, candidate = self.schema, self._candidate
         after = self.numbered(schema)
         _check_names(after.columns, candidate.qualified_name)
+        were = set(before.names)
+        self._refuse_reserved([name for name in after.names if name not in were])
         self._refuse_dropped_keys(after)
         self._refuse_retyped_keys(before, after)
         self._check_required(before, after)
@@ -199,6 +204,14 @@ class DefinableTable(CandidateTable):
                 remove_directory(directory)
         self._directories.clear()
 
+    def _refuse_reserved(self, names: Sequence[str]) -> None:
+        """New columns that the catalog's own are called like."""
+        if not any(fold(name) in SYSTEM for name in names):
+            return
+        context, candidate = self._context, self._candidate
+        limit = row_limit(context.catalog, candidate.base, schema=candidate.schema_name)
+        reserved.refuse(names, candidate.qualified_name, limit)
+
     def _id_in(self, schema: TableSchema, name: str) -> int:
         found = schema.find(name)
         if found is None or found.id is None:
@@ -283,10 +296,6 @@ def _with_initial(column: Column) -> Column:
     return replace(column, initial_default=column.default)
 
 
-# What files call the row's id and its snapshot where they hold them.
-_RESERVED = frozenset({"_ducklake_internal_row_id", "_ducklake_internal_snapshot_id"})
-
-
 def _check_names(columns: Sequence[Column], where: str) -> None:
     """Raise where there is no column, two are called the same, or one has a name of the format's,
     at any depth.
@@ -301,7 +310,7 @@ def _check_names(columns: Sequence[Column], where: str) -> None:
                 hint="give one of them another name; letter case does not count",
                 data={"column": column.name},
             )
-        if fold(column.name) in _RESERVED:
+        if fold(column.name) in reserved.IN_FILES:
             raise NameTaken(
                 f"{where} cannot have a column {column.name!r}, which files have of their own",
                 hint="give it another name",

@@ -53,8 +53,10 @@ class Options:
     def value(self, key: str, table: Table | None, schema_id: int | None) -> str | None:
         """The table's, else its schema's, else the lake's."""
         wanted: list[tuple[str | None, int | None]] = [(None, None)]
+        if schema_id is not None:
+            wanted.insert(0, ("schema", schema_id))
         if table is not None:
-            wanted = [("table", table.id), ("schema", schema_id), *wanted]
+            wanted.insert(0, ("table", table.id))
         values = {(row.scope, row.scope_id): row.value for row in self.rows if row.key == key}
         return next((values[scope] for scope in wanted if scope in values), None)
 
@@ -378,12 +380,18 @@ class Catalog:
         """``sqlite``, ``postgres`` or ``duckdb``."""
         return self._location.kind
 
-    def option(self, key: str, table: Table | None = None) -> str | None:
-        """An option of the lake: the table's own, else its schema's, else the global one."""
+    def option(self, key: str, table: Table | None = None, schema: str | None = None) -> str | None:
+        """An option of the lake: the table's own, else its schema's, else the global one.
+
+        ``schema`` is the one of a table that is not there yet.
+        """
+        schema_id = None
         with self.reading() as connection:
             known = Options(reads.metadata_rows(connection))
-            by_schema = table is not None and known.by_schema(key)
-            schema_id = reads.schema_id_of(connection, table.id) if by_schema and table else None
+            if known.by_schema(key) and table is not None:
+                schema_id = reads.schema_id_of(connection, table.id)
+            elif known.by_schema(key) and schema is not None:
+                schema_id = _schema_id(connection, schema)
         return known.value(key, table, schema_id)
 
     def option_of(self, known: Options, key: str, table: Table | None) -> str | None:
@@ -391,3 +399,9 @@ class Catalog:
         if table is not None and known.by_schema(key):
             return self.option(key, table)
         return known.value(key, table, None)
+
+
+def _schema_id(connection: Connection, name: str) -> int | None:
+    latest = reads.latest(connection)
+    rows = () if latest is None else reads.schema_rows(connection, latest.id)
+    return next((row.schema_id for row in rows if fold(row.schema_name) == fold(name)), None)

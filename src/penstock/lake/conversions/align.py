@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from penstock.errors import SchemaMismatch, UnsupportedFeature
+from penstock.lake.conversions import texts
 from penstock.lake.conversions.spark_types import cast_type, quoted, schema_of, spark_type, to_files
 from penstock.lake.conversions.widening import fits_decimal
 from penstock.lake.kept import kept_with
@@ -63,7 +64,7 @@ def _aligned(df: DataFrame, schema: TableSchema, table: str) -> list[SparkColumn
         else:
             value = _column(given.name)
             value = value.cast(casts[given.name]) if given.name in casts else value
-            value = fit(value, given, want, want.name)
+            value = texts.checked(fit(value, given, want, want.name), want)
         columns.append(finish(value, want, None if want.nullable else _sample(df)))
     return columns
 
@@ -75,6 +76,38 @@ def typed(df: DataFrame, schema: TableSchema | None) -> DataFrame:
     """
     casts = {} if schema is None else filled(df, schema)
     return df.withColumns({k: _column(k).cast(to) for k, to in casts.items()}) if casts else df
+
+
+def known(df: DataFrame) -> DataFrame:
+    """``df`` with its untyped NULLs as INTEGER, at any depth: what DuckDB makes a table of."""
+    from pyspark.sql.types import IntegerType
+
+    casts = {
+        field.name: kind
+        for field in df.schema.fields
+        if (kind := _without_void(field.dataType, IntegerType())) != field.dataType
+    }
+    return df.withColumns({k: _column(k).cast(to) for k, to in casts.items()}) if casts else df
+
+
+def _without_void(kind: DataType, instead: DataType) -> DataType:
+    from pyspark.sql.types import ArrayType, MapType, NullType, StructField, StructType
+
+    if isinstance(kind, NullType):
+        return instead
+    if isinstance(kind, ArrayType):
+        return ArrayType(_without_void(kind.elementType, instead), kind.containsNull)
+    if isinstance(kind, MapType):
+        key, value = (_without_void(one, instead) for one in (kind.keyType, kind.valueType))
+        return MapType(key, value, kind.valueContainsNull)
+    if isinstance(kind, StructType):
+        return StructType(
+            [
+                StructField(one.name, _without_void(one.dataType, instead), one.nullable)
+                for one in kind.fields
+            ]
+        )
+    return kind
 
 
 def filled(df: DataFrame, schema: TableSchema) -> dict[str, DataType]:

@@ -116,7 +116,20 @@ def _default(column: Column) -> Any:
 
 
 def _of_arrow(values: pa.ChunkedArray, column: Column, kind: pa.DataType, table: str) -> Any:
-    """A column of the same type is taken whole, any other value by value."""
+    """A column of the same type is taken whole, any other value by value.
+
+    Arrow trusts who made them that texts are UTF-8; a file with others no DuckDB reads.
+    """
+    import pyarrow as pa
+
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise SchemaMismatch(
+            f"column {column.name!r} of {table} is not what Arrow says that it is: {error}",
+            hint="correct the values (bytes are pa.binary()); nothing was written",
+            data={"table": table, "column": column.name},
+        ) from error
     if values.type.equals(kind) and base_type(column.type) not in _CHECKED:
         if not column.nullable and values.null_count:
             row = values.is_null().index(True).as_py() + 1
@@ -177,7 +190,12 @@ def _array(values: Sequence[Any], column: Column, kind: pa.DataType, table: str)
         except (ValueError, TypeError, ArithmeticError) as error:
             why = f"{_shown(value)} is no {type_text(column)}: {error}"
             raise _refused(table, column, row, why) from error
-    return pa.array(found, kind)
+    try:
+        return pa.array(found, kind)
+    except UnicodeEncodeError as error:  # half of a pair of surrogates, which is no character
+        bad = repr(error.object)
+        row = next(at for at, value in enumerate(found, 1) if bad in repr(value))
+        raise _refused(table, column, row, f"{_shown(error.object)} is no text: {error}") from error
 
 
 def _shown(value: object) -> str:

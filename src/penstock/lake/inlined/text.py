@@ -33,7 +33,7 @@ _AS_TEXT = frozenset(
     *("timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamptz"),
     *("time", "timetz", "interval"),
 }
-_SYSTEM = frozenset({"row_id", "begin_snapshot", "end_snapshot"})
+SYSTEM = frozenset({"row_id", "begin_snapshot", "end_snapshot"})  # columns of inlined tables
 _NESTED = frozenset({"list", "struct", "map"})
 
 
@@ -43,7 +43,7 @@ def may_inline(schema: TableSchema) -> bool:
     DuckDB inlines none of tables with a VARIANT or a GEOMETRY, nor of those that call a column as
     an inlined table calls its own. JSON inside of others it inlines but cannot read: nor is that.
     """
-    if any(fold(column.name) in _SYSTEM for column in schema.columns):
+    if any(fold(column.name) in SYSTEM for column in schema.columns):
         return False
     known = _WHOLE | _FLOATS | _AS_TEXT | _NESTED | {"boolean", "blob"}
     inner = (child for column in schema.columns for child in column.walk() if child is not column)

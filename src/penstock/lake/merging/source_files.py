@@ -114,6 +114,7 @@ def _read(file: Path, names: list[str], wanted: pa.Schema) -> pa.Table | None:
                 return None
             rows = content.read(names, use_threads=False)
         found = pa.table([rows[name] for name in names], names=wanted.names).cast(wanted)
+        found.validate(full=True)  # of text that is none Spark says what it is
     except (pa.ArrowException, OSError):
         return None
     return found if by_spark or _are_of_late(found) else None

@@ -7,20 +7,21 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from penstock.errors import PenstockError, QueryFailed, TableNotFound, UnsupportedFeature
+from penstock.lake import naming
 from penstock.lake.candidate.names import StagedView
 from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.changes import NewMacro
 from penstock.lake.files import Table as TableInfo
-from penstock.lake.naming import DEFAULT_SCHEMA, TableRef, fold, quote_identifier
+from penstock.lake.naming import DEFAULT_SCHEMA, LAKES, TableRef, fold, quote_identifier
 from penstock.lake.objects import Macro, View
 from penstock.lake.queries import metadata_answers, table_functions
 from penstock.lake.queries import running as queries
-from penstock.lake.queries.rewriters import Rows, Wanted, Work
+from penstock.lake.queries.rewriters import Rows, Wanted, Work, point, referred
 from penstock.lake.queries.row_ids import ROWID
 from penstock.lake.session import SparkSource, session_zone
 from penstock.lake.snapshot import At, Snapshot
-from penstock.lake.sql import nested_literals, table_queries, travel, views
+from penstock.lake.sql import nested_literals, table_queries, views
 from penstock.lake.sql.calls import Arguments
 from penstock.lake.sql.macros import Book, called, expand
 from penstock.lake.sql.references import Analysis, Reference
@@ -45,6 +46,7 @@ class Resolver:
     begin: Callable[[], Transaction]
     path: tuple[str, ...] = (DEFAULT_SCHEMA,)
     inside: tuple[View, ...] = ()
+    lakes: frozenset[str] = LAKES  # what the lake is called, folded
     transaction: Transaction | None = None  # whose own changes reads see where they name no time
     _seen: dict[At, Snapshot] = field(default_factory=dict)  # one query sees one latest snapshot
     # One DataFrame for reads that are the same: Spark then exchanges their rows once.
@@ -53,6 +55,7 @@ class Resolver:
     def read(self, wanted: Wanted) -> Rows:
         """The rows of a table or view. Raises TableNotFound, SchemaNotFound, SnapshotNotFound."""
         one = wanted.reference
+        self._refuse_other(one)
         snapshot = self.snapshot(wanted.at or self.at)
         for schema in (one.schema,) if one.schema else self.path:
             ref = TableRef(schema, one.name)
@@ -130,9 +133,9 @@ class Resolver:
             return None
         if self._changing is not None and one.travel is None:
             return None
-        at = None if one.travel is None else travel.point(one.travel, work.args, work.zone)
-        snapshot = self.snapshot(at or self.at)
-        table = self.find(one, snapshot)
+        with referred(one, analysis):
+            snapshot = self.snapshot(point(one, work) or self.at)
+            table = self.find(one, snapshot)
         if table is None:
             return None
         return metadata_answers.answer(work.spark, self.catalog, table, snapshot.id, asked)
@@ -142,6 +145,7 @@ class Resolver:
 
         Raises TableNotFound, SchemaNotFound.
         """
+        self._refuse_other(one)
         for schema in (one.schema,) if one.schema else self.path:
             table = self.catalog.find_table(schema, one.name, snapshot.id)
             if table is not None:
@@ -149,6 +153,16 @@ class Resolver:
             if self.find_view(TableRef(schema, one.name), snapshot) is not None:
                 return None
         return self.catalog.table(one.schema or self.path[0], one.name, snapshot.id)
+
+    def _refuse_other(self, one: Reference) -> None:
+        if one.catalog is None or fold(one.catalog) in self.lakes:
+            return
+        raise QueryFailed(
+            f"{one.catalog}.{one.schema}.{one.name} names a catalog, {one.catalog!r}, which this "
+            "lake is not",
+            hint=f"the lake is called {naming.called(self.lakes)}: write schema.table, or "
+            "give the other's rows as a DataFrame of views=",
+        )
 
     def snapshot(self, at: At) -> Snapshot:
         if at not in self._seen:

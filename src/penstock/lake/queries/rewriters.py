@@ -6,10 +6,12 @@ earlier ones noted in `Work`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from penstock.errors import ArgumentError, QueryFailed, SnapshotNotFound, UnsupportedFeature
 from penstock.lake.conditions import Predicate
 from penstock.lake.naming import fold
 from penstock.lake.queries import row_ids
@@ -128,6 +130,24 @@ REWRITERS: tuple[Rewriter, ...] = (tables, functions, qualifiers)
 def _rows(one: Reference, analysis: Analysis, work: Work, with_ids: bool) -> Rows:
     if one.schema is None and fold(one.name) in work.views:
         return Rows(work.views[fold(one.name)])
-    at = None if one.travel is None else travel.point(one.travel, work.args, work.zone)
-    keep = of_query(analysis.text, one.node, zone=work.zone, args=work.args)
-    return work.names.read(Wanted(one, analysis, at, keep, with_ids))
+    with referred(one, analysis):
+        at = point(one, work)
+        keep = of_query(analysis.text, one.node, zone=work.zone, args=work.args)
+        return work.names.read(Wanted(one, analysis, at, keep, with_ids))
+
+
+def point(one: Reference, work: Work) -> At | None:
+    """The snapshot that a reference names, if it names one."""
+    if one.travel is None:
+        return None
+    return travel.point(one.travel, work.args, work.zone, work.spark)
+
+
+@contextmanager
+def referred(one: Reference, analysis: Analysis) -> Iterator[None]:
+    """Errors inside tell as ``data["reference"]`` what of the text they are about."""
+    try:
+        yield
+    except (ArgumentError, QueryFailed, SnapshotNotFound, UnsupportedFeature) as problem:
+        problem.data["reference"] = analysis.text[one.start : one.end]
+        raise

@@ -30,11 +30,16 @@ _NEAREST = {
 
 @dataclass(frozen=True, slots=True)
 class Travel:
-    """``AT (VERSION => 3)`` or ``TIMESTAMP AS OF '...'``. ``parameter`` is the name of a marker."""
+    """``AT (VERSION => 3)`` or ``TIMESTAMP AS OF '...'``. ``parameter`` is the name of a marker.
+
+    Of what is neither a literal nor a marker, ``node`` is the tree and ``text`` as it was written.
+    """
 
     kind: str  # "version" or "timestamp"
     value: str | None = None
     parameter: str | None = None
+    node: exp.Expression | None = field(default=None, compare=False, repr=False)
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +53,21 @@ class Reference:
     travel: Travel | None
     aliased: bool
     node: exp.Table | None = field(default=None, compare=False, repr=False)  # in the tree
+    catalog: str | None = None  # of ``lake.main.t``
 
 
 @dataclass(frozen=True, slots=True)
 class Qualifier:
-    """``main.`` of a column written ``main.orders.id``, at ``text[start:end]``."""
+    """``main.`` of a column written ``main.orders.id``, at ``text[start:end]``.
+
+    The lake's name may stand before it (``catalog``).
+    """
 
     start: int
     end: int
     schema: str
     name: str
+    catalog: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +91,9 @@ def analyse(text: str) -> Analysis:
     Raises Unreadable; UnsupportedFeature for other statements, naming what does it instead.
     """
     tree, tokens = _parse(text)
-    found = [_reference(table, tokens) for table in tree.find_all(exp.Table) if _is_table(table)]
+    found = [
+        _reference(table, tokens, text) for table in tree.find_all(exp.Table) if _is_table(table)
+    ]
     columns = [_qualifier(c) for c in tree.find_all(exp.Column) if c.args.get("db") is not None]
     return Analysis(
         text,
@@ -149,18 +161,16 @@ def _is_cte(table: exp.Table) -> bool:
     return False
 
 
-def _reference(table: exp.Table, tokens: Sequence[Any]) -> Reference:
+def _reference(table: exp.Table, tokens: Sequence[Any], text: str) -> Reference:
     parts = table.parts
-    if len(parts) > 2:
-        raise QueryFailed(
-            f"{table.sql('spark').split(' ')[0]} names a catalog, which a lake does not have",
-            hint="write schema.table",
-        )
     end = parts[-1].meta["end"] + 1
     travel: Travel | None = None
     clause = table.args.get("when") or table.args.get("version")
     if clause is not None:
-        travel, end = _travel(clause), _clause_end(end, tokens)
+        after = end
+        value = clause.args.get("expression")
+        end = _value_end(after, tokens, text, value) or _clause_end(after, tokens)
+        travel = _travel(clause, text[after:end], text[parts[0].meta["start"] : end])
     return Reference(
         start=parts[0].meta["start"],
         end=end,
@@ -169,27 +179,63 @@ def _reference(table: exp.Table, tokens: Sequence[Any]) -> Reference:
         travel=travel,
         aliased=bool(table.alias),
         node=table,
+        catalog=table.catalog or None,
     )
 
 
-def _travel(clause: exp.Expression) -> Travel:
-    """From ``HistoricalData`` (``AT (VERSION => 3)``) or ``Version`` (``VERSION AS OF 3``)."""
-    kind = clause.args.get("kind") if isinstance(clause, exp.HistoricalData) else clause.this
+def _travel(clause: exp.Expression, written: str, reference: str) -> Travel:
+    """From ``HistoricalData`` (``AT (VERSION => 3)``) or ``Version`` (``VERSION AS OF 3``), as it
+    was written after the table of ``reference``.
+    """
+    is_at = isinstance(clause, exp.HistoricalData)
+    kind = clause.args.get("kind") if is_at else clause.this
     value = clause.args.get("expression")
     name = str(kind).lower()
     if name not in {"version", "timestamp"}:
         raise UnsupportedFeature(
-            f"{clause.sql('spark')} is not understood", hint="write AT (VERSION => 3)"
+            f"{clause.sql('spark')} is not understood",
+            hint="write AT (VERSION => 3)",
+            data={"reference": reference},
         )
     if isinstance(value, exp.Placeholder):
         return Travel(name, parameter=value.name)
     inner = value.this if isinstance(value, exp.Cast) else value
-    if not isinstance(inner, exp.Literal):
+    if isinstance(inner, exp.Literal):
+        return Travel(name, value=inner.name)
+    if value is None or value.find(exp.Column, exp.Query, exp.AggFunc) is not None:
         raise UnsupportedFeature(
-            f"{clause.sql('spark')} needs a number, a text or a :parameter",
-            hint="compute the value first and pass it in args",
+            f"{written.strip()} names a column or asks a query",
+            hint="a snapshot is a number, a time, a :marker or an expression of these",
+            data={"reference": reference},
         )
-    return Travel(name, value=inner.name)
+    start = _AT.match(written) if is_at else _AS_OF.match(written)
+    text = "" if start is None else written[start.end() :]
+    return Travel(name, node=value, text=text.rstrip()[:-1] if is_at else text)
+
+
+_AT = re.compile(r"\s*AT\s*\(\s*\w+\s*=>", re.I)
+_LONGEST = 40  # tokens of a time that is computed
+_AS_OF = re.compile(r"\s*(?:FOR\s+)?\w+\s+AS\s+OF\b", re.I)
+
+
+def _value_end(start: int, tokens: Sequence[Any], text: str, value: Any) -> int | None:
+    """Where the value of an ``AS OF`` that follows ``start`` ends; ``None`` for an AT, whose
+    bracket says it.
+
+    Trees have no ends: it is the longest text after the words that reads as the value.
+    """
+    found = _AS_OF.match(text, start)
+    if found is None or not isinstance(value, exp.Expression):
+        return None
+    end: int | None = None
+    for token in [one for one in tokens if one.start >= found.end()][:_LONGEST]:
+        try:
+            read = sqlglot.parse_one(text[found.end() : token.end + 1], read=_DIALECTS[0])
+        except SqlglotError:
+            continue
+        if read == value and token.text.upper() != "AS":  # which begins an alias
+            end = int(token.end) + 1
+    return end
 
 
 def _clause_end(start: int, tokens: Sequence[Any]) -> int:
@@ -213,7 +259,12 @@ def _is_type_word(tokens: Sequence[Any], at: int) -> bool:
 
 
 def _qualifier(column: exp.Column) -> Qualifier:
-    db, table = column.args["db"], column.args["table"]
+    db, table, catalog = column.args["db"], column.args["table"], column.args.get("catalog")
+    first = db if catalog is None else catalog
     return Qualifier(
-        start=db.meta["start"], end=table.meta["start"], schema=db.name, name=table.name
+        start=first.meta["start"],
+        end=table.meta["start"],
+        schema=db.name,
+        name=table.name,
+        catalog=None if catalog is None else catalog.name,
     )

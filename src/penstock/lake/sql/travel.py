@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from typing import Any
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
-from penstock.errors import ArgumentError
+from sqlglot import exp
+
+from penstock.errors import ArgumentError, UnsupportedFeature
+from penstock.lake.failures import explained
 from penstock.lake.snapshot import At
 from penstock.lake.sql.references import Travel
+from penstock.lake.values.intervals import Interval, parse_interval
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
-def point(travel: Travel, args: Mapping[str, Any], zone: str) -> At:
+def point(
+    travel: Travel, args: Mapping[str, Any], zone: str, spark: SparkSession | None = None
+) -> At:
     """The snapshot that a clause names; ``zone`` is that of times without one.
 
-    Raises ArgumentError for a marker without a value and for what is no version or time.
+    Raises ArgumentError for a marker without a value and for what is no version or time,
+    UnsupportedFeature for an expression that only Spark computes where there is no session.
     """
     value: Any = travel.value
     if travel.parameter is not None:
@@ -24,14 +35,54 @@ def point(travel: Travel, args: Mapping[str, Any], zone: str) -> At:
                 f"there is no value for :{travel.parameter}", hint="pass it in args"
             )
         value = args[travel.parameter]
+    elif travel.node is not None:
+        value = _computed(travel, args, spark)
     if travel.kind == "version":
         return At(version=version(value))
     return At(timestamp=moment(value, zone))
 
 
+def _computed(travel: Travel, args: Mapping[str, Any], spark: SparkSession | None) -> Any:
+    """The value of an expression: read here where it is ``now()``, less or more an interval."""
+    found = _moment(travel.node)
+    if found is not None:
+        return found
+    if spark is None:
+        raise UnsupportedFeature(
+            f"{travel.text.strip()} is computed by Spark, which is not asked here",
+            hint="write a number, a time in quotes, or now() less an interval",
+        )
+    with explained():
+        return spark.sql(f"SELECT {travel.text}", args=dict(args)).collect()[0][0]
+
+
+def _moment(node: Any) -> datetime | None:
+    if isinstance(node, exp.Sub | exp.Add):
+        start, length = _moment(node.this), _interval(node.expression)
+        if start is None or length is None:
+            return None
+        if isinstance(node, exp.Add):
+            length = Interval(-length.months, -length.days, -length.microseconds)
+        return length.before(start)
+    is_now = isinstance(node, exp.CurrentTimestamp) or (
+        isinstance(node, exp.Anonymous) and node.name.lower() == "now" and not node.expressions
+    )
+    return datetime.now(UTC) if is_now else None
+
+
+def _interval(node: Any) -> Interval | None:
+    if not isinstance(node, exp.Interval) or not isinstance(node.this, exp.Literal):
+        return None
+    unit = node.args.get("unit")
+    return parse_interval(node.this.name if unit is None else f"{node.this.name} {unit.name}")
+
+
 def version(value: Any) -> int:
     try:
-        return int(value)
+        found = int(value)
+        if isinstance(value, float | Decimal) and value != found:
+            raise ValueError(value)
+        return found
     except (TypeError, ValueError):
         raise ArgumentError(
             f"{value!r} is not a snapshot's version", hint="versions are whole numbers"
@@ -40,6 +91,8 @@ def version(value: Any) -> int:
 
 def moment(value: Any, zone: str) -> datetime:
     """A time as the catalog compares it: aware, in UTC."""
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day)  # noqa: DTZ001 - its zone comes below
     try:
         found = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
     except ValueError:

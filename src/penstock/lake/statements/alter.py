@@ -84,7 +84,7 @@ def _view(reader: Reader) -> Action:
 def _new_name(reader: Reader) -> Callable[[TableRef], str]:
     """A name, maybe behind the schema it has: another one would move what is renamed."""
     at = reader.token.start
-    parts = reader.dotted("the new name")
+    parts = reader.qualified(2, "the new name")
 
     def of(ref: TableRef) -> str:
         if len(parts) > 1 and fold(".".join(parts[:-1])) != fold(ref.schema):

@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ArgumentError, LakeError
-from penstock.lake import add_files, options
+from penstock.lake import add_files, naming, options
 from penstock.lake.adding.fit import Rules
 from penstock.lake.maintenance.calls import CALLS, Call, Parameter
 from penstock.lake.naming import TableRef, fold
@@ -37,7 +37,35 @@ def run(session: Session, reader: Reader) -> Answer | DataFrame:
     """``CALL [lake.]name(value, parameter => value, ...)``"""
     reader.expect("CALL")
     start, at = reader.at, reader.token.start
-    name = fold(reader.dotted("a function")[-1])
+    name = _named(session, reader)
+    try:
+        return _called(session, reader, name, start, at)
+    except (ArgumentError, LakeError) as error:
+        error.data.setdefault("at", at)
+        raise
+
+
+def _named(session: Session, reader: Reader) -> str:
+    """The function's name, folded. What is before it is this lake, a schema of it, or both:
+    another's is not to be done here.
+    """
+    at = reader.token.start
+    *before, name = reader.dotted("a function")
+    lakes = list(map(fold, before))
+    known = {fold(one) for one in session.catalog.schemas(session.snapshot_id())} if before else ()
+    here = before[:1] if lakes[:1] and lakes[0] in reader.lakes else []
+    others = [one for one in before[len(here) :] if fold(one) not in known]
+    if others or len(before) - len(here) > 1:
+        called = naming.called(reader.lakes)
+        raise reader.wrong(
+            f"{'.'.join(before)} is not this lake, which is called {called}",
+            f"write CALL lake.{name}(...)",
+            at,
+        )
+    return fold(name)
+
+
+def _called(session: Session, reader: Reader, name: str, start: int, at: int) -> Answer | DataFrame:
     if name in table_functions.NAMES:
         reader.at = start
         return session.asked(begun(reader).add("SELECT * FROM ").take(reader.rest()), {})
@@ -48,6 +76,13 @@ def run(session: Session, reader: Reader) -> Answer | DataFrame:
     if name.startswith("ducklake_"):
         if not positional:
             raise reader.wrong(f"{name} takes the lake's name first", at=at)
+        if not isinstance(positional[0], str) or fold(positional[0]) not in reader.lakes:
+            called = naming.called(reader.lakes)
+            raise reader.wrong(
+                f"{positional[0]!r} is not this lake, which is called {called}",
+                f"write CALL {name}('lake', ...)",
+                at,
+            )
         positional = positional[1:]
     reader.finish()
     given = _bound(session, one, positional, named)
@@ -61,7 +96,10 @@ def checkpoint(session: Session, reader: Reader) -> Answer:
     """``CHECKPOINT [lake]``"""
     reader.expect("CHECKPOINT")
     if not reader.done:
-        reader.name("the lake's name")
+        at, name = reader.token.start, reader.name("the lake's name")
+        if fold(name) not in reader.lakes:
+            called = naming.called(reader.lakes)
+            raise reader.wrong(f"{name} is not this lake", f"it is called {called}", at)
     reader.finish()
     _refuse_open(session, "CHECKPOINT")
     one = CALLS["checkpoint"]

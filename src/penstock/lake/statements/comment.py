@@ -32,7 +32,7 @@ def run(session: Session, reader: Reader) -> Answer:
 
 def _column(session: Session, reader: Reader) -> Answer:
     at = reader.token.start
-    parts = reader.dotted("a column")
+    parts = reader.qualified(3, "a column")
     if not 2 <= len(parts) <= 3:
         raise reader.wrong("table.column or schema.table.column is expected", at=at)
     reader.expect("IS")

@@ -14,8 +14,8 @@ def run(session: Session, reader: Reader, or_replace: bool) -> Answer:
         raise reader.unsupported("CREATE OR REPLACE SCHEMA", "DROP SCHEMA s CASCADE before")
     there_may_be = if_not_exists(reader)
     at = reader.token.start
-    name = reader.name("a schema")
-    if reader.sees("."):
+    *outside, name = reader.qualified(1, "a schema")
+    if outside:
         raise reader.unsupported("a schema inside another", "write one name", at)
     if not reader.done:
         raise reader.unsupported(f"{reader.shown()} of a schema", "set it of the tables")

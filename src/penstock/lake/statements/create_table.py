@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from penstock.lake.conversions import align
 from penstock.lake.conversions.spark_types import schema_of
 from penstock.lake.files import PartitionField
 from penstock.lake.naming import TableRef
@@ -128,6 +129,7 @@ def _from_query(session: Session, reader: Reader, wanted: _Table) -> Answer:
         if wanted.names is not None:
             named = [Column(name, "") for name in wanted.names]
             df = assignment.by_position(df, named, str(wanted.ref))
+        df = align.known(df)
         found = [replace(one, id=None) for one in schema_of(df).columns]
         table = _create(transaction, wanted, found)
         if not with_data:

@@ -63,7 +63,8 @@ def _names(reader: Reader) -> tuple[str, ...]:
 
 
 def _qualified(session: Session, text: str, ref: TableRef) -> str:
-    """The query with ``main.`` before tables that mean it, where the view is in another schema.
+    """The query with ``main.`` before tables that mean it, where the view is in another schema,
+    and without the lake's name.
 
     Names of a stored view are looked up in its own schema first.
     """
@@ -72,11 +73,20 @@ def _qualified(session: Session, text: str, ref: TableRef) -> str:
     except Unreadable as problem:
         raise QueryFailed(f"the query of the view cannot be stored: {problem}") from None
     _refuse_passing(session, analysis)
-    if fold(ref.schema) == fold(DEFAULT_SCHEMA):
-        return text
-    for one in reversed(analysis.tables):
-        if one.schema is None:
-            text = f"{text[: one.start]}{quoted(DEFAULT_SCHEMA)}.{text[one.start :]}"
+    places: list[tuple[int, int, str]] = []
+    for one in analysis.tables:
+        if one.catalog is not None and one.node is not None:  # another reader has another name
+            start = one.node.args["db"].meta["start"]
+            places.append((one.start, start, ""))
+        elif one.schema is None and fold(ref.schema) != fold(DEFAULT_SCHEMA):
+            places.append((one.start, one.start, f"{quoted(DEFAULT_SCHEMA)}."))
+    places += [
+        (one.start, one.end, f"{quoted(one.schema)}.")
+        for one in analysis.qualifiers
+        if one.catalog is not None
+    ]
+    for start, end, said in sorted(places, reverse=True):
+        text = f"{text[:start]}{said}{text[end:]}"
     return text
 
 

@@ -165,9 +165,9 @@ def _run(session: Session, text: str, start: int, end: int) -> DataFrame | Answe
     word = first_word(text[start:end])
     statement = STATEMENTS.get(word)
     if statement is not None:
-        return statement(session, Reader(text, start, end))
+        return statement(session, Reader(text, start, end, lakes=session.lakes))
     if word == "WITH" and _WRITES.search(text, start, end):
-        reader = Reader(text, start, end)
+        reader = Reader(text, start, end, lakes=session.lakes)
         statement = _past_with(reader)
         if statement is not None:
             return statement(session, reader)

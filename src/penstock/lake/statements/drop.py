@@ -24,7 +24,7 @@ def run(session: Session, reader: Reader) -> Answer:
     kind = "MACRO TABLE" if of_tables else kind
     missing_ok = if_exists(reader)
     if kind in {"SCHEMA", "DATABASE", "NAMESPACE"}:
-        name = reader.name("a schema")
+        *_, name = reader.qualified(1, "a schema")
     else:
         name = name_of(table_ref(reader, "a name"))
     if reader.sees(","):

@@ -94,8 +94,9 @@ class Expressions:
                 parts.append(f"({self._query((token.end, end))}")
                 at = end
         parts.append(self._bound((at, span[1])))
-        text = without_schema("".join(parts), self.of)
-        text = text if self.source is None else without_schema(text, self.source)
+        text = without_schema("".join(parts), self.of, self.reader.lakes)
+        if self.source is not None:
+            text = without_schema(text, self.source, self.reader.lakes)
         return self.session.names(self.session.transaction).expand(text)
 
     def _bound(self, span: tuple[int, int]) -> str:

@@ -155,7 +155,7 @@ def _source(reader: Reader) -> tuple[Span, str, Target | None]:
     if reader.token.text == "(":
         end = reader.skip()
     else:
-        *schema, name = reader.dotted("a table")
+        *schema, name = reader.qualified(2, "a table")
         if len(schema) == 1 and reader.token.text != "(":
             named = Target(TableRef(schema[0], name), None)
         if reader.token.text == "(":  # a table function

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from penstock.errors import PenstockError, QueryFailed
 from penstock.lake.naming import fold
 from penstock.lake.statements import tokens as words
 from penstock.lake.statements.reader import Reader
-from penstock.lake.statements.tokens import NAME, WORD
+from penstock.lake.statements.tokens import NAME, NUMBER, STRING, WORD, Token
 
 _NAMED = ("column", "table", "view", "schema", "parameter")
+_NAMES = frozenset({NAME, WORD})
+_GIVEN = ("value", "option")  # of an option
+_VALUES = frozenset({NAME, NUMBER, STRING, WORD})
 
 
 def place(error: PenstockError, text: str, start: int, end: int) -> None:
@@ -19,18 +25,32 @@ def place(error: PenstockError, text: str, start: int, end: int) -> None:
     """
     if "line" in error.data or ", at line " in error.message:
         return
-    wanted = [str(error.data[key]) for key in _NAMED if error.data.get(key)]
-    if not wanted:
-        return
+    at = _start_of(error.data, text, start, end)
+    if at is not None:
+        line, column = words.place(text, at)
+        error.data = {"column": column, **error.data, "line": line}  # a name it may have stays
+        error.message = f"{error.message}, at line {line}:{column}"
+
+
+def _start_of(data: Mapping[str, Any], text: str, start: int, end: int) -> int | None:
+    """Where what the error is about begins: a reference as written, a name, a value, or ``at``."""
+    reference = str(data.get("reference") or "")
+    if reference and reference in text[start:end]:
+        return text.index(reference, start)
+    wanted = [str(data[key]) for key in _NAMED if data.get(key)]
+    given = [str(data[key]) for key in _GIVEN if data.get(key) is not None and "option" in data]
     try:
-        tokens = [one for one in Reader(text, start, end).tokens if one.kind in {WORD, NAME}]
+        tokens = Reader(text, start, end).tokens if wanted or given else []
     except QueryFailed:  # a text that only Spark reads
-        return
-    found = {fold(words.unquoted(t) if t.kind == NAME else t.text): t for t in reversed(tokens)}
-    for name in wanted:
-        token = found.get(fold(name)) or found.get(fold(name.rsplit(".", 1)[-1]))
-        if token is not None:
-            line, column = words.place(text, token.start)
-            error.data = {"column": column, **error.data, "line": line}  # a name it may have stays
-            error.message = f"{error.message}, at line {line}:{column}"
-            return
+        tokens = []
+    for names, kinds in ((given, _VALUES), (wanted, _NAMES)):
+        found = {_said(token): token for token in reversed(tokens) if token.kind in kinds}
+        for name in names:
+            token = found.get(fold(name)) or found.get(fold(name.rsplit(".", 1)[-1]))
+            if token is not None:
+                return token.start
+    return data.get("at")
+
+
+def _said(token: Token) -> str:
+    return fold(words.unquoted(token) if token.kind in {NAME, STRING} else token.text)

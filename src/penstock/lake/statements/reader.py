@@ -6,6 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from penstock.errors import QueryFailed, UnsupportedFeature
+from penstock.lake import naming
+from penstock.lake.naming import LAKES, fold
 from penstock.lake.statements import tokens as words
 from penstock.lake.statements.tokens import NAME, NUMBER, STRING, WORD, Token
 
@@ -22,7 +24,7 @@ class Reader:
     """``text`` is the whole text; the statement is ``text[start:end]``.
 
     ``with_`` is the span of the WITH before the statement, once it is passed, and ``with_names``
-    what it names.
+    what it names. ``lakes`` are what the lake is called, folded.
     """
 
     text: str
@@ -32,6 +34,7 @@ class Reader:
     tokens: list[Token] = field(default_factory=list)
     with_: tuple[int, int] | None = None
     with_names: list[str] = field(default_factory=list)
+    lakes: frozenset[str] = LAKES
 
     def __post_init__(self) -> None:
         if self.end < 0:
@@ -119,6 +122,22 @@ class Reader:
         while self.accept("."):
             parts.append(self.name(what))
         return tuple(parts)
+
+    def qualified(self, most: int, what: str = "a name") -> tuple[str, ...]:
+        """``a.b``, with the lake's name before it or without: that is left out.
+
+        ``most`` is how many parts there are without the lake's. Raises QueryFailed for another's.
+        """
+        at, parts = self.token.start, self.dotted(what)
+        if len(parts) != most + 1:
+            return parts
+        if fold(parts[0]) not in self.lakes:
+            raise self.wrong(
+                f"{'.'.join(parts)} names a catalog {parts[0]!r}, which this lake is not",
+                f"the lake is called {naming.called(self.lakes)}: write schema.table",
+                at,
+            )
+        return parts[1:]
 
     def string(self, what: str = "a text") -> str:
         token = self.token

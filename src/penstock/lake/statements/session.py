@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import LakeError, PenstockError
 from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.naming import DEFAULT_SCHEMA, TableRef, fold, quote_identifier
+from penstock.lake.naming import DEFAULT_SCHEMA, LAKES, TableRef, fold, quote_identifier
 from penstock.lake.queries import running as queries
 from penstock.lake.session import SparkSource, session_zone
 from penstock.lake.snapshot import At
@@ -52,6 +52,7 @@ class Session:
     current: Current
     args: Mapping[str, Any] = field(default_factory=dict)
     views: Mapping[str, DataFrame] | None = None
+    lakes: frozenset[str] = LAKES  # what the lake is called, folded
 
     @property
     def spark_source(self) -> SparkSource:
@@ -117,14 +118,12 @@ class Session:
 
 
 def table_ref(reader: Reader, what: str = "a table") -> TableRef:
-    """``t`` of ``main``, or ``s.t``."""
+    """``t`` of ``main``, or ``s.t``; before that the lake's own name may stand."""
     at = reader.token.start
-    parts = reader.dotted(what)
+    parts = reader.qualified(2, what)
     if len(parts) > 2:
         raise reader.wrong(
-            f"{'.'.join(parts)} names a catalog, which a lake does not have",
-            hint="write schema.table",
-            at=at,
+            f"{'.'.join(parts)} has too many parts", hint="write schema.table", at=at
         )
     return TableRef(parts[0] if len(parts) == 2 else DEFAULT_SCHEMA, parts[-1])
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from penstock.errors import SchemaNotFound
+from penstock.errors import EnvironmentMissing, LakeError, QueryFailed, SchemaNotFound
+from penstock.lake import naming
 from penstock.lake.catalog import objects
+from penstock.lake.conversions.spark_types import quoted, schema_of
 from penstock.lake.naming import DEFAULT_SCHEMA, TableRef, fold
+from penstock.lake.schema import Column
 from penstock.lake.statements import describe
 from penstock.lake.statements.answer import Answer, table
 from penstock.lake.statements.reader import Reader
-from penstock.lake.statements.session import Session, table_ref
+from penstock.lake.statements.session import Session, name_of, table_ref
 from penstock.lake.statements.tokens import WORD
 from penstock.lake.statements.types import duckdb_type
 
@@ -57,8 +60,11 @@ def _views(session: Session, reader: Reader) -> Answer:
 
 
 def _schemas(session: Session, reader: Reader) -> Answer:
-    if reader.token.upper in {"FROM", "IN"}:
-        raise reader.unsupported("SHOW SCHEMAS of a catalog", "leave it out: a lake is one")
+    if reader.accept_any("FROM", "IN") is not None:
+        at, lake = reader.token.start, reader.name("the lake's name")
+        if fold(lake) not in reader.lakes:
+            called = naming.called(reader.lakes)
+            raise reader.wrong(f"{lake} is not this lake", f"it is called {called}", at)
     matches = _like(reader)
     reader.finish()
     return _named(session, session.catalog.schemas(session.snapshot_id()), matches)
@@ -84,19 +90,42 @@ def _columns(session: Session, reader: Reader) -> Answer:
 
 
 def _all_tables(session: Session) -> Answer:
-    found = session.catalog.tables(session.snapshot_id())
     rows = [
         (
-            *(None, one.schema_name, one.name),
-            [column.name for column in one.schema.columns],
-            [duckdb_type(column) for column in one.schema.columns],
+            *(None, schema, name),
+            None if columns is None else [column.name for column in columns],
+            None if columns is None else [duckdb_type(column) for column in columns],
             False,
         )
-        for one in found
+        for schema, name, columns in _shapes(session)
     ]
     names = [name for name, _ in (pair.strip().split(" ") for pair in _ALL.split(", "))]
     types = tuple(pair.strip().split(" ")[1].lower() for pair in _ALL.split(", "))
     return Answer(names, types, tuple(rows), session.spark)
+
+
+def _shapes(session: Session) -> Iterator[tuple[str, str, Sequence[Column] | None]]:
+    """Every table and view with its columns; ``None`` of a view that cannot be read here."""
+    snapshot_id = session.snapshot_id()
+    tables = {(fold(t.schema_name), t.name): t for t in session.catalog.tables(snapshot_id)}
+    transaction = session.transaction
+    for schema in session.catalog.schemas(snapshot_id):
+        for name, kind in _held(session, schema):
+            ref = TableRef(schema, name)
+            if kind == "view":
+                yield schema, name, _of_view(session, ref)
+            elif transaction is not None:
+                yield schema, name, transaction.table(name_of(ref)).schema.columns
+            else:
+                yield schema, name, tables[fold(schema), name].schema.columns
+
+
+def _of_view(session: Session, ref: TableRef) -> Sequence[Column] | None:
+    try:
+        df = session.query(f"SELECT * FROM {quoted(ref.schema)}.{quoted(ref.name)}")
+        return schema_of(df).columns
+    except (EnvironmentMissing, LakeError, QueryFailed):
+        return None
 
 
 def _narrowed(session: Session, reader: Reader) -> tuple[str, Callable[[str], bool]]:
@@ -104,8 +133,10 @@ def _narrowed(session: Session, reader: Reader) -> tuple[str, Callable[[str], bo
     schema = DEFAULT_SCHEMA
     if reader.accept_any("FROM", "IN") is not None:
         at = reader.token.start
-        schema = reader.name("a schema")
+        schema = reader.qualified(1, "a schema")[-1]
         known = session.catalog.schemas(session.snapshot_id())
+        if fold(schema) in reader.lakes and fold(schema) not in map(fold, known):
+            schema = DEFAULT_SCHEMA  # the lake's name alone, as in DuckDB
         if fold(schema) not in map(fold, known):
             raise SchemaNotFound(
                 f"there is no schema {schema!r}",

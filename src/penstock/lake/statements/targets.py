@@ -15,7 +15,7 @@ from penstock.lake.sql.references import Unreadable, analyse
 from penstock.lake.statements.composed import Composed
 from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session, table_ref
-from penstock.lake.statements.tokens import Token, tokenize
+from penstock.lake.statements.tokens import NAME, Token, tokenize, unquoted
 from penstock.lake.transaction import TransactionTable
 
 if TYPE_CHECKING:
@@ -55,30 +55,39 @@ def take(text: Composed, reader: Reader, span: tuple[int, int], *of: Target) -> 
     """A part of the statement, in which ``main.t.c`` becomes ``t.c``."""
     tokens = [token for token in reader.tokens if span[0] <= token.start < span[1]]
     at = span[0]
-    for start, end in sorted(place for one in of for place in _schemas(tokens, one)):
+    for start, end in sorted(place for one in of for place in _schemas(tokens, one, reader.lakes)):
         text.take((at, start))
         at = end
     return text.take((at, span[1]))
 
 
-def without_schema(text: str, of: Target) -> str:
-    """An expression in which ``main.t.c`` becomes ``t.c``."""
-    for start, end in reversed(list(_schemas(tokenize(text), of))):
+def without_schema(text: str, of: Target, lakes: frozenset[str]) -> str:
+    """An expression in which ``main.t.c`` becomes ``t.c``; the lake's name goes, too."""
+    for start, end in reversed(list(_schemas(tokenize(text), of, lakes))):
         text = text[:start] + text[end:]
     return text
 
 
-def _schemas(tokens: Sequence[Token], of: Target) -> Iterator[tuple[int, int]]:
+def _schemas(
+    tokens: Sequence[Token], of: Target, lakes: frozenset[str]
+) -> Iterator[tuple[int, int]]:
     """Where the target's schema stands before its name and a column's."""
     for i, token in enumerate(tokens[:-3]):
-        words = [one.text for one in tokens[i : i + 4]]
-        if of.alias is None and words[1] == words[3] == "." and _is(words, of.ref):
-            yield token.start, tokens[i + 2].start
+        if of.alias is not None or not _is(tokens[i : i + 4], of.ref):
+            continue
+        before = tokens[max(i - 2, 0) : i]
+        is_lake = len(before) == 2 and before[1].text == "." and _said(before[0]) in lakes
+        yield (before[0] if is_lake else token).start, tokens[i + 2].start
 
 
-def _is(words: list[str], ref: TableRef) -> bool:
-    schema, name = (words[at].strip('`"') for at in (0, 2))
-    return (fold(schema), fold(name)) == (fold(ref.schema), fold(ref.name))
+def _is(tokens: Sequence[Token], ref: TableRef) -> bool:
+    if tokens[1].text != "." or tokens[3].text != ".":
+        return False
+    return (_said(tokens[0]), _said(tokens[2])) == (fold(ref.schema), fold(ref.name))
+
+
+def _said(token: Token) -> str:
+    return fold(unquoted(token) if token.kind == NAME else token.text)
 
 
 @dataclass(frozen=True, slots=True)

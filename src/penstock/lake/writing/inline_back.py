@@ -35,11 +35,15 @@ def row_limit(
     table: Table | None,
     default: int = DEFAULT_LIMIT,
     options: Options | None = None,
+    schema: str | None = None,
 ) -> int:
     """Up to how many rows of a write stay in the catalog: the option of the table, else of its
-    schema, else of the lake, else what the lake was attached with, else DuckDB's default."""
+    schema, else of the lake, else what the lake was attached with, else DuckDB's default.
+
+    ``schema`` is the one of a table that is not there yet.
+    """
     key = "data_inlining_row_limit"
-    told = catalog.option_of(options, key, table) if options else catalog.option(key, table)
+    told = catalog.option_of(options, key, table) if options else catalog.option(key, table, schema)
     if told is not None:
         return int(told)
     return default if catalog.inlining_row_limit is None else catalog.inlining_row_limit
