@@ -29,6 +29,7 @@ MAKE = (
     "WHEN MATCHED THEN UPDATE SET moment = s.d, zoned = s.d",
     "MERGE INTO times USING (SELECT 4 AS id, DATE '2025-01-02' AS d) AS s ON times.id = s.id "
     "WHEN NOT MATCHED THEN INSERT VALUES (s.id, s.d, s.d, s.d)",
+    "CREATE TABLE named (first) AS SELECT a, a + 1 AS second FROM n",
     "CREATE TABLE nulls AS SELECT 1 AS a, NULL AS b, array(NULL) AS c, "
     "named_struct('x', NULL) AS d, array() AS e, map('k', NULL) AS f",
 )
@@ -38,7 +39,7 @@ THEIRS = {
     MAKE[-1]: "CREATE TABLE nulls AS SELECT 1 AS a, NULL AS b, [NULL] AS c, {'x': NULL} AS d, "
     "[] AS e, MAP {'k': NULL} AS f"
 }
-SEEN = ("FROM times ORDER BY id", "FROM nulls", "DESCRIBE nulls", "DESCRIBE times")
+SEEN = ("FROM named ORDER BY ALL", "DESCRIBE named", "FROM times ORDER BY id", "FROM nulls", "DESCRIBE nulls", "DESCRIBE times")
 # What is read of n; the expressions are DuckDB's or Spark's.
 MOMENTS = {
     "AT (TIMESTAMP => now())": 2,
@@ -94,7 +95,7 @@ def test_all_tables_lists_views(pair: tuple[Path, Path], spark: SparkSession) ->
     with Lake.attach(twins.uri(pair[0]), spark=spark) as lake:
         lake.sql("CREATE VIEW seen AS SELECT a, a + 1 AS more FROM n")
         found = {row[2]: tuple(row[3:]) for row in lake.sql("SHOW ALL TABLES").collect()}
-    assert found.keys() == {"n", "nulls", "seen", "times"}
+    assert found.keys() == {"n", "named", "nulls", "seen", "times"}
     assert found["seen"] == (["a", "more"], ["INTEGER", "INTEGER"], False)
     with Lake.attach(twins.uri(pair[0])) as lake:  # without Spark a view's columns are not known
         assert ("seen", None, None) in [row[2:5] for row in lake.sql("SHOW ALL TABLES").collect()]

@@ -127,7 +127,8 @@ def _from_query(session: Session, reader: Reader, wanted: _Table) -> Answer:
             return counts(session.spark)
         df = session.query(alone(reader, span))
         if wanted.names is not None:
-            named = [Column(name, "") for name in wanted.names]
+            rest = df.columns[len(wanted.names) :]  # keep the query's names, as in DuckDB
+            named = [Column(name, "") for name in (*wanted.names, *rest)]
             df = assignment.by_position(df, named, str(wanted.ref))
         df = align.known(df)
         found = [replace(one, id=None) for one in schema_of(df).columns]

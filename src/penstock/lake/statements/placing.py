@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +14,8 @@ from penstock.lake.statements.tokens import NAME, NUMBER, STRING, WORD, Token
 
 _NAMED = ("column", "table", "view", "schema", "parameter")
 _NAMES = frozenset({NAME, WORD})
-_GIVEN = ("value", "option")  # of an option
+_GIVEN = ("value", "option")
+_PARTS = re.compile(r"[\s.]|\[\]")
 _VALUES = frozenset({NAME, NUMBER, STRING, WORD})
 
 
@@ -38,17 +40,20 @@ def _start_of(data: Mapping[str, Any], text: str, start: int, end: int) -> int |
     if reference and reference in text[start:end]:
         return text.index(reference, start)
     wanted = [str(data[key]) for key in _NAMED if data.get(key)]
-    given = [str(data[key]) for key in _GIVEN if data.get(key) is not None and "option" in data]
+    given = [str(data[key]).lstrip("-") for key in _GIVEN if data.get(key) is not None]
+    options = given if "option" in data else []
     try:
         tokens = Reader(text, start, end).tokens if wanted or given else []
     except QueryFailed:  # a text that only Spark reads
         tokens = []
-    for names, kinds in ((given, _VALUES), (wanted, _NAMES)):
+    for names, kinds in ((options, _VALUES), (wanted, _NAMES), (given, _VALUES)):
         found = {_said(token): token for token in reversed(tokens) if token.kind in kinds}
         for name in names:
-            token = found.get(fold(name)) or found.get(fold(name.rsplit(".", 1)[-1]))
-            if token is not None:
-                return token.start
+            parts = _PARTS.split(name)  # of `s.t`, `tags[]` and `column st`
+            for one in filter(None, (name, name.rsplit(".", 1)[-1], parts[-1], parts[0])):
+                token = found.get(fold(one))
+                if token is not None:
+                    return token.start
     return data.get("at")
 
 
