@@ -39,7 +39,14 @@ THEIRS = {
     MAKE[-1]: "CREATE TABLE nulls AS SELECT 1 AS a, NULL AS b, [NULL] AS c, {'x': NULL} AS d, "
     "[] AS e, MAP {'k': NULL} AS f"
 }
-SEEN = ("FROM named ORDER BY ALL", "DESCRIBE named", "FROM times ORDER BY id", "FROM nulls", "DESCRIBE nulls", "DESCRIBE times")
+SEEN = (
+    "FROM named ORDER BY ALL",
+    "DESCRIBE named",
+    "FROM times ORDER BY id",
+    "FROM nulls",
+    "DESCRIBE nulls",
+    "DESCRIBE times",
+)
 # What is read of n; the expressions are DuckDB's or Spark's.
 MOMENTS = {
     "AT (TIMESTAMP => now())": 2,

@@ -40,6 +40,8 @@ REFUSED = {
     "ALTER TABLE fish DROP COLUMN weight": (30, "id, kind, s"),
     "ALTER TABLE fish SET PARTITIONED BY (weight)": (38, "id, kind, s"),
     "CREATE TABLE fish (a INT)": (14, "OR REPLACE"),
+    'CREATE TABLE "" (a INT)': (14, "what it is called"),
+    "ALTER TABLE fish ADD COLUMN `` INT": (29, "what it is called"),
     "CREATE TABLE pond.fish (a INT)": (14, "there are main"),
     "CREATE TABLE two DEEP CLONE fish": (18, "AS SELECT"),
     "CREATE OR REFRESH STREAMING TABLE two AS SELECT 1": (11, "CREATE OR REPLACE"),

@@ -46,7 +46,11 @@ def definitions(reader: Reader, args: Mapping[str, Any]) -> list[Defined]:
         at = reader.token.start
         one = definition(reader, reader.name("a column"), args)
         if fold(one.column.name) in {fold(other.column.name) for other in found}:
-            raise reader.wrong(f"there are two columns named {one.column.name!r}", at=at)
+            raise reader.wrong(
+                f"there are two columns named {one.column.name!r}",
+                "give one another name: letter case does not count",
+                at,
+            )
         found.append(one)
         if not reader.accept(","):
             break

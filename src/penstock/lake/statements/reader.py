@@ -109,6 +109,8 @@ class Reader:
         """A name, plain or in quotes of either kind."""
         token = self.token
         if token.kind == NAME:
+            if not words.unquoted(token):
+                raise self.wrong(f"{what} cannot be empty", "write what it is called")
             self.at += 1
             return words.unquoted(token)
         if token.kind == WORD:
