@@ -38,7 +38,7 @@ class Penstock:
     @property
     def lake(self) -> Lake:
         if self._lake is None:
-            given: dict[str, Any] = {}
+            given: dict[str, Any] = {"name": "lk"}  # as the scripts call it
             name = "data_inlining_row_limit"
             if self._inline is not None and name in signature(Lake.attach).parameters:
                 given[name] = self._inline
