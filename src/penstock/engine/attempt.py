@@ -116,7 +116,7 @@ class Attempt:
             return None
         target = self.model.target
         catalog = self.world.lakes[target.lake].catalog
-        table = catalog.find_table(target.schema, target.table, tx.base.id)
+        table = catalog.known_table(target.schema, target.table, tx.base)
         if table is None or catalog.changed_since(table, known.snapshot_id, place):
             return None
         return known.fingerprint

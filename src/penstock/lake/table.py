@@ -77,8 +77,7 @@ class Table:
         """
         given = version is not None or timestamp is not None
         at = self.catalog.snapshot(At(version, timestamp) if given else self.at)
-        known = self.catalog.known_table(self.ref.schema, self.ref.name, at)
-        if known is None and self.view is not None and not row_ids:
+        if self.view is not None and not row_ids and not self._is_there(at):
             rows = self.view(self.ref, at)
             if rows is not None:
                 return rows if where is None else rows.where(where)
@@ -127,7 +126,7 @@ class Table:
 
     def info(self, at: At | None = None) -> TableInfo:
         """What the catalog says of the table at a snapshot."""
-        return self._info(self.catalog.snapshot(at or self.at).id)
+        return self._info(self.catalog.snapshot(at or self.at))
 
     def exists(self, at: At | None = None) -> bool:
         snapshot = self.catalog.snapshot(at or self.at)
@@ -136,7 +135,7 @@ class Table:
     def describe(self, at: At | None = None) -> Description:
         """Comments and tags of the table and its columns, and its sort keys, at a snapshot."""
         snapshot = self.catalog.snapshot(at or self.at)
-        info = self._info(snapshot.id)
+        info = self._info(snapshot)
         with self.catalog.reading() as connection:
             return objects.describe(connection, info, snapshot.id)
 
@@ -146,7 +145,7 @@ class Table:
         """The data files at a snapshot, each with its delete file; once for each of several."""
         given = version is not None or timestamp is not None
         at = self.catalog.snapshot(At(version, timestamp) if given else self.at)
-        return objects.listed(self.catalog.files(self._info(at.id), at.id).files)
+        return objects.listed(self.catalog.files(self._info(at), at.id).files)
 
     def append(self, df: DataFrame | Rows, *, partition_by: Sequence[str] = ()) -> WriteResult:
         """Add rows in a transaction of their own; the table is made when it is missing.
@@ -233,15 +232,16 @@ class Table:
         return rollback(self.catalog, self.ref, to)
 
     def _scan(self, at: Snapshot, keep: Predicate | None) -> scan.Scan:
-        info = self.catalog.known_table(self.ref.schema, self.ref.name, at) or self._info(at.id)
+        info = self._info(at)
         files = self.catalog.files(info, at.id, keep)
         return scan.Scan(str(self.ref), info.schema, files, at.id)
 
-    def _is_there(self, snapshot: Snapshot) -> bool:
-        return self.catalog.find_table(self.ref.schema, self.ref.name, snapshot.id) is not None
+    def _is_there(self, at: Snapshot) -> bool:
+        return self.catalog.known_table(self.ref.schema, self.ref.name, at) is not None
 
-    def _info(self, snapshot_id: int) -> TableInfo:
-        return self.catalog.table(self.ref.schema, self.ref.name, snapshot_id)
+    def _info(self, at: Snapshot) -> TableInfo:
+        schema, name = self.ref.schema, self.ref.name
+        return self.catalog.known_table(schema, name, at) or self.catalog.table(schema, name, at.id)
 
     def _defined(self, stage: Callable[[TransactionTable], None]) -> Snapshot | None:
         transaction = self.begin()
