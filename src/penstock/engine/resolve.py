@@ -76,9 +76,10 @@ def resolve(
     }
     one_task = all(one.one_task for one in read.values())
     by_hash = one_task and analysis is not None and are_by_equality(analysis.tree)
-    for source, view in named.items():
+    for number, (source, view) in enumerate(named.items()):
         df = read[source].df
-        views.put(view, df.hint(BY_HASH) if by_hash else df)
+        # A hint on one side of a join will do, and the first table is joined with another.
+        views.put(view, df.hint(BY_HASH) if by_hash and number else df)
     names = {view: called(source, bindings) for source, view in named.items()}
     if ASOF_SETTING in rendered.settings:
         session.conf.set(ASOF_SETTING, "true")
