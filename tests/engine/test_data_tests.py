@@ -128,3 +128,27 @@ def test_a_script_reads_no_file_that_its_conditions_leave_out(make: Make) -> Non
     (file,) = catalog.files(catalog.find_table("main", "fact", before), before).files
     Path(file.path).unlink()
     assert project.run(partition="2026-01-02").state == "done"
+
+
+ONE = """
+    -- pipeline
+    -- materialize ducklake://main/one
+    {more}
+    -- data_test tests/odd
+    -- $least (bigint) = 1
+    SELECT /*+ COALESCE(1) */ id FROM VALUES (1), (2), (3), (5), (8) AS v(id) WHERE id >= $least
+"""
+ODD = "SELECT * FROM one WHERE id % 2 = 1"
+
+
+@pytest.mark.parametrize(
+    "more", ["-- data_test not_null id", "-- data_test accepted_values id = 8"]
+)
+def test_a_script_over_one_file_is_counted(make: Make, more: str) -> None:
+    """Alone, or beside another test that Spark counts: both ways see the same."""
+    project = make({"models/one": ONE.format(more=more), "tests/odd": ODD})
+    failed = step(project.run(), "one")
+    assert failed.checks[-1].failures == 3
+    assert {row["id"] for row in failed.checks[-1].samples} == {1, 3, 5}
+    passed = step(project.run(args={"least": 6}), "one")
+    assert (passed.state, [one.failures for one in passed.checks]) == ("done", [0, 0])

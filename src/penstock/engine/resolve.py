@@ -38,12 +38,16 @@ def query_start(query: Query) -> Location:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A query's DataFrame, and what is needed to place its later errors."""
+    """A query's DataFrame, and what is needed to place its later errors.
+
+    ``one_task``: each table that it reads is read in one.
+    """
 
     df: DataFrame
     rendered: RenderedQuery
     names: Mapping[str, str]  # view -> what the user calls it
     start: Location
+    one_task: bool = False
 
     def placed(self, error: QueryFailed) -> QueryFailed:
         return place(error, self.rendered, self.names)
@@ -88,7 +92,7 @@ def resolve(
             df = session.sql(rendered.sql, args=values)
     except QueryFailed as error:
         raise place(error, rendered, names) from error.__cause__
-    return Resolved(df, rendered, names, query_start(query))
+    return Resolved(df, rendered, names, query_start(query), one_task)
 
 
 def quoted(named: Mapping[QuerySource, str]) -> dict[QuerySource, str]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +93,17 @@ class Tester:
 
         return find
 
-    def _script(self, path: str) -> DataFrame:
+    def _script(self, path: str) -> Rows:
         """A test script's rows; its errors are placed in its own file."""
-        return resolve(
+        found = resolve(
             next(one.query for one in self.model.test_scripts if one.name == path),
             self.bindings,
             self.pins,
             session=self.session,
             views=self.views,
             root=self.root,
-        ).df
+        )
+        return Rows(found.df, found.one_task)
 
 
 def _few(table: Readable, column: str) -> pa.ChunkedArray | None:

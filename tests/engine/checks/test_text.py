@@ -10,6 +10,7 @@ import pytest
 from penstock.engine.checks import accepted_values, custom, not_null, relationships, unique
 from penstock.engine.checks.check import Check, counted, failing_query, marks, sample_query
 from penstock.engine.checks.scope import ReferencedTable, Scope
+from penstock.engine.pins import Rows
 from penstock.errors import ColumnNotFound, Location
 from penstock.model.asset import Asset
 from penstock.model.data_test import (
@@ -29,7 +30,7 @@ SCOPE = Scope(
     prefix="t0",
     location=Location(Path("m.sql"), 4, 1),
     tables=lambda _: ReferencedTable("ref", ("Code", "label"), lambda _: None),
-    scripts=lambda path: cast("DataFrame", f"rows of {path}"),
+    scripts=lambda path: Rows(cast("DataFrame", f"rows of {path}"), one_task=True),
 )
 
 
@@ -70,7 +71,9 @@ def test_relationships_is_an_anti_join() -> None:
 
 
 def test_custom_reads_the_script() -> None:
-    assert custom.build(CustomTest("tests/x"), SCOPE).failing == "rows of tests/x"
+    check = custom.build(CustomTest("tests/x"), SCOPE)
+    assert check.failing == "rows of tests/x"
+    assert check.one_task
 
 
 def test_a_wrong_column_is_placed_and_told_the_nearest() -> None:

