@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import TableNotFound
-from penstock.lake.conditions import Condition, Predicate
+from penstock.lake.conditions import Predicate
 from penstock.lake.conversions.spark_types import spark_type
 from penstock.lake.naming import fold, quote_identifier
 from penstock.lake.scan import Scan, is_one_task, read
@@ -73,8 +73,8 @@ def table_name(table: TableName) -> str:
     return f"{quote_identifier(table.schema)}.{quote_identifier(table.table)}"
 
 
-# A table, and the condition that its files are chosen by.
-_Asked = tuple[str, Condition | None]
+# A table, and what its files are chosen by.
+_Asked = tuple[str, Predicate | None]
 
 
 def _key(table: TableName) -> str:
@@ -121,7 +121,7 @@ class Pins:
         candidate = self.candidates.get(_key(table))
         if candidate is not None:
             return candidate.rows(keep)
-        asked = (_key(table), keep.condition if keep else None)
+        asked = (_key(table), keep and replace(keep, used=(), unused=()))  # the texts aside
         if asked not in self._read:  # a step's tests read much of what its query reads
             self._read[asked] = self._rows(table, keep)
         return self._read[asked]

@@ -88,12 +88,7 @@ class Lake(Maintained):
         The session's runtime settings that the lake relies on are set (`lake.session`).
         """
         refuse_others(others, _OPTIONS)
-        if snapshot_version is not None and snapshot_time is not None:
-            raise ConfigError(
-                "a lake is attached at a version or at a time, not at both",
-                hint="leave out snapshot_version or snapshot_time",
-            )
-        at = At(snapshot_version, snapshot_time)
+        at = _pinned_at(snapshot_version, snapshot_time)
         pinned = at != At()
         catalog = Catalog.open(
             uri,
@@ -282,3 +277,12 @@ class Lake(Maintained):
             return self._names()
         at = At(transaction.base.id)
         return replace(self._names(at), transaction=transaction)
+
+
+def _pinned_at(version: int | None, time: datetime | None) -> At:
+    if version is not None and time is not None:
+        raise ConfigError(
+            "a lake is attached at a version or at a time, not at both",
+            hint="leave out snapshot_version or snapshot_time",
+        )
+    return At(version, time)

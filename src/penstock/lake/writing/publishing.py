@@ -53,8 +53,8 @@ def options(spark: SparkSession, directory: str) -> dict[str, str]:
 def make_job_directory(directory: str) -> None:
     """Make what Hadoop's committer makes below a local directory before the tasks begin.
 
-    It starts a process, ``chmod``, for each that it makes itself: some 5 ms, four times. It takes
-    them away when the job ends. Raises DataPathError.
+    It starts a process, ``chmod``, for each that it makes itself: some 10 ms of a small write. It
+    takes them away when the job ends. Raises DataPathError.
     """
     if not storage.is_remote(directory):
         storage.make_directory(f"{directory}/{_JOB}")

@@ -186,7 +186,7 @@ class Player:
         self.turn(step.by)
         try:
             found = (self.theirs if step.by == "duckdb" else self.ours).answer(step)
-        except Exception as error:
+        except Exception as error:  # whatever it is: the model has an answer
             if not self.astray:
                 self.found.problems.append(f"{step}: only the lake says {str(error)[:600]}")
             return
