@@ -1,33 +1,13 @@
-"""Identifiers, references, directories, UUIDs."""
+"""References, directories, UUIDs."""
 
 from __future__ import annotations
 
 import uuid
 
-import duckdb
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from penstock.errors import ArgumentError
-from penstock.lake.naming import TableRef, directory_name, fold, new_uuid7, quote_identifier
-
-
-@given(st.text(min_size=1).filter(lambda s: "\x00" not in s and s.isprintable()))
-def test_quoted_names_are_one_identifier_to_duckdb(name: str) -> None:
-    (description,) = duckdb.sql(f"SELECT 1 AS {quote_identifier(name)}").description
-    assert description[0] == name
-
-
-def test_marks() -> None:
-    assert quote_identifier('a"b`') == '"a""b`"'
-    assert quote_identifier('a"b`', mark="`") == '`a"b```'
-
-
-@pytest.mark.parametrize("name", ["", "a\x00b"])
-def test_what_is_no_name(name: str) -> None:
-    with pytest.raises(ArgumentError):
-        quote_identifier(name)
+from penstock.lake.naming import TableRef, directory_name, new_uuid7
 
 
 @pytest.mark.parametrize(
@@ -49,10 +29,6 @@ def test_table_refs(text: str, expected: tuple[str, str]) -> None:
 def test_what_is_no_table(text: str) -> None:
     with pytest.raises(ArgumentError):
         TableRef.parse(text)
-
-
-def test_folding_is_ascii_only() -> None:
-    assert fold("OrDÉr") == "ordÉr"
 
 
 @pytest.mark.parametrize(

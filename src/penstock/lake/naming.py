@@ -1,37 +1,26 @@
-"""Names: identifiers quoted and compared as DuckDB does, table references, directories, UUIDs."""
+"""Names in a lake: table references, directories, UUIDs."""
 
 from __future__ import annotations
 
 import re
 import secrets
-import string
 import time
 import uuid
 from collections.abc import Collection
 from dataclasses import dataclass
 
 from penstock.errors import ArgumentError
+from penstock.sql.identifiers import fold, quote_identifier
+
+__all__ = [
+    "DEFAULT_SCHEMA", "LAKES", "TableRef", "called", "directory_name", "fold", "new_uuid7",
+    "quote_identifier",
+]  # fmt: skip
 
 DEFAULT_SCHEMA = "main"
 
-_UPPER_TO_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _PLAIN_DIRECTORY = re.compile(r"[A-Za-z0-9_-]+")
 _PART = re.compile(r'\s*(?:"((?:[^"]|"")+)"|`((?:[^`]|``)+)`|([^\s."`]+))\s*')
-
-
-def quote_identifier(name: str, *, mark: str = '"') -> str:
-    """``name`` as one SQL identifier. Spark wants a backtick as ``mark``.
-
-    Raises ArgumentError for what no engine accepts: an empty name or a NUL character.
-    """
-    if not name or "\x00" in name:
-        raise ArgumentError(f"{name!r} is not a name", hint="use a name without NUL characters")
-    return f"{mark}{name.replace(mark, mark * 2)}{mark}"
-
-
-def fold(name: str) -> str:
-    """The form in which names are compared. DuckDB folds ASCII letters and no others."""
-    return name.translate(_UPPER_TO_LOWER)
 
 
 LAKES = frozenset({"lake", "ducklake"})  # what a lake is called in SQL, whatever else its name is

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import PenstockError, QueryFailed
-from penstock.lake.duckdb_sql import guards
 from penstock.lake.failures import SPARKS_SQL, explain, explained
 from penstock.lake.naming import fold
 from penstock.lake.queries.rewriters import REWRITERS, Names, Work
 from penstock.lake.sql.edits import Edit, edited, touches_line
 from penstock.lake.sql.references import Unreadable, analyse
 from penstock.lake.sql.travel import in_zone
+from penstock.sql.duckdb import guards
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -16,11 +16,11 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from penstock.errors import QueryFailed, UnsupportedFeature
-from penstock.lake.duckdb_sql.guards import whole_number
-from penstock.lake.duckdb_sql.text import readable
-from penstock.lake.duckdb_sql.translate import to_spark
 from penstock.lake.naming import DEFAULT_SCHEMA, fold
 from penstock.lake.objects import Macro, MacroForm, Parameter
+from penstock.sql.duckdb.guards import whole_number
+from penstock.sql.duckdb.text import readable
+from penstock.sql.duckdb.translate import to_spark
 
 _DUCKDB, _SPARK = "duckdb", "spark"
 _OPEN, _CLOSE = {"(", "[", "{"}, {")", "]", "}"}

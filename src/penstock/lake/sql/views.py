@@ -9,11 +9,11 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from penstock.errors import UnsupportedFeature
-from penstock.lake.duckdb_sql.text import named_inside, projections, readable
-from penstock.lake.duckdb_sql.translate import to_spark
 from penstock.lake.naming import fold
 from penstock.lake.objects import View
 from penstock.lake.sql.macros import Book, expand
+from penstock.sql.duckdb.text import named_inside, projections, readable
+from penstock.sql.duckdb.translate import to_spark
 
 _SPARK = "spark"
 

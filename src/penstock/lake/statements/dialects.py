@@ -1,7 +1,7 @@
 """Spark's SQL as DuckDB's, where that is known to mean the same.
 
 The proof goes round: sqlglot writes the query for DuckDB, and Penstock's own strict translation of
-that (`penstock.lake.duckdb_sql`, each part of it tested against DuckDB) has to give back the query
+that (`penstock.sql.duckdb`, each part of it tested against DuckDB) has to give back the query
 that one began with. What does not come back as it was stays Spark's.
 """
 
@@ -12,8 +12,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from penstock.errors import UnsupportedFeature
-from penstock.lake.duckdb_sql.text import readable
-from penstock.lake.duckdb_sql.translate import to_spark
+from penstock.sql.duckdb.text import readable
+from penstock.sql.duckdb.translate import to_spark
 
 _DUCKDB, _SPARK, _PLAIN = "duckdb", "spark", "databricks"
 

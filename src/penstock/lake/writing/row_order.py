@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import sqlglot
 
 from penstock.errors import UnsupportedFeature
-from penstock.lake.duckdb_sql.translate import to_spark
 from penstock.lake.objects import SortKey
+from penstock.sql.duckdb.translate import to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

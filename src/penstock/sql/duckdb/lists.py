@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-from penstock.lake.duckdb_sql.guards import refused, spark, text_of, unless, whole_number
+from penstock.sql.duckdb.guards import refused, spark, text_of, unless, whole_number
 
 Rule = Callable[[exp.Expr], exp.Expr]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import sqlglot
 
-from penstock.lake.naming import fold, quote_identifier
+from penstock.sql.identifiers import fold, quote_identifier
 
 _CATALOG = "{DUCKLAKE_CATALOG}."
 

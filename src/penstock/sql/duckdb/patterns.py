@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-from penstock.lake.duckdb_sql.guards import refused, spark, text_of, whole_number
+from penstock.sql.duckdb.guards import refused, spark, text_of, whole_number
 
 _SPACES = r"\t\n\f\r "
 _ESCAPES = {letter: rf"\{letter}" for letter in "dDwWtnrf"}

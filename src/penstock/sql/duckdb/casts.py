@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlglot import exp
 
-from penstock.lake.duckdb_sql.guards import refused, spark, unless
-from penstock.lake.duckdb_sql.operators import NOT_AS_TEXT
+from penstock.sql.duckdb.guards import refused, spark, unless
+from penstock.sql.duckdb.operators import NOT_AS_TEXT
 
 _T = exp.DType if hasattr(exp, "DType") else exp.DataType.Type
 _INTEGERS = {_T.TINYINT: "TINYINT", _T.SMALLINT: "SMALLINT", _T.INT: "INT", _T.BIGINT: "BIGINT"}

@@ -2,7 +2,7 @@
 
 sqlglot writes something for whatever it reads, be it the same or not (``l[-1]`` becomes
 ``l[-2]``, ``QUALIFY`` with ``*`` adds a column), so nothing passes that is not in the tables of
-`penstock.lake.duckdb_sql.functions` and here. Where the meaning hangs on a type that the text does
+`penstock.sql.duckdb.functions` and here. Where the meaning hangs on a type that the text does
 not tell, the text asks Spark: ``typeof`` is decided before the query runs.
 """
 
@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-from penstock.lake.duckdb_sql.casts import CASTS
-from penstock.lake.duckdb_sql.functions import FUNCTIONS, NAMED
-from penstock.lake.duckdb_sql.guards import refused
-from penstock.lake.duckdb_sql.operators import OPERATORS, intervals
+from penstock.sql.duckdb.casts import CASTS
+from penstock.sql.duckdb.functions import FUNCTIONS, NAMED
+from penstock.sql.duckdb.guards import refused
+from penstock.sql.duckdb.operators import OPERATORS, intervals
 
 Rule = Callable[[exp.Expr], exp.Expr]
 

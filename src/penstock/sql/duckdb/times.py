@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-from penstock.lake.duckdb_sql.guards import refused, spark, text_of, unless
+from penstock.sql.duckdb.guards import refused, spark, text_of, unless
 
 Rule = Callable[[exp.Expr], exp.Expr]
 

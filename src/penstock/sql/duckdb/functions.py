@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-from penstock.lake.duckdb_sql.aggregates import AGGREGATES
-from penstock.lake.duckdb_sql.guards import refused, spark, text_of, unless, whole_number
-from penstock.lake.duckdb_sql.lists import LISTS, NAMED_LISTS
-from penstock.lake.duckdb_sql.operators import NOT_AS_TEXT
-from penstock.lake.duckdb_sql.patterns import PATTERNS
-from penstock.lake.duckdb_sql.times import DATE_PART, TIMES
+from penstock.sql.duckdb.aggregates import AGGREGATES
+from penstock.sql.duckdb.guards import refused, spark, text_of, unless, whole_number
+from penstock.sql.duckdb.lists import LISTS, NAMED_LISTS
+from penstock.sql.duckdb.operators import NOT_AS_TEXT
+from penstock.sql.duckdb.patterns import PATTERNS
+from penstock.sql.duckdb.times import DATE_PART, TIMES
 
 Rule = Callable[[exp.Expr], exp.Expr]
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from sqlglot import exp
 
-from penstock.lake.duckdb_sql.guards import refused, spark, text_of, unless
-from penstock.lake.duckdb_sql.operators import NOT_AS_TEXT
+from penstock.sql.duckdb.guards import refused, spark, text_of, unless
+from penstock.sql.duckdb.operators import NOT_AS_TEXT
 
 _NO_MEDIAN = "decimal%|date|timestamp%|string|boolean|float"
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-from penstock.lake.duckdb_sql.guards import refused, spark, text_of, unless, whole_number
-from penstock.lake.duckdb_sql.lists import sliced
-from penstock.lake.naming import fold
+from penstock.sql.duckdb.guards import refused, spark, text_of, unless, whole_number
+from penstock.sql.duckdb.lists import sliced
+from penstock.sql.identifiers import fold
 
 _FLOATS = "float|double|decimal%"
 # CAST to VARCHAR of these looks different; concatenation casts.

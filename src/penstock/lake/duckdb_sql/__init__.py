@@ -1,1 +1,0 @@
-"""DuckDB's SQL, as views and macros of a lake hold it, as Spark's."""

@@ -1,0 +1,1 @@
+"""DuckDB's SQL translated to Spark's, or refused."""
