@@ -16,7 +16,7 @@ from penstock.errors import ArgumentError, CatalogMissing, Diagnostic
 from penstock.events import EventSink, SparkStarting, ignore
 from penstock.model.asset import DEFAULT_LAKE
 from penstock.model.graph import Graph
-from penstock.model.loader import load_models
+from penstock.model.loader import Loaded, load_models
 from penstock.model.model import Model
 from penstock.model.nearest import nearest
 
@@ -39,11 +39,12 @@ class Project:
     """
 
     def __init__(
-        self, settings: Settings, models: Sequence[Model], spark: SparkSession | None = None
+        self, settings: Settings, loaded: Loaded, spark: SparkSession | None = None
     ) -> None:
         """For `load`."""
         self.settings = settings
-        self.models = tuple(models)
+        self.models = loaded.models
+        self._findings = loaded.diagnostics
         self._spark = spark
         self._lakes: dict[str, Lake] = {}
         self._catalogs: dict[str, Catalog] = {}
@@ -62,16 +63,22 @@ class Project:
         ``overrides`` are settings by dotted key. Raises ConfigError, ModelError.
         """
         settings = load_settings(Path(directory), overrides=overrides)
-        models = load_models(settings.root, lakes=settings.lakes, models_dir=settings.models)
-        return cls(settings, models, spark)
+        loaded = load_models(settings.root, lakes=settings.lakes, models_dir=settings.models)
+        return cls(settings, loaded, spark)
 
     @cached_property
     def graph(self) -> Graph:
         return Graph.of(self.models)
 
     def check(self) -> tuple[Diagnostic, ...]:
-        """The warnings of all scripts, in file order. Errors are raised by `load`."""
-        return tuple(found for model in self.models for found in model.warnings)
+        """What is wrong with a project that could be loaded, in file order.
+
+        `load` raises the errors of scripts. Errors among these are faults that only running the
+        models would meet: a project without models can still answer queries.
+        """
+        from penstock.engine.project_check import check_project
+
+        return (*self._findings, *check_project(self.settings, self.models))
 
     def plan(
         self,

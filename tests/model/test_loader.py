@@ -34,9 +34,8 @@ def test_models_are_named_by_their_path(tmp_path: Path) -> None:
         tmp_path,
         models__raw__orders=STEP.format("orders_raw") + "SELECT 1 AS id",
         models__clean__orders=STEP.format("clean.orders key=id") + "FROM orders_raw",
-        models__readme="SELECT 'no step'",
     )
-    clean, raw = load_models(root, lakes=LAKES)
+    clean, raw = load_models(root, lakes=LAKES).models
     assert (clean.name, raw.name) == ("clean/orders", "raw/orders")
     assert (str(clean.target), clean.strategy, clean.keys) == (
         "main.clean.orders",
@@ -53,7 +52,7 @@ def test_inputs_are_reads_and_on(tmp_path: Path) -> None:
         STEP.format("t")
         + "-- on ducklake://analytics/b\n-- on s3://x\n-- on schedule\nFROM a, main.b"
     )
-    (model,) = load_models(project(tmp_path, models__t=text), lakes=LAKES)
+    (model,) = load_models(project(tmp_path, models__t=text), lakes=LAKES).models
     assert [str(table) for table in model.inputs] == [
         "main.main.a",
         "main.main.b",
@@ -64,7 +63,7 @@ def test_inputs_are_reads_and_on(tmp_path: Path) -> None:
 
 def test_the_directory_and_the_default_lake_may_be_named(tmp_path: Path) -> None:
     root = project(tmp_path, steps__a="-- materialize ducklake://analytics/a\nFROM b")
-    (model,) = load_models(root, lakes=LAKES, models_dir="steps", default_lake="analytics")
+    (model,) = load_models(root, lakes=LAKES, models_dir="steps", default_lake="analytics").models
     assert [str(table) for table in model.reads] == ["analytics.main.b"]
 
 
@@ -150,7 +149,7 @@ def test_all_findings_of_all_files_come_at_once(tmp_path: Path) -> None:
 
 def test_warnings_stay_on_the_model(tmp_path: Path) -> None:
     text = STEP.format("t append key=id") + "-- use f/macros\nINSTALL x;\nSELECT 1"
-    (model,) = load_models(project(tmp_path, models__t=text), lakes=LAKES)
+    (model,) = load_models(project(tmp_path, models__t=text), lakes=LAKES).models
     assert model.strategy == "append"
     assert [w.rule for w in model.warnings] == ["append-and-key", "macros", "ignored-statement"]
 
@@ -162,7 +161,7 @@ def test_warnings_stay_on_the_model(tmp_path: Path) -> None:
 def test_custom_tests(tmp_path: Path, place: str, suffix: str) -> None:
     step = STEP.format("t") + f"-- partitioned daily\n-- data_test tests/sane{suffix}\nSELECT 1"
     test = "SELECT * FROM t JOIN other USING (id) WHERE d = '{partition}'"
-    (model,) = load_models(project(tmp_path, models__t=step, **{place: test}), lakes=LAKES)
+    (model,) = load_models(project(tmp_path, models__t=step, **{place: test}), lakes=LAKES).models
     (script,) = model.test_scripts
     assert script.name == f"tests/sane{suffix}"
     assert [str(table) for table in script.query.reads] == ["main.main.t", "main.main.other"]
@@ -205,8 +204,33 @@ def test_files_that_are_no_steps(tmp_path: Path) -> None:
         models__note="-- one row per order, on the whole\n-- tag it\nSELECT 1",
         models__library="-- macros\nCREATE MACRO f(a) AS a",
         models__empty="",
+        models__ddl="/* of SQLMesh */\nMODEL (name db.t, kind FULL);\nSELECT 1",
+        models__misspelt="MODL (name db.t);\nSELECT 1",
+        models__values="(SELECT 1)",
     )
-    assert loaded == Loaded((), ())
+    names = [Path(finding.location.path).stem for finding in loaded.diagnostics]
+    assert list(zip(names, rules(loaded), strict=True)) == [
+        ("ddl", ("error", "model-ddl", 2)),
+        ("library", ("warning", "macros", 1)),
+        ("misspelt", ("error", "model-ddl", 1)),
+        ("note", ("warning", "no-header", 3)),
+        ("values", ("warning", "no-header", 1)),
+    ]
+
+
+@pytest.mark.parametrize("name", ["step.py", "a/step.ts", "step.SQL"])
+def test_steps_in_other_languages_are_reported(tmp_path: Path, name: str) -> None:
+    path = project(tmp_path) / "models" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("// a step\n// pipeline\n// materialize ducklake://main/t\nprint(1)")
+    assert rules(scan(tmp_path)) == [("warning", "not-sql", 2)]
+    path.write_text("# pipeline of helpers\nprint(1)")
+    assert rules(scan(tmp_path)) == []
+
+
+def test_a_custom_test_among_the_models_is_taken(tmp_path: Path) -> None:
+    step = STEP.format("t") + "-- data_test tests/sane\nSELECT 1"
+    assert scan(tmp_path, models__t=step, models__tests__sane="SELECT 1").diagnostics == ()
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfe\x00", b"-- pipeline \xe9"])
@@ -240,7 +264,7 @@ def test_cycles_and_double_targets_are_found(tmp_path: Path) -> None:
 def test_a_manual_step_may_write(tmp_path: Path) -> None:
     head = "-- materialize manual ducklake://main/t\n"
     text = f"{head}CREATE TABLE main.t AS SELECT 1; INSERT INTO t SELECT * FROM s"
-    (model,) = load_models(project(tmp_path, models__t=text), lakes=LAKES)
+    (model,) = load_models(project(tmp_path, models__t=text), lakes=LAKES).models
     assert (model.strategy, len(model.query.parts)) == ("manual", 2)
     assert [str(table) for table in model.reads] == ["main.main.t", "main.main.s"]
 

@@ -37,10 +37,18 @@ def command(ctx: click.Context, *, project_dir: Path | None, as_json: bool) -> N
             raise
         print_json({"models": [], "diagnostics": error.diagnostics})
         ctx.exit(error.exit_code)
+    errors = sum(finding.severity == "error" for finding in findings)
     if as_json:
         print_json({"models": [model.name for model in project.models], "diagnostics": findings})
-        return
-    for finding in findings:
-        click.echo(str(finding), err=True)
-    warnings = f", {count(len(findings), 'warning')}" if findings else ""
-    click.echo(f"{count(len(project.models), 'model')}, no errors{warnings}")
+    else:
+        for finding in findings:
+            click.echo(str(finding), err=True)
+        click.echo(f"{count(len(project.models), 'model')}, {_summary(errors, len(findings))}")
+    if errors:
+        ctx.exit(ModelError.exit_code)
+
+
+def _summary(errors: int, findings: int) -> str:
+    warnings = findings - errors
+    said = [count(errors, "error") if errors else "no errors"]
+    return ", ".join([*said, *([count(warnings, "warning")] if warnings else [])])

@@ -13,11 +13,8 @@ from penstock.model import arguments
 from penstock.model.constants import Bindings
 from penstock.model.graph import Graph
 from penstock.model.model import Model
+from penstock.model.not_taken import FIRST_MODEL
 from penstock.model.partition import resolve, validate
-
-_FIRST_MODEL = (
-    "a model is a .sql file below models/ whose header says `-- materialize ducklake://LAKE/TABLE`"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +49,7 @@ class Plan:
 def make_plan(models: Mapping[str, Model], graph: Graph, request: RunRequest) -> Plan:
     """Raises ArgumentError and PartitionError: what is wrong is said before anything runs."""
     if not models:
-        raise ArgumentError("there is no model to run", hint=_FIRST_MODEL)
+        raise ArgumentError("there is no model to run", hint=FIRST_MODEL)
     order = graph.order()
     chosen = select_steps(request.select, order, graph.upstream, graph.downstream)
     steps = [models[name] for name in order if name in chosen]

@@ -15,10 +15,8 @@ from penstock.model.graph import check_graph
 from penstock.model.header.lines import read_header
 from penstock.model.model import Model, TestScript
 from penstock.model.names import Names
+from penstock.model.not_taken import report_other_languages, report_script
 from penstock.model.query import read_query
-
-#: findings that matter in a file that declares no step: it may have been meant to
-_MEANT = ("misspelt-keyword", "late-annotation", "block-comment", "dropped-materialize")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +28,17 @@ class Loaded:
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
-        return tuple(found for found in self.diagnostics if found.severity == "error")
+        return tuple(finding for finding in self.diagnostics if finding.severity == "error")
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file of the models directory. ``tests`` are the custom tests that its header names."""
+
+    path: Path
+    findings: tuple[Diagnostic, ...]
+    model: Model | None = None
+    tests: tuple[TestScript, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +54,15 @@ def load_models(
     lakes: Collection[str],
     models_dir: str | Path = "models",
     default_lake: str | None = None,
-) -> tuple[Model, ...]:
-    """The models of the project at ``root``. Raises :class:`ModelError` with every finding.
+) -> Loaded:
+    """The models of the project at ``root``, and warnings.
 
-    Warnings of a good project are on its models.
+    Raises :class:`ModelError` with every finding when one of them is an error.
     """
     loaded = scan_models(root, lakes=lakes, models_dir=models_dir, default_lake=default_lake)
     if loaded.errors:
         raise ModelError(loaded.diagnostics)
-    return loaded.models
+    return loaded
 
 
 def scan_models(
@@ -71,16 +79,14 @@ def scan_models(
         hint = "make it, or name another one in penstock.toml: [project] models = ..."
         missing = Diagnostic("error", message, Location(place.models), hint, "models-missing")
         return Loaded((), (missing,))
-    models: list[Model] = []
-    findings: list[Diagnostic] = []
-    for path in sorted(place.models.rglob("*.sql")):
-        model, found = _load(path, place)
-        findings += found
-        if model is not None:
-            models.append(model)
+    files = [_load(path, place) for path in sorted(place.models.rglob("*.sql"))]
+    tests = {script.query.path for file in files for script in file.tests}
+    findings = [finding for file in files if file.path not in tests for finding in file.findings]
+    models = [file.model for file in files if file.model is not None]
     models.sort(key=lambda model: model.name)
     findings += check_graph(models)
     findings += _forgotten_aliases(models)
+    findings += report_other_languages(place.models)
     return Loaded(tuple(models), tuple(findings))
 
 
@@ -98,18 +104,18 @@ def _forgotten_aliases(models: Sequence[Model]) -> Iterator[Diagnostic]:
                 yield Diagnostic("warning", message, source.location, hint, "forgotten-alias")
 
 
-def _load(path: Path, place: _Place) -> tuple[Model | None, tuple[Diagnostic, ...]]:
+def _load(path: Path, place: _Place) -> _File:
     text, findings = _read(path)
     if text is None:
-        return None, findings
+        return _File(path, findings)
     annotations, findings = parse(text, path)
     if not annotations.in_pipeline and annotations.materialize is None:
-        return None, tuple(found for found in findings if found.rule in _MEANT)
-    scripts, test_findings = _test_scripts(annotations, place)
+        return _File(path, report_script(text, path, annotations, findings))
+    tests, test_findings = _test_scripts(annotations, place)
     name = path.relative_to(place.models).with_suffix("").as_posix()
-    found = (*findings, *test_findings)
-    script = ScriptFile(name, path, text, annotations, scripts)
-    return build_model(script, place.names, found)
+    script = ScriptFile(name, path, text, annotations, tests)
+    model, findings = build_model(script, place.names, (*findings, *test_findings))
+    return _File(path, findings, model, tests)
 
 
 def _read(path: Path) -> tuple[str | None, tuple[Diagnostic, ...]]:
