@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from penstock.config import Settings, load_settings
 from penstock.errors import ArgumentError, CatalogMissing, Diagnostic
 from penstock.events import EventSink, SparkStarting, ignore
+from penstock.lake.naming import names_of
 from penstock.model.asset import DEFAULT_LAKE
 from penstock.model.graph import Graph
 from penstock.model.loader import Loaded, load_models
@@ -83,7 +84,7 @@ class Project:
     def plan(
         self,
         partition: str | None = None,
-        select: Sequence[str] | None = None,
+        select: str | Sequence[str] | None = None,
         args: Mapping[str, object] | None = None,
         *,
         fire_time: datetime | None = None,
@@ -96,7 +97,7 @@ class Project:
 
         request = RunRequest(
             partition=partition,
-            select=tuple(select or ()),
+            select=names_of(() if select is None else select, "select"),
             args={name: str(value) for name, value in (args or {}).items()},
             fire_time=fire_time or datetime.now(UTC),
             payload=payload,
@@ -107,7 +108,7 @@ class Project:
     def run(
         self,
         partition: str | None = None,
-        select: Sequence[str] | None = None,
+        select: str | Sequence[str] | None = None,
         args: Mapping[str, object] | None = None,
         jobs: int | None = None,
         *,

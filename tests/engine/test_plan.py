@@ -35,6 +35,11 @@ def test_order_is_that_of_the_graph(tmp_path: Path) -> None:
     assert found.steps[2].after == ("raw", "clean")
 
 
+def test_a_text_selects_one_step(tmp_path: Path) -> None:
+    found = plan(tmp_path, partition="2026-05-16", select="raw")
+    assert [step.name for step in found.steps] == ["raw"]
+
+
 def test_no_model_is_said_before_anything_starts(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="there is no model to run"):
         plan(tmp_path, {"models/note": "-- just a note\nSELECT 1"})

@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from penstock.errors import ArgumentError
-from penstock.lake.naming import TableRef, directory_name, new_uuid7
+from penstock.lake.naming import TableRef, directory_name, names_of, new_uuid7
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,15 @@ def test_uuid7() -> None:
     assert len(set(made)) == 100
     stamps = [u.int >> 80 for u in made]
     assert stamps == sorted(stamps)
+
+
+def test_a_text_is_one_name() -> None:
+    assert names_of("order_id", "keys") == ("order_id",)
+    assert names_of(["a", "b"], "keys") == ("a", "b")
+    assert names_of((), "keys") == ()
+
+
+@pytest.mark.parametrize("value", [None, 3, [1], [""], ""])
+def test_what_are_no_names(value: object) -> None:
+    with pytest.raises(ArgumentError, match="keys takes names"):
+        names_of(value, "keys")  # type: ignore[arg-type] - what a caller without types may give

@@ -7,7 +7,13 @@ import datetime as dt
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.errors import ColumnNotFound, SchemaMismatch, SnapshotNotFound, TableNotFound
+from penstock.errors import (
+    ArgumentError,
+    ColumnNotFound,
+    SchemaMismatch,
+    SnapshotNotFound,
+    TableNotFound,
+)
 from penstock.lake.lake import Lake
 from tests.lake.conftest import Rows, table_of
 
@@ -116,3 +122,14 @@ def test_an_untyped_null_has_the_type_of_its_column(lake: Lake, spark: SparkSess
     assert table_of(table.to_df()) == [(1, None), (2, None)]
     assert table.replace(spark.sql("SELECT 3 AS k, NULL AS v")).staged.rows_deleted == 2
     assert table.schema.names == ("k", "v")
+
+
+def test_a_text_names_one_column(lake: Lake, rows: Rows) -> None:
+    columns = "id INT, i STRING, d STRING"
+    table = lake.table("t")
+    table.append(rows(columns, [(1, "a", "x")]), partition_by="id")
+    merged = table.merge(rows(columns, [(1, "b", "y"), (2, "a", "x")]), keys="id")
+    assert (merged.staged.rows_updated, merged.staged.rows_inserted) == (1, 1)
+    assert [field.column for field in table.info().partition_by] == ["id"]
+    with pytest.raises(ArgumentError, match="keys is empty"):
+        table.merge(rows(columns, [(1, "b", "y")]), keys=[])

@@ -6,7 +6,7 @@ import re
 import secrets
 import time
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from penstock.errors import ArgumentError
@@ -29,6 +29,29 @@ LAKES = frozenset({"lake", "ducklake"})  # what a lake is called in SQL, whateve
 def called(lakes: Collection[str]) -> str:
     """The names of a lake, for a message."""
     return " or ".join(sorted(set(lakes) - {"ducklake"}))
+
+
+def names_of(names: str | Iterable[str], argument: str) -> tuple[str, ...]:
+    """The names that a caller gave as ``argument``: a text is one name, not its letters.
+
+    Raises ArgumentError for anything that is not a name.
+    """
+    if isinstance(names, str):
+        names = (names,)
+    elif not isinstance(names, Iterable):
+        raise _not_names(names, argument)
+    listed = tuple(names)
+    for name in listed:
+        if not isinstance(name, str) or not name:
+            raise _not_names(name, argument)
+    return listed
+
+
+def _not_names(value: object, argument: str) -> ArgumentError:
+    return ArgumentError(
+        f"{argument} takes names, and {value!r} is none",
+        hint=f'write {argument}="a", or {argument}=["a", "b"]',
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from penstock.errors import ColumnNotFound, UnsupportedFeature
 from penstock.lake.files import PartitionField
-from penstock.lake.naming import fold
+from penstock.lake.naming import fold, names_of
 from penstock.lake.schema import Column, TableSchema
 from penstock.lake.values.bounds import base_type, partition_to_text
 
@@ -58,10 +58,11 @@ def partition_columns(schema: TableSchema, fields: Sequence[PartitionField]) -> 
     return tuple(key.column for key in partition_keys(schema, fields))
 
 
-def partition_fields(schema: TableSchema, texts: Sequence[str]) -> tuple[PartitionField, ...]:
+def partition_fields(schema: TableSchema, texts: str | Sequence[str]) -> tuple[PartitionField, ...]:
     """Keys as texts have them: a column's name as it stands, ``year(at)``, ``bucket(8, id)``."""
     return tuple(
-        PartitionField(text) if schema.find(text) else parse_partition_field(text) for text in texts
+        PartitionField(text) if schema.find(text) else parse_partition_field(text)
+        for text in names_of(texts, "partition_by")
     )
 
 

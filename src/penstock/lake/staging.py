@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.errors import SchemaMismatch, UnsupportedFeature
+from penstock.errors import ArgumentError, SchemaMismatch, UnsupportedFeature
 from penstock.lake.candidate.definable import DefinableTable
 from penstock.lake.candidate.state import Candidate, Staged, all_rows, live_rows
 from penstock.lake.changes import NewTable
@@ -27,7 +27,7 @@ from penstock.lake.inline import append_rows, is_literal
 from penstock.lake.merging.by_key import SliceOf, merge
 from penstock.lake.merging.into import run
 from penstock.lake.merging.spec import MergeBuilder, MergeSpec
-from penstock.lake.naming import directory_name, fold, new_uuid7
+from penstock.lake.naming import directory_name, fold, names_of, new_uuid7
 from penstock.lake.parquet.footers import remove_directory
 from penstock.lake.partitioning import partition_columns, partition_fields
 from penstock.lake.schema import (
@@ -54,7 +54,7 @@ class TransactionTable(DefinableTable):
         self,
         df: DataFrame | Rows,
         *,
-        partition_by: Sequence[str] = (),
+        partition_by: str | Sequence[str] = (),
         slice: tuple[str, object] | None = None,  # noqa: A002 - what the engine calls it
     ) -> Staged:
         """Add rows; the table is created, partitioned by these columns, when it is missing.
@@ -82,7 +82,7 @@ class TransactionTable(DefinableTable):
         self,
         df: DataFrame,
         *,
-        partition_by: Sequence[str] = (),
+        partition_by: str | Sequence[str] = (),
         known_fingerprint: str | None = None,
     ) -> Staged:
         """Replace all rows. With the columns it has, the table stays; with others, it is made anew.
@@ -116,7 +116,7 @@ class TransactionTable(DefinableTable):
         column: str,
         value: object,
         *,
-        partition_by: Sequence[str] | None = None,
+        partition_by: str | Sequence[str] | None = None,
         known_fingerprint: str | None = None,
     ) -> Staged:
         """Replace the rows whose ``column`` is ``value``; ``df`` holds no others.
@@ -136,7 +136,7 @@ class TransactionTable(DefinableTable):
         self,
         df: DataFrame,
         slice_of: SliceOf,
-        partition_by: Sequence[str],
+        partition_by: str | Sequence[str],
         known_fingerprint: str | None,
     ) -> Staged:
         column, value = slice_of
@@ -170,13 +170,19 @@ class TransactionTable(DefinableTable):
     def merge(
         self,
         df: DataFrame,
-        keys: Sequence[str],
+        keys: str | Sequence[str],
         *,
         slice: tuple[str, object] | None = None,  # noqa: A002 - what the engine calls it
     ) -> Staged:
         """Update the rows whose keys ``df`` has, insert its others; see `merging.by_key`."""
+        names = names_of(keys, "keys")
+        if not names:
+            raise ArgumentError(
+                "a merge needs a key: keys is empty",
+                hint='name the columns that tell rows apart, as keys=["id"]; append adds all rows',
+            )
         with self.all_or_nothing():
-            return merge(self, typed(df, self._candidate.schema), tuple(keys), slice)
+            return merge(self, typed(df, self._candidate.schema), names, slice)
 
     def merge_into(
         self,
@@ -206,7 +212,7 @@ class TransactionTable(DefinableTable):
         """Replace the rows that satisfy a condition by ``df``, whose rows satisfy it too."""
         return overwrite_where(self, df, where)
 
-    def evolve(self, df: DataFrame, *, drop: Sequence[str] = ()) -> None:
+    def evolve(self, df: DataFrame, *, drop: str | Sequence[str] = ()) -> None:
         """Make the table able to hold ``df``: its new columns are added at the end (NULL in the
         rows there are), types are widened where that loses nothing, columns in ``drop`` go.
 
@@ -216,7 +222,7 @@ class TransactionTable(DefinableTable):
         base = self._candidate.base
         if base is None or self._candidate.create is not None:
             return
-        current = without_columns(self.schema, self._droppable(drop))
+        current = without_columns(self.schema, self._droppable(names_of(drop, "drop")))
         wanted = growth(schema_of(typed(df, current)), current)
         if wanted.columns or current != self.schema:
             self.alter(evolve(current, wanted))
@@ -254,7 +260,7 @@ class TransactionTable(DefinableTable):
                 for directory in aside:
                     remove_directory(directory)
 
-    def ensure(self, df: DataFrame, partition_by: Sequence[str]) -> None:
+    def ensure(self, df: DataFrame, partition_by: str | Sequence[str]) -> None:
         """Create the table with the columns of ``df`` when it is missing."""
         if not self.exists:
             self._create(df, partition_by)
@@ -285,7 +291,7 @@ class TransactionTable(DefinableTable):
             return self.slice_df(*slice_of).count()
         return live_rows(whole)
 
-    def _create(self, df: DataFrame, partition_by: Sequence[str]) -> None:
+    def _create(self, df: DataFrame, partition_by: str | Sequence[str]) -> None:
         schema = assign_ids(schema_of(df))
         if not schema.columns:
             raise SchemaMismatch(
@@ -303,7 +309,7 @@ class TransactionTable(DefinableTable):
             start.schema_name, start.name, start.base, NewTable(uuid, schema, path, fields)
         )
 
-    def _keeps_table(self, df: DataFrame, partition_by: Sequence[str]) -> bool:
+    def _keeps_table(self, df: DataFrame, partition_by: str | Sequence[str]) -> bool:
         """Whether Spark has the same columns for the table as for ``df``, and it is partitioned so.
 
         Types that Spark lacks (``uuid``, ``uint8``) compare as what it holds them in.

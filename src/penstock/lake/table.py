@@ -147,14 +147,16 @@ class Table:
         at = self.catalog.snapshot(At(version, timestamp) if given else self.at)
         return objects.listed(self.catalog.files(self._info(at), at.id).files)
 
-    def append(self, df: DataFrame | Rows, *, partition_by: Sequence[str] = ()) -> WriteResult:
+    def append(
+        self, df: DataFrame | Rows, *, partition_by: str | Sequence[str] = ()
+    ) -> WriteResult:
         """Add rows in a transaction of their own; the table is made when it is missing.
 
         Rows given as dicts or as an Arrow table need no Spark, but a table that there is.
         """
         return self._alone(lambda table: table.append(df, partition_by=partition_by))
 
-    def replace(self, df: DataFrame, *, partition_by: Sequence[str] = ()) -> WriteResult:
+    def replace(self, df: DataFrame, *, partition_by: str | Sequence[str] = ()) -> WriteResult:
         """Replace all rows, and the columns when they differ."""
         return self._alone(lambda table: table.replace(df, partition_by=partition_by))
 
@@ -186,8 +188,8 @@ class Table:
         """
         return self._alone(lambda table: table.update(set, where))
 
-    def merge(self, df: DataFrame, keys: Sequence[str]) -> WriteResult:
-        """Update the rows whose keys ``df`` has, and insert its others."""
+    def merge(self, df: DataFrame, keys: str | Sequence[str]) -> WriteResult:
+        """Update the rows whose keys ``df`` has, and insert its others; a text is one key."""
         return self._alone(lambda table: table.merge(df, keys))
 
     @property

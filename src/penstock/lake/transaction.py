@@ -26,7 +26,7 @@ from penstock.lake.catalog import reads
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.changes import ChangeSet, NewMacro, NewView
 from penstock.lake.files import PartitionField
-from penstock.lake.naming import TableRef, fold, quote_identifier
+from penstock.lake.naming import TableRef, fold, names_of, quote_identifier
 from penstock.lake.objects import Macro, MacroForm, SortKey
 from penstock.lake.schema import TableSchema
 from penstock.lake.session import SparkSource
@@ -191,7 +191,7 @@ class Transaction:
         sql: str,
         *,
         dialect: str = "duckdb",
-        columns: Sequence[str] = (),
+        columns: str | Sequence[str] = (),
         or_replace: bool = False,
         if_not_exists: bool = False,
         comment: str | None = None,
@@ -203,7 +203,9 @@ class Transaction:
             return
         self._check_free(ref, "view", or_replace=or_replace)
         self._names.create_view(
-            NewView(ref.schema, ref.name, sql, dialect, tuple(columns), comment=comment)
+            NewView(
+                ref.schema, ref.name, sql, dialect, names_of(columns, "columns"), comment=comment
+            )
         )
 
     def drop_view(self, name: str, *, if_exists: bool = False) -> None:
