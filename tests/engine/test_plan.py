@@ -121,3 +121,19 @@ def test_a_payload_gives_a_dynamic_partition(tmp_path: Path) -> None:
     assert found.partition == "42"
     with pytest.raises(PartitionError):
         plan(tmp_path, {"models/raw": dynamic})
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [{"payload": {"f": "../../x"}}, {"partition": "*"}, {"partition": "a", "args": {"d": "a/b"}}],
+)
+def test_a_value_that_would_leave_its_place_in_a_path_stops_the_run(
+    tmp_path: Path, request_: dict[str, Any]
+) -> None:
+    raw = (
+        '-- partitioned dynamic key="$.f"\n-- materialize ducklake://main/raw\n'
+        "-- $d (text) = 'data/in'\nSELECT * FROM read_csv($d || '/' || '{partition}' || '.csv')"
+    )
+    assert plan(tmp_path, {"models/raw": raw}, payload={"f": "x"}).steps[0].slice == "x"
+    with pytest.raises((PartitionError, ArgumentError), match="becomes part of a path"):
+        plan(tmp_path, {"models/raw": raw}, **request_)

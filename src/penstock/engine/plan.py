@@ -11,6 +11,7 @@ from penstock.engine.strategies.registry import STRATEGIES
 from penstock.errors import ArgumentError, Location, PartitionError
 from penstock.model import arguments
 from penstock.model.constants import Bindings
+from penstock.model.file_path import path_of
 from penstock.model.graph import Graph
 from penstock.model.model import Model
 from penstock.model.not_taken import FIRST_MODEL
@@ -124,11 +125,15 @@ def _step(
     value = partition if model.partition is not None else None
     blocked = _why_blocked(model, value)
     bound = {} if blocked else arguments.bind(model.query.arguments, request.args, partition=value)
+    bindings = Bindings(partition=value, arguments=bound)
+    if not blocked:
+        for source in model.query.files:
+            path_of(source, bindings, model.query.arguments)  # refuses it before anything runs
     return PlannedStep(
         model=model,
         slice=value,
         after=tuple(name for name in graph.upstream(model.name) if name in chosen),
-        bindings=Bindings(partition=value, arguments=bound),
+        bindings=bindings,
         blocked=blocked,
     )
 

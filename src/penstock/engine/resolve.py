@@ -20,6 +20,7 @@ from penstock.lake.failures import explained
 from penstock.lake.naming import quote_identifier
 from penstock.lake.session import session_zone
 from penstock.model.constants import Bindings
+from penstock.model.file_path import path_of
 from penstock.model.query import Query
 from penstock.model.render import RenderedQuery
 from penstock.model.rewrites import ASOF_SETTING
@@ -75,7 +76,7 @@ def resolve(
     analysis = analysed(rendered) if query.tables else None
     keep = predicates(analysis, named, values, session_zone(session)) if analysis else {}
     read = {
-        source: _read(source, bindings, pins, session, root=root, keep=keep.get(source))
+        source: _read(source, query, bindings, pins, session, root=root, keep=keep.get(source))
         for source in query.sources
     }
     one_task = all(one.one_task for one in read.values())
@@ -102,6 +103,7 @@ def quoted(named: Mapping[QuerySource, str]) -> dict[QuerySource, str]:
 
 def _read(
     source: QuerySource,
+    query: Query,
     bindings: Bindings,
     pins: Pins,
     session: SparkSession,
@@ -112,7 +114,7 @@ def _read(
     try:
         with explained():
             if isinstance(source, FileSource):
-                return Rows(_read_file(source, bindings, root).read(session))
+                return Rows(_read_file(source, query, bindings, root).read(session))
             if source.at is None:
                 return pins.read(source.table, keep)
             return pins.read_at(source.table, moment(source.at, bindings), keep)
@@ -121,9 +123,9 @@ def _read(
         raise
 
 
-def _read_file(source: FileSource, bindings: Bindings, root: Path) -> Files:
+def _read_file(source: FileSource, query: Query, bindings: Bindings, root: Path) -> Files:
     options = {name: value.evaluate(bindings) for name, value in source.options}
-    path = source.path.evaluate(bindings)
+    path = path_of(source, bindings, query.arguments)
     return files(source.function, path, options, root=root, location=source.location)
 
 

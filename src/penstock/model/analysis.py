@@ -32,6 +32,7 @@ from penstock.model.sources import FileSource, TableSource, TimeTravel
 from penstock.model.timetravel import AtClause, find_clauses
 
 PARTITION_MARKER = "penstock_partition"
+_OTHER_DIALECT = "for DuckDB's SQL: -- dialect duckdb"
 _TYPED = ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "TIMESTAMPTZ")
 #: dialect -> what a marker begins with; DuckDB's become Spark's when the query is turned
 _SIGNS = {"spark": ":", "duckdb": "$"}
@@ -182,17 +183,16 @@ def _place_tables(reading: _Reading, calls: dict[int, Call], clauses: dict[int, 
     try:
         found = find_references(scope.source, tokens, scope.dialect, reading.masked, scope.hidden)
     except UnreadableQuery as error:
-        hint = (
-            "correct the SQL"
-            if scope.dialect == "duckdb"
-            else "for DuckDB's SQL: -- dialect duckdb"
-        )
-        reading.error(error.offset, str(error), hint, "unreadable-query")
+        other = "correct the SQL" if scope.dialect == "duckdb" else _OTHER_DIALECT
+        reading.error(error.offset, str(error), error.hint or other, "unreadable-query")
         return
     for table in found.tables:
         call = calls.pop(table.start, None)
         if call is not None:
             _place_file(reading, call)
+        elif any(t.kind == "ARGUMENT" and table.start <= t.start < table.end for t in tokens):
+            hint = "write the name; an argument is a value"
+            reading.error(table.start, "an argument cannot be a table's name", hint, "argument")
         elif tokens[table.last].kind == "STRING":
             hint = f"write read_csv('{table.parts[0]}'), read_json(...) or read_parquet(...)"
             reading.error(table.start, "a file is read by a function", hint, "file")

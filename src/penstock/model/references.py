@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import sqlglot
 from sqlglot import exp
@@ -20,10 +21,11 @@ READERS = {"spark": ("spark", "databricks"), "duckdb": ("duckdb",)}
 
 
 class UnreadableQuery(Exception):
-    """sqlglot cannot parse the text; ``offset`` is the place in the file."""
+    """The tables of the text cannot be told; ``offset`` is the place in the file."""
 
-    def __init__(self, reason: str, offset: int) -> None:
+    def __init__(self, reason: str, offset: int, hint: str | None = None) -> None:
         self.offset = offset
+        self.hint = hint
         super().__init__(reason)
 
 
@@ -127,6 +129,7 @@ def _unreadable(text: str, start: int, detail: dict[str, object]) -> UnreadableQ
 def _tables(
     tree: exp.Expr, tokens: Sequence[Token], start: int, hidden: frozenset[str]
 ) -> Iterator[TableReference]:
+    _refuse_computed_names(tree, tokens)
     by_end = {token.end: index for index, token in enumerate(tokens)}
     found = [table for table in tree.find_all(exp.Table) if _is_name(table)]
     for table in sorted(found, key=lambda table: _span(table.parts[0])[0]):
@@ -140,6 +143,21 @@ def _tables(
             table.parent, exp.From | exp.Join | exp.Subquery | exp.Paren
         )
         yield TableReference(parts, first, last, by_end[last], bare)
+
+
+def _refuse_computed_names(tree: exp.Expr, tokens: Sequence[Token]) -> None:
+    """``FROM IDENTIFIER(...)``: a value would choose what is read, and Spark takes paths there."""
+    tables = [table.this for table in tree.find_all(exp.Table)]
+    if any(
+        isinstance(name, exp.Anonymous) and name.name.upper() == "IDENTIFIER" for name in tables
+    ):
+        place = next(
+            token.start
+            for before, token in pairwise(tokens)
+            if token.word == "IDENTIFIER" and before.word in {"FROM", "JOIN", ","}
+        )
+        reason = "a table's name cannot be computed by IDENTIFIER(...)"
+        raise UnreadableQuery(reason, place, "write the name, or read_csv(...) for a file")
 
 
 def _is_name(table: exp.Table) -> bool:
