@@ -22,6 +22,7 @@ from penstock.errors import (
     StepError,
 )
 from penstock.events import Notice, StepFinished, StepStarted
+from penstock.model.header.steps import is_duration
 
 # Conditions of Spark that another try cannot mend: the text, or what it names, is wrong.
 _HOPELESS = ("PARSE_", "UNRESOLVED_", "TABLE_OR_VIEW_NOT_FOUND", "DATATYPE_MISMATCH", "AMBIGUOUS_")
@@ -137,8 +138,8 @@ def worth_retrying(error: QueryFailed) -> bool:
 
 
 def delay_seconds(text: str | None) -> float:
-    """Of ``30``, ``30s``, ``5m``, ``1h``, ``1d`` (annotations.md, "Assets")."""
-    if not text:
+    """Of ``30``, ``30s``, ``5m``, ``1h``, ``1d`` (annotations.md, "Assets"); else none."""
+    if text is None or not is_duration(text):  # reported by check, and then dropped
         return 0.0
     unit = _UNITS.get(text[-1])
     return float(text) if unit is None else float(text[:-1]) * unit

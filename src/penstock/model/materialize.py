@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.model.asset import Asset
+from penstock.model.header.quoted import split_values
 
 SCHEMA_CHANGES = ("warn", "ignore", "fail", "sync")
 
@@ -28,7 +29,7 @@ class Materialize:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        return tuple(key for key in (self.unique_key or "").split(",") if key)
+        return tuple(key for key in split_values(self.unique_key or "") if key)
 
     @property
     def strategy(self) -> str:

@@ -17,6 +17,8 @@ def test_time_kinds(kind: str) -> None:
         ('daily tz="Europe/Paris"', PartitionSpec("daily", tz="Europe/Paris")),
         ("daily tz=Europe/Paris", PartitionSpec("daily", tz="Europe/Paris")),
         ('daily format="%Y %m %d"', PartitionSpec("daily", format="%Y %m %d")),
+        ("daily tz='Europe/Paris'", PartitionSpec("daily", tz="Europe/Paris")),
+        ("daily format='%Y, %m' tz=UTC", PartitionSpec("daily", tz="UTC", format="%Y, %m")),
         ('hourly start="2026-01-01"', PartitionSpec("hourly", start="2026-01-01")),
         ('dynamic key="$.a.b"', PartitionSpec("dynamic", key="$.a.b")),
         ('daily  tz="UTC"   start=2026-01-01', PartitionSpec("daily", "UTC", None, "2026-01-01")),
@@ -38,6 +40,7 @@ def test_options(line: str, expected: PartitionSpec) -> None:
         ('daily key="$.a"', 22, "warning", "partitioned-option"),
         ('dynamic key="$.a" tz="UTC"', 34, "warning", "partitioned-option"),
         ('daily tz="UTC', 22, "warning", "partitioned-quote"),
+        ("daily tz='UTC", 22, "warning", "partitioned-quote"),
     ],
 )
 def test_reports(line: str, column: int, severity: str, rule: str) -> None:
@@ -63,8 +66,8 @@ def test_a_lost_partition_is_an_error_with_the_nearest_form(line: str, form: str
     assert (findings[-1].severity, findings[-1].hint) == ("error", f"write `{form}`")
 
 
-def test_the_first_valid_one_holds() -> None:
+def test_a_second_partition_is_an_error() -> None:
     text = "-- partitioned hours\n-- partitioned daily\n-- partitioned weekly"
     annotations, findings = parse(text)
     assert annotations.partition == PartitionSpec("daily")
-    assert [(f.severity, f.location.line) for f in findings] == [("warning", 1), ("warning", 3)]
+    assert [(f.severity, f.location.line) for f in findings] == [("warning", 1), ("error", 3)]

@@ -37,6 +37,7 @@ def test_libraries() -> None:
         ("retry 1", Retry(1)),
         ("retry 3 5s", Retry(3, "5s")),
         ("retry 3 60", Retry(3, "60")),
+        ("retry +3 +60s", Retry(3, "+60s")),
         ("retry 4294967295", Retry(4294967295)),
     ],
 )
@@ -109,7 +110,9 @@ def test_dialects() -> None:
     assert annotations("").dialect == "spark"
     assert annotations("-- dialect duckdb").dialect == "duckdb"
     assert annotations("-- dialect duckdb").to_dict() == {"dialect": "duckdb"}
-    assert annotations("-- dialect duckdb\n-- dialect spark").dialect == "duckdb"
+    assert parse("-- dialect duckdb\n-- dialect duckdb")[1] == ()
+    both, (finding,) = parse("-- dialect duckdb\n-- dialect spark")
+    assert (both.dialect, finding.severity, finding.rule) == ("duckdb", "error", "dialect-second")
 
 
 def test_an_unknown_dialect_is_an_error() -> None:

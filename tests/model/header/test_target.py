@@ -24,6 +24,12 @@ def made(options: str) -> Materialize | None:
         ("key=id history track=a,b", Materialize(TABLE, False, False, True, "id", ("a", "b"))),
         ("deletes=close", Materialize(TABLE, deletes="close")),
         ("on_schema_change=fail", Materialize(TABLE, on_schema_change="fail")),
+        ("on_schema_change='fail'", Materialize(TABLE, on_schema_change="fail")),
+        ('history deletes="close" key=a', Materialize(TABLE, False, False, True, "a", (), "close")),
+        (
+            "key=id history track='a b',c",
+            Materialize(TABLE, False, False, True, "id", ("a b", "c")),
+        ),
     ],
 )
 def test_options(options: str, expected: Materialize) -> None:
@@ -40,6 +46,10 @@ def test_options(options: str, expected: Materialize) -> None:
         ("key=a,b", "merge", ("a", "b")),
         ("append key=a", "append", ("a",)),
         ("key=a history", "history", ("a",)),
+        ('key="order id",day', "merge", ("order id", "day")),
+        ("key=day,'order id'", "merge", ("day", "order id")),
+        ('key="a,b" on_schema_change=fail', "merge", ("a,b",)),
+        ("key='it''s'", "merge", ("it's",)),
     ],
 )
 def test_strategy(options: str, strategy: str, keys: tuple[str, ...]) -> None:
@@ -76,9 +86,13 @@ def test_leading_modes(mode: str) -> None:
         ("on_schema_change=x", 32, "materialize-value", None),
         ("key=a key=b", 38, "materialize-twice", "keep one"),
         ("append append", 39, "materialize-twice", "keep one"),
-        ("track=a, b", 32, "materialize-list", "write it without blanks, as track=a,b"),
+        ("track=a, b", 32, "materialize-list", None),
         ("key=a,b,a", 32, "materialize-list", "name each column once"),
-        ("key=a,,b", 32, "materialize-list", "write it without blanks, as key=a,b"),
+        ('key="a', 32, "materialize-quote", "close it"),
+        ('key="a"b', 32, "materialize-quote", "close it"),
+        ('key="a b","a b"', 32, "materialize-list", "name each column once"),
+        ('key=""', 32, "materialize-empty", "write key=column"),
+        ("key=a,,b", 32, "materialize-list", None),
     ],
 )
 def test_what_is_not_as_the_author_meant_is_an_error(
@@ -115,8 +129,9 @@ def test_nearest_form_of_a_target(line: str, form: str) -> None:
     assert (finding.severity, finding.hint) == ("error", f"write `{form}`")
 
 
-def test_the_first_valid_target_holds() -> None:
+def test_a_second_target_is_an_error() -> None:
     text = "-- materialize ducklake://m/a\n-- materialize ducklake://m/b"
     annotations, (finding,) = parse(text)
     assert annotations.materialize == Materialize(Asset("ducklake", "m/a"))
-    assert (finding.severity, finding.location.line) == ("warning", 2)
+    assert (finding.severity, finding.location.line) == ("error", 2)
+    assert finding.rule == "materialize-second"

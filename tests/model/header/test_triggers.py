@@ -60,10 +60,17 @@ def test_a_dropped_trigger_is_a_warning(line: str, form: str) -> None:
 
 
 @pytest.mark.parametrize("duration", ["soon", "1w", "1.5h", "-1"])
-def test_a_debounce_that_is_no_duration_is_kept_and_reported(duration: str) -> None:
-    annotations, (finding,) = parse(f"-- on s3://a debounce={duration}")
-    assert annotations.triggers[0].debounce == duration
+@pytest.mark.parametrize("asset", ["s3://a", "schedule"])
+def test_only_the_option_that_cannot_be_read_is_dropped(asset: str, duration: str) -> None:
+    annotations, (finding,) = parse(f"-- on {asset} debounce={duration}")
+    assert annotations.triggers[0].debounce is None
     assert (finding.severity, finding.rule) == ("warning", "debounce")
+
+
+def test_an_event_has_no_debounce() -> None:
+    annotations, (finding,) = parse("-- on schedule debounce=5m")
+    assert annotations.triggers == (Trigger("schedule"),)
+    assert finding.hint == "write `-- on schedule`"
 
 
 def test_repeated_triggers_are_one() -> None:

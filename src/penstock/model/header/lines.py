@@ -10,6 +10,8 @@ from penstock.errors import Location
 
 _COMMENT = re.compile(r"^\s*(--|//|#)[ \t]*(.*?)\s*$")
 _WORD = re.compile(r"\S+")
+#: a word in which a quote after `=` or `,` holds blanks, closed or not
+_OPTION = re.compile(r"""(?:(?<=[=,])(?:'(?:[^']|'')*'?|"(?:[^"]|"")*"?)|\S)+""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +50,15 @@ class CommentLine:
     @property
     def words(self) -> tuple[Word, ...]:
         """The words after the keyword."""
-        found = _WORD.finditer(self.text)
-        next(found, None)
-        return tuple(Word(match.group(), self.at(match.start())) for match in found)
+        matches = _WORD.finditer(self.text)
+        next(matches, None)
+        return tuple(Word(match.group(), self.at(match.start())) for match in matches)
+
+    def options(self, after: Word) -> tuple[Word, ...]:
+        """The options behind the word ``after``: a value in quotes may hold blanks."""
+        start = (after.location.column or 0) - self.column + len(after.text)
+        matches = _OPTION.finditer(self.text, start)
+        return tuple(Word(match.group(), self.at(match.start())) for match in matches)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
 from penstock.errors import Location
 from penstock.model.header.draft import Draft
 from penstock.model.header.lines import CommentLine
+from penstock.model.header.quoted import is_unclosed, unquote
 from penstock.model.nearest import nearest
 from penstock.model.partition import KINDS, PartitionSpec
 
 OPTIONS = ("tz", "format", "start", "key")
-_OPTION = re.compile(r'(?P<name>[^\s="]+)=(?:"(?P<quoted>[^"]*)(?P<close>"?)|(?P<bare>\S*))')
-_ITEM = re.compile(rf"{_OPTION.pattern}|(?P<junk>\S+)")
 
 
 def partitioned(line: CommentLine, draft: Draft) -> None:
@@ -24,7 +21,8 @@ def partitioned(line: CommentLine, draft: Draft) -> None:
         draft.refuse(line, f"a kind is one of {', '.join(KINDS)}", f"partitioned {form}")
         return
     if draft.partition is not None:
-        draft.drop(line, "the first valid `partitioned` holds", f"partitioned {_form(kind)}")
+        hint = "keep one of the two lines"
+        draft.error(line.location, "a script has one partition", hint, rule="partitioned-second")
         return
     options = _options(line, draft, kind)
     if kind == "dynamic" and not options.get("key"):
@@ -39,25 +37,24 @@ def _form(kind: str) -> str:
 
 
 def _options(line: CommentLine, draft: Draft, kind: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    after_kind = line.text.index(kind, len(line.keyword)) + len(kind)
-    for item in _ITEM.finditer(line.text, after_kind):
-        where = line.at(item.start())
-        name, value = item["name"], item["quoted"] if item["bare"] is None else item["bare"]
-        if name not in OPTIONS:
-            _unknown(draft, where, item.group(), name)
-        elif name in found:
+    options: dict[str, str] = {}
+    for word in line.options(after=line.words[0]):
+        name, _, text = word.text.partition("=")
+        value, where = unquote(text), word.location
+        if name not in OPTIONS or "=" not in word.text:
+            _unknown(draft, where, word.text, name)
+        elif name in options:
             draft.error(where, f"`{name}=` is given twice", "keep one", rule="partitioned-twice")
         elif not value:
             draft.error(where, f"`{name}=` is empty", "give it a value", rule="partitioned-empty")
         else:
-            found[name] = value
-            _check(draft, where, kind, name, closed=item["close"] != "")
-    return found
+            options[name] = value
+            _check(draft, where, kind, name, text)
+    return options
 
 
-def _unknown(draft: Draft, where: Location, text: str, name: str | None) -> None:
-    guess = nearest(name or text, OPTIONS)
+def _unknown(draft: Draft, where: Location, text: str, name: str) -> None:
+    guess = nearest(name, OPTIONS)
     draft.error(
         where,
         f"`{text}` is no option of `partitioned`",
@@ -66,9 +63,10 @@ def _unknown(draft: Draft, where: Location, text: str, name: str | None) -> None
     )
 
 
-def _check(draft: Draft, where: Location, kind: str, name: str, *, closed: bool) -> None:
-    if not closed:
-        draft.warn(where, f'`{name}="` has no closing quote', "close it", rule="partitioned-quote")
+def _check(draft: Draft, where: Location, kind: str, name: str, text: str) -> None:
+    if is_unclosed(text):
+        message = f"`{name}={text[0]}` has no closing quote"
+        draft.warn(where, message, "close it", rule="partitioned-quote")
     if (name == "key") != (kind == "dynamic"):
         draft.warn(
             where,

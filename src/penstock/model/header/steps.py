@@ -11,8 +11,8 @@ from penstock.model.nearest import nearest
 DIALECTS = ("spark", "duckdb")
 MAX_TAG = 50
 MAX_RETRIES = 2**32 - 1
-_DURATION = re.compile(r"\d+[smhd]?")
-_COUNT = re.compile(r"\d+")
+_DURATION = re.compile(r"\+?\d+[smhd]?")
+_COUNT = re.compile(r"\+?\d+")
 
 
 def pipeline(line: CommentLine, draft: Draft) -> None:
@@ -53,8 +53,9 @@ def dialect(line: CommentLine, draft: Draft) -> None:
     if line.rest not in DIALECTS:
         form = f"dialect {nearest(line.rest, DIALECTS) or 'duckdb'}"
         draft.refuse(line, "a dialect is `spark` or `duckdb`", form)
-    elif draft.dialect is not None:
-        draft.drop(line, "the first dialect holds", f"dialect {draft.dialect}")
+    elif draft.dialect not in {None, line.rest}:
+        hint = "keep one of the two lines"
+        draft.error(line.location, "a script has one dialect", hint, rule="dialect-second")
     else:
         draft.dialect = line.rest
 

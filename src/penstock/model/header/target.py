@@ -9,6 +9,7 @@ from dataclasses import replace
 from penstock.model.asset import DEFAULT_LAKE, Asset, parse_asset
 from penstock.model.header.draft import Draft
 from penstock.model.header.lines import CommentLine, Word
+from penstock.model.header.quoted import is_unclosed, split_values, unquote
 from penstock.model.materialize import SCHEMA_CHANGES, Materialize
 from penstock.model.nearest import nearest
 
@@ -25,11 +26,12 @@ def materialize(line: CommentLine, draft: Draft) -> None:
         draft.refuse(line, "it names no asset", _nearest_form(line))
         return
     if draft.materialize is not None:
-        draft.drop(line, "the first valid `materialize` holds", FORM)
+        hint = "keep one of the two lines; another table is another script's"
+        draft.error(line.location, "a script makes one table", hint, rule="materialize-second")
         return
     value = _start(asset, mode)
     seen: set[str] = set()
-    for word in words[1:]:
+    for word in line.options(after=words[0]):
         value = _option(word, value, seen, draft)
     draft.materialize = value
     draft.places["materialize"] = line.location
@@ -70,15 +72,15 @@ def _key(value: Materialize, text: str) -> Materialize:
 
 
 def _track(value: Materialize, text: str) -> Materialize:
-    return replace(value, track=tuple(column for column in text.split(",") if column))
+    return replace(value, track=tuple(column for column in split_values(text) if column))
 
 
 def _deletes(value: Materialize, text: str) -> Materialize:
-    return replace(value, deletes=text)
+    return replace(value, deletes=unquote(text))
 
 
 def _on_schema_change(value: Materialize, text: str) -> Materialize:
-    return replace(value, on_schema_change=text)
+    return replace(value, on_schema_change=unquote(text))
 
 
 _FLAGS: dict[str, Callable[[Materialize, str], Materialize]] = {
@@ -111,12 +113,16 @@ def _option(word: Word, value: Materialize, seen: set[str], draft: Draft) -> Mat
 
 
 def _fits(word: Word, name: str, text: str, draft: Draft) -> bool:
-    if not text:
+    if not unquote(text):
         hint = f"write {name}=column" if name in _LISTS else f"write {name}={_CHOICES[name][0]}"
         draft.error(word.location, f"`{name}=` is empty", hint, rule="materialize-empty")
         return False
-    if name in _CHOICES and text not in _CHOICES[name]:
-        guess = nearest(text, _CHOICES[name]) or "|".join(_CHOICES[name])
+    if is_unclosed(text):
+        message = f"`{word.text}`: the quote is not closed, or something follows it"
+        draft.error(word.location, message, "close it", rule="materialize-quote")
+        return False
+    if name in _CHOICES and unquote(text) not in _CHOICES[name]:
+        guess = nearest(unquote(text), _CHOICES[name]) or "|".join(_CHOICES[name])
         draft.error(
             word.location,
             f"`{word.text}`: {name} has no such value",
@@ -124,18 +130,19 @@ def _fits(word: Word, name: str, text: str, draft: Draft) -> bool:
             rule="materialize-value",
         )
         return False
-    if name in _LISTS and len(set(text.split(","))) < len(text.split(",")) and all(text.split(",")):
+    columns = split_values(text) if name in _LISTS else []
+    if len(set(columns)) < len(columns) and all(columns):
         draft.error(
             word.location,
             f"`{word.text}` names a column twice",
             "name each column once",
             rule="materialize-list",
         )
-    if name in _LISTS and not all(text.split(",")):
+    if not all(columns):
         draft.error(
             word.location,
             f"`{word.text}` is cut short: the list has an empty place",
-            f"write it without blanks, as {name}=a,b",
+            f'write it without blanks, as {name}=a,b; a name with blanks as {name}="a b"',
             rule="materialize-list",
         )
     return True

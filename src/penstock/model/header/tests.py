@@ -16,12 +16,12 @@ from penstock.model.data_test import (
 )
 from penstock.model.header.draft import Draft
 from penstock.model.header.lines import CommentLine
+from penstock.model.header.quoted import split_values
 from penstock.model.nearest import nearest
 
 _COLUMN = re.compile(r"[^\s\"'=]+")
 _ACCEPTED = re.compile(r"(?P<column>[^\s=]+)\s*=\s*(?P<values>.*)")
 _RELATION = re.compile(r"(?P<column>\S+?)\s*->\s*(?P<target>\S+)")
-_VALUE = re.compile(r"\s*(?:'(?P<single>[^']*)'|\"(?P<double>[^\"]*)\"|(?P<bare>[^,]*?))\s*(?:,|$)")
 
 #: kind -> what follows it, after the column
 FORMS = {
@@ -74,7 +74,7 @@ def _not_null(rest: str) -> DataTest | None:
 
 def _accepted_values(rest: str) -> DataTest | None:
     match = _ACCEPTED.fullmatch(rest)
-    values = tuple(value for value in _values(match["values"]) if value) if match else ()
+    values = tuple(value for value in split_values(match["values"]) if value) if match else ()
     return AcceptedValuesTest(match["column"], values) if match and values else None
 
 
@@ -96,21 +96,10 @@ _KINDS: dict[str, Callable[[str], DataTest | None]] = {
 }
 
 
-def _values(text: str) -> list[str]:
-    """Comma list; quotes around a value are taken off and may hold commas."""
-    found: list[str] = []
-    for match in _VALUE.finditer(text):
-        if match.start() == len(text) and not text.endswith(","):
-            break
-        quoted = match["single"] if match["single"] is not None else match["double"]
-        found.append(match["bare"] if quoted is None else quoted)
-    return found
-
-
 def _report_lost_values(
     line: CommentLine, rest: str, test: AcceptedValuesTest, draft: Draft
 ) -> None:
-    written = len(_values(rest.partition("=")[2]))
+    written = len(split_values(rest.partition("=")[2]))
     if written > len(test.values):
         draft.warn(
             line.location,

@@ -44,10 +44,13 @@ def trigger(line: CommentLine, draft: Draft) -> None:
 
 
 def _trigger(line: CommentLine, draft: Draft) -> Trigger | None:
-    if line.rest in EVENTS:
-        return Trigger(line.rest)
     cut = _DEBOUNCE.match(line.rest)
     text, duration = (cut["asset"], cut["duration"]) if cut else (line.rest, None)
+    if text in EVENTS:
+        if duration is not None:
+            message = f"`{line.text}`: only an asset has a debounce, so there is none"
+            draft.warn(line.location, message, f"write `{line.prefix} on {text}`", rule="debounce")
+        return Trigger(text)
     asset = parse_asset(text, bare_ducklake=False)
     if asset is None:
         reason, form = _why_not(line)
@@ -56,11 +59,12 @@ def _trigger(line: CommentLine, draft: Draft) -> Trigger | None:
     if duration is not None and not is_duration(duration):
         draft.warn(
             line.location,
-            f"`{line.text}`: `debounce={duration}` is no duration",
+            f"`{line.text}`: `debounce={duration}` is no duration, so there is none",
             f"write `{line.prefix} on {text} debounce=60s`",
             rule="debounce",
         )
-    return Trigger("asset", asset, duration or None)
+        duration = None
+    return Trigger("asset", asset, duration)
 
 
 def _why_not(line: CommentLine) -> tuple[str, str]:
