@@ -364,3 +364,16 @@ def test_no_text_breaks_validation(value: str) -> None:
         with suppress(PartitionError):
             validate(spec, value)
             assert between(spec, value, value) == [value]
+
+
+@pytest.mark.parametrize(
+    ("spec", "slicing"),
+    [
+        (PartitionSpec("daily", tz="UTC", format="%Y-%m-%d", start="2026-01-01"), "daily"),
+        (PartitionSpec("daily", tz="Europe/Paris"), 'daily tz="Europe/Paris"'),
+        (PartitionSpec("monthly", format="%Y%m"), 'monthly format="%Y%m"'),
+        (PartitionSpec("dynamic", key="$.a.b"), 'dynamic key="$.a.b"'),
+    ],
+)
+def test_slices_are_told_apart_by_what_they_are(spec: PartitionSpec, slicing: str) -> None:
+    assert spec.slicing == slicing

@@ -22,7 +22,7 @@ from penstock.lake.dml.found import find
 from penstock.lake.dml.remove import both, end_whole, take_all, take_away
 from penstock.lake.dml.rows import rows_of
 from penstock.lake.dml.where import delete_where, overwrite_where, update_where
-from penstock.lake.files import DataFile
+from penstock.lake.files import DataFile, FileSet
 from penstock.lake.inline import append_rows, is_literal
 from penstock.lake.merging.by_key import SliceOf, merge
 from penstock.lake.merging.into import run
@@ -30,6 +30,7 @@ from penstock.lake.merging.spec import MergeBuilder, MergeSpec
 from penstock.lake.naming import directory_name, fold, names_of, new_uuid7
 from penstock.lake.parquet.footers import remove_directory
 from penstock.lake.partitioning import partition_columns, partition_fields
+from penstock.lake.recovery.missing_files import missing_below
 from penstock.lake.schema import (
     assign_ids,
     evolve,
@@ -88,7 +89,7 @@ class TransactionTable(DefinableTable):
         """Replace all rows. With the columns it has, the table stays; with others, it is made anew.
 
         When the content is what it was (``known_fingerprint``, or a scan when the number of rows
-        agrees), nothing is staged.
+        agrees) and all of its files are there, nothing is staged.
         """
         before = self._candidate
         df = typed(df, before.schema)
@@ -99,8 +100,9 @@ class TransactionTable(DefinableTable):
             self._candidate = replace(self._candidate, added=written.files)
             return _replaced(written, 0)
         written = self._write(df, with_fingerprint=True)
+        files = self.files()
         if before == self._start and self._is_same(
-            written, known_fingerprint, all_rows(self.files()) == written.rows, self.to_df
+            written, known_fingerprint, files, all_rows(files) == written.rows, self.to_df
         ):
             return self._unchanged(written)
         removed = take_all(self)
@@ -147,14 +149,12 @@ class TransactionTable(DefinableTable):
         mixed = bool(maybe) or self.files().inlined is not None
         written = self._write(df, slice=(column, value), with_fingerprint=True)
         may_be_same = mixed or live_rows(whole) >= written.rows
+        files = replace(self.files(), files=(*whole, *maybe))
         if before == self._start and self._is_same(
-            written, known_fingerprint, may_be_same, lambda: self.slice_df(column, value)
+            written, known_fingerprint, files, may_be_same, lambda: self.slice_df(column, value)
         ):
             return self._unchanged(written)
-        removed = end_whole(self, self.scan_all(), whole)
-        if mixed:
-            removed = both(removed, self._rows_of_slice(maybe, column, value))
-        self.take(removed, ())
+        removed = self._take_slice(whole, maybe, slice_of)
         after = self._candidate.with_files(written.files)
         # What others write meanwhile goes by the names that the columns had.
         based = before.base_name(self._column(column))
@@ -166,6 +166,33 @@ class TransactionTable(DefinableTable):
             replaces=(*before.replaces, *replaced),
         )
         return _replaced(written, removed.rows)
+
+    def _take_slice(
+        self, whole: Sequence[DataFile], maybe: Sequence[DataFile], slice_of: SliceOf
+    ) -> Removed:
+        """Stage that the rows of a slice go; files that hold no others are not read."""
+        removed = end_whole(self, self.scan_all(), whole)
+        if maybe or self.files().inlined is not None:
+            removed = both(removed, self._rows_of_slice(maybe, *slice_of))
+        self.take(removed, ())
+        return removed
+
+    def missing_files(self, slice_of: SliceOf | None = None) -> tuple[str, ...]:
+        """Paths of the files that the rows, or those of a slice, stand on and that are gone.
+
+        Asks the file system for each; reads none.
+        """
+        files = self.files()
+        if slice_of is not None:
+            whole, maybe = self.split(*slice_of)
+            files = replace(files, files=(*whole, *maybe))
+        return self._missing(files)
+
+    def _missing(self, files: FileSet) -> tuple[str, ...]:
+        """Of files that were committed; those staged here are there."""
+        paths = [file.path for file in files.files if file.id is not None]
+        paths += [one.path for file in files.files for one in file.deletes]
+        return missing_below(str(self._candidate.path), paths)
 
     def merge(
         self,
@@ -281,9 +308,15 @@ class TransactionTable(DefinableTable):
     def _rows_after(self, slice_of: SliceOf | None, added: int) -> int:
         """Rows of the slice, or table, with those just added; only those where more is unread."""
         try:
-            files = self.files()
+            return self.count_rows(slice_of)
         except UnsupportedFeature:  # files of a kind that is not read: rows are added all the same
             return added
+
+    def count_rows(self, slice_of: SliceOf | None = None) -> int:
+        """Rows of the table, or of a slice, as they will be; read only where the catalog does not
+        tell them.
+        """
+        files = self.files()
         if slice_of is None:
             return all_rows(files)
         whole, maybe = self.split(*slice_of)
@@ -327,13 +360,19 @@ class TransactionTable(DefinableTable):
         self,
         written: Written,
         known: str | None,
+        files: FileSet,
         may_be: bool,
         current: Callable[[], DataFrame],
     ) -> bool:
-        """Whether the rows there now are those written; one scan where nothing tells before."""
+        """Whether the rows there now are those written; one scan where nothing tells before.
+
+        Rows of ``files`` that are gone are not there, whatever the catalog says.
+        """
         if known is not None:
-            return written.fingerprint == known
-        return may_be and written.fingerprint == fingerprint.of(current(), self.schema)
+            may_be = written.fingerprint == known
+        if not may_be or self._missing(files):
+            return False
+        return known is not None or written.fingerprint == fingerprint.of(current(), self.schema)
 
     def _unchanged(self, written: Written) -> Staged:
         if written.directory is not None:

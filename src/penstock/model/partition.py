@@ -40,6 +40,20 @@ class PartitionSpec:
         kind = TIME_KINDS.get(self.kind)
         return None if kind is None else self.format or kind.format
 
+    @property
+    def slicing(self) -> str:
+        """What a slice is, as a ``partitioned`` line without what makes no difference to that:
+        ``start``, and options that only repeat a default. Equal texts mean equal slices.
+        """
+        kind = TIME_KINDS.get(self.kind)
+        options = {
+            "tz": None if self.tz == "UTC" else self.tz,
+            "format": None if kind is None or self.format == kind.format else self.format,
+            "key": self.key,
+        }
+        written = [f'{name}="{value}"' for name, value in options.items() if value]
+        return " ".join([self.kind, *written])
+
     def to_dict(self) -> dict[str, Any]:
         options = ("tz", "format", "start", "key")
         found = {name: getattr(self, name) for name in options}

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import inspect, update
+from sqlalchemy import insert, inspect, update
 
+from penstock.engine.state import reading
+from penstock.engine.state.migrations import m0001_first
 from penstock.engine.state.migrations.apply import MIGRATIONS, migrate, version_of
 from penstock.engine.state.store import State
-from penstock.engine.state.tables import META, METADATA
+from penstock.engine.state.tables import META, METADATA, SLICE, to_text
 from penstock.errors import CatalogVersionUnsupported
 from penstock.lake.catalog.catalog import Catalog
-from tests.engine.state.builders import run_record
+from tests.engine.state.builders import START, run_record
 
 
 def test_all_migrations_make_the_tables_of_today(catalog: Catalog) -> None:
@@ -41,3 +43,23 @@ def test_a_newer_state_is_refused(state: State, catalog: Catalog) -> None:
         connection.execute(update(META).where(META.c.key == "state_version").values(value="99"))
     with pytest.raises(CatalogVersionUnsupported, match="has version 99"):
         state.begin_run(run_record("r2"))
+
+
+def test_records_of_version_1_are_read_as_they_are_and_migrated(catalog: Catalog) -> None:
+    state = State(catalog)
+    with catalog.writing() as connection:
+        META.create(connection)
+        m0001_first.apply(connection)
+        connection.execute(insert(META).values(key="state_version", value="1"))
+        values = {"step": "a", "strategy": "replace", "definition_hash": "d", "run_id": "r0"}
+        numbers = {"snapshot_id": 4, "row_count": 3}
+        old = {**values, **numbers, "published_at": to_text(START), "target": "main.a"}
+        connection.execute(insert(SLICE).values(slice="2026-01-01", **old))
+    before = state.slices("main.a")
+    with state.reading() as connection:
+        assert connection is not None
+        assert reading.last_attempts(connection) == []
+    state.begin_run(run_record())
+    assert state.slices("main.a") == before
+    (one,) = before
+    assert (one.slicing, one.keys, one.own_snapshot) == (None, None, True)

@@ -126,3 +126,37 @@ def test_the_last_checks_are_those_of_the_latest_run(state: State) -> None:
     with state.reading() as connection:
         assert connection is not None
         assert [one.result.name for one in reading.last_checks(connection)] == ["not_null id"]
+
+
+def test_a_slice_keeps_what_defined_it(state: State) -> None:
+    state.begin_run(run_record())
+    state.confirm(publication(slicing="daily", keys=("id", "day"), own_snapshot=False), 7)
+    found = state.slice("main.a", "2026-01-01")
+    assert found is not None
+    assert (found.slicing, found.keys, found.own_snapshot) == ("daily", ("id", "day"), False)
+
+
+def test_a_table_made_anew_forgets_its_other_slices(state: State) -> None:
+    state.begin_run(run_record())
+    for day in ("2026-01-01", "2026-01-02"):
+        state.begin_step(step_record(slice=day, state="failed"))
+        state.confirm(publication(slice=day), 7)
+    state.begin_step(step_record(slice="2026-01-03", state="failed"))
+    state.confirm(publication(slice="2026-01", at=at(9), anew=True), 8)
+    assert [one.slice for one in state.slices("main.a")] == ["2026-01"]
+    with state.reading() as connection:
+        assert connection is not None
+        assert reading.last_attempts(connection) == []
+        assert len(reading.step_runs(connection, "main.a", 9)) == 3
+
+
+def test_a_slice_that_was_dropped_is_forgotten(state: State) -> None:
+    state.begin_run(run_record())
+    state.confirm(publication(), 7)
+    state.confirm(publication(slice="2026-01-02"), 8)
+    for _ in range(2):
+        state.forget("main.a", "2026-01-01")
+    assert [one.slice for one in state.slices("main.a")] == ["2026-01-02"]
+    with state.reading() as connection:
+        assert connection is not None
+        assert {one.slice for one in reading.last_checks(connection)} == {"2026-01-02"}

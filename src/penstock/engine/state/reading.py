@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, func, select
+from sqlalchemy import Connection, Exists, Row, Select, and_, exists, func, null, or_, select
 
 from penstock.engine.results import CheckResult, ColumnInfo, SchemaVersion, StepRun
 from penstock.engine.state.records import (
@@ -16,7 +16,30 @@ from penstock.engine.state.records import (
     SliceRecord,
     StepRecord,
 )
-from penstock.engine.state.tables import CHECK, RUN, SCHEMA_VERSION, SLICE, STEP, to_moment
+from penstock.engine.state.tables import (
+    CHECK,
+    DROPPED,
+    RUN,
+    SCHEMA_VERSION,
+    SLICE,
+    STEP,
+    to_moment,
+)
+
+# The execution option that holds the version of the state tables: what only reads migrates nothing.
+VERSION = "penstock_state_version"
+_SINCE_2 = frozenset({"slicing", "keys", "own_snapshot"})
+
+
+def _is_old(connection: Connection) -> bool:
+    """Whether the tables are those of version 1."""
+    return bool(connection.get_execution_options().get(VERSION) == 1)
+
+
+def _slice_rows(connection: Connection) -> Select[Any]:
+    if not _is_old(connection):
+        return select(SLICE)
+    return select(*(null().label(c.name) if c.name in _SINCE_2 else c for c in SLICE.c))
 
 
 def run(connection: Connection, run_id: str) -> RunRecord | None:
@@ -30,22 +53,26 @@ def running(connection: Connection) -> list[RunRecord]:
 
 def slice_(connection: Connection, target: str, value: str) -> SliceRecord | None:
     row = connection.execute(
-        select(SLICE).where(SLICE.c.target == target, SLICE.c.slice == value)
+        _slice_rows(connection).where(SLICE.c.target == target, SLICE.c.slice == value)
     ).one_or_none()
     return _slice(row) if row else None
 
 
 def slices(connection: Connection, target: str | None = None) -> list[SliceRecord]:
     """All slices, or those of one target, in the order of their values."""
-    query = select(SLICE).order_by(SLICE.c.target, SLICE.c.slice)
+    query = _slice_rows(connection).order_by(SLICE.c.target, SLICE.c.slice)
     if target is not None:
         query = query.where(SLICE.c.target == target)
     return [_slice(row) for row in connection.execute(query)]
 
 
 def last_attempts(connection: Connection, target: str | None = None) -> list[StepRecord]:
-    """The latest attempt at each slice that tells something of it (a skipped one does not)."""
+    """The latest attempt at each slice that tells something of it: a skipped one does not, nor
+    does one that began before the slice, or its table, was dropped.
+    """
     telling = STEP.c.state.not_in(("skipped", "cancelled", "abandoned"))
+    if not _is_old(connection):
+        telling = and_(telling, ~_dropped_since())
     latest = (
         select(STEP.c.target, STEP.c.slice, func.max(STEP.c.started_at).label("started_at"))
         .where(telling)
@@ -63,6 +90,15 @@ def last_attempts(connection: Connection, target: str | None = None) -> list[Ste
         ),
     )
     return [_step(row) for row in connection.execute(query.where(telling))]
+
+
+def _dropped_since() -> Exists:
+    """Whether the slice of a step was dropped after the step began."""
+    return exists().where(
+        DROPPED.c.target == STEP.c.target,
+        or_(DROPPED.c.slice == STEP.c.slice, DROPPED.c.slice == WHOLE),
+        DROPPED.c.dropped_at > STEP.c.started_at,
+    )
 
 
 def last_checks(connection: Connection, target: str | None = None) -> list[CheckRecord]:
@@ -169,6 +205,9 @@ def _slice(row: Row[Any]) -> SliceRecord:
         fingerprint=row.fingerprint,
         definition_hash=row.definition_hash,
         published_at=to_moment(row.published_at),
+        slicing=row.slicing,
+        keys=None if row.keys is None else tuple(json.loads(row.keys)),
+        own_snapshot=row.own_snapshot != 0,
     )
 
 

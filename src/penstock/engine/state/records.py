@@ -53,7 +53,12 @@ class StepRecord:
 
 @dataclass(frozen=True, slots=True)
 class SliceRecord:
-    """What a slice holds. Written only in the transaction of its data, or to confirm it."""
+    """What a slice holds. Written only in the transaction of its data, or to confirm it.
+
+    ``snapshot_id`` is one at which the slice was as recorded; unless ``own_snapshot`` it was made
+    by others, and the slice never had a row. ``slicing`` and ``keys`` are the definition that it
+    was made by (`PartitionSpec.slicing`, ``""`` for a whole table); None in old records.
+    """
 
     target: str
     slice: str
@@ -65,6 +70,9 @@ class SliceRecord:
     fingerprint: str | None
     definition_hash: str
     published_at: datetime
+    slicing: str | None = None
+    keys: tuple[str, ...] | None = None
+    own_snapshot: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +88,10 @@ class CheckRecord:
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """Everything recorded with a slice: in its data's own transaction."""
+    """Everything recorded with a slice: in its data's own transaction.
+
+    ``anew``: the table was made anew, so the records of all its other slices go.
+    """
 
     run_id: str
     step: str
@@ -95,6 +106,10 @@ class Publication:
     checks: tuple[CheckResult, ...]
     at: datetime
     reason: str | None = None
+    slicing: str | None = None
+    keys: tuple[str, ...] | None = None
+    own_snapshot: bool = True
+    anew: bool = False
 
 
 def plain_sample(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -59,6 +59,19 @@ class State:
         with self._catalog.writing() as connection:
             writing.publish(connection, snapshot_id, what)
 
+    def prepare(self) -> None:
+        """Make the tables what this code expects, before anything but a run writes to them."""
+        with self._catalog.writing() as connection:
+            migrate(connection)
+
+    def forget(self, target: str, value: str | None) -> None:
+        """Forget a slice, or all of a target, of which the catalog has nothing."""
+        with self._catalog.writing() as connection:
+            writing.forget(connection, target, value, now())
+
+    def slices(self, target: str) -> list[SliceRecord]:
+        return self.read(lambda connection: reading.slices(connection, target), [])
+
     def slice(self, target: str, value: str) -> SliceRecord | None:
         return self.read(lambda connection: reading.slice_(connection, target, value), None)
 
@@ -74,7 +87,9 @@ class State:
     def reading(self) -> Iterator[Connection | None]:
         """One consistent connection; None when no run has made the tables yet."""
         with self._catalog.reading() as connection:
-            yield connection if version_of(connection) else None
+            version = version_of(connection)
+            connection.execution_options(**{reading.VERSION: version})
+            yield connection if version else None
 
 
 def now() -> datetime:

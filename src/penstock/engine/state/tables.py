@@ -66,6 +66,19 @@ SLICE = Table(
     _text("fingerprint"),
     _text("definition_hash", null=False),
     _text("published_at", null=False),
+    _text("slicing"),  # what a slice is (PartitionSpec.slicing); "" for a whole table
+    _text("keys"),  # JSON: the columns that rows were merged by
+    _number("own_snapshot"),  # 0: snapshot_id is another's, this slice never had a row
+)
+
+# Attempts at a slice that began before it was dropped say nothing of it any more; WHOLE stands
+# for all slices of the target.
+DROPPED = Table(
+    "penstock_dropped",
+    METADATA,
+    _text("target", key=True),
+    _text("slice", key=True),
+    _text("dropped_at", null=False),
 )
 
 CHECK = Table(

@@ -9,13 +9,14 @@ from datetime import datetime
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from penstock.engine.state.records import (
+    WHOLE,
     ProcessId,
     Publication,
     RunRecord,
     StepRecord,
     plain_sample,
 )
-from penstock.engine.state.tables import CHECK, RUN, SCHEMA_VERSION, SLICE, STEP, to_text
+from penstock.engine.state.tables import CHECK, DROPPED, RUN, SCHEMA_VERSION, SLICE, STEP, to_text
 
 
 def insert_run(connection: Connection, run: RunRecord) -> None:
@@ -110,6 +111,8 @@ def publish(connection: Connection, snapshot_id: int, what: Publication) -> None
     Called with the data's own connection and the id of its new snapshot, or, when nothing
     changed, with the id of the snapshot that holds the slice already.
     """
+    if what.anew:
+        forget(connection, what.target, None, what.at)
     connection.execute(
         delete(SLICE).where(SLICE.c.target == what.target, SLICE.c.slice == what.slice)
     )
@@ -125,6 +128,9 @@ def publish(connection: Connection, snapshot_id: int, what: Publication) -> None
             fingerprint=what.fingerprint,
             definition_hash=what.definition_hash,
             published_at=to_text(what.at),
+            slicing=what.slicing,
+            keys=None if what.keys is None else json.dumps(what.keys),
+            own_snapshot=int(what.own_snapshot),
         )
     )
     insert_checks(connection, what)
@@ -136,8 +142,24 @@ def publish(connection: Connection, snapshot_id: int, what: Publication) -> None
         what.state,
         what.at,
         rows=what.rows,
-        snapshot_id=snapshot_id,
+        snapshot_id=snapshot_id if what.own_snapshot else None,
         reason=what.reason,
+    )
+
+
+def forget(connection: Connection, target: str, value: str | None, at: datetime) -> None:
+    """A slice was dropped, or (without ``value``) the whole target: its records go, and attempts
+    that began before ``at`` say nothing of it any more. What ran remains in the history.
+    """
+    for table in (SLICE, CHECK, DROPPED):
+        mine = [table.c.target == target]
+        if value is not None:
+            mine.append(table.c.slice == value)
+        connection.execute(delete(table).where(*mine))
+    connection.execute(
+        insert(DROPPED).values(
+            target=target, slice=WHOLE if value is None else value, dropped_at=to_text(at)
+        )
     )
 
 

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 from pyarrow import fs
 
-from penstock.lake.storage import open_system
+from penstock.lake.storage import is_remote, list_files, open_system
 
 _THREADS = 16
 _BATCH = 500
+_REMOTE_BATCH = 8  # an object store is asked for one file at a time: more threads, then
+_LISTED = 200  # above so many files in an object store their directory is listed, 1,000 a request
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +27,19 @@ class FileCheck:
 def look_for(paths: Iterable[str]) -> FileCheck:
     """Ask the file systems for each of these absolute paths or URIs."""
     listed = sorted(paths)
+    if not listed:
+        return FileCheck(0)
     with ThreadPoolExecutor(_THREADS, "penstock-files") as pool:
         missing = [path for found in pool.map(_missing, _batches(listed)) for path in found]
     return FileCheck(len(listed), tuple(missing))
+
+
+def missing_below(directory: str, paths: Iterable[str]) -> tuple[str, ...]:
+    """Which of these paths, most of which are below ``directory``, are not there."""
+    wanted = set(paths)
+    if is_remote(directory) and len(wanted) > _LISTED:
+        wanted -= set(list_files(directory))
+    return look_for(wanted).missing
 
 
 def _missing(paths: list[str]) -> list[str]:
@@ -39,8 +51,9 @@ def _missing(paths: list[str]) -> list[str]:
 
 def _batches(paths: list[str]) -> Iterator[list[str]]:
     """Sorted paths of one file system follow each other."""
-    for start in range(0, len(paths), _BATCH):
-        part = paths[start : start + _BATCH]
+    size = _REMOTE_BATCH if is_remote(paths[-1]) else _BATCH
+    for start in range(0, len(paths), size):
+        part = paths[start : start + size]
         while part:
             root = _root(part[0])
             same = [path for path in part if _root(path) == root]

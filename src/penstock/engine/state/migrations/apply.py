@@ -6,13 +6,16 @@ from collections.abc import Callable, Sequence
 
 from sqlalchemy import Connection, delete, insert, inspect, select
 
-from penstock.engine.state.migrations import m0001_first
+from penstock.engine.state.migrations import m0001_first, m0002_definitions
 from penstock.engine.state.tables import META
 from penstock.errors import CatalogVersionUnsupported
 
 VERSION_KEY = "state_version"
 # Number n is the n-th. A released one is never changed: add another.
-MIGRATIONS: Sequence[Callable[[Connection], None]] = (m0001_first.apply,)
+MIGRATIONS: Sequence[Callable[[Connection], None]] = (
+    m0001_first.apply,
+    m0002_definitions.apply,
+)
 
 
 def version_of(connection: Connection) -> int:
