@@ -35,6 +35,7 @@
     └── StepError                  a step of a run failed (exit code 1)
         ├── QueryFailed            Spark refused or failed the SELECT
         ├── MergeKeyError          NULL or duplicate keys in a merge source
+        ├── DefinitionChanged      the script's definition does not fit the rows that are there
         └── DataTestFailed         the slice was not published
 """
 
@@ -232,6 +233,10 @@ class QueryFailed(StepError):
 
 class MergeKeyError(StepError):
     """``data``: ``null_count``, ``duplicate_count``, ``samples`` (rows as dicts)."""
+
+
+class DefinitionChanged(StepError):
+    """``data``: ``table``, and ``slices``, the values of those of another kind."""
 
 
 class DataTestFailed(StepError):

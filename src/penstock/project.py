@@ -90,6 +90,7 @@ class Project:
         fire_time: datetime | None = None,
         payload: Mapping[str, Any] | None = None,
         trigger: str = "manual",
+        full_refresh: bool = False,
     ) -> Plan:
         """What `run` would do, as a value. Raises ArgumentError, PartitionError."""
         from penstock.engine.plan import make_plan
@@ -102,6 +103,7 @@ class Project:
             fire_time=fire_time or datetime.now(UTC),
             payload=payload,
             trigger=trigger,
+            full_refresh=full_refresh,
         )
         return make_plan({model.name: model for model in self.models}, self.graph, request)
 
@@ -115,20 +117,29 @@ class Project:
         fire_time: datetime | None = None,
         payload: Mapping[str, Any] | None = None,
         trigger: str = "manual",
+        full_refresh: bool = False,
         on_event: EventSink = ignore,
     ) -> RunResult:
         """Run the steps, or those selected, in the order of the graph.
 
         ``partition`` is used as it is; without it, time kinds take that of ``fire_time`` (aware;
         now) and ``dynamic`` takes it from ``payload``. ``jobs`` steps run side by side (default:
-        ``[run] jobs``, else the number of cores). A step that fails is in the result, and nothing
-        of it is visible; what is raised concerns the whole run: ArgumentError, PartitionError,
-        EnvironmentMissing, and what opening a lake raises.
+        ``[run] jobs``, else the number of cores). ``full_refresh`` makes the tables of the steps in
+        ``select`` anew, by their definitions of now: the commit that publishes this run's slice
+        drops all that was there before, of a partitioned table every other slice. A step that
+        fails is in the result, and nothing of it is visible; what is raised concerns the whole
+        run: ArgumentError, PartitionError, EnvironmentMissing, and what opening a lake raises.
         """
         from penstock.engine.run import run_plan
 
         plan = self.plan(
-            partition, select, args, fire_time=fire_time, payload=payload, trigger=trigger
+            partition,
+            select,
+            args,
+            fire_time=fire_time,
+            payload=payload,
+            trigger=trigger,
+            full_refresh=full_refresh,
         )
         used = {step.model.target.lake for step in plan.steps}
         used |= {

@@ -33,9 +33,11 @@ if TYPE_CHECKING:
 Examples:
   penstock run
   penstock run --partition 2013-01-02
-  penstock run --select marts/airline_ranking --arg min_flights=500
+  penstock run marts/airline_ranking --arg min_flights=500
+  penstock run raw/flights --full-refresh --partition 2013-01-02
   penstock run --payload '{"region": "eu"}' --json""",
 )
+@click.argument("models", nargs=-1, metavar="[MODEL]...")
 @click.option("--partition", metavar="VALUE", help="The partition to make, such as 2013-01-02.")
 @click.option(
     "--select",
@@ -43,7 +45,7 @@ Examples:
     "selected",
     multiple=True,
     metavar="MODEL",
-    help="Only these models, by name; may be given several times.",
+    help="As MODEL: only these, by name or pattern; may be given several times.",
 )
 @click.option(
     "--arg",
@@ -56,6 +58,11 @@ Examples:
 @click.option(
     "--jobs", "-j", type=click.IntRange(min=1), metavar="N", help="Steps side by side [by cores]."
 )
+@click.option(
+    "--full-refresh",
+    is_flag=True,
+    help="Make the tables of the named models anew: all that is there is dropped.",
+)
 @click.option("--payload", metavar="JSON", help="What a dynamic partition takes its value from.")
 @project_option
 @json_option
@@ -64,7 +71,9 @@ Examples:
 def command(
     ctx: click.Context,
     *,
+    models: tuple[str, ...],
     partition: str | None,
+    full_refresh: bool,
     selected: tuple[str, ...],
     pairs: tuple[str, ...],
     jobs: int | None,
@@ -77,16 +86,21 @@ def command(
     Each step stages what it writes, tests it, and publishes it in one commit. A step that fails
     leaves its table as it was; what depends on it is skipped. With --json each line is an event;
     the last holds the result.
+
+    --full-refresh makes the tables of the models that you name anew, by their definitions of now.
+    Of a partitioned model every slice is dropped, and the one of this run is made. Tests come
+    before publication as ever, and earlier snapshots keep what was there.
     """
     args = parse_pairs(pairs)
     data = parse_payload(payload)
     with load_project(project_dir) as project, watch(as_json=as_json) as sink:
         result = project.run(
             partition=partition,
-            select=selected,
+            select=(*models, *selected),
             args=args,
             jobs=jobs,
             payload=data,
+            full_refresh=full_refresh,
             on_event=sink,
         )
     if as_json:

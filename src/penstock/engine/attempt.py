@@ -10,6 +10,7 @@ from penstock.engine import evolution
 from penstock.engine.columns import column_infos
 from penstock.engine.pins import Pins, candidate_of, pin, table_name
 from penstock.engine.plan import PlannedStep
+from penstock.engine.redefinition import listed, refuse_lost_rows, refuse_other_slices
 from penstock.engine.resolve import Resolved, resolve
 from penstock.engine.results import CheckResult
 from penstock.engine.state.records import WHOLE, Publication, SliceRecord
@@ -20,8 +21,15 @@ from penstock.engine.strategies.slice import Slice
 from penstock.engine.testing import Tester
 from penstock.engine.views import Views
 from penstock.engine.world import World
-from penstock.errors import DataTestFailed, MergeKeyError, QueryFailed, SchemaMismatch
+from penstock.errors import (
+    DataFileMissing,
+    DataTestFailed,
+    MergeKeyError,
+    QueryFailed,
+    SchemaMismatch,
+)
 from penstock.events import CheckFinished, Notice, StepProgress
+from penstock.lake.failures import file_missing
 from penstock.model.model import Model
 
 if TYPE_CHECKING:
@@ -52,8 +60,8 @@ class Attempt:
         self.world.check_cancelled()
         self.world.sink(StepProgress(self.model.name, phase))
 
-    def execute(self) -> tuple[Publication, int]:
-        """What was published, and the snapshot that holds it.
+    def execute(self) -> tuple[Publication, int | None]:
+        """What was published, and the snapshot that made it; None for a slice that never had rows.
 
         Raises Cancelled, or what the tree of errors has; then nothing was published.
         """
@@ -61,15 +69,38 @@ class Attempt:
         lake = self.world.lake_of(self.model)
         note = {"run": self.world.run_id, "step": self.model.name, "slice": self.planned.slice}
         message = " ".join(part for part in (self.model.name, self.planned.slice) if part)
-        with (
-            Views(self.world.session, self.world.later) as views,
-            lake.transaction(author="penstock", message=message, extra=json.dumps(note)) as tx,
-        ):
-            return self._execute_in(tx, views, known)
+        try:
+            with (
+                Views(self.world.session, self.world.later) as views,
+                lake.transaction(author="penstock", message=message, extra=json.dumps(note)) as tx,
+            ):
+                return self._execute_in(tx, views, known)
+        except DataFileMissing as error:
+            raise self._healed_by(error) from error.__cause__
+
+    def _healed_by(self, error: DataFileMissing) -> DataFileMissing:
+        """The error with what makes the table anew that has lost a file: this one, or an input."""
+        path, name = str(error.data.get("path")), error.data.get("table")
+        for table in (self.model.target, *self.model.inputs):
+            catalog = self.world.lakes[table.lake].catalog
+            known = catalog.known_table(table.schema, table.table, catalog.latest())
+            if known is None or not (path.startswith(known.path) or name == table.qualified):
+                continue
+            own = table == self.model.target
+            makes = self.model.name if own else f"<the model that makes {table}>"
+            error.hint = (
+                f"restore the file, or make {table} anew: penstock run {makes} --full-refresh"
+            )
+            return error
+        return error
 
     def _execute_in(
         self, tx: Transaction, views: Views, known: SliceRecord | None
-    ) -> tuple[Publication, int]:
+    ) -> tuple[Publication, int | None]:
+        table = tx.table(table_name(self.model.target))
+        into = self._slice(tx, known)
+        anew = self._begin(table, into, known)
+        known = None if anew else known
         self.say("querying")
         pins = pin(self.world.lakes, self.model, tx.base)
         resolved = resolve(
@@ -81,27 +112,80 @@ class Attempt:
             root=self.world.settings.root,
         )
         tx.create_schema(self.model.target.schema)
-        table = tx.table(table_name(self.model.target))
-        into = self._slice(tx, known)
         self.say("writing")
         staged = self._stage(table, resolved, into)
         self.say("testing")
         checks = self._test(table, into, pins, views)
         self.say("publishing")
-        made = publication(self.world.run_id, self.planned, staged, checks, table)
+        made = publication(self.world.run_id, self.planned, staged, checks, table, anew=anew)
         tx.also(lambda connection, snapshot_id: publish(connection, snapshot_id, made))
         snapshot = tx.commit()
+        self._warn_of_no_rows(made, known)
         if snapshot is not None:
             return made, snapshot.id
-        made = replace(made, state="unchanged")
-        holds = known.snapshot_id if known else tx.base.id
-        self.state.confirm(made, holds)
-        return made, holds
+        return self._confirm(made, tx, table, known)
 
-    def _slice(self, tx: Transaction, known: SliceRecord | None) -> Slice:
+    def notice(self, message: str) -> None:
+        self.world.sink(Notice(message, self.model.name))
+
+    def _begin(self, table: TransactionTable, into: Slice, known: SliceRecord | None) -> bool:
+        """Whether the table is made anew: the records of all its slices go, then.
+
+        Raises DefinitionChanged where that would be needed and was not asked for.
+        """
+        if not table.exists:
+            return True
+        target = self.model.target.qualified
+        if self.world.plan.request.full_refresh:
+            records = self.state.slices(target)
+            self.notice(f"full refresh drops {listed(records)}, which earlier snapshots keep")
+            table.drop()
+            return True
+        column = self.world.settings.lakes[self.model.target.lake].partition_column
+        others = self.state.slices(target, unless=self.model.slicing)
+        refuse_other_slices(self.model, others, table, column)
+        said = refuse_lost_rows(self.model, known, table, into.place)
+        if said:
+            self.notice(said)
+        return False
+
+    def _confirm(
+        self,
+        made: Publication,
+        tx: Transaction,
+        table: TransactionTable,
+        known: SliceRecord | None,
+    ) -> tuple[Publication, int | None]:
+        """Nothing had to be written: record the slice as it is. Raises DataFileMissing."""
+        place = self._place
+        if self.model.strategy != "replace" and table.exists:  # replace has looked, and would heal
+            missing = table.missing_files(place)
+            if missing:
+                raise file_missing(missing[0], self.model.target.qualified, tx.base.id)
+        if known is None:
+            made = replace(made, own_snapshot=False)
+            self.state.confirm(made, tx.base.id)
+            return made, None
+        made = replace(made, state="unchanged", own_snapshot=known.own_snapshot)
+        self.state.confirm(made, known.snapshot_id)
+        return made, known.snapshot_id if known.own_snapshot else None
+
+    def _warn_of_no_rows(self, made: Publication, known: SliceRecord | None) -> None:
+        """A value that somebody typed, or a payload brought, and that selects nothing."""
+        spec = self.model.partition
+        if known is None and not made.rows and spec is not None and spec.kind == "dynamic":
+            self.notice(
+                f"slice {made.slice!r} is new and has 0 rows: is the value the one you mean?"
+            )
+
+    @property
+    def _place(self) -> tuple[str, str] | None:
         settings = self.world.settings.lakes[self.model.target.lake]
         value = self.planned.slice
-        place = None if value is None else (settings.partition_column, value)
+        return None if value is None else (settings.partition_column, value)
+
+    def _slice(self, tx: Transaction, known: SliceRecord | None) -> Slice:
+        place = self._place
         return Slice(
             place=place,
             keys=self.model.keys,
@@ -191,6 +275,8 @@ def publication(
     staged: Staged,
     checks: tuple[CheckResult, ...],
     table: TransactionTable,
+    *,
+    anew: bool,
 ) -> Publication:
     model = planned.model
     return Publication(
@@ -206,4 +292,7 @@ def publication(
         columns=column_infos(table.schema),
         checks=checks,
         at=now(),
+        slicing=model.slicing,
+        keys=model.keys,
+        anew=anew,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from penstock.engine.request import RunRequest
@@ -56,12 +56,28 @@ def make_plan(models: Mapping[str, Model], graph: Graph, request: RunRequest) ->
     steps = [models[name] for name in order if name in chosen]
     _check_arguments(models.values(), request.args)
     partition, notices = _partition(steps, request)
+    if request.full_refresh:
+        notices = (*notices, *_refreshed(steps, request))
     return Plan(
         steps=tuple(_step(model, graph, chosen, partition, request) for model in steps),
         partition=partition,
         request=request,
         notices=notices,
     )
+
+
+def _refreshed(steps: Sequence[Model], request: RunRequest) -> Iterator[str]:
+    """What a full refresh drops that the run does not make again. Raises ArgumentError."""
+    if not request.select:
+        raise ArgumentError(
+            "a full refresh drops what is there: it is for the models that you name",
+            hint="for example: penstock run MODEL --full-refresh",
+        )
+    for model in steps:
+        if model.partition is not None:
+            yield f"{model.name}: full refresh drops every slice and makes this run's only"
+        elif model.strategy in ("append", "merge"):
+            yield f"{model.name}: full refresh leaves only what the SELECT returns now"
 
 
 def _check_arguments(models: Iterable[Model], given: Mapping[str, str]) -> None:

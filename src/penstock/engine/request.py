@@ -13,7 +13,7 @@ class RunRequest:
     """``select``: names, patterns, ``+name`` (and upstream), ``name+`` (and downstream).
 
     ``args`` are texts as given, by name. ``payload`` is what a trigger brought, for ``dynamic``
-    partitions; ``fire_time`` (aware) is when it fired.
+    partitions; ``fire_time`` (aware) is when it fired. ``full_refresh``: the tables are made anew.
     """
 
     partition: str | None = None
@@ -22,3 +22,4 @@ class RunRequest:
     fire_time: datetime = field(default_factory=lambda: datetime.now(UTC))
     payload: Mapping[str, Any] | None = None
     trigger: str = "manual"
+    full_refresh: bool = False

@@ -17,10 +17,10 @@ from penstock.events import Notice
 _INTERRUPTED = frozenset({"abandoned", "cancelled"})
 
 
-def take_up(world: World, planned: PlannedStep) -> tuple[Publication, int] | None:
+def take_up(world: World, planned: PlannedStep) -> tuple[Publication, int | None] | None:
     """The publication to stand by; None when the step has to run."""
     model = planned.model
-    if model.strategy != "append":
+    if model.strategy != "append" or world.plan.request.full_refresh:
         return None
     state = world.states[model.target.lake]
     known = state.slice(model.target.qualified, slice_value(planned))
@@ -49,6 +49,9 @@ def take_up(world: World, planned: PlannedStep) -> tuple[Publication, int] | Non
         columns=(),
         checks=(),
         at=now(),
+        slicing=known.slicing,
+        keys=known.keys,
+        own_snapshot=known.own_snapshot,
     )
     state.confirm(made, known.snapshot_id)
     return made, known.snapshot_id

@@ -99,7 +99,7 @@ def _slice_status(
         slice=None if value == WHOLE else value,
         state=state,
         rows=known.rows if known else None,
-        snapshot_id=known.snapshot_id if known else None,
+        snapshot_id=known.snapshot_id if known and known.own_snapshot else None,
         time=moment or (known.published_at if known else None),
         tests=len(results),
         tests_failed=sum(not result.passed for result in results),

@@ -105,7 +105,7 @@ def _run(run: _Run) -> StepResult:
     )
 
 
-def _attempts(run: _Run) -> tuple[Publication, int]:
+def _attempts(run: _Run) -> tuple[Publication, int | None]:
     """The first attempt that succeeds.
 
     Tried again are a query that failed while running, as ``retry`` says, and a step that another

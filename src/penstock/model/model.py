@@ -53,6 +53,11 @@ class Model:
     test_reads: tuple[TableName, ...] = ()
 
     @property
+    def slicing(self) -> str:
+        """What a slice of the table is; ``""`` where that is all of it."""
+        return self.partition.slicing if self.partition else ""
+
+    @property
     def inputs(self) -> tuple[TableName, ...]:
         """Everything upstream, each once, in order."""
         return tuple(dict.fromkeys((*self.reads, *self.on)))

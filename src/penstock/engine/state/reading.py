@@ -58,11 +58,18 @@ def slice_(connection: Connection, target: str, value: str) -> SliceRecord | Non
     return _slice(row) if row else None
 
 
-def slices(connection: Connection, target: str | None = None) -> list[SliceRecord]:
-    """All slices, or those of one target, in the order of their values."""
+def slices(
+    connection: Connection, target: str | None = None, *, unless: str | None = None
+) -> list[SliceRecord]:
+    """All slices, or those of one target, in the order of their values.
+
+    ``unless`` leaves out those that are known to be of this ``slicing``.
+    """
     query = _slice_rows(connection).order_by(SLICE.c.target, SLICE.c.slice)
     if target is not None:
         query = query.where(SLICE.c.target == target)
+    if unless is not None and not _is_old(connection):
+        query = query.where(or_(SLICE.c.slicing.is_(None), SLICE.c.slicing != unless))
     return [_slice(row) for row in connection.execute(query)]
 
 
@@ -70,9 +77,8 @@ def last_attempts(connection: Connection, target: str | None = None) -> list[Ste
     """The latest attempt at each slice that tells something of it: a skipped one does not, nor
     does one that began before the slice, or its table, was dropped.
     """
-    telling = STEP.c.state.not_in(("skipped", "cancelled", "abandoned"))
-    if not _is_old(connection):
-        telling = and_(telling, ~_dropped_since())
+    ended = STEP.c.state.not_in(("skipped", "cancelled", "abandoned"))
+    telling = ended if _is_old(connection) else and_(ended, ~_dropped_since())
     latest = (
         select(STEP.c.target, STEP.c.slice, func.max(STEP.c.started_at).label("started_at"))
         .where(telling)

@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from penstock.engine.results import CheckResult, ColumnInfo
+from penstock.errors import PartitionError
+from penstock.model.partition import PartitionSpec, validate
 
 WHOLE = ""  # the slice value of a table that is not partitioned
 
@@ -73,6 +75,21 @@ class SliceRecord:
     slicing: str | None = None
     keys: tuple[str, ...] | None = None
     own_snapshot: bool = True
+
+    def is_slice_of(self, spec: PartitionSpec | None) -> bool:
+        """Whether a model with this ``partitioned`` line has such slices.
+
+        Of a record that does not tell, its value does, as far as it can.
+        """
+        if self.slicing is not None:
+            return self.slicing == ("" if spec is None else spec.slicing)
+        if spec is None or self.slice == WHOLE:
+            return spec is None and self.slice == WHOLE
+        try:
+            validate(spec, self.slice)
+        except PartitionError:
+            return False
+        return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,8 +69,9 @@ class State:
         with self._catalog.writing() as connection:
             writing.forget(connection, target, value, now())
 
-    def slices(self, target: str) -> list[SliceRecord]:
-        return self.read(lambda connection: reading.slices(connection, target), [])
+    def slices(self, target: str, *, unless: str | None = None) -> list[SliceRecord]:
+        """All slices of a target, or those that are not known to be of this ``slicing``."""
+        return self.read(lambda one: reading.slices(one, target, unless=unless), [])
 
     def slice(self, target: str, value: str) -> SliceRecord | None:
         return self.read(lambda connection: reading.slice_(connection, target, value), None)

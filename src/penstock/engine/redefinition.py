@@ -1,0 +1,158 @@
+"""A definition that no longer fits the rows that are there is refused: they would be counted twice,
+or lost without a word. `penstock run MODEL --full-refresh` and `penstock drop` are the ways on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from penstock.engine.state.records import WHOLE, SliceRecord
+from penstock.errors import DefinitionChanged, Location
+from penstock.lake.conversions.spark_types import quoted
+from penstock.lake.naming import fold
+from penstock.model.model import Model
+
+if TYPE_CHECKING:
+    from penstock.lake.staging import TransactionTable
+
+_SHOWN = 3
+Place = tuple[str, str]  # the partition column, and a slice's value
+
+
+def refuse_other_slices(
+    model: Model, records: Sequence[SliceRecord], table: TransactionTable, column: str
+) -> None:
+    """Raise DefinitionChanged where the table holds slices of another kind than the model's.
+
+    ``column`` is the one that carries the slice's value.
+    """
+    if not table.exists:
+        return
+    others = [record for record in records if not record.is_slice_of(model.partition)]
+    in_slices = any(fold(name) == fold(column) for name in table.schema.names)
+    if not others and (in_slices == (model.partition is not None) or not table.count_rows()):
+        return
+    if others:
+        holds = listed(others)
+    elif in_slices:
+        holds = f"slices (its column {column} tells them apart)"
+    else:
+        holds = "rows that belong to no slice"
+    now = f"partitioned {model.slicing}" if model.slicing else "not partitioned"
+    raise _changed(model, "partitioned", f"holds {holds}, and the model is {now}", others)
+
+
+def refuse_lost_rows(
+    model: Model, known: SliceRecord | None, table: TransactionTable, place: Place | None
+) -> str | None:
+    """Raise DefinitionChanged where the model's strategy cannot keep the rows that are there.
+
+    ``known`` is the slice's record. Returns what is worth saying of a change that keeps them.
+    """
+    if model.strategy == "merge":
+        _refuse_keys(model, known, table, place)
+    if known is None or known.strategy == model.strategy or not table.exists:
+        return None
+    rows = table.count_rows(place)
+    if not rows or model.strategy == "merge":
+        return None
+    if model.strategy == "append":
+        return f"the SELECT's rows are added to {_count(rows, 'row')} made by {known.strategy}"
+    raise _changed(
+        model,
+        "materialize",
+        f"{_of(place)}holds {_count(rows, 'row')} made by {known.strategy}, and replace would "
+        "leave only what the SELECT returns",
+    )
+
+
+def _refuse_keys(
+    model: Model, known: SliceRecord | None, table: TransactionTable, place: Place | None
+) -> None:
+    """Keys that the rows there lack match nothing: every row would be inserted again. Of several
+    rows with one key a merge would leave one.
+    """
+    if not table.exists or not _may_differ(model, known) or not table.count_rows(place):
+        return
+    keys = ", ".join(model.keys)
+    lacking = [key for key in model.keys if table.schema.find(key) is None]
+    if lacking:
+        raise _changed(
+            model,
+            "materialize",
+            f"has no column {', '.join(lacking)}, so none of the rows there has the key {keys}",
+        )
+    nulls, repeated = _not_keys(model.keys, table, place)
+    if nulls or repeated:
+        found = [f"{_count(nulls, 'row')} with NULL in it"] if nulls else []
+        found += [f"{_count(repeated, 'key')} shared by several rows"] if repeated else []
+        raise _changed(
+            model,
+            "materialize",
+            f"{_of(place)}cannot be merged into by {keys}: it holds {' and '.join(found)}",
+        )
+
+
+def _may_differ(model: Model, known: SliceRecord | None) -> bool:
+    """Whether the rows there may have been made by other keys, or by none."""
+    if known is None or known.strategy != "merge":
+        return True
+    if known.keys is None:  # an old record
+        return known.definition_hash != model.definition_hash
+    return tuple(map(fold, known.keys)) != tuple(map(fold, model.keys))
+
+
+def _not_keys(keys: Sequence[str], table: TransactionTable, place: Place | None) -> tuple[int, int]:
+    """How many rows have a NULL among the keys, and how many keys are those of several rows."""
+    from pyspark.sql import functions as fn
+
+    columns = [fn.col(quoted(key)) for key in keys]
+    rows = table.to_df() if place is None else table.slice_df(*place)
+    counted = rows.groupBy(*columns).agg(fn.count("*").alias("_penstock_rows"))
+    is_null = fn.lit(False)
+    for column in columns:
+        is_null = is_null | column.isNull()
+    number = fn.col("_penstock_rows")
+    found = counted.agg(
+        fn.coalesce(fn.sum(fn.when(is_null, number)), fn.lit(0)),
+        fn.count(fn.when(~is_null & (number > 1), True)),
+    ).first()
+    assert found is not None, "an aggregate without groups has one row"
+    return found[0], found[1]
+
+
+def _of(place: Place | None) -> str:
+    return "" if place is None else f"(slice {place[1]}) "
+
+
+def listed(records: Sequence[SliceRecord]) -> str:
+    """``31 slices of partitioned daily (2013-01-01, 2013-01-02, 2013-01-03, ... 2013-01-31)``"""
+    kinds = sorted({record.slicing for record in records if record.slicing})
+    if all(record.slice == WHOLE for record in records):
+        return _count(sum(record.rows for record in records), "row")
+    of = f" of partitioned {' and '.join(kinds)}" if kinds else ""
+    values = [record.slice or "the whole table" for record in records]
+    if len(values) > _SHOWN + 1:
+        values = [*values[:_SHOWN], f"... {values[-1]}"]
+    return f"{_count(len(records), 'slice')}{of} ({', '.join(values)})"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _changed(
+    model: Model, line: str, what: str, slices: Sequence[SliceRecord] = ()
+) -> DefinitionChanged:
+    places = model.annotations.places
+    return DefinitionChanged(
+        f"{model.target} {what}",
+        hint=(
+            f"`penstock run {model.name} --full-refresh` makes the table anew, without them; "
+            f"`penstock drop {model.name}` drops them (or some: --slice VALUE); earlier snapshots "
+            "keep them; or write the line as it was"
+        ),
+        location=places.get(line) or places.get("materialize") or Location(model.path),
+        data={"table": model.target.qualified, "slices": [record.slice for record in slices]},
+    )
