@@ -10,7 +10,7 @@ from penstock.errors import ArgumentError, DataFileMissing, DefinitionChanged
 from penstock.events import Notice
 from penstock.project import Project
 from tests.engine.conftest import Make
-from tests.engine.toy import rows, step, write_project
+from tests.engine.toy import rows, step
 
 pytestmark = pytest.mark.spark
 
