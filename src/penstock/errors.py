@@ -12,6 +12,7 @@
     ├── LakeError
     │   ├── CatalogError
     │   │   ├── CatalogMissing     nothing there, and creation was not asked for
+    │   │   ├── CatalogVanished    nothing there, but its data path holds a lake's files
     │   │   ├── CatalogLocked      another process held it for too long
     │   │   ├── CatalogUnreachable the server or file cannot be opened
     │   │   ├── CatalogVersionUnsupported
@@ -139,6 +140,10 @@ class CatalogError(LakeError):
 
 class CatalogMissing(CatalogError):
     pass
+
+
+class CatalogVanished(CatalogError):
+    """``data``: ``catalog``, ``data_path`` and one ``file`` below it."""
 
 
 class CatalogLocked(CatalogError):

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from penstock.config import Settings, load_settings
+from penstock.config import LakeSettings, Settings, load_settings
 from penstock.errors import ArgumentError, CatalogMissing, Diagnostic
 from penstock.events import EventSink, SparkStarting, ignore
 from penstock.lake.naming import names_of
@@ -118,6 +118,7 @@ class Project:
         payload: Mapping[str, Any] | None = None,
         trigger: str = "manual",
         full_refresh: bool = False,
+        new_catalog: bool = False,
         on_event: EventSink = ignore,
     ) -> RunResult:
         """Run the steps, or those selected, in the order of the graph.
@@ -126,9 +127,10 @@ class Project:
         now) and ``dynamic`` takes it from ``payload``. ``jobs`` steps run side by side (default:
         ``[run] jobs``, else the number of cores). ``full_refresh`` makes the tables of the steps in
         ``select`` anew, by their definitions of now: the commit that publishes this run's slice
-        drops all that was there before, of a partitioned table every other slice. A step that
-        fails is in the result, and nothing of it is visible; what is raised concerns the whole
-        run: ArgumentError, PartitionError, EnvironmentMissing, and what opening a lake raises.
+        drops all that was there before, of a partitioned table every other slice. ``new_catalog``
+        is `lake`'s. A step that fails is in the result, and nothing of it is visible; what is
+        raised concerns the whole run: ArgumentError, PartitionError, EnvironmentMissing, and what
+        opening a lake raises.
         """
         from penstock.engine.run import run_plan
 
@@ -150,7 +152,7 @@ class Project:
         # A catalog that cannot be opened is said before the seconds that Spark takes; without Java
         # no catalog is made.
         self._require_spark()
-        lakes = {name: self.lake(name) for name in sorted(used)}
+        lakes = {name: self.lake(name, new_catalog=new_catalog) for name in sorted(used)}
         return run_plan(
             plan,
             settings=self.settings,
@@ -243,14 +245,17 @@ class Project:
             hint=f"did you mean {near!r}?" if near else f"models are {', '.join(names) or 'none'}",
         )
 
-    def lake(self, name: str) -> Lake:
-        """The lake of that name in penstock.toml, attached for writing; made when it is new."""
+    def lake(self, name: str, *, new_catalog: bool = False) -> Lake:
+        """The lake of that name in penstock.toml, attached for writing; made when it is new.
+
+        Raises CatalogVanished where there is no catalog beside the files of a lake: with
+        ``new_catalog`` it is made there all the same.
+        """
         known = self._lake_name(name)
         if known not in self._lakes:
             from penstock.lake.lake import Lake
 
             wanted = self.settings.lakes[known]
-            _make_room(wanted.catalog)
             self._lakes[known] = Lake.attach(
                 wanted.catalog,
                 data_path=wanted.data_path,
@@ -259,6 +264,7 @@ class Project:
                 spark=self._session,
                 name=known,
                 storage=wanted.storage or None,
+                new_catalog=new_catalog,
             )
         return self._lakes[known]
 
@@ -309,6 +315,7 @@ class Project:
                     wanted.catalog, read_only=True, metadata_schema=wanted.metadata_schema
                 )
             except CatalogMissing:
+                _refuse_abandoned(wanted)
                 return None
         return self._catalogs[lake]
 
@@ -331,8 +338,12 @@ def _lakes_of(models: Sequence[Model]) -> set[str]:
     return {model.target.lake for model in models}
 
 
-def _make_room(catalog: str) -> None:
-    """The directory of a SQLite catalog that is to be made."""
-    path = catalog.removeprefix("ducklake:sqlite:")
-    if path != catalog:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
+def _refuse_abandoned(wanted: LakeSettings) -> None:
+    """Raise CatalogVanished: a lake that lost its catalog is not one that nothing has run for."""
+    from penstock.lake.catalog.abandoned import refuse_abandoned
+    from penstock.lake.catalog.location import parse_location
+    from penstock.lake.storage import Storage, tell
+
+    if wanted.data_path is not None:
+        tell(wanted.data_path, Storage.of(wanted.storage or None))
+    refuse_abandoned(parse_location(wanted.catalog), wanted.data_path)

@@ -73,3 +73,14 @@ def test_which_lake(project: Path) -> None:
     found = penstock("backup", project / "one.bak", "--project", project, "--lake", "mian")
     assert found.exit_code == 2
     assert "there is no lake 'mian'" in found.stderr
+
+
+@pytest.mark.parametrize("command", [("status",), ("snapshots",), ("run",), ("maintain", "--all")])
+def test_a_catalog_that_vanished(project: Path, command: tuple[str, ...]) -> None:
+    (project / "models/bad.sql").write_text("-- materialize ducklake://main/u\nSELECT 1 AS i")
+    (project / "lake/meta.sqlite").unlink()
+    ended = penstock(*command, "--project", project)
+    assert (ended.exit_code, ended.stdout) == (2, "")
+    assert "holds the files of a lake (main/t/ducklake-" in ended.stderr
+    assert "penstock restore BACKUP" in ended.stderr
+    assert not (project / "lake/meta.sqlite").exists()

@@ -133,7 +133,9 @@ def _summary(rows: Sequence[Any]) -> str:
     if rows and hasattr(rows[0], "files_processed"):
         went = count(sum(row.files_processed for row in rows), "file")
         return f"{went} became {sum(row.files_created for row in rows):,}"
-    return f"{len(rows):,}" if rows else "nothing to do"
+    left = sum(getattr(row, "left", None) is not None for row in rows)
+    done = f"{len(rows) - left:,}" if len(rows) > left else "nothing to do"
+    return f"{done} ({left:,} left)" if left else done
 
 
 def _run(name: str, on: _On, arguments: Mapping[str, Any], *, spark: bool = False) -> None:
@@ -224,6 +226,9 @@ def _expire(on: _On, versions: tuple[int, ...], **arguments: Any) -> None:
 @command.command("cleanup-old-files", short_help="Remove files that nothing needs any more.")
 @_older_than
 @_every_age
+@click.option(
+    "--outside-data-path", is_flag=True, help="Also Parquet files that were added from elsewhere."
+)
 @_dry_run
 @_shared
 def _cleanup(on: _On, older_than: str | None, **arguments: Any) -> None:

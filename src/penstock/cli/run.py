@@ -64,6 +64,11 @@ Examples:
     help="Make the tables of the named models anew: all that is there is dropped.",
 )
 @click.option("--payload", metavar="JSON", help="What a dynamic partition takes its value from.")
+@click.option(
+    "--new-catalog",
+    is_flag=True,
+    help="Make a new catalog although the data path holds files of a lake.",
+)
 @project_option
 @json_option
 @debug_option
@@ -78,6 +83,7 @@ def command(
     pairs: tuple[str, ...],
     jobs: int | None,
     payload: str | None,
+    new_catalog: bool,
     project_dir: Path | None,
     as_json: bool,
 ) -> None:
@@ -101,6 +107,7 @@ def command(
             jobs=jobs,
             payload=data,
             full_refresh=full_refresh,
+            new_catalog=new_catalog,
             on_event=sink,
         )
     if as_json:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _OPTIONS = (
-    *("data_path", "override_data_path", "metadata_schema", "create_if_not_exists"),
+    *("data_path", "override_data_path", "metadata_schema", "create_if_not_exists", "new_catalog"),
     *("read_only", "snapshot_version", "snapshot_time", "lock_timeout", "storage"),
     *("data_inlining_row_limit", "name"),
 )
@@ -69,6 +69,7 @@ class Lake(Maintained):
         snapshot_time: datetime | None = None,
         create_if_not_exists: bool = True,
         override_data_path: bool = False,
+        new_catalog: bool = False,
         metadata_schema: str | None = None,
         lock_timeout: float = LOCK_TIMEOUT,
         data_inlining_row_limit: int | None = None,
@@ -80,16 +81,21 @@ class Lake(Maintained):
 
         ``spark`` is a session, or a function that gives one, called when data is first needed;
         without it only the catalog can be used. A snapshot makes the lake read-only at it.
-        ``lock_timeout`` is in seconds. Writes of up to ``data_inlining_row_limit`` rows stay in the
-        catalog, unless an option of the lake says otherwise. ``name`` is what SQL may call the lake
-        (``name.schema.table``, ``CALL name.f()``), as ``ATTACH ... AS`` has it. ``storage`` is what
-        the S3 store of ``data_path`` is told (`penstock.lake.storage.Storage`, or its names and
-        values). ``others`` are DuckDB's options that are refused, each with what to do instead.
-        The session's runtime settings that the lake relies on are set (`lake.session`).
+        A new catalog is refused over a data path that holds files of a lake, whose catalog may have
+        been lost: ``new_catalog`` makes it all the same. ``lock_timeout`` is in seconds.
+        Writes of up to ``data_inlining_row_limit`` rows stay in the catalog, unless an option of
+        the lake says otherwise. ``name`` is what SQL may call the lake (``name.schema.table``,
+        ``CALL name.f()``), as ``ATTACH ... AS`` has it. ``storage`` is what the S3 store of
+        ``data_path`` is told (`penstock.lake.storage.Storage`, or its names and values). ``others``
+        are DuckDB's options that are refused, each with what to do instead. The session's runtime
+        settings that the lake relies on are set (`lake.session`).
         """
         refuse_others(others, _OPTIONS)
         at = _pinned_at(snapshot_version, snapshot_time)
         pinned = at != At()
+        told = Storage.of(storage)
+        if data_path is not None:
+            storages.tell(data_path, told)  # a new catalog is made after a look at its data path
         catalog = Catalog.open(
             uri,
             data_path=data_path,
@@ -99,10 +105,11 @@ class Lake(Maintained):
             override_data_path=override_data_path,
             lock_timeout=lock_timeout,
             inlining_row_limit=data_inlining_row_limit,
+            new_catalog=new_catalog,
         )
         if pinned:
             catalog.snapshot(at)  # raises now rather than at the first read
-        storages.tell(catalog.data_path, Storage.of(storage))
+        storages.tell(catalog.data_path, told)
         return cls(catalog, source(spark, storages.spark_settings(catalog.data_path)), at, name)
 
     @property

@@ -234,6 +234,15 @@ def read_bytes(path: str) -> bytes:
         return bytes(file.read())
 
 
+def read_ends(path: str, length: int) -> tuple[bytes, bytes]:
+    """The first and the last bytes of a file. Raises FileNotFoundError."""
+    system, place = open_system(path)
+    with system.open_input_file(place) as file:
+        first = bytes(file.read(length))
+        file.seek(max(file.size() - length, 0))
+        return first, bytes(file.read(length))
+
+
 def size_of(path: str) -> int | None:
     """Bytes of a file; ``None`` where there is none."""
     from pyarrow import fs

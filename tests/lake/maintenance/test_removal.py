@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import sqlite3
 import time
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from penstock.errors import ArgumentError, UnsupportedFeature
 from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.maintenance.results import Removed
 from penstock.lake.naming import new_uuid7
 from tests import duck
 from tests.lake.catalog.conftest import Place
@@ -64,7 +66,8 @@ def test_a_file_of_two_tables_stays_for_the_other(place: Place) -> None:
 def test_orphans_by_their_age(place: Place) -> None:
     play(place, ROWS)
     known = on_disk(place)
-    old, young = _file(place, "old.parquet", days=3), _file(place, "young.parquet", days=1)
+    names = [f"ducklake-{new_uuid7()}.parquet" for _ in range(2)]
+    old, young = _file(place, names[0], days=3), _file(place, names[1], days=1)
     text = _file(place, "notes.txt", days=9)
     assert [one.path for one in upkeep(place, "delete_orphaned_files", dry_run=True)] == [old]
     assert [one.path for one in upkeep(place, "delete_orphaned_files")] == [old]
@@ -121,3 +124,84 @@ def test_a_table_that_cannot_be_merged_keeps_nothing_else_back(place: Place) -> 
         upkeep(place, "checkpoint")
     assert duck.rows(place.uri, "SELECT count(*) FROM ducklake_list_files('lk', 't')") == [(1,)]
     assert len(duck.rows(place.uri, "SELECT * FROM lk.snapshots()")) == 2
+
+
+def test_orphans_that_are_not_shown_to_be_of_this_catalog_stay(place: Place) -> None:
+    play(place, ROWS)
+    uuid, before = new_uuid7(), "0195b2d0-0000-7000-8000-000000000000"  # of March 2025
+    files = {
+        _file(place, f"ducklake-{before}.parquet"): "older than this catalog",
+        _file(place, "mine.parquet"): "its name does not say when it was written",
+        _file(place, f"../u/ducklake-{uuid}.parquet"): "below no table of this catalog",
+        _file(place, f"id={uuid}/ducklake-{uuid}.parquet"): None,
+        _file(place, f"id={before}/{uuid}/part-0.parquet"): None,
+    }
+    expected = {os.path.normpath(path): why for path, why in files.items()}
+    listed = upkeep(place, "delete_orphaned_files", cleanup_all=True)
+    assert {one.path: one.left for one in listed} == expected
+    assert {path for path in expected if Path(path).exists()} == {
+        path for path, why in expected.items() if why is not None
+    }
+
+
+def test_the_time_at_which_a_catalog_began_survives_its_first_snapshots(place: Place) -> None:
+    play(place, ROWS[:1])
+    orphan = _file(place, f"ducklake-{new_uuid7()}.parquet")
+    play(place, [*ROWS[1:], "CALL ducklake_expire_snapshots('lk', older_than => now())"])
+    assert upkeep(place, "delete_orphaned_files", cleanup_all=True) == [Removed(orphan)]
+
+
+def test_links_do_not_lead_out_of_the_data_path(place: Place, tmp_path: Path) -> None:
+    play(place, ROWS)
+    victim = tmp_path / "elsewhere" / f"ducklake-{new_uuid7()}.parquet"
+    victim.parent.mkdir()
+    victim.write_bytes(b"PAR1")
+    (tmp_path / "data/main/t/linked").symlink_to(victim.parent)
+    listed = upkeep(place, "delete_orphaned_files", cleanup_all=True)
+    assert [one.left for one in listed] == ["outside the data path"]
+    assert victim.exists()
+
+
+FORGED = ["/{tmp}/victim.txt", "../victim.txt", "main/../../victim.txt"]
+
+
+@pytest.mark.parametrize("agreed", [False, True])
+@pytest.mark.parametrize("path", [*FORGED, "main/link/victim.txt", "main/x/../t/{needed}"])
+def test_a_row_of_the_catalog_is_no_licence_to_delete(
+    place: Place, tmp_path: Path, path: str, agreed: bool
+) -> None:
+    play(place, ROWS)
+    needed = min(on_disk(place))
+    (tmp_path / "victim.txt").write_text("mine")
+    (tmp_path / "data/main/link").symlink_to(tmp_path)
+    text = path.format(tmp=str(tmp_path)[1:], needed=Path(needed).name)
+    _schedule(place, text)
+    listed = upkeep(place, "cleanup_old_files", cleanup_all=True, outside_data_path=agreed)
+    assert Path(needed).exists()
+    assert (tmp_path / "victim.txt").exists()
+    assert all(one.left for one in listed)
+
+
+def test_added_files_outside_go_when_the_caller_agrees(place: Place, tmp_path: Path) -> None:
+    added = tmp_path / "added.parquet"
+    play(place, ["CREATE TABLE t(i INT)", f"COPY (SELECT 7 AS i) TO '{added}'"])
+    play(place, [f"CALL ducklake_add_data_files('lk', 't', '{added}')", "DROP TABLE t"])
+    play(place, ["CALL ducklake_expire_snapshots('lk', older_than => now())"])
+    left = upkeep(place, "cleanup_old_files", cleanup_all=True)
+    assert left == [Removed(str(added), "outside the data path")]
+    assert added.exists()
+    arguments = {"cleanup_all": True, "outside_data_path": True}
+    assert upkeep(place, "cleanup_old_files", **arguments) == [Removed(str(added))]
+    assert not added.exists()
+    assert upkeep(place, "cleanup_old_files", **arguments) == []
+
+
+def _schedule(place: Place, path: str) -> None:
+    """A row that says that a file may go."""
+    flag = int(not path.startswith("/"))
+    with sqlite3.connect(place.uri.removeprefix("ducklake:sqlite:")) as connection:
+        connection.execute(
+            "INSERT INTO ducklake_files_scheduled_for_deletion VALUES (0, ?, ?, ?)",
+            (path, flag, "2026-01-01 00:00:00+00"),
+        )
+    connection.close()

@@ -11,6 +11,7 @@ from typing import Any, Self, TypeVar
 from sqlalchemy import Connection, Engine
 
 from penstock.errors import (
+    CatalogMissing,
     NotFound,
     ReadOnlyLake,
     SchemaNotFound,
@@ -19,6 +20,7 @@ from penstock.errors import (
 )
 from penstock.lake.catalog import create, files, history, objects, reads
 from penstock.lake.catalog import engine as engines
+from penstock.lake.catalog.abandoned import refuse_abandoned
 from penstock.lake.catalog.commit import Also, Commit, RetryPolicy, retried
 from penstock.lake.catalog.faults import corrupt
 from penstock.lake.catalog.location import CatalogLocation, parse_location
@@ -59,6 +61,15 @@ class Options:
             wanted.insert(0, ("table", table.id))
         values = {(row.scope, row.scope_id): row.value for row in self.rows if row.key == key}
         return next((values[scope] for scope in wanted if scope in values), None)
+
+
+@contextmanager
+def _disposed_on_error(engine: Engine) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        engine.dispose()
+        raise
 
 
 class Catalog:
@@ -102,33 +113,39 @@ class Catalog:
         lock_timeout: float = LOCK_TIMEOUT,
         retry: RetryPolicy | None = None,
         inlining_row_limit: int | None = None,
+        new_catalog: bool = False,
     ) -> Catalog:
         """Open the catalog at ``uri``, creating it when there is none and ``create`` is set.
 
         ``data_path`` is where a new catalog keeps its files (default on SQLite: ``FILE.files/``);
         on an existing one it must be what is stored, unless ``override_data_path``.
-        ``inlining_row_limit`` is what the lake has no option for. Raises
-        CatalogMissing, CatalogUnreachable, CatalogVersionUnsupported, CatalogCorrupt,
-        CatalogLocked (after ``lock_timeout`` seconds), DataPathError.
+        ``inlining_row_limit`` is what the lake has no option for. No catalog is made over a data
+        path that holds files of a lake, unless ``new_catalog``. Raises
+        CatalogMissing, CatalogVanished, CatalogUnreachable, CatalogVersionUnsupported,
+        CatalogCorrupt, CatalogLocked (after ``lock_timeout`` seconds), DataPathError.
         """
         location = parse_location(uri)
-        engine = engines.make_engine(
-            location,
-            read_only=read_only,
-            create=create,
-            lock_timeout=lock_timeout,
-            metadata_schema=metadata_schema,
-        )
+        if engines.is_absent(location) and not new_catalog:
+            refuse_abandoned(location, data_path)  # before an empty file is made by looking into it
         try:
-            opened = open_or_create(
-                engine,
+            engine = engines.make_engine(
                 location,
-                data_path=data_path,
-                may_create=create and not read_only,
-                override_data_path=override_data_path,
+                read_only=read_only,
+                create=create,
+                lock_timeout=lock_timeout,
+                metadata_schema=metadata_schema,
             )
-        except BaseException:
-            engine.dispose()
+            with _disposed_on_error(engine):
+                opened = open_or_create(
+                    engine,
+                    location,
+                    data_path=data_path,
+                    may_create=create and not read_only,
+                    override_data_path=override_data_path,
+                    new_catalog=new_catalog,
+                )
+        except CatalogMissing:
+            refuse_abandoned(location, data_path)
             raise
         return cls(
             opened.engine,

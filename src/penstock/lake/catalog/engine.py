@@ -82,9 +82,14 @@ def _check_file(path: Path, where: CatalogLocation, create: bool) -> None:
         raise CatalogUnreachable(f"the catalog {where} is not a file", hint="check the path")
 
 
+def is_absent(where: CatalogLocation) -> bool:
+    """Whether the catalog is to be a file that does not exist yet."""
+    return where.kind != "postgres" and not Path(where.target).exists()
+
+
 def is_void(where: CatalogLocation) -> bool:
     """Whether there is nothing to read yet: DuckDB does not make a file by reading it."""
-    return where.kind == "duckdb" and not Path(where.target).exists()
+    return where.kind == "duckdb" and is_absent(where)
 
 
 def _make_folder(folder: Path, where: CatalogLocation) -> None:

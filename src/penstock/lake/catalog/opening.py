@@ -1,4 +1,4 @@
-"""Opening a catalog: found or created, its version and data path checked."""
+"""Opening a catalog: it is read or created, and its version and data path are checked."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from penstock.errors import CatalogMissing, ConfigError, DataPathError
 from penstock.lake.catalog import create as creation
 from penstock.lake.catalog import engine as engines
 from penstock.lake.catalog import reads, tables
+from penstock.lake.catalog.abandoned import default_data_path, refuse_abandoned
 from penstock.lake.catalog.faults import corrupt
 from penstock.lake.catalog.location import CatalogLocation
 from penstock.lake.catalog.moved import was_moved
@@ -34,10 +35,11 @@ def open_or_create(
     data_path: str | None,
     may_create: bool,
     override_data_path: bool,
+    new_catalog: bool,
 ) -> Opened:
     """See `Catalog.open`."""
     wanted = None if data_path is None else absolute_directory(data_path)
-    stored = _ensure(engine, location, wanted, may_create)
+    stored = _ensure(engine, location, wanted, may_create, new_catalog)
     version = check_version(location, stored.get("version"))
     engine = engine.execution_options(**{tables.FORMAT: version})
     known = stored.get("data_path")
@@ -52,7 +54,11 @@ def open_or_create(
 
 
 def _ensure(
-    engine: Engine, location: CatalogLocation, data_path: str | None, may_create: bool
+    engine: Engine,
+    location: CatalogLocation,
+    data_path: str | None,
+    may_create: bool,
+    new_catalog: bool,
 ) -> Mapping[str, str]:
     """The global options of the catalog, after creating it where that is due."""
     if not engines.is_void(location):
@@ -64,6 +70,8 @@ def _ensure(
             f"{location} holds no DuckLake",
             hint="check the path, or attach it with creation on",
         )
+    if not new_catalog:
+        refuse_abandoned(location, data_path)
     path = data_path or _default_data_path(location)
     with engines.writing(engine, location) as connection:
         if not creation.exists(connection):  # another process may have been quicker
@@ -76,8 +84,9 @@ def _global_options(connection: Connection) -> dict[str, str]:
 
 
 def _default_data_path(location: CatalogLocation) -> str:
-    if location.kind != "postgres":
-        return absolute_directory(f"{location.target}.files")
+    path = default_data_path(location)
+    if path is not None:
+        return path
     raise ConfigError(
         f"a new catalog at {location} needs a data_path",
         hint="give the directory or bucket that its files go to",

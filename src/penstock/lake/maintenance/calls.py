@@ -79,7 +79,12 @@ _CALLS = (
         (_OLDER_THAN, Parameter("versions", "UBIGINT[]"), _DRY_RUN),
     ),
     Call("flush_inlined_data", flush_inlined_data, FlushedTable, (_TABLE, _SCHEMA)),
-    Call("cleanup_old_files", cleanup_old_files, Removed, (_OLDER_THAN, _ALL, _DRY_RUN)),
+    Call(
+        "cleanup_old_files",
+        cleanup_old_files,
+        Removed,
+        (_OLDER_THAN, _ALL, Parameter("outside_data_path", "BOOLEAN", default=False), _DRY_RUN),
+    ),
     Call("delete_orphaned_files", delete_orphaned_files, Removed, (_OLDER_THAN, _ALL, _DRY_RUN)),
     Call(
         "rollback_to_snapshot",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterable
 
 from sqlalchemy import Connection
 
 from penstock.lake.catalog import needed_files
 from penstock.lake.catalog.needed_files import Scheduled
 from penstock.lake.maintenance.files_on_disk import remove
+from penstock.lake.maintenance.removable import DataPath
 from penstock.lake.maintenance.results import Removed
 from penstock.lake.maintenance.scope import HasCatalog
 from penstock.lake.maintenance.times import age_limit
@@ -19,34 +21,39 @@ def cleanup_old_files(
     *,
     older_than: dt.datetime | None = None,
     cleanup_all: bool = False,
+    outside_data_path: bool = False,
     dry_run: bool = False,
 ) -> list[Removed]:
     """Remove files that were merged, rewritten or expired before a moment, or all of them.
 
     Without either, those older than the option ``delete_older_than``, or than two days: a query
     that began before they were scheduled may still read them. A file that a snapshot still names
-    (one that was added to two tables, say) stays. What was removed when this is killed is taken
-    off the schedule by the next call.
+    (one that was added to two tables, say) stays. Files outside the data path, which were added to
+    a table, are only removed with ``outside_data_path``, and if they are Parquet files; else they
+    are in the answer as left. What was removed when this is killed is taken off the schedule by
+    the next call.
     """
     catalog = lake.catalog
     before = age_limit(catalog, older_than, cleanup_all=cleanup_all)
+    data_path = DataPath(catalog.data_path)
+
+    def unneeded(connection: Connection, files: Iterable[Scheduled]) -> list[Scheduled]:
+        paths = needed_files.needed(connection, catalog.data_path)
+        needed = set(map(data_path.canonical, paths))
+        return [file for file in files if data_path.canonical(file.path) not in needed]
+
     with catalog.reading() as connection:
         waiting = needed_files.scheduled(connection, catalog.data_path)
-        kept = needed_files.needed(connection, catalog.data_path) if waiting else set()
-    old = [
-        one
-        for one in waiting
-        if one.path not in kept and (before is None or (one.since or before) < before)
-    ]
+        old = [file for file in waiting if before is None or (file.since or before) < before]
+        old = unneeded(connection, old) if old else []
+    left = {file.path: data_path.why_left(file.path, outside_data_path) for file in old}
 
-    def clean(connection: Connection) -> list[Scheduled]:
+    def clean(connection: Connection) -> None:
         # Once more, with nobody else writing: a path that was taken up again since stays.
-        kept = needed_files.needed(connection, catalog.data_path)
-        gone = [one for one in old if one.path not in kept]
-        remove([one.path for one in gone])
+        gone = unneeded(connection, (file for file in old if left[file.path] is None))
+        remove([file.path for file in gone])
         needed_files.forget(connection, gone)
-        return gone
 
-    if old and not dry_run:
-        old = catalog.write_alone(clean)
-    return [Removed(one.path) for one in old]
+    if not dry_run and None in left.values():
+        catalog.write_alone(clean)
+    return [Removed(path, why) for path, why in left.items()]

@@ -7,12 +7,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from penstock.lake.catalog import needed_files
+from penstock.lake.catalog.abandoned import LAKE_FILES
 from penstock.lake.maintenance.files_on_disk import Found, found_below, is_write, remove
+from penstock.lake.maintenance.removable import OUTSIDE, DataPath, Ownership
 from penstock.lake.maintenance.results import Removed
 from penstock.lake.maintenance.scope import HasCatalog
 from penstock.lake.maintenance.times import age_limit
 
-_KINDS = (".parquet", ".puffin")
 _RUNNING = "_temporary"  # where Spark keeps the files of a write in progress
 _GRACE = dt.timedelta(hours=1)
 
@@ -24,7 +25,11 @@ def delete_orphaned_files(
     cleanup_all: bool = False,
     dry_run: bool = False,
 ) -> list[Removed]:
-    """Remove data and delete files below the data path that the catalog names nowhere.
+    """Remove data and delete files of this catalog's tables that the catalog names nowhere.
+
+    Files below the data path that cannot be shown to be of this catalog stay, and are in the answer
+    as left, with the reason: those outside the directories of its tables, those whose names do not
+    tell when they were written or tell that it was before this catalog began (`removable`).
 
     Such files are left by writes that were killed or rolled back, and are made by writes that are
     in progress: nobody can tell the one from the other but by age. So only files last changed
@@ -40,15 +45,23 @@ def delete_orphaned_files(
     with catalog.reading() as connection:
         known = needed_files.needed(connection, catalog.data_path)
         waiting = needed_files.scheduled(connection, catalog.data_path)
-    known |= {one.path for one in waiting}
-    gone = sorted(
+        owned = Ownership.read(connection, catalog.data_path)
+    data_path = DataPath(catalog.data_path)
+    named = {data_path.canonical(path) for path in known} | {
+        data_path.canonical(file.path) for file in waiting
+    }
+    orphans = sorted(
         file.path
         for file in _old_enough(there, before)
-        if file.path.endswith(_KINDS) and file.path not in known
+        if file.path.endswith(LAKE_FILES) and data_path.canonical(file.path) not in named
     )
+    listed = [
+        Removed(path, owned.why_left(path) if data_path.holds(path) else OUTSIDE)
+        for path in orphans
+    ]
     if not dry_run:
-        remove(gone)
-    return [Removed(path) for path in gone]
+        remove([file.path for file in listed if file.left is None])
+    return listed
 
 
 def _old_enough(files: Iterable[Found], before: dt.datetime | None) -> Iterator[Found]:

@@ -88,11 +88,16 @@ class Maintained:
         *,
         older_than: dt.datetime | None = None,
         cleanup_all: bool = False,
+        outside_data_path: bool = False,
         dry_run: bool = False,
     ) -> list[Removed]:
         """Remove files that are scheduled for deletion; see `cleanup_old_files`."""
         return cleanup_old_files.cleanup_old_files(
-            self, older_than=older_than, cleanup_all=cleanup_all, dry_run=dry_run
+            self,
+            older_than=older_than,
+            cleanup_all=cleanup_all,
+            outside_data_path=outside_data_path,
+            dry_run=dry_run,
         )
 
     def delete_orphaned_files(

@@ -31,6 +31,7 @@ class Expired:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """One file that was removed, or would be."""
+    """One file that was removed, or would be; or that was left, and why."""
 
     path: str
+    left: str | None = None

@@ -1,0 +1,134 @@
+"""Which files maintenance may remove: a row of the catalog alone is no licence to delete a file.
+
+Paths below the data path are compared after ``..`` and symbolic links are resolved: a row may say
+``../../etc/passwd``, and a directory below the data path may be a link that leads out of it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+from sqlalchemy import Connection, func, select
+
+from penstock.lake.catalog import tables as t
+from penstock.lake.catalog.expiry import table_paths
+from penstock.lake.naming import uuid7_time
+from penstock.lake.storage import is_remote, read_ends
+
+OUTSIDE = "outside the data path"
+NOT_PARQUET = "outside the data path, and not a Parquet file"
+NO_TABLE = "below no table of this catalog"
+NO_TIME = "its name does not say when it was written"
+OLDER = "older than this catalog"
+
+_PARQUET = b"PAR1"
+_STEPS = frozenset({"", ".", ".."})  # names of no file
+
+
+class DataPath:
+    """The directory that a lake owns; ``path`` ends in ``/``."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._root = "" if is_remote(path) else os.path.realpath(path)
+        self._parents: dict[str, str] = {}
+
+    def canonical(self, path: str) -> str:
+        """``path`` with ``..`` and the links of its directories resolved; what is remote stays."""
+        if is_remote(path):
+            return path
+        parent, _, name = path.rpartition("/")
+        if parent not in self._parents:
+            self._parents[parent] = os.path.realpath(parent)
+        return f"{self._parents[parent]}/{name}"
+
+    def holds(self, path: str) -> bool:
+        """Whether a file of this path is below the data path, and is no link itself."""
+        if is_remote(path):
+            below = path.removeprefix(self._path)
+            return below != path and not _STEPS.intersection(below.split("/"))
+        if is_remote(self._path) or path.rpartition("/")[2] in _STEPS:
+            return False
+        return self.canonical(path).startswith(f"{self._root}/") and not Path(path).is_symlink()
+
+    def why_left(self, path: str, outside_data_path: bool) -> str | None:
+        """Why a file that is scheduled for deletion stays; ``None`` where it may go.
+
+        Outside the data path only a Parquet file goes, and when the caller agrees: files that were
+        added to a table (`add_data_files`) belong to the lake.
+        """
+        if self.holds(path):
+            return None
+        if not outside_data_path:
+            return OUTSIDE
+        return None if _is_parquet(path) else NOT_PARQUET
+
+
+def _is_parquet(path: str) -> bool:
+    """By its first and last bytes. A file that is not there counts: nothing is removed."""
+    if not is_remote(path) and Path(path).is_symlink():
+        return False
+    try:
+        return set(read_ends(path, len(_PARQUET))) == {_PARQUET}
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """What shows that a file no row names was written for this catalog.
+
+    The format puts no mark of its catalog into a file. What there is: the directories of the
+    tables that this catalog has or had, and the time in the version 7 UUID by which DuckDB and
+    Penstock name a file or the directory of its write.
+    """
+
+    tables: Mapping[str, int]  # the directories of all tables; they end in "/"
+    since: dt.datetime
+
+    @classmethod
+    def read(cls, connection: Connection, data_path: str) -> Ownership:
+        paths = table_paths(connection, data_path)
+        return cls({path: key for key, path in paths.items()}, _begun(connection))
+
+    def why_left(self, path: str) -> str | None:
+        """Why a file that no row names stays; ``None`` where it may go."""
+        directory = self._table_directory(path)
+        if directory is None:
+            return NO_TABLE
+        written = uuid7_time(path.removeprefix(directory))
+        if written is None:
+            return NO_TIME
+        return OLDER if written < self.since else None
+
+    def _table_directory(self, path: str) -> str | None:
+        """The directory of a table that the file is below."""
+        end = path.rfind("/")
+        while end > 0:
+            if path[: end + 1] in self.tables:
+                return path[: end + 1]
+            end = path.rfind("/", 0, end)
+        return None
+
+
+def _begun(connection: Connection) -> dt.datetime:
+    """When the catalog began, as far as it still says: the oldest of its snapshots and tables.
+
+    The first snapshots expire; the UUID of a table has the time at which it was made.
+    """
+    oldest: dt.datetime | None
+    oldest = connection.execute(select(func.min(t.snapshot.c.snapshot_time))).scalar()
+    uuids = connection.execute(select(t.table.c.table_uuid)).scalars()
+    times = [time for one in uuids if (time := _time_of(one)) is not None]
+    return min(times) if oldest is None else min(oldest, *times, oldest)
+
+
+def _time_of(uuid: UUID | str | None) -> dt.datetime | None:
+    return None if uuid is None else uuid7_time(str(uuid))
