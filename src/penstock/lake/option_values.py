@@ -22,6 +22,7 @@ _UNITS: Mapping[str, int] = {
     **{unit: 1000**power for power, unit in enumerate(("kb", "mb", "gb", "tb"), 1)},
     **{unit: 1024**power for power, unit in enumerate(("kib", "mib", "gib", "tib"), 1)},
 }
+INLINING_ROW_LIMIT = "data_inlining_row_limit"
 _FLAGS = {"true": "true", "false": "false", "1": "true", "0": "false"}
 _CODECS = ("uncompressed", "snappy", "gzip", "zstd", "brotli", "lz4", "lz4_raw")
 _UINT64 = 2**64
@@ -159,7 +160,7 @@ _MAINTENANCE = "expire_snapshots, CHECKPOINT"
 _WRITES = "every write of data files"
 
 _KINDS = (
-    OptionKind("data_inlining_row_limit", "whole number of rows", "small writes", _whole(0)),
+    OptionKind(INLINING_ROW_LIMIT, "whole number of rows", "small writes", _whole(0)),
     OptionKind("target_file_size", "size: '512MB'", f"{_WRITES}, merge_adjacent_files", _size),
     OptionKind("parquet_compression", "codec", _WRITES, _one_of(*_CODECS)),
     OptionKind("parquet_compression_level", "whole number", _WRITES, _whole(0)),

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from penstock.errors import NameTaken
-from penstock.lake.catalog import option_writes
+from penstock.lake.catalog import options as stored
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.inlined.text import SYSTEM
 from penstock.lake.naming import TableRef, fold
-from penstock.lake.option_values import option_kind, option_text
+from penstock.lake.option_values import INLINING_ROW_LIMIT, option_kind, option_text
 from penstock.lake.snapshot import LATEST
-
-_INLINING = "data_inlining_row_limit"
 
 
 def set_option(
@@ -32,11 +30,11 @@ def set_option(
     if table is not None and schema is None:
         ref = TableRef.parse(table)
         schema, table = ref.schema, ref.name
-    if name == _INLINING and text not in {None, "0"}:
+    if name == INLINING_ROW_LIMIT and text not in {None, "0"}:
         _refuse_reserved(catalog, schema, table)
     with catalog.writing() as connection:
-        scope = option_writes.find_scope(connection, schema, table)
-        option_writes.write_option(connection, scope, name, text)
+        scope = stored.find_scope(connection, schema, table)
+        stored.write_option(connection, scope, name, text)
 
 
 def _refuse_reserved(catalog: Catalog, schema: str | None, table: str | None) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+import uuid
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
+import psycopg
 import pyarrow as pa
 import pytest
 from sqlalchemy import text
@@ -214,3 +217,58 @@ def test_catalogs_made_here_have_inlined_tables_for_duckdb(place: Place) -> None
         (0, 1),
         (1, 2),
     ]
+
+
+def test_no_inlined_table_is_made_while_inlining_is_off(place: Place) -> None:
+    """The most specific scope decides, as in DuckDB: schema, lake, attachment."""
+    cases: dict[str, tuple[int | None, dict[str | None, int], list[str]]] = {
+        "off": (0, {}, []),
+        "on": (None, {}, ["on"]),
+        "lake": (0, {None: 5}, ["lake"]),
+        "a_schema": (None, {"main": 0, None: 5}, []),
+    }
+    for name, (attached, options, expected) in cases.items():
+        with Lake.attach(
+            place.uri, data_path=place.data_path, data_inlining_row_limit=attached
+        ) as lake:
+            for schema, limit in options.items():
+                lake.set_option("data_inlining_row_limit", limit, schema=schema)
+            lake.sql(f"CREATE TABLE {name} (id BIGINT)")
+            assert _with_inlined_tables(lake) == expected, name
+            lake.sql(f"DROP TABLE {name}")
+            for schema in options:
+                lake.set_option("data_inlining_row_limit", None, schema=schema)
+
+
+def _with_inlined_tables(lake: Lake) -> list[str]:
+    """The names of the tables that have one."""
+    with lake.catalog.reading() as connection:
+        rows = connection.execute(
+            text(
+                "SELECT t.table_name FROM ducklake_inlined_data_tables i JOIN ducklake_table t "
+                "ON t.table_id = i.table_id WHERE t.end_snapshot IS NULL"
+            )
+        )
+        return [str(row[0]) for row in rows]
+
+
+@pytest.mark.postgres
+def test_a_role_that_may_not_create_tables_writes(
+    postgres_uri: str, postgres_server: str, tmp_path: Path
+) -> None:
+    with Lake.attach(postgres_uri, data_path=str(tmp_path)):
+        pass
+    database = postgres_uri.removeprefix("ducklake:postgres:")
+    role = f"writer_{uuid.uuid4().hex}"
+    with psycopg.connect(database, autocommit=True) as owner:
+        owner.execute(f"CREATE ROLE {role} LOGIN")
+        owner.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+        owner.execute(f"GRANT ALL ON ALL TABLES IN SCHEMA public TO {role}")
+        uri = f"{postgres_uri} user={role}"
+        with Lake.attach(uri, data_inlining_row_limit=0) as lake:
+            lake.sql("CREATE TABLE t (id BIGINT)")
+            lake.table("t").append([{"id": 1}])
+            lake.sql("ALTER TABLE t ADD COLUMN name VARCHAR")
+            lake.table("t").append([{"id": 2, "name": "b"}])
+        assert duck.rows(uri, "SELECT * FROM t") == [(1, None), (2, "b")]
+        owner.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")

@@ -120,7 +120,6 @@ ELSEWHERE = (
     "CREATE SECRET (TYPE ducklake, METADATA_PATH 'a')",
     "DROP SECRET s",
     "COPY FROM DATABASE my_duckdb TO my_ducklake",
-    "SET ducklake_max_retry_count = 100",
     "INSTALL ducklake",
     "GRANT CREATE ON DATABASE access_control TO ducklake_superuser",
     "CREATE USER ducklake_superuser WITH PASSWORD 'simple'",

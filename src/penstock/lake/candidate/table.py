@@ -10,7 +10,8 @@ from penstock.errors import ColumnNotFound, TableNotFound
 from penstock.lake import scan
 from penstock.lake.candidate.few_rows import few_rows
 from penstock.lake.candidate.state import Candidate
-from penstock.lake.catalog.catalog import Catalog, Options
+from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.catalog.options import Options
 from penstock.lake.catalog.write_facts import write_facts
 from penstock.lake.changes import Slice
 from penstock.lake.conversions.spark_types import cast_type, literal, quoted

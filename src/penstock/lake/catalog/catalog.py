@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 from sqlalchemy import Connection, Engine
 
@@ -25,6 +24,7 @@ from penstock.lake.catalog.commit import Also, Commit, RetryPolicy, retried
 from penstock.lake.catalog.faults import corrupt
 from penstock.lake.catalog.location import CatalogLocation, parse_location
 from penstock.lake.catalog.opening import open_or_create
+from penstock.lake.catalog.options import Options
 from penstock.lake.catalog.start import BEGINNING, beginning
 from penstock.lake.catalog.suggest import did_you_mean
 from penstock.lake.catalog.versions import check_writable
@@ -40,27 +40,6 @@ T = TypeVar("T")
 _REMEMBERED = 256  # tables
 
 LOCK_TIMEOUT = 30.0  # seconds
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """All options of a lake as they were at one time: ``(key, value, scope, scope_id)``."""
-
-    rows: Sequence[Any] = ()
-
-    def by_schema(self, key: str) -> bool:
-        """Whether a schema has an option of its own."""
-        return any(row.key == key and row.scope == "schema" for row in self.rows)
-
-    def value(self, key: str, table: Table | None, schema_id: int | None) -> str | None:
-        """The table's, else its schema's, else the lake's."""
-        wanted: list[tuple[str | None, int | None]] = [(None, None)]
-        if schema_id is not None:
-            wanted.insert(0, ("schema", schema_id))
-        if table is not None:
-            wanted.insert(0, ("table", table.id))
-        values = {(row.scope, row.scope_id): row.value for row in self.rows if row.key == key}
-        return next((values[scope] for scope in wanted if scope in values), None)
 
 
 @contextmanager
@@ -90,7 +69,7 @@ class Catalog:
         """For `open`."""
         self.inlining_row_limit = inlining_row_limit
         self._engine = engine
-        self._retry = retry
+        self.retry = retry  # of this catalog's next commits
         self._encrypted: bool | None = None
         self._known: dict[tuple[int, int, str, str], Table | None] = {}
         self._location = location
@@ -202,7 +181,7 @@ class Catalog:
             with self.writing() as connection:
                 return act(connection)
 
-        return retried(run, self._retry)
+        return retried(run, self.retry)
 
     def check_writable(self) -> None:
         """Raise UnsupportedFeature or ReadOnlyLake where nothing can be written."""
@@ -387,7 +366,8 @@ class Catalog:
             changes=changes,
             info=CommitInfo(author, message, extra),
             also=also,
-            retry=self._retry,
+            retry=self.retry,
+            inlines=self.inlining_row_limit != 0,
         ).run()
         self.last_committed = max(made.id, self.last_committed or 0)
         return made
@@ -409,13 +389,13 @@ class Catalog:
                 schema_id = reads.schema_id_of(connection, table.id)
             elif known.by_schema(key) and schema is not None:
                 schema_id = _schema_id(connection, schema)
-        return known.value(key, table, schema_id)
+        return known.value(key, None if table is None else table.id, schema_id)
 
     def option_of(self, known: Options, key: str, table: Table | None) -> str | None:
         """`option`, of options that were read before; asks the catalog only for a schema's."""
         if table is not None and known.by_schema(key):
             return self.option(key, table)
-        return known.value(key, table, None)
+        return known.value(key, None if table is None else table.id, None)
 
 
 def _schema_id(connection: Connection, name: str) -> int | None:

@@ -72,9 +72,11 @@ def retried(act: Callable[[], T], retry: RetryPolicy) -> T:
 
 
 def _exhausted(retry: RetryPolicy) -> RetriesExhausted:
+    attempts = "1 attempt" if retry.retries == 0 else f"{retry.retries + 1} attempts"
     return RetriesExhausted(
-        f"the commit did not land in {retry.retries + 1} attempts",
-        hint="nothing was changed; try again when fewer writers are busy",
+        f"the commit did not land in {attempts}",
+        hint="nothing was changed; try again when fewer writers are busy, or allow more attempts: "
+        "SET ducklake_max_retry_count = 100",
         data={"attempts": retry.retries + 1},
     )
 
@@ -99,6 +101,7 @@ class Commit:
     info: CommitInfo
     also: Sequence[Also]
     retry: RetryPolicy
+    inlines: bool  # where no option of the lake says so
 
     def run(self) -> Snapshot:
         """Commit, and return the snapshot made.
@@ -153,7 +156,9 @@ class Commit:
             raise corrupt(self.location, "it holds no snapshot")
         if found.latest.id != self.base.id:
             self._check(connection, found.latest, since)
-        return write(connection, self.data_path, found, self.changes, self.info)
+        return write(
+            connection, self.data_path, found, self.changes, self.info, inlines=self.inlines
+        )
 
     def _check(self, connection: Connection, latest: Snapshot, since: Answer | None) -> None:
         """Raise CommitConflict unless what others did since the base lets this commit follow."""

@@ -16,10 +16,11 @@ from itertools import count
 from sqlalchemy import Connection, TextClause, func, select, text
 
 from penstock.errors import CommitConflict
-from penstock.lake.catalog import inlined, totals
+from penstock.lake.catalog import inlined, schema_writes, totals
 from penstock.lake.catalog import tables as t
 from penstock.lake.catalog.engine import metadata_schema
 from penstock.lake.catalog.inlined_types import bound, placeholder, storage_type
+from penstock.lake.catalog.options import Options
 from penstock.lake.catalog.reads import build_schema, visible
 from penstock.lake.catalog.work import Target, Work
 from penstock.lake.changes import ChangeSet, InlineChange
@@ -27,6 +28,7 @@ from penstock.lake.files import DataFile
 from penstock.lake.inlined.found import BEGIN_COLUMN, END_COLUMN, ROW_ID_COLUMN
 from penstock.lake.inlined.text import may_inline
 from penstock.lake.naming import quote_identifier
+from penstock.lake.option_values import INLINING_ROW_LIMIT
 from penstock.lake.schema import TableSchema, same_columns
 
 DEFAULT_LIMIT = 10  # rows; the extension's
@@ -48,7 +50,7 @@ def defines(work: Work, changes: ChangeSet) -> bool:
     )
 
 
-def define(work: Work, target: Target) -> None:
+def define(work: Work, target: Target, schema_name: str) -> None:
     """Make the inlined table of a table that this commit creates or alters, where it is to have
     one.
 
@@ -59,15 +61,21 @@ def define(work: Work, target: Target) -> None:
     versions = set(work.connection.execute(known).scalars())
     if not may_inline(target.schema) or work.schema_version in versions:
         return
-    if versions or _is_on(work.connection):
+    if versions or _is_on(work, target, schema_name):
         _make(work, target)
 
 
-def _is_on(connection: Connection) -> bool:
-    """Whether inserts of a few rows are inlined, as far as the lake as a whole is concerned."""
+def _is_on(work: Work, target: Target, schema_name: str) -> bool:
+    """Whether inserts of a few rows into this table are inlined: DuckDB 1.5.5 makes no inlined
+    table otherwise, so that a role without the right to create tables can write (measured)."""
     c = t.metadata.c
-    query = select(c.value).where(c.key == "data_inlining_row_limit", c.scope.is_(None))
-    return connection.execute(query).scalar() != "0"
+    query = select(c.key, c.value, c.scope, c.scope_id).where(c.key == INLINING_ROW_LIMIT)
+    options = Options(work.connection.execute(query).all())
+    schema_id = None
+    if options.by_schema(INLINING_ROW_LIMIT):
+        schema_id = schema_writes.find(work.schemas, schema_name).id
+    limit = options.value(INLINING_ROW_LIMIT, target.id, schema_id)
+    return work.inlines if limit is None else limit != "0"
 
 
 def write(work: Work, target: Target, change: InlineChange) -> None:

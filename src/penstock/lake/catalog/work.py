@@ -85,6 +85,7 @@ class Work:
     defined: dict[int, None] = field(default_factory=dict)  # tables whose schema version is new
     totals: dict[int, Totals] = field(default_factory=dict)  # by table id
     inline_tables: dict[int, str | None] = field(default_factory=dict)  # for new rows, by table id
+    inlines: bool = True  # where no option says so
     _schemas: dict[str, SchemaEntry] | None = None
     _waiting: list[_Rows] = field(default_factory=list)
     _first: _Rows | None = None

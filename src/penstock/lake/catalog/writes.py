@@ -47,13 +47,20 @@ class CommitInfo:
 
 
 def write(
-    connection: Connection, data_path: str, start: Start, changes: ChangeSet, info: CommitInfo
+    connection: Connection,
+    data_path: str,
+    start: Start,
+    changes: ChangeSet,
+    info: CommitInfo,
+    *,
+    inlines: bool,
 ) -> tuple[Snapshot, Work]:
     """Write ``changes`` as the snapshot after that of ``start``; the rest is for `publish`.
 
     Nobody but writers that do not take our lock (DuckDB on PostgreSQL) can be in the way, and they
     want the same snapshot id: where rows change that they may change too, that is taken first, so
-    that each waits for the other at the same place. Raises CommitConflict, SnapshotTaken.
+    that each waits for the other at the same place. ``inlines``: new tables get one for inlined
+    rows unless an option says otherwise. Raises CommitConflict, SnapshotTaken.
     """
     if start.wants_message:
         required.check_message(info.author, info.message)
@@ -67,6 +74,7 @@ def write(
         ids=Ids(base.next_catalog_id, base.next_file_id),
         totals=dict(start.totals),
         inline_tables=dict(start.inline_tables),
+        inlines=inlines,
     )
     work.schema_version += _defines(changes) or inline_writes.defines(work, changes)
     time = max(dt.datetime.now(dt.UTC), base.time + dt.timedelta(microseconds=1))
@@ -274,6 +282,6 @@ def _write_files(work: Work, change: TableChange, target: Target) -> None:
     if change.add:
         registration.add_files(work, target, change.add)
     if target.id in work.defined:
-        inline_writes.define(work, target)
+        inline_writes.define(work, target, change.schema_name)
     if change.inline is not None:
         inline_writes.write(work, target, change.inline)

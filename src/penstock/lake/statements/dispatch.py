@@ -18,6 +18,7 @@ from penstock.lake.statements import (
     drop,
     insert,
     merge,
+    settings,
     show,
     transactions,
     update,
@@ -49,7 +50,9 @@ STATEMENTS: Mapping[str, Statement] = {
     "END": transactions.commit,
     "INSERT": insert.run,
     "MERGE": merge.run,
+    "RESET": settings.reset,
     "ROLLBACK": transactions.rollback,
+    "SET": settings.set_,
     "SHOW": show.run,
     "START": transactions.begin,
     "TRUNCATE": delete.truncate,
@@ -94,11 +97,9 @@ _NEAREST: Mapping[str, str] = {
     "REORG": "use CALL ducklake_rewrite_data_files('lake', 't')",
     "REPAIR": _FILES_FROM_ELSEWHERE,
     "REPLACE": "use MERGE INTO, or INSERT INTO ... REPLACE WHERE",
-    "RESET": "use CALL set_option(...) for the lake, spark.conf.unset(...) for the session",
     "RESTORE": "use lake.table(name).rollback(to=snapshot)",
     "REVOKE": "take rights in the catalog's database and on the files",
     "SAVEPOINT": _TRANSACTION,
-    "SET": "use CALL set_option(...) for the lake, spark.conf.set(...) for the session",
     "SUMMARIZE": "use SELECT with aggregates, or lake.table(name).to_df().summary()",
     "SYNC": _FILES_FROM_ELSEWHERE,
     "UNCACHE": "use unpersist() of the DataFrame that was cached",
@@ -150,7 +151,7 @@ def _is_statement(text: str) -> bool:
     word = first_word(text)
     if word == "WITH":
         return bool(_WRITES.search(text)) and _past_with(Reader(text)) is not None
-    return word in STATEMENTS or (word in _NEAREST and word not in _SETTINGS)
+    return word not in _SETTINGS and (word in STATEMENTS or word in _NEAREST)
 
 
 def _one(session: Session, text: str, start: int, end: int) -> DataFrame | Answer:

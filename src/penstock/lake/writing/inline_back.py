@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from penstock.lake.catalog.inline_writes import DEFAULT_LIMIT
 from penstock.lake.inlined.text import may_inline, stored
 from penstock.lake.inlined.values import arrow_schema
+from penstock.lake.option_values import INLINING_ROW_LIMIT
 from penstock.lake.parquet.columns import EMBEDDED_ROW_ID, MAPPED_ROW_ID
 from penstock.lake.schema import TableSchema
 from penstock.lake.storage import open_system
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from penstock.lake.catalog.catalog import Catalog, Options
+    from penstock.lake.catalog.catalog import Catalog
+    from penstock.lake.catalog.options import Options
     from penstock.lake.files import Table
     from penstock.lake.writing.spark import Written
 
@@ -42,7 +44,7 @@ def row_limit(
 
     ``schema`` is the one of a table that is not there yet.
     """
-    key = "data_inlining_row_limit"
+    key = INLINING_ROW_LIMIT
     told = catalog.option_of(options, key, table) if options else catalog.option(key, table, schema)
     if told is not None:
         return int(told)

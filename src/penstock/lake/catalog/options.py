@@ -1,6 +1,10 @@
-"""Setting options: rows of ``ducklake_metadata`` as DuckDB 1.5.5 writes them, in no snapshot."""
+"""Options: rows of ``ducklake_metadata`` as DuckDB 1.5.5 writes them, in no snapshot."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, select
 
@@ -14,6 +18,27 @@ from penstock.lake.naming import DEFAULT_SCHEMA, fold
 Scope = tuple[
     str | None, int | None
 ]  # of `ducklake_metadata`: None, "schema" or "table", and an id
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """All options of a lake as they were at one time: ``(key, value, scope, scope_id)``."""
+
+    rows: Sequence[Any] = ()
+
+    def by_schema(self, key: str) -> bool:
+        """Whether a schema has an option of its own."""
+        return any(row.key == key and row.scope == "schema" for row in self.rows)
+
+    def value(self, key: str, table_id: int | None, schema_id: int | None) -> str | None:
+        """The table's, else its schema's, else the lake's."""
+        wanted: list[tuple[str | None, int | None]] = [(None, None)]
+        if schema_id is not None:
+            wanted.insert(0, ("schema", schema_id))
+        if table_id is not None:
+            wanted.insert(0, ("table", table_id))
+        values = {(row.scope, row.scope_id): row.value for row in self.rows if row.key == key}
+        return next((values[scope] for scope in wanted if scope in values), None)
 
 
 def find_scope(connection: Connection, schema: str | None, table: str | None) -> Scope:
