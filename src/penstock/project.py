@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from penstock.engine.plan import Plan
+    from penstock.engine.request import Partition
     from penstock.engine.results import ModelDetail, ModelStatus, RunResult, SnapshotInfo
     from penstock.lake.catalog.catalog import Catalog
     from penstock.lake.lake import Lake
@@ -83,7 +84,7 @@ class Project:
 
     def plan(
         self,
-        partition: str | None = None,
+        partition: Partition | None = None,
         select: str | Sequence[str] | None = None,
         args: Mapping[str, object] | None = None,
         *,
@@ -99,7 +100,7 @@ class Project:
         request = RunRequest(
             partition=partition,
             select=names_of(() if select is None else select, "select"),
-            args={name: str(value) for name, value in (args or {}).items()},
+            args={name: _text(value) for name, value in (args or {}).items()},
             fire_time=fire_time or datetime.now(UTC),
             payload=payload,
             trigger=trigger,
@@ -109,7 +110,7 @@ class Project:
 
     def run(
         self,
-        partition: str | None = None,
+        partition: Partition | None = None,
         select: str | Sequence[str] | None = None,
         args: Mapping[str, object] | None = None,
         jobs: int | None = None,
@@ -123,14 +124,16 @@ class Project:
     ) -> RunResult:
         """Run the steps, or those selected, in the order of the graph.
 
-        ``partition`` is used as it is; without it, time kinds take that of ``fire_time`` (aware;
-        now) and ``dynamic`` takes it from ``payload``. ``jobs`` steps run side by side (default:
-        ``[run] jobs``, else the number of cores). ``full_refresh`` makes the tables of the steps in
-        ``select`` anew, by their definitions of now: the commit that publishes this run's slice
-        drops all that was there before, of a partitioned table every other slice. ``new_catalog``
-        is `lake`'s. A step that fails is in the result, and nothing of it is visible; what is
-        raised concerns the whole run: ArgumentError, PartitionError, EnvironmentMissing, and what
-        opening a lake raises.
+        ``partition`` is a value as the slice is called, or a date or datetime that the slice holds
+        (one without a time zone is in the partition's own); without it, time kinds take the slice
+        of ``fire_time`` (aware; now) and ``dynamic`` takes its value from ``payload``. ``args`` and
+        the names of ``payload`` fill the arguments that scripts declare. ``jobs`` steps run side by
+        side (default: ``[run] jobs``, else the number of cores). ``full_refresh`` makes the tables
+        of the steps in ``select`` anew, by their definitions of now: the commit that publishes this
+        run's slice drops all that was there before, of a partitioned table every other slice.
+        ``new_catalog`` is `lake`'s. A step that fails is in the result, and nothing of it is
+        visible; what is raised concerns the whole run: ArgumentError, PartitionError,
+        EnvironmentMissing, and what opening a lake raises.
         """
         from penstock.engine.run import run_plan
 
@@ -196,7 +199,7 @@ class Project:
     def preview(
         self,
         model: str,
-        partition: str | None = None,
+        partition: Partition | None = None,
         limit: int | None = None,
         args: Mapping[str, object] | None = None,
     ) -> DataFrame:
@@ -347,3 +350,7 @@ def _refuse_abandoned(wanted: LakeSettings) -> None:
     if wanted.data_path is not None:
         tell(wanted.data_path, Storage.of(wanted.storage or None))
     refuse_abandoned(parse_location(wanted.catalog), wanted.data_path)
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)

@@ -28,7 +28,7 @@ def test_a_line_per_step_with_state_rows_snapshot_and_time() -> None:
     raw = next(line for line in text.splitlines() if " raw " in line)
     assert raw.split() == ["✓", "raw", "2013-01-02", "done,", "1", "test", "1,842", "3", "1.2", "s"]
     assert "failed: test unique id failed on 2 rows" in text
-    assert "skipped: clean failed" in text
+    assert "skipped (clean failed)" in text
     assert "Run failed in 2.0 s" in text
 
 

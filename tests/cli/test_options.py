@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.cli.options import find_project, parse_pairs
-from penstock.cli.run import parse_payload
+from penstock.cli.options import find_project, parse_pairs, parse_payload
 from penstock.errors import ArgumentError
 
 

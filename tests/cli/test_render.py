@@ -24,7 +24,7 @@ def test_plain_lines_tell_the_run() -> None:
         "clean: notice: no key in 2 rows",
         "clean: test unique id FAILED on 2 rows",
         "clean: failed: test unique id failed on 2 rows, 0.5 s",
-        "mart: skipped: clean failed",
+        "mart: skipped (clean failed)",
         "run failed in 2.0 s",
     ]
 

@@ -45,13 +45,12 @@ def test_no_model_is_said_before_anything_starts(tmp_path: Path) -> None:
         plan(tmp_path, {"models/note": "-- just a note\nSELECT 1"})
 
 
-def test_an_early_partition_is_made_when_asked_for_and_said(tmp_path: Path) -> None:
+def test_an_early_partition_that_was_asked_for_is_an_error(tmp_path: Path) -> None:
     raw = RAW.replace("daily", "daily start=2026-01-02")
-    found = plan(tmp_path, {"models/raw": raw}, partition="2026-01-01")
-    assert [one.slice for one in found.steps] == ["2026-01-01"]
-    assert found.notices == (
-        "raw: partition 2026-01-01 is before start=2026-01-02; made, as it was asked for",
-    )
+    with pytest.raises(PartitionError, match="2026-01-01 is before start=2026-01-02 of raw") as at:
+        plan(tmp_path, {"models/raw": raw}, partition="2026-01-01")
+    assert str(at.value.location).endswith("raw.sql:2:4")
+    assert plan(tmp_path, {"models/raw": raw}, partition="2026-01-02").partition == "2026-01-02"
 
 
 def test_the_slice_is_for_partitioned_steps_only(tmp_path: Path) -> None:
@@ -74,13 +73,6 @@ def test_a_wrong_partition_is_placed(tmp_path: Path) -> None:
         plan(tmp_path, partition="16/05/2026")
     assert caught.value.location is not None
     assert str(caught.value.location).endswith("raw.sql:2:4")
-
-
-def test_a_partition_that_another_step_cannot_have(tmp_path: Path) -> None:
-    monthly = CLEAN.replace("daily", "monthly")
-    with pytest.raises(PartitionError) as caught:
-        plan(tmp_path, {"models/raw": RAW, "models/clean": monthly}, partition="2026-05-16")
-    assert "clean.sql" in str(caught.value)
 
 
 def test_a_partition_for_nothing_is_said(tmp_path: Path) -> None:
@@ -107,12 +99,15 @@ def test_wrong_arguments_are_named(tmp_path: Path, args: dict[str, str], said: s
     assert said in str(caught.value)
 
 
-def test_before_the_start_there_is_no_partition(tmp_path: Path) -> None:
+def test_before_the_start_a_step_is_skipped_with_what_reads_it(tmp_path: Path) -> None:
     late = RAW.replace("daily", 'daily start="2030-01-01"')
-    found = plan(tmp_path, {"models/raw": late}, fire_time=NIGHT)
-    assert found.partition is None
-    assert found.steps[0].blocked is not None
-    assert "before start" in found.notices[0]
+    found = plan(tmp_path, {"models/raw": late, "models/mart": MART, "models/clean": CLEAN})
+    assert [(one.name, one.skipped) for one in found.steps] == [
+        ("raw", "before start"),
+        ("clean", "raw is before its start"),
+        ("mart", "raw is before its start"),
+    ]
+    assert [one.blocked for one in found.steps] == [None, None, None]
 
 
 def test_a_payload_gives_a_dynamic_partition(tmp_path: Path) -> None:

@@ -165,7 +165,7 @@ def test_what_others_declare_is_left_alone() -> None:
 
 
 def test_a_name_that_no_script_declares() -> None:
-    known = [Argument("cutoff", "date")]
+    known = ["cutoff"]
     unknown({"cutoff": "x"}, known)
     with pytest.raises(ArgumentError, match="'cutof'") as error:
         unknown({"cutof": "x"}, known)

@@ -14,9 +14,14 @@ from penstock.model.partition import (
     PartitionSpec,
     between,
     bounds,
+    bucket_around,
+    bucket_at,
+    bucket_of,
     check_spec,
-    resolve,
+    is_before_start,
+    render,
     validate,
+    value_from,
 )
 
 FIRE = datetime(2026, 5, 16, 9, 30, tzinfo=UTC)
@@ -45,9 +50,7 @@ instants = st.one_of(
 
 
 def value_at(spec: PartitionSpec, moment: datetime) -> str:
-    value = resolve(spec, explicit=None, fire_time=moment, payload=None).value
-    assert value is not None
-    return value
+    return render(spec, bucket_at(spec, moment))
 
 
 @pytest.mark.parametrize(
@@ -71,11 +74,27 @@ def test_the_zone_moves_the_boundary() -> None:
     assert value_at(PartitionSpec("daily"), just_after_midnight) == "2026-05-16"
 
 
-def test_the_fire_time_may_be_in_any_zone_but_must_have_one() -> None:
+def test_a_moment_may_be_in_any_zone_or_wall_time() -> None:
     tokyo = FIRE.astimezone(ZoneInfo("Asia/Tokyo"))
     assert value_at(PartitionSpec("hourly"), tokyo) == "2026-05-16T09"
-    with pytest.raises(ValueError, match="time zone"):
-        value_at(PartitionSpec("daily"), datetime.fromisoformat("2026-05-16"))
+    wall = datetime.fromisoformat("2026-05-16T00:30")
+    assert value_at(PartitionSpec("daily", tz="America/New_York"), wall) == "2026-05-16"
+
+
+@pytest.mark.parametrize(
+    ("inner", "value", "outer", "around"),
+    [
+        ("hourly", "2026-05-16T09", "daily", "2026-05-16"),
+        ("daily", "2026-05-16", "monthly", "2026-05"),
+        ("weekly", "2026-W20", "monthly", "2026-05"),
+        ("weekly", "2026-W27", "monthly", None),  # from 29 June to 5 July
+        ("monthly", "2026-05", "daily", None),
+        ("daily", "2026-05-16", "hourly", None),
+    ],
+)
+def test_the_slice_around_another(inner: str, value: str, outer: str, around: str | None) -> None:
+    bucket = bucket_around(PartitionSpec(outer), *bounds(PartitionSpec(inner), value))
+    assert (bucket and render(PartitionSpec(outer), bucket)) == around
 
 
 @pytest.mark.parametrize(
@@ -173,18 +192,9 @@ def test_a_bad_start_is_an_error(start: str) -> None:
         ("monthly", "2026-06-01", None),
     ],
 )
-def test_before_start_there_is_no_partition(kind: str, start: str, value: str | None) -> None:
-    found = resolve(PartitionSpec(kind, start=start), explicit=None, fire_time=FIRE, payload=None)
-    assert found.value == value
-    assert (found.warning is None) == (value is not None)
-
-
-def test_an_explicit_value_is_used_as_it_is() -> None:
-    spec = PartitionSpec("daily", start="2026-01-01")
-    found = resolve(spec, explicit="2013-01-02", fire_time=FIRE, payload={"x": 1})
-    assert found.value == "2013-01-02"
-    assert found.warning is not None
-    assert "before start=2026-01-01" in found.warning
+def test_what_ends_before_start_is_before_it(kind: str, start: str, value: str | None) -> None:
+    spec = PartitionSpec(kind, start=start)
+    assert is_before_start(spec, bucket_at(spec, FIRE)) == (value is None)
 
 
 @pytest.mark.parametrize(
@@ -225,13 +235,12 @@ def test_values_are_validated(kind: str, value: str, canonical: str | None) -> N
 )
 def test_dynamic_values(payload: dict[str, object], value: str) -> None:
     spec = PartitionSpec("dynamic", key="$.a.b")
-    assert resolve(spec, explicit=None, fire_time=FIRE, payload=payload).value == value
+    assert value_from(spec, payload) == value
 
 
 @pytest.mark.parametrize(
     "payload",
     [
-        None,
         {},
         {"a": 1},
         {"a": {}},
@@ -243,10 +252,10 @@ def test_dynamic_values(payload: dict[str, object], value: str) -> None:
         {"trigger": {}, "a": {"b": 1}},
     ],
 )
-def test_a_payload_without_the_value_is_an_error(payload: dict[str, object] | None) -> None:
+def test_a_payload_without_the_value_is_an_error(payload: dict[str, object]) -> None:
     spec = PartitionSpec("dynamic", key="$.a.b")
     with pytest.raises(PartitionError) as error:
-        resolve(spec, explicit=None, fire_time=FIRE, payload=payload)
+        value_from(spec, payload)
     assert error.value.hint
 
 
@@ -344,7 +353,7 @@ def test_slices_follow_each_other_without_gap(spec: PartitionSpec, moment: datet
 def test_every_value_is_valid_and_comes_back(spec: PartitionSpec, moment: datetime) -> None:
     value = value_at(spec, moment)
     validate(spec, value)
-    assert resolve(spec, explicit=value, fire_time=FIRE, payload=None).value == value
+    assert render(spec, bucket_of(spec, value)) == value
     assert value_at(spec, bounds(spec, value)[0]) == value
 
 

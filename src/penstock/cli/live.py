@@ -14,6 +14,7 @@ from rich.text import Text
 
 from penstock.cli.output import count, seconds
 from penstock.cli.progress import Progress, Row, View
+from penstock.cli.render import state_text
 from penstock.events import Event, EventSink
 
 # State of a finished step: mark and style. Any other state is a phase of a running step.
@@ -96,18 +97,17 @@ def cells(row: Row, now: float, spinner: Spinner) -> tuple[Text | Spinner, ...]:
         spinner if mark is None else Text(mark, style=style),
         Text(row.step),
         Text(row.slice or ""),
-        Text(state_text(row), style=style),
+        Text(_state(row), style=style),
         Text("" if row.rows is None else f"{row.rows:,}"),
         Text("" if row.snapshot_id is None else str(row.snapshot_id)),
         Text(seconds(elapsed)),
     )
 
 
-def state_text(row: Row) -> str:
+def _state(row: Row) -> str:
     tests = (
         f", {count(row.checks, 'test')}"
         if row.checks and row.state in {"done", "unchanged"}
         else ""
     )
-    reason = f": {row.reason.splitlines()[0]}" if row.reason else ""
-    return f"{row.state}{tests}{reason}"
+    return state_text(f"{row.state}{tests}", row.reason)

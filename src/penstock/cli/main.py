@@ -13,6 +13,7 @@ from penstock.cli.failure import EXIT_INTERRUPTED, fail
 COMMANDS = {
     "init": "penstock.cli.init",
     "check": "penstock.cli.check",
+    "plan": "penstock.cli.plan",
     "run": "penstock.cli.run",
     "status": "penstock.cli.status",
     "show": "penstock.cli.show",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -49,6 +50,64 @@ def debug_option(function: F) -> F:
         callback=remember,
         help="Show the traceback of an error.",
     )(function)
+
+
+def request_options(function: F) -> F:
+    """What a run is asked for; the command passes the values on to `read_request`."""
+    options = (
+        click.argument("models", nargs=-1, metavar="[MODEL]..."),
+        click.option(
+            "--partition", metavar="VALUE", help="The partition to make, such as 2013-01-02."
+        ),
+        click.option(
+            "--select",
+            "-s",
+            "selected",
+            multiple=True,
+            metavar="MODEL",
+            help="As MODEL: only these, by name or pattern; may be given several times.",
+        ),
+        click.option(
+            "--arg",
+            "-a",
+            "pairs",
+            multiple=True,
+            metavar="NAME=VALUE",
+            help="A value for a declared argument; may be given several times.",
+        ),
+        click.option(
+            "--payload",
+            metavar="JSON",
+            help="An object: values of arguments, and of dynamic partitions.",
+        ),
+        click.option(
+            "--full-refresh",
+            is_flag=True,
+            help="Make the tables of the named models anew: all that is there is dropped.",
+        ),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def read_request(
+    *,
+    models: tuple[str, ...],
+    partition: str | None,
+    selected: tuple[str, ...],
+    pairs: tuple[str, ...],
+    payload: str | None,
+    full_refresh: bool,
+) -> dict[str, Any]:
+    """The options of `request_options` as arguments of `Project.run` and `Project.plan`."""
+    return {
+        "partition": partition,
+        "select": (*models, *selected),
+        "args": parse_pairs(pairs),
+        "payload": parse_payload(payload),
+        "full_refresh": full_refresh,
+    }
 
 
 def limit_option(default: int, what: str) -> Callable[[F], F]:
@@ -102,3 +161,21 @@ def parse_pairs(texts: tuple[str, ...]) -> dict[str, str]:
             raise ArgumentError(f"--arg {name} is given twice", hint="leave one of the two out")
         pairs[name] = value
     return pairs
+
+
+def parse_payload(text: str | None) -> Mapping[str, Any] | None:
+    """:raises ArgumentError: not a JSON object; says where"""
+    if text is None:
+        return None
+    try:
+        payload = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ArgumentError(
+            f"--payload is not JSON: {error.msg} at character {error.pos + 1}",
+            hint="""for example: --payload '{"region": "eu"}'""",
+        ) from None
+    if not isinstance(payload, dict):
+        raise ArgumentError(
+            "--payload must be a JSON object", hint="""for example: --payload '{"region": "eu"}'"""
+        )
+    return payload

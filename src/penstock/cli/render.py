@@ -58,11 +58,17 @@ def text_line(event: Event) -> str | None:
     return LINES[type(event)](event)
 
 
+def state_text(state: str, reason: str | None) -> str:
+    """``failed: why``, ``skipped (why)``: one line, as the whole message follows the run."""
+    if not reason:
+        return state
+    why = reason.splitlines()[0]
+    return f"{state} ({why})" if state == "skipped" else f"{state}: {why}"
+
+
 def outcome(event: StepFinished) -> str:
     """What a finished step came to, in a few words."""
-    # One line; the next step is told at the end of the run, with the whole message.
-    reason = f": {event.reason.splitlines()[0]}" if event.reason else ""
-    said = [f"{event.state}{reason}"]
+    said = [state_text(event.state, event.reason)]
     if event.rows is not None:
         said.append(count(event.rows, "row"))
     if event.snapshot_id is not None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +12,13 @@ from penstock.cli.options import (
     debug_option,
     json_option,
     load_project,
-    parse_pairs,
     project_option,
+    read_request,
+    request_options,
 )
 from penstock.cli.output import count, print_table
 from penstock.cli.plain import plain, to_json
 from penstock.cli.render import watch
-from penstock.errors import ArgumentError
 
 if TYPE_CHECKING:
     from penstock.engine.results import CheckResult, RunResult, StepResult
@@ -37,33 +35,10 @@ Examples:
   penstock run raw/flights --full-refresh --partition 2013-01-02
   penstock run --payload '{"region": "eu"}' --json""",
 )
-@click.argument("models", nargs=-1, metavar="[MODEL]...")
-@click.option("--partition", metavar="VALUE", help="The partition to make, such as 2013-01-02.")
-@click.option(
-    "--select",
-    "-s",
-    "selected",
-    multiple=True,
-    metavar="MODEL",
-    help="As MODEL: only these, by name or pattern; may be given several times.",
-)
-@click.option(
-    "--arg",
-    "-a",
-    "pairs",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="A value for a declared argument; may be given several times.",
-)
+@request_options
 @click.option(
     "--jobs", "-j", type=click.IntRange(min=1), metavar="N", help="Steps side by side [by cores]."
 )
-@click.option(
-    "--full-refresh",
-    is_flag=True,
-    help="Make the tables of the named models anew: all that is there is dropped.",
-)
-@click.option("--payload", metavar="JSON", help="What a dynamic partition takes its value from.")
 @click.option(
     "--new-catalog",
     is_flag=True,
@@ -75,17 +50,13 @@ Examples:
 @click.pass_context
 def command(
     ctx: click.Context,
+    /,
     *,
-    models: tuple[str, ...],
-    partition: str | None,
-    full_refresh: bool,
-    selected: tuple[str, ...],
-    pairs: tuple[str, ...],
     jobs: int | None,
-    payload: str | None,
     new_catalog: bool,
     project_dir: Path | None,
     as_json: bool,
+    **request: Any,
 ) -> None:
     """Run the models in the order of their graph.
 
@@ -97,42 +68,14 @@ def command(
     Of a partitioned model every slice is dropped, and the one of this run is made. Tests come
     before publication as ever, and earlier snapshots keep what was there.
     """
-    args = parse_pairs(pairs)
-    data = parse_payload(payload)
+    asked = read_request(**request)
     with load_project(project_dir) as project, watch(as_json=as_json) as sink:
-        result = project.run(
-            partition=partition,
-            select=(*models, *selected),
-            args=args,
-            jobs=jobs,
-            payload=data,
-            full_refresh=full_refresh,
-            new_catalog=new_catalog,
-            on_event=sink,
-        )
+        result = project.run(**asked, jobs=jobs, new_catalog=new_catalog, on_event=sink)
     if as_json:
         click.echo(to_json({"result": plain_result(result)}))
     else:
         print_failures(result)
     ctx.exit(result.exit_code)
-
-
-def parse_payload(text: str | None) -> Mapping[str, Any] | None:
-    """:raises ArgumentError: not a JSON object; says where"""
-    if text is None:
-        return None
-    try:
-        payload = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ArgumentError(
-            f"--payload is not JSON: {error.msg} at character {error.pos + 1}",
-            hint="""for example: --payload '{"region": "eu"}'""",
-        ) from None
-    if not isinstance(payload, dict):
-        raise ArgumentError(
-            "--payload must be a JSON object", hint="""for example: --payload '{"region": "eu"}'"""
-        )
-    return payload
 
 
 def plain_result(result: RunResult) -> Any:

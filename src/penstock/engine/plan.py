@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from penstock.engine.request import RunRequest
 from penstock.engine.selection import select_steps
+from penstock.engine.slices import StepSlice, resolve_slices
 from penstock.engine.strategies.registry import STRATEGIES
-from penstock.errors import ArgumentError, Location, PartitionError
+from penstock.errors import ArgumentError
 from penstock.model import arguments
 from penstock.model.constants import Bindings
 from penstock.model.file_path import path_of
-from penstock.model.graph import Graph
+from penstock.model.graph import Graph, chains
 from penstock.model.model import Model
 from penstock.model.not_taken import FIRST_MODEL
-from penstock.model.partition import resolve, validate
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,8 @@ class PlannedStep:
     """One step. ``slice`` is None for a whole table.
 
     ``after`` are the planned steps that must have succeeded before it. ``bindings`` are what its
-    script may refer to. ``blocked`` says why it cannot run; its failure is then that.
+    script may refer to. ``blocked`` says why it cannot run; its failure is then that. ``skipped``
+    says why there is nothing for it to do, which is no failure.
     """
 
     model: Model
@@ -31,6 +32,7 @@ class PlannedStep:
     after: tuple[str, ...]
     bindings: Bindings = field(default_factory=Bindings)
     blocked: str | None = None
+    skipped: str | None = None
 
     @property
     def name(self) -> str:
@@ -39,31 +41,58 @@ class PlannedStep:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Steps in the order of the graph. ``notices`` are worth saying before it runs."""
+    """Steps in the order of the graph. ``notices`` are worth saying before it runs.
+
+    ``args`` are the texts of declared arguments that the request has, by name or in its payload.
+    """
 
     steps: tuple[PlannedStep, ...]
-    partition: str | None
     request: RunRequest
+    args: Mapping[str, str | None] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
+
+    @property
+    def partition(self) -> str | None:
+        """The slice of the run; where chains have several, each of them."""
+        values = dict.fromkeys(step.slice for step in self.steps if step.slice is not None)
+        return ", ".join(values) or None
 
 
 def make_plan(models: Mapping[str, Model], graph: Graph, request: RunRequest) -> Plan:
     """Raises ArgumentError and PartitionError: what is wrong is said before anything runs."""
     if not models:
         raise ArgumentError("there is no model to run", hint=FIRST_MODEL)
+    if request.fire_time.tzinfo is None:
+        raise ArgumentError(
+            f"fire_time {request.fire_time} has no time zone",
+            hint="give one: datetime.now(UTC), or fire_time.replace(tzinfo=ZoneInfo(...))",
+        )
     order = graph.order()
     chosen = select_steps(request.select, order, graph.upstream, graph.downstream)
     steps = [models[name] for name in order if name in chosen]
     _check_arguments(models.values(), request.args)
-    partition, notices = _partition(steps, request)
+    slices = resolve_slices(_chains([models[name] for name in order], chosen), request)
+    args = _args(steps, request)
+    planned: dict[str, PlannedStep] = {}
+    for model in steps:
+        after = tuple(name for name in graph.upstream(model.name) if name in chosen)
+        skipped = _why_skipped(slices.get(model.name), [planned[name] for name in after])
+        planned[model.name] = _step(model, slices.get(model.name), after, args, skipped)
+    return Plan(tuple(planned.values()), request, args, tuple(_notices(planned.values(), request)))
+
+
+def _notices(steps: Iterable[PlannedStep], request: RunRequest) -> Iterator[str]:
+    if request.partition is not None and all(step.slice is None for step in steps):
+        yield "no selected step is partitioned: --partition has no effect"
     if request.full_refresh:
-        notices = (*notices, *_refreshed(steps, request))
-    return Plan(
-        steps=tuple(_step(model, graph, chosen, partition, request) for model in steps),
-        partition=partition,
-        request=request,
-        notices=notices,
-    )
+        yield from _refreshed([step.model for step in steps if not step.skipped], request)
+
+
+def _chains(models: Sequence[Model], chosen: Collection[str]) -> list[list[Model]]:
+    """The chosen steps of each chain: what connects them may be left out of a run."""
+    by_name = {model.name: model for model in models}
+    selected = ([name for name in chain if name in chosen] for chain in chains(models))
+    return [[by_name[name] for name in chain] for chain in selected if chain]
 
 
 def _refreshed(steps: Sequence[Model], request: RunRequest) -> Iterator[str]:
@@ -80,84 +109,67 @@ def _refreshed(steps: Sequence[Model], request: RunRequest) -> Iterator[str]:
             yield f"{model.name}: full refresh leaves only what the SELECT returns now"
 
 
-def _check_arguments(models: Iterable[Model], given: Mapping[str, str]) -> None:
+def _check_arguments(models: Iterable[Model], args: Mapping[str, str | None]) -> None:
     """Every name must be some script's; the partition has a way of its own, or it and the slice
     that is written could differ."""
-    if arguments.PARTITION in given:
+    if arguments.PARTITION in args:
         raise ArgumentError(
             "the partition is no argument", hint="give it as the partition: --partition VALUE"
         )
+    models = list(models)
     declared = {one.name: one for model in models for one in model.query.arguments}
     declared.pop(arguments.PARTITION, None)
-    arguments.unknown(given, list(declared.values()))
+    keys = {model.partition.key for model in models if model.partition}
+    names = [*declared, *(key.split(".")[1] for key in keys if key)]
+    arguments.unknown(args, names)
 
 
-def _partition(steps: list[Model], request: RunRequest) -> tuple[str | None, tuple[str, ...]]:
-    """Resolved once, by the topmost partitioned step; all others must accept the value.
-
-    (seeds/partitioned-pipelines.md, "How the value is resolved".)
-    """
-    partitioned = [model for model in steps if model.partition is not None]
-    if not partitioned:
-        if request.partition is not None:
-            return request.partition, (
-                "no selected step is partitioned: --partition has no effect",
-            )
-        return None, ()
-    top = partitioned[0]
-    assert top.partition is not None
-    try:
-        resolved = resolve(
-            top.partition,
-            explicit=request.partition,
-            fire_time=request.fire_time,
-            payload=request.payload,
-        )
-        if resolved.value is not None:
-            for model in partitioned[1:]:
-                top = model
-                assert model.partition is not None
-                validate(model.partition, resolved.value)
-    except PartitionError as error:
-        raise _placed(error, top) from None
-    notices = (f"{top.name}: {resolved.warning}",) if resolved.warning else ()
-    return resolved.value, notices
+def _args(steps: Sequence[Model], request: RunRequest) -> dict[str, str | None]:
+    """What the request says of the arguments that these steps declare."""
+    declared = {one.name: one for model in steps for one in model.query.arguments}
+    declared.pop(arguments.PARTITION, None)
+    return {
+        name: arguments.text_of(declared[name], value)
+        for name, value in request.inputs.items()
+        if name in declared
+    }
 
 
-def _placed(error: PartitionError, model: Model) -> PartitionError:
-    place = model.annotations.places.get("partitioned") or Location(model.path)
-    return PartitionError(
-        error.message, hint=error.hint, location=error.location or place, data=error.data
-    )
+def _why_skipped(own: StepSlice | None, after: Iterable[PlannedStep]) -> str | None:
+    if own is not None and own.early:
+        return "before start"
+    early = next((step.name for step in after if step.skipped), None)
+    return None if early is None else f"{early} is before its start"
 
 
 def _step(
     model: Model,
-    graph: Graph,
-    chosen: frozenset[str],
-    partition: str | None,
-    request: RunRequest,
+    own: StepSlice | None,
+    after: tuple[str, ...],
+    args: Mapping[str, str | None],
+    skipped: str | None,
 ) -> PlannedStep:
-    value = partition if model.partition is not None else None
-    blocked = _why_blocked(model, value)
-    bound = {} if blocked else arguments.bind(model.query.arguments, request.args, partition=value)
-    bindings = Bindings(partition=value, arguments=bound)
-    if not blocked:
+    value = own.value if own else None
+    blocked = _why_blocked(model)
+    if blocked or skipped:
+        bindings = Bindings(partition=value)
+    else:
+        bound = arguments.bind(model.query.arguments, args, partition=value)
+        bindings = Bindings(partition=value, arguments=bound)
         for source in model.query.files:
             path_of(source, bindings, model.query.arguments)  # refuses it before anything runs
     return PlannedStep(
         model=model,
         slice=value,
-        after=tuple(name for name in graph.upstream(model.name) if name in chosen),
+        after=after,
         bindings=bindings,
         blocked=blocked,
+        skipped=skipped,
     )
 
 
-def _why_blocked(model: Model, value: str | None) -> str | None:
+def _why_blocked(model: Model) -> str | None:
     if model.strategy not in STRATEGIES:
         known = ", ".join(STRATEGIES)
         return f"the strategy {model.strategy} is not there yet; there are {known}"
-    if model.partition is not None and value is None:
-        return "the run has no partition: give one with --partition"
     return None

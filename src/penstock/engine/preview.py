@@ -41,8 +41,8 @@ _HINTS = {
 
 def preview(step: PlannedStep, session: Session, attach: Attach, settings: Settings) -> DataFrame:
     """What the step's SELECT returns at this moment."""
-    if step.blocked is not None:
-        raise PartitionError(f"{step.name}: {step.blocked}")
+    if reason := step.blocked or step.skipped:
+        raise PartitionError(f"{step.name}: {reason}")
     reader = _Reader(session, attach, settings)
     return reader.read(step.model.query, step.bindings)
 

@@ -27,12 +27,11 @@ def take_up(world: World, planned: PlannedStep) -> tuple[Publication, int | None
     if known is None or known.definition_hash != model.definition_hash:
         return None
     run = state.run(known.run_id)
-    request = world.plan.request
     if (
         run is None
         or run.state not in _INTERRUPTED
         or run.partition != world.plan.partition
-        or dict(run.args) != dict(request.args)
+        or dict(run.args) != dict(world.plan.args)
     ):
         return None
     world.sink(Notice(f"appended already by the interrupted run {run.run_id}", model.name))

@@ -68,7 +68,7 @@ def _begin(world: World) -> None:
         run_id=world.run_id,
         state="running",
         partition=plan.partition,
-        args=plan.request.args,
+        args=plan.args,
         started_at=now(),
         process=this_process(),
         trigger=plan.request.trigger,

@@ -62,8 +62,8 @@ class Runner:
             if self._world.cancelled.is_set():
                 self._end(step, "cancelled", INTERRUPTED)
                 continue
-            if failed := self._failed_upstream(step):
-                self._end(step, "skipped", failed)
+            if reason := step.skipped or self._failed_upstream(step):
+                self._end(step, "skipped", reason)
             elif all(name in self._results for name in step.after) and len(running) < self._jobs:
                 running[pool.submit(self._run_step, self._world, step)] = step
                 del self._waiting[step.name]
@@ -96,5 +96,5 @@ class Runner:
     def _state(self) -> str:
         if self._world.cancelled.is_set():
             return "cancelled"
-        good = all(result.state in GOOD for result in self._results.values())
+        good = all(step.skipped or self._result(step).state in GOOD for step in self._plan.steps)
         return "done" if good else "failed"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
@@ -182,32 +183,48 @@ def default_of(argument: Argument) -> object:
     return convert(argument, text) if argument.default is not None else None
 
 
+def text_of(argument: Argument, value: object) -> str | None:
+    """A value of JSON as the text of an argument; None for ``null``, which is NULL."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool | int | float):
+        return json.dumps(value)
+    raise ArgumentError(
+        f"argument {argument.name} ({argument.type}) is a "
+        f"{'list' if isinstance(value, list) else 'object'} in the payload",
+        hint="send a text, a number, true, false or null",
+        location=argument.location,
+    )
+
+
 def bind(
-    arguments: Sequence[Argument], given: Mapping[str, str], *, partition: str | None = None
+    arguments: Sequence[Argument],
+    texts: Mapping[str, str | None],
+    *,
+    partition: str | None = None,
 ) -> dict[str, object]:
-    """A value for every argument: given, else the run's partition, else its default.
+    """A value for every argument: that of ``texts``, else the run's partition, else its default.
 
-    Names in ``given`` that no argument has are left to the caller: they may be another
-    script's (:func:`unknown`). Raises :class:`ArgumentError` naming the argument.
+    A text that is None is NULL. Names that no argument has are left to the caller: they may be
+    another script's (:func:`unknown`). Raises :class:`ArgumentError` naming the argument.
     """
-    texts = {PARTITION: partition} if partition is not None else {}
-    return {argument.name: _value(argument, {**texts, **given}) for argument in arguments}
+    known = {PARTITION: partition} if partition is not None else {}
+    return {argument.name: _value(argument, {**known, **texts}) for argument in arguments}
 
 
-def unknown(given: Mapping[str, str], arguments: Sequence[Argument]) -> None:
-    """Raise :class:`ArgumentError` for the first name that no script declares."""
-    names = [argument.name for argument in arguments]
-    for name in given:
+def unknown(args: Iterable[str], names: Collection[str]) -> None:
+    """Raise :class:`ArgumentError` for the first of ``args`` that is not among ``names``."""
+    for name in args:
         if name not in names:
             guess = nearest(name, names)
             hint = f"did you mean {guess}?" if guess else f"declared: {', '.join(names) or 'none'}"
             raise ArgumentError(f"no script has an argument {name!r}", hint=hint)
 
 
-def _value(argument: Argument, texts: Mapping[str, str]) -> object:
-    text = texts.get(argument.name)
-    if text is not None:
-        return convert(argument, text)
+def _value(argument: Argument, texts: Mapping[str, str | None]) -> object:
+    if argument.name in texts:
+        text = texts[argument.name]
+        return None if text is None else convert(argument, text)
     if argument.default is not None or argument.automatic:
         return default_of(argument)
     raise ArgumentError(

@@ -73,6 +73,23 @@ class Graph:
         return tuple(other for other in self.order() if other in reached)
 
 
+def chains(models: Iterable[Model]) -> tuple[tuple[str, ...], ...]:
+    """The names of the partitioned models, those together that partitioned inputs connect.
+
+    Chains, and names within one, are in the order of ``models``.
+    """
+    edges = _edges([model for model in models if model.partition is not None])
+    chain_of = {name: {name} for name in edges}
+    for name, parents in edges.items():
+        for parent in parents:
+            merged = chain_of[name] | chain_of[parent]
+            chain_of |= dict.fromkeys(merged, merged)
+    ordered = {
+        id(chain): tuple(name for name in edges if name in chain) for chain in chain_of.values()
+    }
+    return tuple(ordered.values())
+
+
 def check_graph(models: Sequence[Model]) -> tuple[Diagnostic, ...]:
     """Tables that two models make, else cycles; ``models`` in order of name."""
     return _twice(models) or _cycles(models)

@@ -60,16 +60,6 @@ class PartitionSpec:
         return {"kind": self.kind} | {name: value for name, value in found.items() if value}
 
 
-@dataclass(frozen=True, slots=True)
-class Resolved:
-    """The slice of a run. Before ``start``, ``warning`` says so, and ``value`` is ``None`` unless
-    it was asked for.
-    """
-
-    value: str | None
-    warning: str | None = None
-
-
 def check_spec(spec: PartitionSpec) -> None:
     """Raise :class:`PartitionError` when an option cannot work (bad tz, start, format or key)."""
     kind = TIME_KINDS.get(spec.kind)
@@ -81,38 +71,51 @@ def check_spec(spec: PartitionSpec) -> None:
     _check_format(spec, kind)
 
 
-def resolve(
-    spec: PartitionSpec,
-    *,
-    explicit: str | None,
-    fire_time: datetime,
-    payload: Mapping[str, Any] | None,
-) -> Resolved:
-    """The value of a run: explicit, else by fire time (aware), else from the payload.
+def bucket_at(spec: PartitionSpec, moment: datetime) -> datetime:
+    """The start, in wall time, of the slice that holds ``moment``.
 
-    An explicit value is used as it is, once :func:`validate` accepts it.
+    A moment without a time zone is wall time in the partition's own.
     """
-    check_spec(spec)
-    if explicit is not None:
-        validate(spec, explicit)
-        kind = TIME_KINDS.get(spec.kind)
-        early = kind is not None and _is_before_start(spec, _bucket(spec, kind, explicit))
-        warning = f"partition {explicit} is before start={spec.start}; made, as it was asked for"
-        return Resolved(explicit, warning if early else None)
-    kind = TIME_KINDS.get(spec.kind)
-    if kind is None:
-        return Resolved(_from_payload(spec, payload))
-    if fire_time.tzinfo is None:
-        raise ValueError("fire_time must carry a time zone")
-    local = fire_time.astimezone(_zone(spec)).replace(tzinfo=None, fold=0)
-    bucket = kind.floor(local)
-    value = buckets.render(bucket, spec.format or kind.format)
-    if _is_before_start(spec, bucket):
-        return Resolved(None, f"partition {value} is before start={spec.start}: the run has none")
-    return Resolved(value)
+    kind = _time_kind(spec)
+    local = moment if moment.tzinfo is None else moment.astimezone(_zone(spec))
+    bucket = kind.floor(local.replace(tzinfo=None, fold=0))
+    if not _exists(kind, _zone(spec), bucket):
+        raise _skipped(spec, kind, render(spec, bucket))
+    return bucket
 
 
-def _is_before_start(spec: PartitionSpec, bucket: datetime) -> bool:
+def bucket_of(spec: PartitionSpec, value: str) -> datetime:
+    """The start, in wall time, of the slice ``value``, which must be written canonically."""
+    return _bucket(spec, _time_kind(spec), value)
+
+
+def render(spec: PartitionSpec, bucket: datetime) -> str:
+    """The value of the slice that starts at ``bucket`` (wall time)."""
+    return buckets.render(bucket, spec.pattern or "")
+
+
+def span(spec: PartitionSpec, bucket: datetime) -> tuple[datetime, datetime]:
+    """First instant of the slice that starts at ``bucket``, and first instant after it.
+
+    An hour that a clock change repeats is one slice of two hours.
+    """
+    zone = _zone(spec)
+    return bucket.replace(tzinfo=zone), _time_kind(spec).step(bucket).replace(tzinfo=zone)
+
+
+def bucket_around(spec: PartitionSpec, first: datetime, end: datetime) -> datetime | None:
+    """The slice that holds all of ``first`` to ``end`` (instants, or wall time); None if none does.
+
+    Wall time stands for the partition's own.
+    """
+    zone = _zone(spec)
+    if first.tzinfo is None:
+        first, end = first.replace(tzinfo=zone), end.replace(tzinfo=zone)
+    bucket = bucket_at(spec, first)
+    return bucket if end.astimezone(UTC) <= span(spec, bucket)[1].astimezone(UTC) else None
+
+
+def is_before_start(spec: PartitionSpec, bucket: datetime) -> bool:
     """Whether the slice that starts at ``bucket`` (wall time) ends before ``start``, or at it."""
     start = _start(spec)
     step = TIME_KINDS[spec.kind].step
@@ -129,14 +132,8 @@ def validate(spec: PartitionSpec, value: str) -> None:
 
 
 def bounds(spec: PartitionSpec, value: str) -> tuple[datetime, datetime]:
-    """First instant of the slice and first instant after it, in its time zone.
-
-    An hour that a clock change repeats is one slice of two hours.
-    """
-    kind = _time_kind(spec)
-    bucket = _bucket(spec, kind, value)
-    zone = _zone(spec)
-    return bucket.replace(tzinfo=zone), kind.step(bucket).replace(tzinfo=zone)
+    """First instant of the slice and first instant after it, in its time zone."""
+    return span(spec, bucket_of(spec, value))
 
 
 def between(spec: PartitionSpec, first: str, last: str) -> list[str]:
@@ -192,11 +189,15 @@ def _bucket(spec: PartitionSpec, kind: TimeKind, value: str) -> datetime:
             data={"value": value, "format": pattern},
         )
     if not _exists(kind, _zone(spec), bucket):
-        raise PartitionError(
-            f"{value} never was: the clocks of {spec.tz} skip this {kind.unit}",
-            hint=f"take the {kind.unit} before or after it",
-        )
+        raise _skipped(spec, kind, value)
     return bucket
+
+
+def _skipped(spec: PartitionSpec, kind: TimeKind, value: str) -> PartitionError:
+    return PartitionError(
+        f"{value} never was: the clocks of {spec.tz} skip this {kind.unit}",
+        hint=f"take the {kind.unit} before or after it",
+    )
 
 
 def _time_kind(spec: PartitionSpec) -> TimeKind:
@@ -267,9 +268,12 @@ def _check_dynamic(spec: PartitionSpec) -> None:
         )
 
 
-def _from_payload(spec: PartitionSpec, payload: Mapping[str, Any] | None) -> str:
+def value_from(spec: PartitionSpec, payload: Mapping[str, Any]) -> str:
+    """The value of a dynamic partition: what ``key`` points to in the payload's ``trigger`` object,
+    or in the payload itself where it has none. Raises PartitionError.
+    """
     key = spec.key or ""
-    if payload is None:
+    if not payload:
         raise PartitionError(
             f"there is no payload to take the partition {key} from",
             hint="give the value: --partition VALUE",

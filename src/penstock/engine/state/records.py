@@ -30,7 +30,7 @@ class RunRecord:
     run_id: str
     state: str
     partition: str | None
-    args: Mapping[str, str]
+    args: Mapping[str, str | None]
     started_at: datetime
     process: ProcessId
     trigger: str = "manual"

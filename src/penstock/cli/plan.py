@@ -1,0 +1,64 @@
+"""``penstock plan``: what a run would do, step by step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from penstock.cli.options import (
+    debug_option,
+    json_option,
+    load_project,
+    project_option,
+    read_request,
+    request_options,
+)
+from penstock.cli.output import print_json, print_table
+from penstock.cli.render import state_text
+
+if TYPE_CHECKING:
+    from penstock.engine.plan import PlannedStep
+
+
+@click.command(
+    "plan",
+    short_help="Show what a run would do: steps, slices, order.",
+    epilog="""\b
+Examples:
+  penstock plan
+  penstock plan --partition 2013-01-02
+  penstock plan --select "marts/*" --json""",
+)
+@request_options
+@project_option
+@json_option
+@debug_option
+def command(*, project_dir: Path | None, as_json: bool, **request: Any) -> None:
+    """Show the steps that `penstock run` with these options would take, each with its slice.
+
+    Nothing is written. Starts no Spark and opens no catalog.
+    """
+    with load_project(project_dir) as project:
+        plan = project.plan(**read_request(**request))
+    steps = [_step(step) for step in plan.steps]
+    if as_json:
+        print_json({"steps": steps, "notices": plan.notices})
+        return
+    for notice in plan.notices:
+        click.echo(f"notice: {notice}", err=True)
+    columns = ("step", "table", "strategy", "slice", "state")
+    print_table(columns, [[step[name] for name in columns] for step in steps])
+
+
+def _step(step: PlannedStep) -> dict[str, Any]:
+    state = "skipped" if step.skipped else "failed" if step.blocked else "planned"
+    return {
+        "step": step.name,
+        "table": str(step.model.target),
+        "strategy": step.model.strategy,
+        "slice": step.slice,
+        "state": state_text(state, step.skipped or step.blocked),
+        "after": step.after,
+    }
