@@ -25,6 +25,7 @@ from penstock.lake.sql import nested_literals, table_queries, views
 from penstock.lake.sql.calls import Arguments
 from penstock.lake.sql.macros import Book, called, expand
 from penstock.lake.sql.references import Analysis, Reference
+from penstock.lake.sql.trust import harmless_query
 from penstock.lake.table import Table
 from penstock.lake.transaction import Transaction
 
@@ -192,7 +193,7 @@ class Resolver:
         except QueryFailed as problem:
             raise _in_view(view, problem) from problem
         except UnsupportedFeature as problem:
-            if "view" in problem.data:
+            if "view" in problem.data or "refused" in problem.data:
                 raise
             raise views.unreadable(view, problem.message) from problem
         _check_types(view, df)
@@ -201,7 +202,13 @@ class Resolver:
     def expand(self, text: str) -> str:
         """A query without macros, and what only DuckDB writes in Spark's words."""
         text = table_queries.in_full(expand(text, self.book(text)))
+        if self.inside:
+            what = f"the view {self.inside[-1].qualified_name}"
+            text = harmless_query(text, what, self._is_function)
         return nested_literals.in_spark(text)
+
+    def _is_function(self, _: str | None, name: str) -> bool:
+        return name in self.functions()
 
     def _macros(self, snapshot: Snapshot, names: Sequence[str]) -> list[Macro]:
         """The macros of these names, as the transaction leaves them."""

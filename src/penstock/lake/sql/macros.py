@@ -18,6 +18,7 @@ from sqlglot.errors import SqlglotError
 from penstock.errors import QueryFailed, UnsupportedFeature
 from penstock.lake.naming import DEFAULT_SCHEMA, fold
 from penstock.lake.objects import Macro, MacroForm, Parameter
+from penstock.lake.sql.trust import harmless_expression, harmless_query
 from penstock.sql.duckdb.guards import whole_number
 from penstock.sql.duckdb.text import readable
 from penstock.sql.duckdb.translate import to_spark
@@ -277,7 +278,7 @@ def _in_spark(call: _Call, bound: tuple[MacroForm, dict[str, str | Parameter]], 
     """The body in Spark's SQL, the arguments' text put in as it was written."""
     form, values = bound
     if form.dialect == _SPARK:
-        return _spark_body(form, values, book.inside(call.macro))
+        return _spark_body(call.macro, form, values, book.inside(call.macro))
     markers: dict[str, str] = {}
     parts: dict[str, exp.Expr] = {}
     for at, (name, value) in enumerate(values.items()):
@@ -293,7 +294,7 @@ def _in_spark(call: _Call, bound: tuple[MacroForm, dict[str, str | Parameter]], 
         if isinstance(table.this, exp.Identifier) and not table.db and not _is_cte(body, table):
             table.set("db", exp.to_identifier(book.path[0]))
     try:
-        text = to_spark(body)
+        text = _harmless(call.macro, to_spark(body), book)
     except UnsupportedFeature as problem:
         raise UnsupportedFeature(
             f"the macro {call.macro.qualified_name}: {problem.message}",
@@ -308,18 +309,26 @@ def _in_spark(call: _Call, bound: tuple[MacroForm, dict[str, str | Parameter]], 
 _BODIES = {_DUCKDB: _in_duckdb, _SPARK: _in_spark}
 
 
-def _spark_body(form: MacroForm, values: Mapping[str, str | Parameter], book: Book) -> str:
+def _spark_body(
+    macro: Macro, form: MacroForm, values: Mapping[str, str | Parameter], book: Book
+) -> str:
+    sql = _harmless(macro, form.sql, book)
     parts: list[str] = []
     position = 0
-    tokens = sqlglot.tokenize(form.sql, read=_SPARK)
+    tokens = sqlglot.tokenize(sql, read=_SPARK)
     for at, token in enumerate(tokens):
         before = tokens[at - 1].text if at else ""
         after = tokens[at + 1].text if at + 1 < len(tokens) else ""
         if fold(token.text) in values and before != "." and after not in {"(", "."}:
             value = f"({_default(values[fold(token.text)])})"
-            parts += [form.sql[position : token.start], value]
+            parts += [sql[position : token.start], value]
             position = token.end + 1
-    return expand("".join([*parts, form.sql[position:]]), book)
+    return expand("".join([*parts, sql[position:]]), book)
+
+
+def _harmless(macro: Macro, text: str, book: Book) -> str:
+    check = harmless_query if macro.kind == "table" else harmless_expression
+    return check(text, f"the macro {macro.qualified_name}", lambda *name: bool(book.find(*name)))
 
 
 def _body(macro: Macro, form: MacroForm, book: Book, parts: Mapping[str, exp.Expr]) -> exp.Expr:

@@ -16,7 +16,7 @@ from penstock.lake.naming import fold
 
 _DIALECTS = ("spark", "databricks")
 # `parquet.`/path`` and its like are files to Spark, not tables.
-_FORMATS = {"parquet", "csv", "json", "orc", "text", "avro", "xml", "binaryfile"}
+FORMATS = {"parquet", "csv", "json", "orc", "text", "avro", "xml", "binaryfile"}
 _KEYWORD = re.compile(r"\bsettings(?=\s*\()", re.I)
 _SYSTEM = re.compile(r"\bSYSTEM_VERSION(?=\s+AS\s+OF\b)", re.I)
 _NEAREST = {
@@ -79,6 +79,7 @@ class Analysis:
     tokens: Sequence[Any] = field(repr=False)
     tables: tuple[Reference, ...]
     qualifiers: tuple[Qualifier, ...]
+    files: tuple[str, ...] = ()  # what Spark reads as files, as written in its own SQL
 
 
 class Unreadable(Exception):
@@ -101,6 +102,7 @@ def analyse(text: str) -> Analysis:
         tokens,
         tuple(sorted(found, key=lambda r: r.start)),
         tuple(sorted(columns, key=lambda q: q.start)),
+        tuple(table.sql("spark") for table in tree.find_all(exp.Table) if _is_file(table)),
     )
 
 
@@ -139,9 +141,16 @@ def _only_select(trees: Sequence[Any]) -> exp.Expression:
 def _is_table(table: exp.Table) -> bool:
     if not isinstance(table.this, exp.Identifier) or table.find_ancestor(exp.Hint):
         return False
-    if fold(table.db) in _FORMATS:
+    if fold(table.db) in FORMATS:
         return False
     return bool(table.db) or not _is_cte(table)
+
+
+def _is_file(table: exp.Table) -> bool:
+    """Whether it is no table of the lake and no function."""
+    if isinstance(table.this, exp.Identifier):
+        return fold(table.db) in FORMATS
+    return not isinstance(table.this, exp.Func)
 
 
 def _is_cte(table: exp.Table) -> bool:

@@ -6,12 +6,14 @@ from penstock.errors import QueryFailed, UnsupportedFeature
 from penstock.lake.conversions.spark_types import quoted
 from penstock.lake.naming import DEFAULT_SCHEMA, TableRef, fold
 from penstock.lake.sql.references import Analysis, Unreadable, analyse
+from penstock.lake.sql.trust import harmless_query
 from penstock.lake.statements.answer import Answer, nothing
 from penstock.lake.statements.composed import alone
 from penstock.lake.statements.dialects import in_duckdb
 from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session, name_of, table_ref
 from penstock.lake.statements.words import if_not_exists
+from penstock.lake.transaction import Transaction
 
 
 def run(session: Session, reader: Reader, or_replace: bool) -> Answer:
@@ -34,6 +36,7 @@ def run(session: Session, reader: Reader, or_replace: bool) -> Answer:
                 f"{len(names)} names are given for {len(columns)} columns", at=span[0]
             )
         sql = _qualified(session, text, ref).strip()
+        _refuse_more(session, transaction, sql, ref)
         for_duckdb = in_duckdb(sql)
         transaction.create_view(
             name_of(ref),
@@ -44,6 +47,17 @@ def run(session: Session, reader: Reader, or_replace: bool) -> Answer:
             comment=comment,
         )
     return nothing(session.spark)
+
+
+def _refuse_more(session: Session, transaction: Transaction, sql: str, ref: TableRef) -> None:
+    """What no reader of the catalog would run."""
+    names = session.names(transaction)
+    book, functions = names.book(sql), names.functions()
+    harmless_query(
+        sql,
+        f"the view {ref}",
+        lambda schema, name: name in functions or bool(book.find(schema, name)),
+    )
 
 
 def _names(reader: Reader) -> tuple[str, ...]:

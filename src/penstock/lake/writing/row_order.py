@@ -9,6 +9,7 @@ import sqlglot
 
 from penstock.errors import UnsupportedFeature
 from penstock.lake.objects import SortKey
+from penstock.lake.sql.trust import harmless_expression
 from penstock.sql.duckdb.translate import to_spark
 
 if TYPE_CHECKING:
@@ -34,13 +35,14 @@ def _ordered(key: SortKey) -> SparkColumn:
 
 
 def _spark_text(key: SortKey) -> str:
-    if key.dialect == "spark":
-        return key.expression
+    text = key.expression
     try:
-        return to_spark(sqlglot.parse_one(key.expression, read="duckdb"))
+        if key.dialect != "spark":
+            text = to_spark(sqlglot.parse_one(text, read="duckdb"))
     except UnsupportedFeature as error:
         raise UnsupportedFeature(
             f"the table is sorted by {key.expression}, which Spark does not do alike: {error}",
             hint="sort by a plain column, or set sort_on_insert to false for the table",
             data={"expression": key.expression},
         ) from error
+    return harmless_expression(text, f"the sort key {key.expression}")
