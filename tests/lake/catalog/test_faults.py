@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import duckdb
@@ -24,6 +31,8 @@ from penstock.errors import (
     UnsupportedFeature,
 )
 from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.options import set_option
+from penstock.lake.recovery.backup import backup
 from tests import duck
 from tests.lake.catalog import staging
 from tests.lake.catalog.conftest import Place
@@ -42,6 +51,95 @@ def test_locked_by_another_connection(sqlite_place: Place) -> None:
         other.execute("ROLLBACK")
         assert staging.create(lake, "t", IV).id == 1
         other.close()
+
+
+@pytest.mark.parametrize("write", ["commit", "option"])
+def test_a_reader_that_stays_keeps_a_commit_out_and_nothing_else(
+    sqlite_place: Place, write: str
+) -> None:
+    reader, third = (
+        sqlite3.connect(sqlite_place.uri.removeprefix("ducklake:sqlite:"), timeout=0.1)
+        for _ in range(2)
+    )
+    with sqlite_place.open(lock_timeout=0.1) as lake:
+        acts: dict[str, Callable[[], object]] = {
+            "commit": lambda: staging.create(lake, "t", IV),
+            "option": lambda: set_option(lake, "parquet_compression", "zstd"),
+        }
+        with closing(reader), closing(third):
+            reader.execute("BEGIN")
+            reader.execute("SELECT * FROM ducklake_snapshot").fetchall()
+            with pytest.raises(CatalogLocked, match="run again"):
+                acts[write]()
+            assert third.execute("SELECT max(snapshot_id) FROM ducklake_snapshot").fetchone() == (
+                0,
+            )
+            assert lake.latest().id == 0
+            reader.rollback()
+            acts[write]()
+
+
+def test_a_commit_is_tried_again_when_the_reader_goes(sqlite_place: Place) -> None:
+    path = sqlite_place.uri.removeprefix("ducklake:sqlite:")
+    with sqlite_place.open(lock_timeout=0.4) as lake:
+        reader = sqlite3.connect(path, check_same_thread=False)
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM ducklake_snapshot").fetchall()
+        later = threading.Timer(0.6, reader.close)  # after the first COMMIT, before the second ends
+        later.start()
+        assert staging.create(lake, "t", IV).id == 1
+        later.join()
+
+
+HOT = """
+import os, sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("PRAGMA cache_size = 1")
+connection.execute("BEGIN IMMEDIATE")
+connection.execute("UPDATE ducklake_metadata SET value = 'x'")
+connection.execute("CREATE TABLE filler AS SELECT randomblob(100000) AS b")
+os._exit(9)
+"""
+
+
+def _killed_in_commit(place: Place) -> Path:
+    """The catalog of a writer that was killed when it had written to it."""
+    path = Path(place.uri.removeprefix("ducklake:sqlite:"))
+    place.open().close()
+    subprocess.run([sys.executable, "-c", HOT, path], check=False)
+    assert Path(f"{path}-journal").stat().st_size
+    return path
+
+
+def test_what_a_killed_writer_began_is_undone_by_a_reader(
+    sqlite_place: Place, tmp_path: Path
+) -> None:
+    path = _killed_in_commit(sqlite_place)
+    with Catalog.open(sqlite_place.uri, read_only=True) as lake:
+        assert lake.latest().id == 0
+        assert not Path(f"{path}-journal").exists()
+        _killed_in_commit(sqlite_place)
+        assert lake.latest().id == 0  # by a connection that was there before
+        _killed_in_commit(sqlite_place)
+        assert backup(lake, tmp_path / "b.bak").snapshot == 0
+
+
+def test_a_reader_that_may_not_undo_it_says_who_may() -> None:
+    with tempfile.TemporaryDirectory() as folder:  # that any user may enter
+        place = Place(f"ducklake:sqlite:{folder}/meta.sqlite", f"{folder}/data/")
+        path = _killed_in_commit(place)
+        for one, mode in ((path, 0o444), (Path(f"{path}-journal"), 0o444), (path.parent, 0o555)):
+            one.chmod(mode)
+        user = os.geteuid()
+        if user == 0:
+            os.seteuid(65534)
+        try:
+            with pytest.raises(CatalogUnreachable, match="killed while it committed") as caught:
+                Catalog.open(place.uri, read_only=True)
+        finally:
+            os.seteuid(user)
+            path.parent.chmod(0o755)
+    assert "nothing is lost" in str(caught.value)
 
 
 @pytest.mark.postgres

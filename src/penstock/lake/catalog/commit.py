@@ -16,12 +16,20 @@ from penstock.errors import (
     CommitConflict,
     CommitError,
     CommitUnknown,
+    LakeError,
     RetriesExhausted,
 )
 from penstock.lake.catalog import engine as engines
 from penstock.lake.catalog import reads
 from penstock.lake.catalog import tables as t
-from penstock.lake.catalog.faults import connection_lost, corrupt, lost_race, translating
+from penstock.lake.catalog.faults import (
+    busy,
+    connection_lost,
+    corrupt,
+    locked,
+    lost_race,
+    translating,
+)
 from penstock.lake.catalog.history import slice_changed
 from penstock.lake.catalog.location import CatalogLocation
 from penstock.lake.catalog.round_trips import Answer, ask, is_remote
@@ -89,6 +97,14 @@ class _ConnectionLost(Exception):
         super().__init__()
 
 
+class _CommitBusy(Exception):
+    """A reader did not let go of the catalog while COMMIT waited for it; nothing landed."""
+
+    def __init__(self, error: LakeError) -> None:
+        self.error = error
+        super().__init__()
+
+
 @dataclass(frozen=True, slots=True)
 class Commit:
     """One commit and what its attempts share."""
@@ -112,11 +128,16 @@ class Commit:
         if not self.changes:
             raise CommitError("there is nothing to commit", hint="stage a change first")
         last: BaseException | None = None
+        was_busy = False
         for attempt in range(self.retry.retries + 1):
             if attempt:
                 self.retry.pause(attempt - 1)
             try:
                 return self._attempt()
+            except _CommitBusy as waited:
+                if was_busy:  # twice for as long as a lock is waited for
+                    raise waited.error from waited
+                was_busy = True
             except SnapshotTaken as taken:
                 last = taken
             except _ConnectionLost as lost:
@@ -143,6 +164,8 @@ class Commit:
             except exc.DBAPIError as error:
                 if lost_race(error):
                     raise SnapshotTaken from error
+                if sent is not None and busy(error):
+                    raise _CommitBusy(locked(self.location, error)) from error
                 if error.connection_invalidated or (sent is not None and connection_lost(error)):
                     raise _ConnectionLost(sent) from error
                 raise

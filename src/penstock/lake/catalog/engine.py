@@ -7,7 +7,7 @@ import sqlite3
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -110,19 +110,59 @@ def _sqlite_engine(
 
     def connect() -> sqlite3.Connection:
         return sqlite3.connect(
-            uri, uri=True, timeout=lock_timeout, isolation_level=None, check_same_thread=False
+            uri,
+            uri=True,
+            timeout=lock_timeout,
+            isolation_level=None,
+            check_same_thread=False,
+            factory=_SQLiteConnection,
         )
 
     engine = create_engine(
         "sqlite://", creator=connect, poolclass=QueuePool, pool_size=4, max_overflow=-1
     )
+    if read_only:
+        event.listen(engine, "begin", lambda _: roll_back_hot_journal(where, lock_timeout))
     event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+class _SQLiteConnection(sqlite3.Connection):
+    """SQLite keeps a transaction open whose COMMIT is refused (a reader did not let go in time).
+
+    It would go back to the pool so, with a lock that keeps all others from reading: SQLAlchemy
+    takes it for ended.
+    """
+
+    def commit(self) -> None:
+        try:
+            super().commit()
+        except sqlite3.Error:
+            self.rollback()
+            raise
 
 
 def _begin_sqlite(connection: Connection) -> None:
     """The driver is told to keep out of transactions: it would begin them too late and too weak."""
     connection.exec_driver_sql("BEGIN IMMEDIATE" if _writes(connection) else "BEGIN")
+
+
+def roll_back_hot_journal(where: CatalogLocation, lock_timeout: float) -> None:
+    """Undo what a killed writer had begun to commit: read-only connections may not, and fail.
+
+    What fails here is said when the catalog is read (https://sqlite.org/lockingv3.html, 4.0).
+    """
+    try:
+        if Path(f"{where.target}-journal").stat().st_size == 0:
+            return
+    except OSError:
+        return
+    uri = f"file:{quote(where.target)}?mode=rw"
+    with (
+        suppress(sqlite3.Error),
+        closing(sqlite3.connect(uri, uri=True, timeout=lock_timeout)) as connection,
+    ):
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
 
 
 def _writes(connection: Connection) -> bool:

@@ -57,7 +57,21 @@ def _missing(where: CatalogLocation, detail: str) -> LakeError:
     )
 
 
-# Primary result codes, https://sqlite.org/rescode.html
+def _hot_journal(where: CatalogLocation, detail: str) -> LakeError:
+    return CatalogUnreachable(
+        f"a writer of the catalog {where} was killed while it committed, and what it had begun "
+        f"cannot be undone here ({detail})",
+        hint="nothing is lost: read it once as a user who may write to the file and its directory "
+        "(`penstock status` will do), which undoes it",
+    )
+
+
+# Extended result codes, https://sqlite.org/rescode.html
+_SQLITE_EXTENDED: Mapping[int, Fault] = {
+    776: _hot_journal,  # READONLY_ROLLBACK
+    264: _hot_journal,  # READONLY_RECOVERY
+}
+# Primary ones.
 _SQLITE: Mapping[int, Fault] = {
     1: _corrupt,  # ERROR: no such table or column, as all statements are ours
     3: _read_only,  # PERM
@@ -123,7 +137,7 @@ def translate(where: CatalogLocation, error: exc.DBAPIError) -> LakeError | None
     detail = _first_line(error)
     code = getattr(error.orig, "sqlite_errorcode", None)
     if code is not None:
-        fault = _SQLITE.get(code & 0xFF)
+        fault = _SQLITE_EXTENDED.get(code) or _SQLITE.get(code & 0xFF)
         return None if fault is None else fault(where, detail)
     kind, number = duckdb_code(error.orig)
     if kind is not None:
@@ -165,6 +179,17 @@ def sql_state(error: exc.DBAPIError) -> str | None:
 def lost_race(error: exc.DBAPIError) -> bool:
     """Whether the transaction failed only because another one was quicker."""
     return sql_state(error) in _LOST_RACES
+
+
+def busy(error: exc.DBAPIError) -> bool:
+    """Whether SQLite waited for a lock in vain."""
+    code: int | None = getattr(error.orig, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF == 5
+
+
+def locked(where: CatalogLocation, error: exc.DBAPIError) -> LakeError:
+    """The error for a transaction that is `busy`."""
+    return _locked(where, _first_line(error))
 
 
 def connection_lost(error: exc.DBAPIError) -> bool:

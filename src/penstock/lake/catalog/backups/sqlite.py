@@ -13,6 +13,7 @@ from urllib.parse import quote
 from sqlalchemy import exc
 
 from penstock.lake.catalog.backups.progress import Progress
+from penstock.lake.catalog.engine import roll_back_hot_journal
 from penstock.lake.catalog.faults import translating
 from penstock.lake.catalog.location import CatalogLocation
 
@@ -31,6 +32,7 @@ def copy_to(
         if progress is not None:
             progress(total - remaining, total)
 
+    roll_back_hot_journal(where, lock_timeout)
     uri = f"file:{quote(where.target)}?mode=ro"
     with translating(where):
         try:
