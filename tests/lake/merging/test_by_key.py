@@ -68,6 +68,15 @@ def test_only_keys(lake: Lake, rows: Rows) -> None:
     assert table.merge(rows("k INT", [(1,), (2,)]), ["k"]).staged.unchanged
 
 
+def test_zeros_of_either_sign_and_nans_are_equal(lake: Lake, rows: Rows) -> None:
+    """As with ``=`` in DuckDB and Spark, in keys and where rows are compared."""
+    columns, nan = "k DOUBLE, n DOUBLE", float("nan")
+    table = lake.table("t")
+    table.append(rows(columns, [(-0.0, 1.0), (nan, -0.0)]))
+    assert table.merge(rows(columns, [(0.0, 1.0), (nan, 0.0)]), ["k"]).staged.unchanged
+    assert counts(table.merge(rows(columns, [(0.0, 2.0), (nan, 2.0)]), ["k"])) == (2, 0, 0)
+
+
 def test_columns_that_the_source_lacks_are_kept(filled: Lake, rows: Rows) -> None:
     filled.table("t").merge(rows("k INT, v STRING", [(1, "z"), (9, "i")]), ["k"])
     found = table_of(filled.table("t").to_df().where("k IN (1, 9)"))

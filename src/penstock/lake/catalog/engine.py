@@ -6,7 +6,7 @@ import select
 import sqlite3
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,16 @@ from penstock.lake.catalog.location import CatalogLocation
 from penstock.lake.catalog.round_trips import Answer, Query, ask
 
 _WRITES = "penstock_writes"  # the execution option of a transaction that will write
-_CONNECT_TIMEOUT = "10"  # seconds, when the connection string sets none
+# libpq's keywords where the connection string sets none. A server that went away without a word is
+# noticed after a minute rather than the two hours of the system's own defaults.
+_POSTGRES_DEFAULTS: Mapping[str, str] = {
+    "application_name": "penstock",
+    "connect_timeout": "10",  # seconds
+    "keepalives_idle": "30",  # seconds
+    "keepalives_interval": "10",  # seconds
+    "keepalives_count": "3",
+    "tcp_user_timeout": "60000",  # milliseconds
+}
 _USED = "penstock_used"  # when a pooled connection was last given back
 _IDLE = 10.0  # seconds after which it is asked whether it is alive
 # "penstock": the lock that writers take in turn, until their transaction ends.
@@ -210,8 +219,7 @@ def _postgres_engine(where: CatalogLocation, lock_timeout: float) -> Engine:
             f"the catalog {where} cannot be read: {str(error).splitlines()[0]}",
             hint="write postgres:dbname=NAME host=HOST, with libpq's keywords, or a URL",
         ) from error
-    options.setdefault("connect_timeout", _CONNECT_TIMEOUT)
-    options.setdefault("application_name", "penstock")
+    options = {**_POSTGRES_DEFAULTS, **options}
 
     def connect() -> psycopg.Connection[Any]:
         connection: psycopg.Connection[Any] = psycopg.connect(**options)
