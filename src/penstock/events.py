@@ -20,6 +20,13 @@ class SparkStarting:
 
 
 @dataclass(frozen=True, slots=True)
+class SparkStarted:
+    """The session is there; starting it took ``seconds``."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class StepStarted:
     step: str
     slice: str | None
@@ -72,6 +79,7 @@ class RunFinished:
 Event = (
     RunStarted
     | SparkStarting
+    | SparkStarted
     | StepStarted
     | StepProgress
     | CheckFinished

@@ -5,15 +5,16 @@ What needs no Spark does not start it, and what needs no catalog does not open i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Self
 
 from penstock.config import LakeSettings, Settings, load_settings
 from penstock.errors import ArgumentError, CatalogMissing, Diagnostic
-from penstock.events import EventSink, SparkStarting, ignore
+from penstock.events import EventSink, SparkStarted, SparkStarting, ignore
 from penstock.lake.naming import names_of
 from penstock.model.asset import DEFAULT_LAKE
 from penstock.model.graph import Graph
@@ -28,7 +29,14 @@ if TYPE_CHECKING:
 
     from penstock.engine.plan import Plan
     from penstock.engine.request import Partition
-    from penstock.engine.results import ModelDetail, ModelStatus, RunResult, SnapshotInfo
+    from penstock.engine.results import (
+        ModelDetail,
+        ModelStatus,
+        QueryResult,
+        RunResult,
+        SnapshotInfo,
+    )
+    from penstock.engine.small import SmallReads
     from penstock.lake.catalog.catalog import Catalog
     from penstock.lake.lake import Lake
     from penstock.lake.queries.explain import Explanation
@@ -47,6 +55,7 @@ class Project:
         self.settings = settings
         self.models = loaded.models
         self._findings = loaded.diagnostics
+        self.on_event: EventSink = ignore  # hears that Spark starts where rows are read
         self._spark = spark
         self._lakes: dict[str, Lake] = {}
         self._catalogs: dict[str, Catalog] = {}
@@ -227,6 +236,47 @@ class Project:
 
         return query(text, args or {}, self._session, self.lake, self.settings)
 
+    def query(
+        self, text: str, *, lake: str | None = None, limit: int = 100, spark: bool = False
+    ) -> QueryResult:
+        """The first rows of what `sql` returns, as Python values.
+
+        A plain SELECT of a small table on this machine is answered from its files, without
+        starting Spark, unless ``spark`` asks for it. Raises what `sql` raises, and QueryFailed.
+        """
+        if lake is not None:
+            lake = self._lake_name(lake)
+        found = None if spark else self._small(limit, lambda reads: reads.query(text, lake))
+        if found is not None:
+            return found
+        from penstock.engine.small import collected
+
+        return collected(self.sql(text, lake=lake), limit)
+
+    def read(
+        self,
+        model: str,
+        partition: str | None = None,
+        *,
+        limit: int = 100,
+        spark: bool = False,
+    ) -> QueryResult:
+        """The first rows of the table that a model has published, or of one slice of it.
+
+        As in `query`, Spark starts only for what is not small. Raises ArgumentError for a model
+        that has published nothing yet or has no slices, and PartitionError.
+        """
+        found = self.model(model)
+        value = None if partition is None else self._slice(found, partition)
+        self._require_published(found)
+        rows = None if spark else self._small(limit, lambda read: read.table(found.target, value))
+        if rows is not None:
+            return rows
+        from penstock.engine.preview import published
+        from penstock.engine.small import collected
+
+        return collected(published(self.lake, found.target, self.settings, value), limit)
+
     def explain(self, text: str, args: Mapping[str, Any] | None = None) -> Explanation:
         """What `sql` would read: for each table the files, of how many, and by what it chose them.
 
@@ -291,18 +341,51 @@ class Project:
     ) -> None:
         self.close()
 
+    def _small(
+        self, limit: int, ask: Callable[[SmallReads], QueryResult | None]
+    ) -> QueryResult | None:
+        """An answer without Spark; a session that is there may have settings of its own."""
+        if self._spark is not None:
+            return None
+        from penstock.engine.small import SmallReads
+
+        return ask(SmallReads(self.settings, self._catalog, limit))
+
+    def _slice(self, model: Model, partition: str) -> str:
+        """The value that the rows of a slice have."""
+        if model.partition is None:
+            raise ArgumentError(
+                f"{model.name} is not partitioned: it has no slice {partition!r}",
+                hint="leave out the partition",
+            )
+        (step,) = self.plan(partition, [model.name]).steps
+        assert step.slice is not None, "given by the caller"
+        return step.slice
+
+    def _require_published(self, model: Model) -> None:
+        catalog, target = self._catalog(model.target.lake), model.target
+        if catalog is None or not catalog.known_table(
+            target.schema, target.table, catalog.latest()
+        ):
+            raise ArgumentError(
+                f"{model.name} has published no table yet: there is no {target}",
+                hint=f"run it first: penstock run --select {model.name}",
+            )
+
     def _require_spark(self) -> None:
         if self._spark is None:
             from penstock.engine.spark import require
 
             require(self.settings.spark)
 
-    def _session(self, sink: EventSink = ignore) -> SparkSession:
+    def _session(self, sink: EventSink | None = None) -> SparkSession:
         if self._spark is None:
             from penstock.engine.spark import start_session
 
-            sink(SparkStarting())
+            tell, began = sink or self.on_event, monotonic()
+            tell(SparkStarting())
             self._spark = start_session(self.settings.spark, self.settings.name)
+            tell(SparkStarted(monotonic() - began))
         return self._spark
 
     def _catalog(self, lake: str) -> Catalog | None:
@@ -313,9 +396,14 @@ class Project:
             from penstock.lake.catalog.catalog import Catalog
 
             wanted = self.settings.lakes[lake]
+            moved = wanted.override_data_path
             try:
                 self._catalogs[lake] = Catalog.open(
-                    wanted.catalog, read_only=True, metadata_schema=wanted.metadata_schema
+                    wanted.catalog,
+                    data_path=wanted.data_path if moved else None,
+                    override_data_path=moved,
+                    read_only=True,
+                    metadata_schema=wanted.metadata_schema,
                 )
             except CatalogMissing:
                 _refuse_abandoned(wanted)

@@ -24,8 +24,8 @@ def test_a_running_step_has_phase_slice_and_start() -> None:
 
 
 def test_spark_starts_before_the_run_does() -> None:
-    assert fold(RUN[:1]).starting_spark
-    assert not fold(RUN[:2]).starting_spark
+    assert fold(RUN[:1]).starting_spark is not None
+    assert fold(RUN[:2]).starting_spark is None
 
 
 def test_finished_run() -> None:

@@ -64,8 +64,8 @@ class Picture:
         hidden = len(view.rows) - min(room, len(view.rows))
         if hidden:
             yield Text(f"  and {hidden} more steps, waiting or done", style="dim")
-        if view.starting_spark and not self.final:
-            yield Text("  starting Spark ...", style="dim")
+        if view.starting_spark is not None and not self.final:
+            yield Text(f"  starting Spark, {seconds(now - view.starting_spark)}", style="dim")
         for notice in view.notices:
             yield Text(f"  notice: {notice}", style="yellow")
         if view.state is not None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from penstock.errors import ArgumentError, ConfigError
+from penstock.events import EventSink, ignore
 
 if TYPE_CHECKING:
     from penstock.project import Project
@@ -35,6 +36,27 @@ def json_option(function: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")(
         function
     )
+
+
+def format_option(function: F) -> F:
+    """``--format``, with ``--json`` for short; the command receives ``form``."""
+    json = click.option("--json", "form", flag_value="json", help="The same as --format json.")
+    form = click.option(
+        "--format",
+        "form",
+        type=click.Choice(("table", "csv", "json", "markdown")),
+        default="table",
+        show_default=True,
+        help="How rows are printed.",
+    )
+    return form(json(function))
+
+
+def spark_option(function: F) -> F:
+    """``--spark``; the command receives ``spark``."""
+    return click.option(
+        "--spark", is_flag=True, help="Let Spark answer, even where it is not needed."
+    )(function)
 
 
 def debug_option(function: F) -> F:
@@ -137,12 +159,17 @@ def find_project() -> Path:
     )
 
 
-def load_project(directory: Path | None) -> Project:
-    """The project a command acts on: the one named, or the nearest upwards."""
+def load_project(directory: Path | None, on_event: EventSink = ignore) -> Project:
+    """The project a command acts on: the one named, or the nearest upwards.
+
+    ``on_event`` hears that Spark starts where a command reads rows.
+    """
     root = directory or find_project()
     from penstock.project import Project
 
-    return Project.load(root)
+    project = Project.load(root)
+    project.on_event = on_event
+    return project
 
 
 def parse_pairs(texts: tuple[str, ...]) -> dict[str, str]:

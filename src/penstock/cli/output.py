@@ -9,9 +9,14 @@ from typing import Any
 
 import click
 
-from penstock.cli.plain import plain, to_json
+from penstock.cli.plain import plain, to_json, visible
 
 Rows = Sequence[Sequence[Any]]
+
+
+def say(text: str, *, err: bool = False, nl: bool = True) -> None:
+    """Print lines of text; whatever control characters a name or message in it has are visible."""
+    click.echo(visible(text, keep="\n"), err=err, nl=nl)
 
 
 def print_json(value: Any) -> None:
@@ -24,15 +29,16 @@ def print_table(columns: Sequence[str], rows: Rows, *, empty: str = "(no rows)")
 
     ``empty`` stands in for a table without rows.
     """
+    columns = [visible(name) for name in columns]
     texts = [[cell(value) for value in row] for row in rows]
     numeric = [_numeric(row[index] for row in rows) for index in range(len(columns))]
     if not texts:
-        click.echo(empty)
+        say(empty)
     elif is_terminal():
         _rich_table(columns, texts, numeric)
     else:
         for line in aligned([list(columns), *texts], numeric):
-            click.echo(line)
+            say(line)
 
 
 def is_terminal() -> bool:
@@ -44,11 +50,11 @@ def cell(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, str):
-        return value.replace("\n", "\\n")
+        return visible(value)
     if isinstance(value, bool):
         return "yes" if value else "no"
     simple = plain(value)
-    return simple if isinstance(simple, str) else to_json(simple)
+    return visible(simple if isinstance(simple, str) else to_json(simple))
 
 
 def count(number: int, noun: str) -> str:

@@ -1,4 +1,4 @@
-"""``penstock preview``: what a model's query returns; nothing is written."""
+"""``penstock preview``: rows of a model's query, or of its table; nothing is written."""
 
 from __future__ import annotations
 
@@ -6,42 +6,64 @@ from pathlib import Path
 
 import click
 
-from penstock.cli.frames import print_frame
+from penstock.cli.frames import print_result
 from penstock.cli.options import (
     debug_option,
-    json_option,
+    format_option,
     limit_option,
     load_project,
     parse_pairs,
     project_option,
+    spark_option,
 )
+from penstock.cli.starting import starting
+from penstock.errors import ArgumentError
 
 
 @click.command(
     "preview",
-    short_help="Run a model's query and show rows; write nothing.",
+    short_help="Show rows of a model's query, or of its table; write nothing.",
     epilog="""\b
 Examples:
   penstock preview marts/airline_ranking
-  penstock preview clean/flights --partition 2013-01-02 --limit 5""",
+  penstock preview clean/flights --partition 2013-01-02 --limit 5
+  penstock preview marts/airline_ranking --table --format markdown""",
 )
 @click.argument("model")
+@click.option("--table", is_flag=True, help="Show the table that is published, not the query.")
 @click.option("--partition", metavar="VALUE", help="The partition, such as 2013-01-02.")
 @click.option("--arg", "-a", "pairs", multiple=True, metavar="NAME=VALUE", help="An argument.")
 @limit_option(20, "rows")
+@spark_option
+@format_option
 @project_option
-@json_option
 @debug_option
 def command(
     *,
     model: str,
+    table: bool,
     partition: str | None,
     pairs: tuple[str, ...],
     limit: int,
+    spark: bool,
+    form: str,
     project_dir: Path | None,
-    as_json: bool,
 ) -> None:
-    """Show the first rows that MODEL's query returns now. Nothing is written."""
+    """Show the first rows that MODEL's query returns now. Nothing is written.
+
+    With --table they are those of the table that the model has published: the whole of it, or one
+    partition. A small table is read from its files, without starting Spark.
+    """
     args = parse_pairs(pairs)
-    with load_project(project_dir) as project:
-        print_frame(project.preview(model, partition, args=args), limit, as_json=as_json)
+    if table and args:
+        raise ArgumentError(
+            "--arg has no effect on the table that is published", hint="leave out --arg or --table"
+        )
+    with starting() as on_event, load_project(project_dir, on_event) as project:
+        if table:
+            result = project.read(model, partition, limit=limit, spark=spark)
+        else:
+            from penstock.engine.small import collected
+
+            result = collected(project.preview(model, partition, args=args), limit)
+    print_result(result, form)

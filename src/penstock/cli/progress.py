@@ -13,6 +13,7 @@ from penstock.events import (
     Notice,
     RunFinished,
     RunStarted,
+    SparkStarted,
     SparkStarting,
     StepFinished,
     StepProgress,
@@ -41,7 +42,7 @@ class View:
     """What there is to draw. ``rows`` in the order of the run."""
 
     rows: tuple[Row, ...] = ()
-    starting_spark: bool = False
+    starting_spark: float | None = None  # since when, on the clock of Progress
     notices: tuple[str, ...] = ()
     state: str | None = None
     seconds: float | None = None
@@ -61,11 +62,15 @@ class Progress:
 
 
 def _run_started(view: View, event: RunStarted, _now: float) -> View:
-    return replace(view, starting_spark=False, rows=tuple(Row(step) for step in event.steps))
+    return replace(view, starting_spark=None, rows=tuple(Row(step) for step in event.steps))
 
 
-def _spark_starting(view: View, _event: SparkStarting, _now: float) -> View:
-    return replace(view, starting_spark=True)
+def _spark_starting(view: View, _event: SparkStarting, now: float) -> View:
+    return replace(view, starting_spark=now)
+
+
+def _spark_started(view: View, _event: SparkStarted, _now: float) -> View:
+    return replace(view, starting_spark=None)
 
 
 def _step_started(view: View, event: StepStarted, now: float) -> View:
@@ -114,6 +119,7 @@ def _change(view: View, step: str, **values: Any) -> View:
 APPLY: dict[type, Callable[[View, Any, float], View]] = {
     RunStarted: _run_started,
     SparkStarting: _spark_starting,
+    SparkStarted: _spark_started,
     StepStarted: _step_started,
     StepProgress: _step_progress,
     CheckFinished: _check_finished,

@@ -18,6 +18,7 @@ from penstock.events import (
     Notice,
     RunFinished,
     RunStarted,
+    SparkStarted,
     SparkStarting,
     StepFinished,
     StepProgress,
@@ -99,6 +100,7 @@ def _notice(event: Notice) -> str:
 LINES: dict[type, Callable[[Any], str | None]] = {
     RunStarted: _run_started,
     SparkStarting: lambda _: "starting Spark",
+    SparkStarted: lambda event: f"Spark started in {seconds(event.seconds)}",
     StepStarted: _step_started,
     StepProgress: lambda event: f"{event.step}: {event.phase}",
     CheckFinished: _check_finished,

@@ -6,15 +6,17 @@ from pathlib import Path
 
 import click
 
-from penstock.cli.frames import print_frame
+from penstock.cli.frames import print_result
 from penstock.cli.options import (
     debug_option,
-    json_option,
+    format_option,
     limit_option,
     load_project,
     project_option,
+    spark_option,
 )
-from penstock.cli.output import print_json
+from penstock.cli.output import print_json, say
+from penstock.cli.starting import starting
 
 
 @click.command(
@@ -23,6 +25,7 @@ from penstock.cli.output import print_json
     epilog="""\b
 Examples:
   penstock sql "SELECT * FROM airline_ranking ORDER BY place"
+  penstock sql "SELECT carrier, airline FROM airline_ranking LIMIT 3" --format csv
   penstock sql "SELECT count(*) FROM main.flights AT (VERSION => 3)" --json
   penstock sql "SELECT * FROM flights WHERE distance_km > 3000" --explain
   penstock sql "CREATE TABLE notes (id INTEGER, text VARCHAR); INSERT INTO notes VALUES (1, 'a')"
@@ -38,8 +41,9 @@ Examples:
 @click.option("--lake", help="The lake that statements run on (main, or the only one).")
 @limit_option(100, "rows")
 @click.option("--explain", is_flag=True, help="Say which files it would read; run nothing.")
+@spark_option
+@format_option
 @project_option
-@json_option
 @debug_option
 def command(
     *,
@@ -48,22 +52,24 @@ def command(
     lake: str | None,
     limit: int,
     explain: bool,
+    spark: bool,
+    form: str,
     project_dir: Path | None,
-    as_json: bool,
 ) -> None:
     """Run a query or other statements, with ; between them; the rows of the last are shown.
 
-    AT (VERSION => n) reads an earlier snapshot.
+    AT (VERSION => n) reads an earlier snapshot. A plain SELECT of a small table is answered from
+    its files, without starting Spark.
     """
     if (text is None) == (path is None):
         raise click.UsageError("give the SQL, or --file with it")
     sql = text if text is not None else path.read_text() if path is not None else ""
-    with load_project(project_dir) as project:
+    with starting() as on_event, load_project(project_dir, on_event) as project:
         if not explain:
-            print_frame(project.sql(sql, lake=lake), limit, as_json=as_json)
+            print_result(project.query(sql, lake=lake, limit=limit, spark=spark), form)
             return
-        found = project.explain(sql)
-    if as_json:
-        print_json({"tables": found.tables})
+        explained = project.explain(sql)
+    if form == "json":
+        print_json({"tables": explained.tables})
     else:
-        click.echo(str(found))
+        say(str(explained))

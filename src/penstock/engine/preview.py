@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.config import Settings
 from penstock.engine.explain import explain
-from penstock.engine.pins import Pins
+from penstock.engine.pins import Pins, table_name
 from penstock.engine.plan import PlannedStep
 from penstock.engine.resolve import resolve
 from penstock.engine.sessions import lakes_for, session_for
 from penstock.engine.views import Views
 from penstock.errors import Diagnostic, InputError, ModelError, PartitionError, QueryFailed
+from penstock.lake.naming import quote_identifier
 from penstock.lake.queries.explain import Explanation
+from penstock.model.asset import TableName
 from penstock.model.constants import Bindings
 from penstock.model.names import Names
 from penstock.model.query import Query, read_query
@@ -59,6 +61,19 @@ def query(
     Raises ModelError for a text that cannot be run, before Spark starts where that can be told.
     """
     return _Reader(session, attach, settings).read(_parsed(text, settings), Bindings(), args)
+
+
+def published(
+    attach: Attach, table: TableName, settings: Settings, slice_: str | None
+) -> DataFrame:
+    """The rows of a published table, or of its slice of this value."""
+    from pyspark.sql import functions as fn
+
+    rows = attach(table.lake).table(table_name(table)).to_df()
+    if slice_ is None:
+        return rows
+    column = settings.lakes[table.lake].partition_column
+    return rows.where(fn.col(quote_identifier(column, mark="`")) == slice_)
 
 
 def explain_query(

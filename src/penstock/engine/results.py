@@ -159,3 +159,15 @@ class SnapshotInfo:
     author: str | None
     message: str | None
     extra: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueryResult:
+    """Rows of a query, as Python values. ``columns`` are names with their types in Spark's SQL.
+
+    ``more``: there are more rows than were asked for. A statement without rows has no columns.
+    """
+
+    columns: tuple[tuple[str, str], ...]
+    rows: tuple[tuple[Any, ...], ...]
+    more: bool = False

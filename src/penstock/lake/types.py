@@ -35,6 +35,7 @@ __all__ = [
     "from_spark_schema",
     "needs_mapping",
     "parse",
+    "simple_string",
     "to_spark_field",
     "to_spark_json",
     "to_spark_schema",
@@ -115,6 +116,10 @@ _FROM_SPARK = {
 }
 
 
+# What Spark's SQL calls types, where that is not what its JSON calls them.
+_SQL_NAMES = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}
+
+
 @dataclass(frozen=True, slots=True)
 class ParsedType:
     """``decimal(10,2)`` is ``("decimal", 10, 2)``; every other type is its name alone."""
@@ -130,6 +135,13 @@ def parse(text: str) -> ParsedType:
     if match is not None:
         return ParsedType("decimal", int(match[1]), int(match[2]))
     return ParsedType(base_type(text))
+
+
+def simple_string(column: Column) -> str:
+    """The type of a column without columns inside as Spark's SQL names it: ``bigint``."""
+    kind = to_spark_json(column)
+    assert isinstance(kind, str), "a struct, list or map has its types inside"
+    return _SQL_NAMES.get(kind, kind)
 
 
 def to_spark_json(column: Column, *, physical: bool = False, path: str = "") -> SparkType:

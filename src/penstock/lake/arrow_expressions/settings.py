@@ -21,3 +21,8 @@ _WANTED: Mapping[str, frozenset[str]] = {
 
 def are_known(spark: SparkSession) -> bool:
     return all(str(spark.conf.get(key)).lower() in known for key, known in _WANTED.items())
+
+
+def would_be_known(conf: Mapping[str, str]) -> bool:
+    """The same of a session that is not there yet and would be started with ``conf``."""
+    return all(conf[key].lower() in known for key, known in _WANTED.items() if key in conf)

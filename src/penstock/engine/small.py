@@ -1,0 +1,100 @@
+"""Questions about published tables that are answered without Spark, where that is certain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from penstock.config import Settings, SparkSettings
+from penstock.engine.results import QueryResult
+from penstock.lake.naming import TableRef
+from penstock.lake.sql.plain_select import PlainSelect, plain_select
+from penstock.model.asset import DEFAULT_SCHEMA, TableName
+from penstock.model.names import Names, UnknownName
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from penstock.lake.catalog.catalog import Catalog
+
+Catalogs = Callable[[str], "Catalog | None"]  # by a lake's name; None: no run has made it
+
+
+@dataclass(frozen=True, slots=True)
+class SmallReads:
+    """``limit`` is how many rows are shown, at most."""
+
+    settings: Settings
+    catalogs: Catalogs
+    limit: int
+
+    def query(self, text: str, lake: str | None) -> QueryResult | None:
+        """The rows of a query over the project's tables, or over those of one lake.
+
+        ``None`` where Spark has to answer, or to say what is wrong.
+        """
+        select = plain_select(text)
+        if select is None:
+            return None
+        try:
+            table = self._table(select.table, lake)
+        except UnknownName:
+            return None
+        return self._answer(table, select)
+
+    def table(self, table: TableName, slice_: str | None) -> QueryResult | None:
+        """The rows of a published table, or of its slice of this value."""
+        column = self.settings.lakes[table.lake].partition_column
+        place = None if slice_ is None else (column, slice_)
+        return self._answer(table, PlainSelect((table.table,)), place)
+
+    def _table(self, parts: tuple[str, ...], lake: str | None) -> TableName:
+        names = Names(tuple(self.settings.lakes))
+        if lake is None:
+            return names.resolve(parts)
+        if len(parts) > 1 and names.lake(parts[0]) is not None:
+            raise UnknownName(parts[0], "Lake.sql knows what it means")
+        return replace(names, use=(lake, DEFAULT_SCHEMA)).resolve(parts)
+
+    def _answer(
+        self, table: TableName, select: PlainSelect, place: tuple[str, str] | None = None
+    ) -> QueryResult | None:
+        if not _is_local(self.settings.spark):
+            return None
+        catalog = self.catalogs(table.lake)
+        if catalog is None:
+            return None
+        from penstock.lake.queries import small  # loads Arrow
+
+        asked = self.limit + 1 if select.limit is None else min(select.limit, self.limit + 1)
+        found = small.answer(
+            catalog,
+            TableRef(table.schema, table.table),
+            replace(select, limit=asked),
+            self.settings.spark.conf,
+            slice_=place,
+        )
+        if found is None:
+            return None
+        return QueryResult(
+            found.columns, tuple(found.rows[: self.limit]), len(found.rows) > self.limit
+        )
+
+
+def _is_local(spark: SparkSettings) -> bool:
+    """Whether a session would have no settings but those that are known here."""
+    return spark.master is None or spark.master.startswith("local")
+
+
+def collected(frame: DataFrame, limit: int) -> QueryResult:
+    """The first rows of a DataFrame. One more is asked for, to know whether there are more.
+
+    Raises QueryFailed: most of what Spark refuses it refuses only now.
+    """
+    from penstock.lake.failures import explained
+
+    with explained():
+        rows = [tuple(row) for row in frame.limit(limit + 1).collect()]
+        columns = tuple((name, kind) for name, kind in frame.dtypes)
+    return QueryResult(columns, tuple(rows[:limit]), len(rows) > limit)

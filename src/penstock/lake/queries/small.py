@@ -1,0 +1,225 @@
+"""Queries over one small table answered from its files by Arrow: no session of Spark is needed.
+
+The rows are those that Spark would return, or there is no answer: what is not certain to mean the
+same (types, conditions, orders), and what is too large, is left to Spark.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from penstock.lake.arrow_expressions import settings
+from penstock.lake.arrow_expressions.compiled import condition
+from penstock.lake.arrow_expressions.refusal import NotHere
+from penstock.lake.candidate.few_rows import PLAIN, few_rows
+from penstock.lake.catalog import answers
+from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.files import FileSet, Table
+from penstock.lake.inlined.values import arrow_schema
+from penstock.lake.naming import TableRef, fold
+from penstock.lake.scan import Scan
+from penstock.lake.schema import Column, TableSchema
+from penstock.lake.snapshot import Snapshot
+from penstock.lake.sql.plain_select import PlainSelect, SortKey
+from penstock.lake.sql.predicates import of_where
+from penstock.lake.types import simple_string
+from penstock.lake.values.bounds import base_type
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Types whose values Arrow puts in Spark's order: NaN and -0.0 have places of their own in Spark's.
+_SORTED = PLAIN - {"float32", "float64"}
+_ZONE = "spark.sql.session.timeZone"
+
+
+@dataclass(frozen=True, slots=True)
+class SmallResult:
+    """``columns`` are names with their types in Spark's SQL; ``rows`` are Python's values, as
+    collected from a DataFrame."""
+
+    columns: tuple[tuple[str, str], ...]
+    rows: list[tuple[Any, ...]]
+
+
+def answer(
+    catalog: Catalog,
+    ref: TableRef,
+    select: PlainSelect,
+    conf: Mapping[str, str],
+    *,
+    slice_: tuple[str, str] | None = None,
+) -> SmallResult | None:
+    """The rows of ``select`` at the latest snapshot, or ``None`` where only Spark can answer.
+
+    ``conf`` are the settings that a session would be started with. ``slice_`` is a text column and
+    the value that the rows have in it.
+    """
+    if not settings.would_be_known(conf):
+        return None
+    snapshot = catalog.latest()
+    table = catalog.known_table(ref.schema, ref.name, snapshot)
+    if table is None:
+        return None
+    question = _Question(catalog, table, snapshot, select, conf.get(_ZONE, "UTC"), slice_)
+    try:
+        found = question.counted() if select.count is not None else question.rows()
+        return None if found is None else SmallResult(found[0], _values(found[1]))
+    except (NotHere, OverflowError, ValueError, OSError):  # ValueError: no value of Python's
+        return None
+
+
+_Found = tuple[tuple[tuple[str, str], ...], "pa.Table"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    catalog: Catalog
+    table: Table
+    snapshot: Snapshot
+    select: PlainSelect
+    zone: str
+    slice_: tuple[str, str] | None
+
+    def counted(self) -> _Found | None:
+        """One row with the number of rows. Raises NotHere."""
+        import pyarrow as pa
+
+        select = self.select
+        assert select.count is not None, "asked for by the caller"
+        number = None if select.where else self._told()
+        if number is None:
+            rows = self._matching([])
+            if rows is None:
+                return None
+            number = rows.num_rows
+        found = pa.table({select.count: pa.array([number], pa.int64())})
+        return ((select.count, "bigint"),), found.slice(0, select.limit)
+
+    def _told(self) -> int | None:
+        """The number of all rows, where the catalog knows it."""
+        with self.catalog.reading() as connection:
+            return answers.totals(connection, self.table, self.snapshot.id).rows
+
+    def rows(self) -> _Found | None:
+        """The columns that are asked for, in order. Raises NotHere."""
+        select, schema = self.select, self.table.schema
+        asked = schema.names if select.columns is None else select.columns
+        columns = [_column(schema, name) for name in asked]
+        rows = self._matching([*columns, *(_column(schema, key.column) for key in select.order)])
+        if rows is None:
+            return None
+        rows = _in_order(rows, select.order, schema).slice(0, select.limit)
+        named = rows.select([column.name for column in columns]).rename_columns(list(asked))
+        kinds = (simple_string(column) for column in columns)
+        return tuple(zip(asked, kinds, strict=True)), named
+
+    def _matching(self, wanted: list[Column]) -> pa.Table | None:
+        """The rows for which the condition is true, with at least these columns."""
+        import pyarrow.compute as pc
+
+        select, schema = self.select, self.table.schema
+        names = dict.fromkeys(column.name for column in wanted)
+        where = None if select.where is None else condition(select.where, _kinds(schema))
+        if where is not None:
+            names |= dict.fromkeys(sorted(where.columns))
+        if self.slice_ is not None:
+            column = _column(schema, self.slice_[0])
+            if column.type != "varchar":
+                raise NotHere(f"slices by {column.type}")
+            names[column.name] = None
+        if not names:
+            names[_any_plain(schema).name] = None
+        rows = few_rows(self._scan(), list(names))
+        if rows is None:
+            return None
+        if self.slice_ is not None:
+            of_slice = pc.equal(rows[_column(schema, self.slice_[0]).name], self.slice_[1])
+            rows = rows.filter(of_slice)
+        if where is not None:
+            rows = rows.filter(where.array(rows))
+        return rows
+
+    def _scan(self) -> Scan:
+        """The files that may hold such a row; of a LIMIT alone, as many as have enough rows."""
+        select, table, id_ = self.select, self.table, self.snapshot.id
+        keep = None if select.where is None else of_where(select.where, zone=self.zone)
+        files = self.catalog.files(table, id_, keep)
+        chooses = select.where or select.order or self.slice_ or select.count
+        if select.limit is not None and not chooses:
+            files = _first_files(files, select.limit)
+        return Scan(table.qualified_name, table.schema, files, id_)
+
+
+def _first_files(files: FileSet, limit: int) -> FileSet:
+    """The first files that have ``limit`` rows, where no row of them is deleted."""
+    if files.inlined_deletes is not None or any(file.deletes for file in files.files):
+        return files
+    ends = accumulate(file.record_count for file in files.files)
+    enough = sum(end < limit for end in ends) + 1
+    return replace(files, files=files.files[:enough])
+
+
+def _column(schema: TableSchema, name: str) -> Column:
+    found = [column for column in schema.columns if fold(column.name) == fold(name)]
+    if len(found) != 1:
+        raise NotHere(f"column {name}")
+    return found[0]
+
+
+def _any_plain(schema: TableSchema) -> Column:
+    for column in schema.columns:
+        if base_type(column.type) in PLAIN:
+            return column
+    raise NotHere("no column that Arrow reads as Spark does")
+
+
+def _kinds(schema: TableSchema) -> dict[str, pa.DataType]:
+    plain = TableSchema(tuple(c for c in schema.columns if base_type(c.type) in PLAIN))
+    return {field.name: field.type for field in arrow_schema(plain)}
+
+
+def _in_order(rows: pa.Table, order: tuple[SortKey, ...], schema: TableSchema) -> pa.Table:
+    """Sorted by the last key first: each key has its own place for NULL, and sorting is stable."""
+    import pyarrow.compute as pc
+
+    for key in reversed(order):
+        column = _column(schema, key.column)
+        if base_type(column.type) not in _SORTED:
+            raise NotHere(f"the order of {column.type}")
+        places = pc.array_sort_indices(
+            rows[column.name].combine_chunks(),
+            order="descending" if key.descending else "ascending",
+            null_placement="at_start" if key.nulls_first else "at_end",
+        )
+        rows = rows.take(places)
+    return rows
+
+
+def _values(rows: pa.Table) -> list[tuple[Any, ...]]:
+    columns = [_CONVERSIONS.get(str(column.type), _plain)(column) for column in rows.columns]
+    return list(zip(*columns, strict=True)) if columns else [()] * rows.num_rows
+
+
+def _plain(column: pa.ChunkedArray) -> list[Any]:
+    values: list[Any] = column.to_pylist()
+    return values
+
+
+def _moments(column: pa.ChunkedArray) -> list[Any]:
+    """As PySpark collects a TIMESTAMP: on the clock of this machine's zone, without a zone."""
+    import pyarrow as pa
+
+    return [
+        None
+        if micros is None
+        else dt.datetime.fromtimestamp(micros // 1_000_000).replace(microsecond=micros % 1_000_000)  # noqa: DTZ006
+        for micros in column.cast(pa.int64()).to_pylist()
+    ]
+
+
+_CONVERSIONS: Mapping[str, Callable[[Any], list[Any]]] = {"timestamp[us, tz=UTC]": _moments}

@@ -1,0 +1,96 @@
+"""Queries simple enough to be answered without Spark: some columns of one table.
+
+Only texts that Spark certainly reads the same way are taken. Whatever has a comment, a text in
+double quotes, an alias, an expression or a second table is left to Spark.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_NAME = r"(?:[A-Za-z_][A-Za-z0-9_]*|`[^`]+`)"
+_KEY = rf"{_NAME}(?:\s+(?:ASC|DESC))?(?:\s+NULLS\s+(?:FIRST|LAST))?"
+_SELECT = re.compile(
+    rf"""\s* SELECT \s+
+    (?: (?P<star>\*)
+      | (?P<count>count\(\s*(?:\*|1)\s*\)) (?:\s+AS\s+(?P<alias>{_NAME}))?
+      | (?P<columns>{_NAME}(?:\s*,\s*{_NAME})*) )
+    \s+ FROM \s+ (?P<table>{_NAME}(?:\.{_NAME}){{0,2}})
+    (?: \s+ WHERE \s+ (?P<where>.*?) )?
+    (?: \s+ ORDER \s+ BY \s+ (?P<order>{_KEY}(?:\s*,\s*{_KEY})*) )?
+    (?: \s+ LIMIT \s+ (?P<limit>[0-9]{{1,9}}) )?
+    \s* ;? \s*""",
+    re.VERBOSE | re.IGNORECASE | re.DOTALL | re.ASCII,
+)
+_EACH_NAME = re.compile(_NAME)
+_EACH_KEY = re.compile(_KEY, re.IGNORECASE)
+# Words that stand alone for something other than a column, or begin what is no list of columns.
+_NOT_COLUMNS = frozenset(
+    {
+        *("all", "distinct", "null", "true", "false", "user", "session_user", "current_user"),
+        *("current_date", "current_time", "current_timestamp", "localtimestamp"),
+        *("current_catalog", "current_database", "current_schema", "grouping__id"),
+        *("case", "interval", "from", "where", "exists", "not"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    column: str
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PlainSelect:
+    """``columns`` None: all. ``count`` is the name of the column of a ``count(*)``, which then is
+    all that is asked for. ``where`` is Spark's SQL, not yet understood.
+    """
+
+    table: tuple[str, ...]
+    columns: tuple[str, ...] | None = None
+    count: str | None = None
+    where: str | None = None
+    order: tuple[SortKey, ...] = ()
+    limit: int | None = None
+
+
+def plain_select(text: str) -> PlainSelect | None:
+    """The query, or ``None`` where it is anything more."""
+    match = _SELECT.fullmatch(text)
+    if match is None:
+        return None
+    columns = _names(match["columns"])
+    order = tuple(_key(key[0]) for key in _EACH_KEY.finditer(match["order"] or ""))
+    count = None if match["count"] is None else _unquoted(match["alias"] or "`count(1)`")
+    words = [*_EACH_NAME.findall(match["columns"] or ""), *(key.column for key in order)]
+    if any(word.lower() in _NOT_COLUMNS for word in words) or (count is not None and order):
+        return None
+    return PlainSelect(
+        table=_names(match["table"]),
+        columns=columns or None,
+        count=count,
+        where=match["where"],
+        order=order,
+        limit=None if match["limit"] is None else int(match["limit"]),
+    )
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(map(_unquoted, _EACH_NAME.findall(text or "")))
+
+
+def _unquoted(name: str) -> str:
+    return name.strip("`")
+
+
+def _key(text: str) -> SortKey:
+    """As Spark has it, NULL is less than any value unless the text says where it goes."""
+    name = _EACH_NAME.match(text)
+    assert name is not None, "a key begins with its name"
+    words = text[name.end() :].upper().split()
+    descending = "DESC" in words
+    nulls_first = "FIRST" in words if "NULLS" in words else not descending
+    return SortKey(_unquoted(name[0]), descending, nulls_first)

@@ -1,0 +1,105 @@
+"""Small queries answered from files have the rows that Spark has, or no answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.lake.lake import Lake
+from penstock.lake.naming import TableRef
+from penstock.lake.queries import small
+from penstock.lake.sql.plain_select import plain_select
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+pytestmark = pytest.mark.spark
+
+MADE = """\
+SELECT CAST(id AS INT) AS k, IF(id % 3 = 0, NULL, concat('v', id % 4)) AS v,
+  CAST(id AS DECIMAL(9, 2)) / 8 AS d, id % 2 = 0 AS even, CAST(id AS FLOAT) / 3 AS f,
+  DATE '2013-01-01' + CAST(id AS INT) AS day, encode(concat('b', id), 'UTF-8') AS b,
+  CAST(timestamp_seconds(1356998400 + id * 86399) AS TIMESTAMP) AS zoned,
+  CAST(timestamp_seconds(id * 1.5) AS TIMESTAMP_NTZ) AS zoneless
+FROM range(40)"""
+
+
+@pytest.fixture
+def filled(lake: Lake) -> Lake:
+    """Two files, some rows of which are deleted, and rows that the catalog holds."""
+    lake.sql(f"CREATE TABLE t AS {MADE}")
+    lake.sql("DELETE FROM t WHERE k IN (1, 4)")
+    lake.sql("INSERT INTO t SELECT * FROM t WHERE k > 35")
+    lake.sql("CALL set_option('data_inlining_row_limit', '5')")
+    lake.sql("INSERT INTO t (k, v) VALUES (100, 'é'), (101, NULL)")
+    return lake
+
+
+def answer(lake: Lake, text: str, **conf: str) -> small.SmallResult | None:
+    select = plain_select(text)
+    assert select is not None
+    return small.answer(lake.catalog, TableRef.parse("t"), select, conf)
+
+
+def columns(frame: DataFrame) -> list[tuple[str, str]]:
+    return [(name, kind) for name, kind in frame.dtypes]
+
+
+ORDERED = (
+    "SELECT k FROM t ORDER BY k",
+    "SELECT * FROM t ORDER BY v DESC, K, day NULLS LAST",
+    "SELECT even, v FROM t ORDER BY even, v NULLS LAST, k DESC LIMIT 7",
+    "SELECT zoned, b FROM t ORDER BY zoned DESC, k",
+    "SELECT count(*) FROM t",
+    "SELECT count(1) AS n FROM t WHERE v = 'v1'",
+)
+UNORDERED = (
+    "SELECT * FROM t",
+    "SELECT V, f FROM t WHERE k BETWEEN 3 AND 30 AND v LIKE 'v%'",
+    "SELECT k FROM t WHERE v IS NULL OR NOT even",
+    "SELECT zoneless FROM t WHERE day > DATE '2013-01-20' AND d * 2 > 7.5",
+)
+
+
+def test_the_rows_that_spark_has(filled: Lake) -> None:
+    for text in (*ORDERED, *UNORDERED):
+        found, spark = answer(filled, text), filled.sql(text)
+        assert found is not None, text
+        assert list(found.columns) == columns(spark), text
+        wanted = [tuple(row) for row in spark.collect()]
+        by = None if text in ORDERED else str
+        assert (found.rows if by is None else sorted(found.rows, key=by)) == (
+            wanted if by is None else sorted(wanted, key=by)
+        ), text
+
+
+def test_a_limit_reads_no_more_files_than_it_needs(filled: Lake) -> None:
+    found = answer(filled, "SELECT k FROM t LIMIT 3")
+    assert found is not None
+    assert len(found.rows) == 3
+    assert answer(filled, "SELECT k FROM t LIMIT 0") == small.SmallResult((("k", "int"),), [])
+
+
+def test_what_is_left_to_spark(filled: Lake) -> None:
+    assert answer(filled, "SELECT k FROM t ORDER BY f") is None  # NaN and -0.0
+    assert answer(filled, "SELECT k FROM t WHERE zoned > DATE '2013-01-01'") is None
+    assert answer(filled, "SELECT k FROM t WHERE upper(v) = 'V1'") is None
+    assert answer(filled, "SELECT missing FROM t") is None
+    assert (
+        answer(filled, "SELECT k FROM t WHERE k > 1", **{"spark.sql.ansi.enabled": "false"}) is None
+    )
+    filled.sql("CREATE VIEW seen AS SELECT 1 AS k")
+    select = plain_select("SELECT k FROM seen")
+    assert select is not None
+    assert small.answer(filled.catalog, TableRef.parse("seen"), select, {}) is None
+
+
+def test_a_slice_is_chosen_by_its_value(filled: Lake) -> None:
+    select = plain_select("SELECT k FROM t")
+    assert select is not None
+    found = small.answer(filled.catalog, TableRef.parse("t"), select, {}, slice_=("v", "v2"))
+    assert found is not None
+    assert found.rows == [
+        tuple(row) for row in filled.sql("SELECT k FROM t WHERE v = 'v2'").collect()
+    ]
