@@ -18,6 +18,7 @@ from typing import Any
 
 from penstock.attach_options import refusal_for_project
 from penstock.errors import ConfigError, Location
+from penstock.masking import masked_repr, shown
 
 FILE_NAME = "penstock.toml"
 PREFIX = "PENSTOCK_"
@@ -45,7 +46,7 @@ _SECTIONS: Mapping[str, Mapping[str, type]] = {
 _KINDS = {str: "a text", int: "a whole number", bool: "true or false", dict: "a table"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class LakeSettings:
     """``catalog`` starts with ``ducklake:``; paths in it and ``data_path`` are absolute.
 
@@ -59,10 +60,13 @@ class LakeSettings:
     partition_column: str = "_wm_partition"
     metadata_schema: str | None = None
     override_data_path: bool = False
-    storage: Mapping[str, object] = field(default_factory=dict, repr=False)
+    storage: Mapping[str, object] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return masked_repr(self)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SparkSettings:
     """``master`` None: local, one thread a core. ``java_home`` and ``path`` find the Java."""
 
@@ -70,6 +74,9 @@ class SparkSettings:
     conf: Mapping[str, str] = field(default_factory=dict)
     java_home: str | None = None
     path: str | None = None
+
+    def __repr__(self) -> str:
+        return masked_repr(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +95,7 @@ class Settings:
 class _Value:
     """A raw value and where it was said, for messages."""
 
-    value: Any
+    value: Any = field(repr=False)
     origin: Location
 
 
@@ -241,7 +248,7 @@ def _expect(key: str, value: Any, wanted: type, at: Location) -> None:
     # bool is an int to Python, but `jobs = true` is a mistake
     if isinstance(value, wanted) and not (wanted is int and isinstance(value, bool)):
         return
-    raise ConfigError(f"{key} must be {_KINDS[wanted]}, not {value!r}", location=at)
+    raise ConfigError(f"{key} must be {_KINDS[wanted]}, not {shown(key, value)}", location=at)
 
 
 def _build(root: Path, values: Mapping[str, _Value], environ: Mapping[str, str]) -> Settings:

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from penstock.errors import ConfigError, DataPathError, UnsupportedFeature
+from penstock.masking import shown
 
 if TYPE_CHECKING:
     from pyarrow import fs
@@ -53,6 +54,12 @@ class Storage:
                 f"storage has no setting {unknown[0]!r}",
                 hint=f"its settings are {', '.join(cls.__slots__)}",
             )
+        for name, value in given.items():
+            if name != "path_style" and not isinstance(value, str | None):
+                raise ConfigError(
+                    f"storage.{name} must be a text, not {shown(name, value)}",
+                    hint="put the value in quotes",
+                )
         values = dict(given)
         style = values.get("path_style", False)
         values["path_style"] = str(style).lower() in {"true", "1"}
@@ -92,7 +99,7 @@ class Storage:
         url = urlsplit(self.endpoint or "")
         if self.endpoint and url.scheme not in {"http", "https"}:
             raise ConfigError(
-                f"storage.endpoint is {self.endpoint!r}",
+                f"storage.endpoint is {shown('endpoint', self.endpoint)}",
                 hint="give a URL such as https://s3.example.org",
             )
         where = {"endpoint_override": url.netloc, "scheme": url.scheme} if self.endpoint else {}

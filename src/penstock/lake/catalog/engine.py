@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import select
 import sqlite3
 import stat
@@ -215,10 +216,13 @@ def _postgres_engine(where: CatalogLocation, lock_timeout: float) -> Engine:
     try:
         options: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(where.target)
     except psycopg.ProgrammingError as error:
+        # What libpq quotes may be a part of the password.
+        reason = re.sub('"[^"]*"', '"..."', str(error).splitlines()[0])
         raise ConfigError(
-            f"the catalog {where} cannot be read: {str(error).splitlines()[0]}",
-            hint="write postgres:dbname=NAME host=HOST, with libpq's keywords, or a URL",
-        ) from error
+            f"the catalog {where} cannot be read: {reason}",
+            hint="write postgres:dbname=NAME host=HOST, with libpq's keywords, or a URL; a value "
+            "with a blank stands in single quotes: password='two words'",
+        ) from None
     options = {**_POSTGRES_DEFAULTS, **options}
 
     def connect() -> psycopg.Connection[Any]:

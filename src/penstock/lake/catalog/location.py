@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.errors import ConfigError, UnsupportedFeature
+from penstock.masking import masked
 
 _PREFIX = "ducklake:"
-_SECRET = re.compile(r"(password\s*=\s*)('(?:[^'\\]|\\.)*'|\S+)", re.IGNORECASE)
-_URL_SECRET = re.compile(r"(://[^:/@\s]*:)[^@\s]*@")
 _HINT = "write ducklake:PATH, ducklake:sqlite:PATH or ducklake:postgres:dbname=NAME host=HOST"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+]+:")  # one letter: a drive of Windows
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class CatalogLocation:
     """``target`` is the absolute path of a file or a libpq connection string."""
 
@@ -25,8 +24,10 @@ class CatalogLocation:
 
     def __str__(self) -> str:
         """For messages: without the password."""
-        masked = _URL_SECRET.sub(r"\1***@", _SECRET.sub(r"\1***", self.target))
-        return f"{self.kind}:{masked}"
+        return f"{self.kind}:{masked(self.target) if self.kind == 'postgres' else self.target}"
+
+    def __repr__(self) -> str:
+        return f"CatalogLocation({str(self)!r})"
 
 
 def parse_location(uri: str) -> CatalogLocation:
@@ -52,6 +53,11 @@ def _sqlite(rest: str) -> CatalogLocation:
 def _postgres(rest: str) -> CatalogLocation:
     """``rest`` is ``key=value ...``, a whole URL, or what follows the scheme of one."""
     target = f"postgresql:{rest}" if rest.startswith("//") else rest
+    if "://" in target and target.partition("?")[0].count("@") > 1:
+        raise ConfigError(
+            "the catalog's URL has more than one @, which ends the password",
+            hint="write an @ in the user's name or the password as %40",
+        )
     return CatalogLocation("postgres", target.strip())
 
 
