@@ -7,8 +7,10 @@ from threading import Thread
 
 import pytest
 
+from penstock.cli.failure import fail
 from penstock.cli.render import json_line, lines, text_line, watch
-from penstock.events import StepFinished, StepProgress
+from penstock.errors import CommitConflict, Location
+from penstock.events import Notice, StepFinished, StepProgress
 from tests.cli.events import RUN
 
 
@@ -69,3 +71,14 @@ def test_not_a_terminal_gets_lines(
     with watch(as_json=as_json) as sink:
         sink(RUN[0])
     assert capsys.readouterr().out.startswith(start)
+
+
+def test_what_is_said_has_no_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    nasty = "a\x1b[2Jb\x9b"
+    with lines(text_line) as sink:
+        sink(Notice(nasty, nasty))
+        sink(StepFinished(nasty, "failed", 0.0, reason=nasty))
+    fail(CommitConflict(nasty, hint=nasty, location=Location(nasty, 1)))
+    said = "".join(capsys.readouterr())
+    assert not set(said) & set("\x1b\x9b")
+    assert said.count("a\\u001b[2Jb\\u009b") == 7

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from penstock.cli.options import debug_option, json_option, load_project, project_option
-from penstock.cli.output import count, print_json
+from penstock.cli.output import count, print_json, say
 from penstock.errors import ModelError
 
 
@@ -42,8 +42,8 @@ def command(ctx: click.Context, *, project_dir: Path | None, as_json: bool) -> N
         print_json({"models": [model.name for model in project.models], "diagnostics": findings})
     else:
         for finding in findings:
-            click.echo(str(finding), err=True)
-        click.echo(f"{count(len(project.models), 'model')}, {_summary(errors, len(findings))}")
+            say(str(finding), err=True)
+        say(f"{count(len(project.models), 'model')}, {_summary(errors, len(findings))}")
     if errors:
         ctx.exit(ModelError.exit_code)
 

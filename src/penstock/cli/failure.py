@@ -6,8 +6,6 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
-import click
-
 from penstock.errors import ModelError, PenstockError
 
 EXIT_FAILED = 1
@@ -16,9 +14,11 @@ EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 def fail(error: Exception, *, debug: bool = False) -> int:
     """Say on stderr what went wrong; return the exit code. ``debug`` adds the traceback."""
+    from penstock.cli.output import say
+
     if debug:
-        click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
-    click.echo(message_of(error), err=True)
+        say("".join(traceback.format_exception(error)), err=True, nl=False)
+    say(message_of(error), err=True)
     return error.exit_code if isinstance(error, PenstockError) else EXIT_FAILED
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from penstock.cli.failure import EXIT_FAILED
-from penstock.cli.output import count, print_json
+from penstock.cli.output import count, print_json, say
 
 if TYPE_CHECKING:
     from penstock.lake.recovery.missing_files import FileCheck
@@ -20,7 +20,7 @@ def conclude(made: object, said: str, found: FileCheck | None, *, as_json: bool)
     if as_json:
         print_json(made)
     else:
-        click.echo(said)
+        say(said)
         _say_files(found)
     if found is not None and found.missing:
         click.get_current_context().exit(EXIT_FAILED)
@@ -31,10 +31,10 @@ def _say_files(found: FileCheck | None) -> None:
     if found is None:
         return
     if not found.missing:
-        click.echo(f"All of its {count(found.files, 'file')} are there.")
+        say(f"All of its {count(found.files, 'file')} are there.")
         return
-    click.echo(f"{count(len(found.missing), 'file')} of {found.files:,} are missing:", err=True)
+    say(f"{count(len(found.missing), 'file')} of {found.files:,} are missing:", err=True)
     for path in found.missing[:_SHOWN]:
-        click.echo(f"  {path}", err=True)
+        say(f"  {path}", err=True)
     if len(found.missing) > _SHOWN:
-        click.echo(f"  and {len(found.missing) - _SHOWN:,} more", err=True)
+        say(f"  and {len(found.missing) - _SHOWN:,} more", err=True)

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.cli.output import count, seconds
+from penstock.cli.plain import visible
 from penstock.cli.progress import Progress, Row, View
 from penstock.cli.render import state_text
 from penstock.events import Event, EventSink
@@ -67,7 +68,7 @@ class Picture:
         if view.starting_spark is not None and not self.final:
             yield Text(f"  starting Spark, {seconds(now - view.starting_spark)}", style="dim")
         for notice in view.notices:
-            yield Text(f"  notice: {notice}", style="yellow")
+            yield Text(visible(f"  notice: {notice}"), style="yellow")
         if view.state is not None:
             yield Text(f"Run {view.state} in {seconds(view.seconds)}", style="bold")
 
@@ -95,9 +96,9 @@ def cells(row: Row, now: float, spinner: Spinner) -> tuple[Text | Spinner, ...]:
         elapsed = now - row.started
     return (
         spinner if mark is None else Text(mark, style=style),
-        Text(row.step),
-        Text(row.slice or ""),
-        Text(_state(row), style=style),
+        Text(visible(row.step)),
+        Text(visible(row.slice or "")),
+        Text(visible(_state(row)), style=style),
         Text("" if row.rows is None else f"{row.rows:,}"),
         Text("" if row.snapshot_id is None else str(row.snapshot_id)),
         Text(seconds(elapsed)),

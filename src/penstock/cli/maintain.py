@@ -13,7 +13,7 @@ import click
 
 from penstock.cli.lakes import lake_settings
 from penstock.cli.options import debug_option, find_project, json_option, project_option
-from penstock.cli.output import count, print_json, print_table
+from penstock.cli.output import count, print_json, print_table, say
 from penstock.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def command(
 
 
 def _say(one: Done) -> None:
-    click.echo(f"{one.name}: {_summary(one.rows)}")
+    say(f"{one.name}: {_summary(one.rows)}")
 
 
 def _summary(rows: Sequence[Any]) -> str:

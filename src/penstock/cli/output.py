@@ -16,7 +16,7 @@ Rows = Sequence[Sequence[Any]]
 
 def say(text: str, *, err: bool = False, nl: bool = True) -> None:
     """Print lines of text; whatever control characters a name or message in it has are visible."""
-    click.echo(visible(text, keep="\n"), err=err, nl=nl)
+    click.echo(visible(text, keep="\n\t"), err=err, nl=nl)
 
 
 def print_json(value: Any) -> None:

@@ -7,9 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from threading import Lock
 from typing import Any
 
-import click
-
-from penstock.cli.output import count, is_terminal, seconds
+from penstock.cli.output import count, is_terminal, say, seconds
 from penstock.cli.plain import plain, to_json
 from penstock.events import (
     CheckFinished,
@@ -46,7 +44,7 @@ def lines(line_of: Callable[[Event], str | None]) -> Iterator[EventSink]:
         line = line_of(event)
         if line is not None:
             with lock:
-                click.echo(line)
+                say(line)
 
     yield sink
 

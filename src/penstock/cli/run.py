@@ -16,7 +16,7 @@ from penstock.cli.options import (
     read_request,
     request_options,
 )
-from penstock.cli.output import count, print_table
+from penstock.cli.output import count, print_table, say
 from penstock.cli.plain import plain, to_json
 from penstock.cli.render import watch
 
@@ -94,16 +94,16 @@ def print_failures(result: RunResult) -> None:
     for step in result.steps:
         if step.state != "failed":
             continue
-        click.echo(f"\n{step.name} failed; {step.target} is as it was")
+        say(f"\n{step.name} failed; {step.target} is as it was")
         failed = [check for check in step.checks if not check.passed]
         for check in failed:
             _print_check(check)
         if step.error is not None and not failed:
-            click.echo(message_of(step.error))
+            say(message_of(step.error))
 
 
 def _print_check(check: CheckResult) -> None:
-    click.echo(f"test {check.name} failed on {count(check.failures, 'row')}")
+    say(f"test {check.name} failed on {count(check.failures, 'row')}")
     if check.samples:
         columns = list(check.samples[0])
         print_table(columns, [[row.get(name) for name in columns] for row in check.samples])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from penstock.cli.options import debug_option, json_option, load_project, project_option
-from penstock.cli.output import print_json, print_table, seconds
+from penstock.cli.output import print_json, print_table, say, seconds
 from penstock.cli.status import clock
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def print_detail(detail: ModelDetail) -> None:
         "reads": ", ".join(detail.inputs) or "no managed table",
     }
     for name, value in facts.items():
-        click.echo(f"{name:<9} {value}")
+        say(f"{name:<9} {value}")
     _section("tests", list(detail.tests))
     _print_columns(detail.columns)
     _section("schema versions", [_version(one) for one in detail.schema_versions])
@@ -59,14 +59,14 @@ def print_detail(detail: ModelDetail) -> None:
 
 def _section(title: str, lines: list[str]) -> None:
     if lines:
-        click.echo(f"\n{title}")
+        say(f"\n{title}")
     for line in lines:
-        click.echo(f"  {line}".rstrip())
+        say(f"  {line}".rstrip())
 
 
 def _print_columns(columns: tuple[ColumnInfo, ...]) -> None:
     if columns:
-        click.echo("\ncolumns")
+        say("\ncolumns")
         print_table(("name", "type"), [(column.name, column.type) for column in columns])
 
 
@@ -78,7 +78,7 @@ def _version(version: SchemaVersion) -> str:
 
 def _print_runs(detail: ModelDetail) -> None:
     if detail.runs:
-        click.echo("\nlast runs")
+        say("\nlast runs")
         rows = [
             (
                 clock(run.started_at),

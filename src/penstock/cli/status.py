@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from penstock.cli.options import debug_option, json_option, load_project, project_option
-from penstock.cli.output import print_json, print_table
+from penstock.cli.output import print_json, print_table, say
 
 if TYPE_CHECKING:
     from penstock.engine.results import ModelStatus
@@ -54,7 +54,7 @@ def print_models(statuses: tuple[ModelStatus, ...]) -> None:
 
 
 def print_slices(status: ModelStatus) -> None:
-    click.echo(f"{status.model} makes {status.target} ({status.strategy})")
+    say(f"{status.model} makes {status.target} ({status.strategy})")
     rows = [
         (
             one.slice or "whole table",
