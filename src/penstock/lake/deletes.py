@@ -2,8 +2,8 @@
 
 A delete file is cumulative: it holds what the one in force deletes as well, and takes its place.
 Then it tells for each row which snapshot deletes it, with the one that is to come foreseen as the
-next: the catalog falls back to a plain succession where another was quicker. A data file that loses
-its last row ends whole and needs none. Few positions are written here, many by Spark.
+next; the commit corrects it where another writer was quicker. A data file that loses its last row
+ends whole and needs none. Few positions are written here, many by Spark.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from penstock.lake.candidate.state import live_rows
-from penstock.lake.deleted.frames import SNAPSHOT_ID, Deletes, deleted_positions
+from penstock.lake.delete_files import FIELD_IDS, SNAPSHOT_ID
+from penstock.lake.delete_files import write as write_deletes
+from penstock.lake.deleted.frames import Deletes, deleted_positions
 from penstock.lake.deleted.positions import Gone, Whose, as_one, load
 from penstock.lake.failures import explained
 from penstock.lake.files import DataFile, DeleteFile
@@ -32,24 +33,10 @@ from penstock.lake.writing import publishing
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-PATH_FIELD, POSITION_FIELD, SNAPSHOT_FIELD = 2147483646, 2147483645, 2147483539
 _NUMBER = "_penstock_number"
 # Collected as Arrow, a position takes some 20 bytes, and no shuffle.
 COLLECTED_ROWS = 2_000_000
 _SINCE = "_penstock_since"
-_FIELDS = {
-    "file_path": (PATH_FIELD, pa.string()),
-    "pos": (POSITION_FIELD, pa.int64()),
-    SNAPSHOT_ID: (SNAPSHOT_FIELD, pa.int64()),
-}
-_CODED = pa.dictionary(pa.int32(), pa.string())  # one text for all rows
-# Positions in order take a byte or two as differences, where a dictionary of them takes ten.
-_WRITER = {
-    "compression": "snappy",
-    "use_dictionary": ["file_path"],
-    "column_encoding": {"pos": "DELTA_BINARY_PACKED"},
-    "store_schema": False,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +117,9 @@ class _Job:
         """The snapshot that these deletes will most likely be."""
         return None if self.source.snapshot_id is None else self.source.snapshot_id + 1
 
-    def columns(self, file: DataFile) -> list[str]:
-        """Of its delete file: only one that succeeds another tells the snapshots apart."""
-        succeeds = _began(file) is not None and self.snapshot is not None
-        return list(_FIELDS) if succeeds else ["file_path", "pos"]
+    def succeeds(self, file: DataFile) -> bool:
+        """Whether its delete file takes another's place: only such tell the snapshots apart."""
+        return _began(file) is not None and self.snapshot is not None
 
 
 def _began(file: DataFile) -> int | None:
@@ -209,21 +195,10 @@ def _write_here(job: _Job, found: Positions) -> None:
             }
         )
         mine = places.sort_by("pos") if olds else places
-        columns = job.columns(file)
-        fields = [
-            pa.field(name, _FIELDS[name][1], metadata={"PARQUET:field_id": str(_FIELDS[name][0])})
-            for name in columns
-        ]
-        mine = mine.add_column(0, "file_path", _repeated(file.path, mine.num_rows))
-        coded = pa.schema([fields[0].with_type(_CODED), *fields[1:]])
         folder = Path(job.directory) / f"{_NUMBER}={number}"
         folder.mkdir(parents=True)
-        pq.write_table(mine.select(columns).cast(coded), folder / "deletes.parquet", **_WRITER)
-
-
-def _repeated(text: str, count: int) -> pa.DictionaryArray:
-    codes = pa.repeat(pa.scalar(0, pa.int32()), count)
-    return pa.DictionaryArray.from_arrays(codes, pa.array([text], pa.string()))
+        since = mine[SNAPSHOT_ID] if job.succeeds(file) else None
+        write_deletes(f"{folder}/deletes.parquet", file.path, mine["pos"], since)
 
 
 def _write_by_spark(job: _Job, found: DataFrame) -> None:
@@ -247,7 +222,7 @@ def _write_by_spark(job: _Job, found: DataFrame) -> None:
         _NUMBER,
         *(
             fn.when(shown, fn.col(sources[name])).alias(name, metadata={FIELD_ID: number})
-            for name, (number, _) in _FIELDS.items()
+            for name, number in FIELD_IDS.items()
         ),
     )
     options = publishing.options(job.spark, job.directory)

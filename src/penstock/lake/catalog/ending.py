@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from sqlalchemy import Connection, Table, func, select
@@ -13,8 +14,10 @@ from penstock.lake.catalog import tables as t
 from penstock.lake.catalog.paths import resolve, stored_path
 from penstock.lake.catalog.rows import Record
 from penstock.lake.catalog.work import Target, Work
+from penstock.lake.delete_files import renumbered
 from penstock.lake.files import DeleteFile
 
+_THREADS = 16
 _CHUNK = 5000  # ids bound in one statement; both databases take 32,000 and more
 
 
@@ -30,24 +33,25 @@ def end_files(work: Work, target: Target, file_ids: Sequence[int]) -> None:
 def add_deletes(work: Work, target: Target, deletes: Mapping[int, DeleteFile]) -> None:
     """Register cumulative delete files; each takes the place of the one before it.
 
-    There are two ways. A file that tells by row which snapshot deleted it, having foreseen this
-    one (``partial_max``), replaces the row before it, as in format 1.0; the old file is scheduled
-    for deletion. Otherwise the row before ends and the new one begins, as in 0.3: every snapshot
-    reads the same, but DuckDB's feed of changes then repeats the older deletes.
+    A file that tells which snapshot deleted each row replaces the row of the one before, as in
+    DuckDB: it begins with the first of them, and the old file is scheduled for deletion. A row
+    that ended instead would overlap the one that DuckDB makes next, which begins with the least
+    snapshot in the file. The staged file foresaw the snapshot after the transaction's; where
+    others were quicker, it is corrected now, while nobody else commits.
+
+    After a file that does not tell snapshots the row before ends, and the new one begins.
     """
     connection, snapshot_id = work.connection, work.snapshot_id
     earlier = _deletes_in_force(connection, target.id, list(deletes), target.name)
-    succeeding = {
-        key
-        for key, file in deletes.items()
-        if file.partial_max == snapshot_id
-        and key in earlier
-        and earlier[key].begin_snapshot == file.begin_snapshot
-    }
+    succeeding = {key for key, file in deletes.items() if file.partial_max and key in earlier}
     replaced = [earlier[key] for key in succeeding]
     _replace_deletes(connection, replaced, work.data_path, target.path)
-    for chunk in _chunks([key for key in deletes if key not in succeeding and key in earlier]):
+    for chunk in _chunks([key for key in earlier if key not in succeeding]):
         _end(work, t.delete_file, target.id, chunk)
+    late = [key for key in succeeding if deletes[key].partial_max != snapshot_id]
+    with ThreadPoolExecutor(_THREADS, "penstock-renumbered") as pool:
+        corrected = pool.map(lambda key: renumbered(deletes[key], snapshot_id), late)
+        settled = {**deletes, **dict(zip(late, corrected, strict=True))}
     work.insert(
         t.delete_file,
         [
@@ -56,7 +60,7 @@ def add_deletes(work: Work, target: Target, deletes: Mapping[int, DeleteFile]) -
                 "begin_snapshot": file.begin_snapshot if key in succeeding else snapshot_id,
                 "partial_max": snapshot_id if key in succeeding else None,
             }
-            for key, file in deletes.items()
+            for key, file in settled.items()
         ],
     )
     work.tokens.of("deleted_from_table", target.id)

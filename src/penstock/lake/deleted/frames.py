@@ -8,8 +8,9 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from penstock.errors import UnsupportedFeature
+from penstock.lake.delete_files import SNAPSHOT_ID
 from penstock.lake.deleted.places import Places
-from penstock.lake.deleted.positions import SNAPSHOT_ID, Gone, Whose, as_one, bound_of, load
+from penstock.lake.deleted.positions import Gone, Whose, as_one, bound_of, load
 from penstock.lake.failures import explained
 from penstock.lake.files import DataFile, DeleteFile
 from penstock.lake.parquet.file_keys import FileKeys
@@ -226,7 +227,7 @@ def _by_spark(spark: SparkSession, deletes: Deletes, owners: pa.Array) -> DataFr
         owned = rows.join(fn.broadcast(spark.createDataFrame(table)), _DELETE)
         told, bound = fn.col(SNAPSHOT_ID), fn.col(_BOUND)
         owned = owned.where(told.isNull() | bound.isNull() | (told <= bound))
-        since = fn.coalesce(fn.col(SNAPSHOT_ID), fn.col(_BEGIN)).alias(_BEGIN)
+        since = fn.greatest(fn.col(SNAPSHOT_ID), fn.col(_BEGIN)).alias(_BEGIN)  # not NULL
         return owned.select(_OWNER, _there(deletes.table).alias("pos"), since)
 
 

@@ -16,12 +16,12 @@ import pyarrow.parquet as pq
 from pyarrow import NativeFile
 
 from penstock.errors import DataFileCorrupt
+from penstock.lake.delete_files import SNAPSHOT_ID
 from penstock.lake.deleted import puffin
 from penstock.lake.failures import file_corrupt, file_missing
 from penstock.lake.files import DataFile, DeleteFile
 from penstock.lake.storage import is_remote, open_system, read_bytes
 
-SNAPSHOT_ID = "_ducklake_internal_snapshot_id"
 _THREADS = 16
 
 
@@ -83,9 +83,11 @@ def _parquet(delete: DeleteFile, snapshot_id: int | None) -> tuple[pa.Array, pa.
     since = _since(delete, read.num_rows)
     if not told:
         return as_one(read["pos"]), since
-    table = pa.table({"pos": read["pos"], "since": pc.coalesce(read[SNAPSHOT_ID], since)})
-    # Also without a partial_max: DuckDB's flush of inlined rows leaves it NULL (1.5.5). Penstock's
-    # own files foresee their snapshot, which is never above the one that they got.
+    # A row never deletes before it begins. Penstock 0.1 left such: after a lost race its file still
+    # told of what the one before it deleted, whose row had ended.
+    since = pc.max_element_wise(read[SNAPSHOT_ID], since)
+    table = pa.table({"pos": read["pos"], "since": since})
+    # Also without a partial_max: DuckDB's flush of inlined rows leaves it NULL (1.5.5).
     if snapshot_id is not None:
         table = table.filter(pc.less_equal(table["since"], snapshot_id))
     return as_one(table["pos"]), as_one(table["since"])

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from penstock.errors import CommitConflict, CommitUnknown, LakeError
 from penstock.lake import storage
@@ -24,6 +23,7 @@ from penstock.lake.catalog.inline_flush import Held
 from penstock.lake.catalog.write_facts import write_facts
 from penstock.lake.changes import ChangeSet
 from penstock.lake.compaction import Flushed, FlushInlined
+from penstock.lake.delete_files import write as write_deletes
 from penstock.lake.deleted.positions import Whose, load
 from penstock.lake.files import DataFile, DeleteFile, Partial, Table
 from penstock.lake.inlined.found import BEGIN_COLUMN, END_COLUMN, ROW_ID_COLUMN
@@ -39,11 +39,6 @@ from penstock.lake.writing.spark import Target
 
 _ATTEMPTS = 5  # a flush that loses a race against a writer reads again
 _SYSTEM = {name: f"_penstock_{name}" for name in (ROW_ID_COLUMN, BEGIN_COLUMN, END_COLUMN)}
-_DELETE_FIELDS = (
-    ("file_path", pa.string(), 2147483646),
-    ("pos", pa.int64(), 2147483645),
-    (arrow_files.SNAPSHOT_ID, pa.int64(), 2147483539),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,21 +220,10 @@ class _Job:
         directory = f"{self.table.path}{new_uuid7()}"
         self.directories.append(directory)
         name = f"{directory}/deletes.parquet"
-        names = pa.repeat(pa.scalar(path), len(positions))
-        fields = [
-            pa.field(field, kind, metadata={b"PARQUET:field_id": str(number).encode()})
-            for field, kind, number in _DELETE_FIELDS
-        ]
-        content = pa.table([names, positions, since], schema=pa.schema(fields)).sort_by("pos")
         storage.make_parent(name)
-        system, place = storage.open_system(name)
-        with system.open_output_stream(place) as out:
-            pq.write_table(content, out, compression="snappy", store_schema=False)
-        return DeleteFile(
-            path=name,
-            delete_count=content.num_rows,
-            size_bytes=system.get_file_info(place).size,
-            footer_size=pq.read_metadata(place, filesystem=system).serialized_size,
+        ordered = pa.table([positions, since], ["pos", "since"]).sort_by("pos")
+        return replace(
+            write_deletes(name, path, ordered["pos"], ordered["since"]),
             begin_snapshot=pc.min(since).as_py(),
             partial_max=pc.max(since).as_py(),
         )

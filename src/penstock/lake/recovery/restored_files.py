@@ -20,19 +20,14 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from penstock.errors import DataFileMissing
-from penstock.lake.deleted.positions import SNAPSHOT_ID, Whose, as_one, load
+from penstock.lake.delete_files import SNAPSHOT_ID
+from penstock.lake.delete_files import write as write_deletes
+from penstock.lake.deleted.positions import Whose, as_one, load
 from penstock.lake.files import ColumnStats, DataFile, DeleteFile, FileSet
 from penstock.lake.naming import new_uuid7
 from penstock.lake.storage import is_remote, open_system
 
 _THREADS = 16
-# The format's reserved field ids of delete files.
-_FIELDS = pa.schema(
-    [
-        pa.field("file_path", pa.string(), metadata={"PARQUET:field_id": "2147483646"}),
-        pa.field("pos", pa.int64(), metadata={"PARQUET:field_id": "2147483645"}),
-    ]
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +142,4 @@ def _copy(source: str, target: str) -> None:
 def _delete(data_path: str, path: str, positions: pa.Int64Array) -> DeleteFile | None:
     if not len(positions):
         return None
-    names = pa.repeat(pa.scalar(data_path), len(positions))
-    system, place = open_system(path)
-    with system.open_output_stream(place) as out:
-        pq.write_table(pa.table([names, positions], schema=_FIELDS), out, compression="snappy")
-    with system.open_input_file(place) as written:
-        metadata = pq.read_metadata(written)
-        size = written.size()
-    return DeleteFile(path, len(positions), size, metadata.serialized_size)
+    return write_deletes(path, data_path, positions)
