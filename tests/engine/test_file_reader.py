@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.file_reader import Files, files, spark_type
+from penstock.engine.file_reader import Files, files
 from penstock.errors import ArgumentError, Location, QueryFailed
 
 PLACE = Location("models/raw.sql", 7, 6)
@@ -93,26 +93,3 @@ def test_lists_patterns_and_uris(tmp_path: Path) -> None:
 def test_a_path_is_a_text(tmp_path: Path, path: Any) -> None:
     with pytest.raises(ArgumentError, match="path or a list of paths"):
         read(tmp_path, path=path)
-
-
-@pytest.mark.parametrize(
-    ("written", "spark"),
-    [
-        ("VARCHAR", "STRING"),
-        ("TIMESTAMP", "TIMESTAMP_NTZ"),
-        ("TIMESTAMP WITH TIME ZONE", "TIMESTAMP"),
-        ("UTINYINT", "SMALLINT"),
-        ("USMALLINT", "INT"),
-        ("UINTEGER", "BIGINT"),
-        ("UBIGINT", "DECIMAL(20, 0)"),
-        ("HUGEINT", "DECIMAL(38, 0)"),
-        ("DECIMAL(10,2)", "DECIMAL(10, 2)"),
-        ("JSON", "STRING"),
-        ("UUID", "STRING"),
-        ("BLOB", "BINARY"),
-        ("STRUCT(a UINTEGER, b VARCHAR[])", "STRUCT<a: BIGINT, b: ARRAY<STRING>>"),
-        ("MAP(VARCHAR, INT)", "MAP<STRING, INT>"),
-    ],
-)
-def test_types(written: str, spark: str) -> None:
-    assert spark_type(written) == spark

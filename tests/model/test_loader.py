@@ -274,3 +274,9 @@ def test_the_example_is_clean() -> None:
     loaded = scan_models(example, lakes=("main",))
     assert loaded.diagnostics == ()
     assert len(loaded.models) == 8
+
+
+def test_a_declared_type_is_for_a_model_that_reads_its_own_table(tmp_path: Path) -> None:
+    text = STEP.format("t append") + "-- column n BIGINT\nSELECT 1 AS n"
+    assert rules(scan(tmp_path, models__t=text)) == [("warning", "column-type", 3)]
+    assert scan(tmp_path, models__t=f"{text} FROM t").diagnostics == ()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.engine import evolution
+from penstock.engine.beginning import Beginning
 from penstock.engine.columns import column_infos
 from penstock.engine.pins import Pins, candidate_of, pin, table_name
 from penstock.engine.plan import PlannedStep
@@ -110,6 +111,7 @@ class Attempt:
             session=self.world.session,
             views=views,
             root=self.world.settings.root,
+            beginning=Beginning.of(self.model, self._partition_column) if anew else None,
         )
         tx.create_schema(self.model.target.schema)
         self.say("writing")
@@ -141,7 +143,7 @@ class Attempt:
             self.notice(f"full refresh drops {listed(records)}, which earlier snapshots keep")
             table.drop()
             return True
-        column = self.world.settings.lakes[self.model.target.lake].partition_column
+        column = self._partition_column
         others = self.state.slices(target, unless=self.model.slicing)
         refuse_other_slices(self.model, others, table, column)
         said = refuse_lost_rows(self.model, known, table, into.place)
@@ -179,10 +181,13 @@ class Attempt:
             )
 
     @property
+    def _partition_column(self) -> str:
+        return self.world.settings.lakes[self.model.target.lake].partition_column
+
+    @property
     def _place(self) -> tuple[str, str] | None:
-        settings = self.world.settings.lakes[self.model.target.lake]
         value = self.planned.slice
-        return None if value is None else (settings.partition_column, value)
+        return None if value is None else (self._partition_column, value)
 
     def _slice(self, tx: Transaction, known: SliceRecord | None) -> Slice:
         place = self._place
@@ -206,7 +211,7 @@ class Attempt:
         return known.fingerprint
 
     def _stage(self, table: TransactionTable, resolved: Resolved, into: Slice) -> Staged:
-        managed = self.world.settings.lakes[self.model.target.lake].partition_column
+        managed = self._partition_column
         evolution.refuse_managed(resolved.df.columns, managed, resolved.start)
         df = self._fit(table, resolved.df, into)
         try:

@@ -15,10 +15,10 @@ from penstock.errors import ArgumentError, Location, QueryFailed
 from penstock.lake.kept import kept_with
 from penstock.lake.naming import quote_identifier
 from penstock.model.nearest import nearest
+from penstock.sql.spark_types import spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
-    from sqlglot import exp
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,46 +212,3 @@ def _find(text: str, root: Path, location: Location | None) -> list[str]:
             location=location,
         )
     return matches
-
-
-def spark_type(text: str) -> str:
-    """A DuckDB type as Spark's SQL writes it. Raises ValueError for one that Spark cannot hold."""
-    from sqlglot import exp
-    from sqlglot.errors import ParseError
-
-    try:
-        kind = exp.DataType.build(text, dialect="duckdb")
-    except ParseError:
-        raise ValueError(f"has the unknown type {text!r}") from None
-    return _substituted(kind).sql("spark")
-
-
-def _substituted(kind: exp.DataType) -> exp.DataType:
-    """Types that Spark lacks, as the lake reads them (``lake.types``)."""
-    from sqlglot import exp
-
-    def substitute(node: exp.Expression) -> exp.Expression:
-        name = node.this.value if isinstance(node, exp.DataType) and node.this else None
-        if name in ("TIME", "TIMETZ", "INTERVAL", "USERDEFINED"):
-            raise ValueError(f"has the type {node.sql('duckdb')}, which Spark cannot hold")
-        wider = _WIDER.get(str(name))
-        return exp.DataType.build(wider, dialect="spark") if wider else node
-
-    changed = kind.transform(substitute)
-    assert isinstance(changed, exp.DataType)
-    return changed
-
-
-_WIDER = {
-    "UTINYINT": "SMALLINT",
-    "USMALLINT": "INT",
-    "UINT": "BIGINT",
-    "UBIGINT": "DECIMAL(20, 0)",
-    "INT128": "DECIMAL(38, 0)",
-    "UINT128": "DECIMAL(38, 0)",
-    "JSON": "STRING",
-    "UUID": "STRING",
-    "TIMESTAMP_S": "TIMESTAMP_NTZ",
-    "TIMESTAMP_MS": "TIMESTAMP_NTZ",
-    "TIMESTAMP_NS": "TIMESTAMP_NTZ",
-}

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.config import Settings
+from penstock.engine.beginning import Beginning
 from penstock.engine.explain import explain
 from penstock.engine.pins import Pins, table_name
 from penstock.engine.plan import PlannedStep
@@ -45,8 +46,10 @@ def preview(step: PlannedStep, session: Session, attach: Attach, settings: Setti
     """What the step's SELECT returns at this moment."""
     if reason := step.blocked or step.skipped:
         raise PartitionError(f"{step.name}: {reason}")
+    column = settings.lakes[step.model.target.lake].partition_column
+    beginning = Beginning.of(step.model, column)
     reader = _Reader(session, attach, settings)
-    return reader.read(step.model.query, step.bindings)
+    return reader.read(step.model.query, step.bindings, beginning=beginning)
 
 
 def query(
@@ -103,10 +106,18 @@ class _Reader:
     settings: Settings
 
     def read(
-        self, parsed: Query, bindings: Bindings, args: Mapping[str, Any] | None = None
+        self,
+        parsed: Query,
+        bindings: Bindings,
+        args: Mapping[str, Any] | None = None,
+        beginning: Beginning | None = None,
     ) -> DataFrame:
         attached = {name: self.attach(name) for name in {table.lake for table in parsed.reads}}
-        versions = {name: lake.catalog.latest().id for name, lake in attached.items()}
+        latest = {name: lake.catalog.latest() for name, lake in attached.items()}
+        versions = {name: snapshot.id for name, snapshot in latest.items()}
+        own = beginning.table if beginning and beginning.source_in(parsed.sources) else None
+        if own and attached[own.lake].catalog.known_table(own.schema, own.table, latest[own.lake]):
+            beginning = None
         common = self.start()
         session = session_for(parsed, common)
         lakes = attached if session is common else lakes_for(session, attached)
@@ -120,6 +131,7 @@ class _Reader:
                     views=views,
                     root=self.settings.root,
                     args=args,
+                    beginning=beginning,
                 )
             except QueryFailed as error:
                 raise _as_input(error) from error.__cause__

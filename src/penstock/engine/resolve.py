@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from penstock.engine.beginning import Beginning
 from penstock.engine.choosing import analysed, predicates
 from penstock.engine.file_reader import Files, files
 from penstock.engine.joins import BY_HASH, are_by_equality
@@ -63,10 +64,12 @@ def resolve(
     views: Views,
     root: Path,
     args: Mapping[str, Any] | None = None,
+    beginning: Beginning | None = None,
 ) -> Resolved:
     """Analyse the query; nothing runs yet (but the inference of a file's types).
 
     ``args`` are values of ``:name`` markers that the text has besides those of ``bindings``.
+    ``beginning`` is a table that reads as empty.
 
     Raises QueryFailed, NotFound, ArgumentError at a place of the script.
     """
@@ -75,24 +78,37 @@ def resolve(
     values = {**(args or {}), **rendered.args(bindings)}
     analysis = analysed(rendered) if query.tables else None
     keep = predicates(analysis, named, values, session_zone(session)) if analysis else {}
+    empty = beginning.source_in(query.sources) if beginning else None
     read = {
         source: _read(source, query, bindings, pins, session, root=root, keep=keep.get(source))
         for source in query.sources
+        if source != empty
     }
     one_task = all(one.one_task for one in read.values())
     by_hash = one_task and analysis is not None and are_by_equality(analysis.tree)
-    for number, (source, view) in enumerate(named.items()):
+    for number, source in enumerate(read):
         df = read[source].df
         # A hint on one side of a join will do, and the first table is joined with another.
-        views.put(view, df.hint(BY_HASH) if by_hash and number else df)
+        views.put(named[source], df.hint(BY_HASH) if by_hash and number else df)
     names = {view: called(source, bindings) for source, view in named.items()}
     if ASOF_SETTING in rendered.settings:
         session.conf.set(ASOF_SETTING, "true")
-    try:
-        with explained():
-            df = session.sql(rendered.sql, args=values)
-    except QueryFailed as error:
-        raise place(error, rendered, names) from error.__cause__
+
+    def run() -> DataFrame:
+        try:
+            with explained():
+                return session.sql(rendered.sql, args=values)
+        except QueryFailed as error:
+            raise place(error, rendered, names) from error.__cause__
+
+    if beginning is None or empty is None:
+        df = run()
+    else:
+        try:
+            df = beginning.query(rendered.sql, named[empty], session, views.put, run)
+        except QueryFailed as error:
+            error.location = error.location or empty.location
+            raise
     return Resolved(df, rendered, names, query_start(query), one_task)
 
 

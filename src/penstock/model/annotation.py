@@ -16,7 +16,7 @@ from penstock.model.header import columns, slices, steps, target, tests, trigger
 from penstock.model.header.draft import Draft, Retry
 from penstock.model.header.lines import CommentLine, Header, read_header
 from penstock.model.header.misspelt import report_late, report_misspelt
-from penstock.model.lineage import ColumnLineage
+from penstock.model.lineage import ColumnLineage, ColumnType
 from penstock.model.materialize import Materialize
 from penstock.model.partition import PartitionSpec
 from penstock.model.trigger import Trigger
@@ -53,6 +53,7 @@ class Annotations:
     materialize: Materialize | None = None
     data_tests: tuple[DataTest, ...] = ()
     column_lineage: tuple[ColumnLineage, ...] = ()
+    column_types: tuple[ColumnType, ...] = ()
     freshness: str | None = None
     debounce_default: str | None = None
     retry: Retry | None = None
@@ -139,6 +140,7 @@ def _freeze(draft: Draft) -> Annotations:
         materialize=draft.materialize,
         data_tests=tuple(test for test, _ in draft.data_tests),
         column_lineage=tuple(draft.column_lineage),
+        column_types=tuple(draft.column_types),
         freshness=draft.freshness,
         debounce_default=draft.debounce_default,
         retry=draft.retry,

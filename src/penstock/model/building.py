@@ -76,6 +76,17 @@ def build_model(
         where = header.place("partitioned")
         found.append(Diagnostic("warning", message, where, hint, "partition-unused"))
     target = table_of(made.target) if made else None
+    if query is not None and target not in query.reads:
+        found += (
+            Diagnostic(
+                "warning",
+                f"the type of column {column.name} is not used: the query does not read {target}",
+                column.location,
+                "cast the column in the query, or take the line away",
+                "column-type",
+            )
+            for column in annotations.column_types
+        )
     if made is None or target is None or query is None or _has_error(found):
         return None, tuple(found)
     return _model(script, target, made, query, found), tuple(found)

@@ -1,10 +1,11 @@
-"""Declared column lineage (``column`` lines): metadata, never run."""
+"""``column`` lines: declared lineage, which is never run, and declared types."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.errors import Location
 from penstock.model.asset import Asset
 
 
@@ -30,3 +31,12 @@ class ColumnLineage:
 
     def to_dict(self) -> dict[str, Any]:
         return {"column": self.column, "inputs": [item.to_dict() for item in self.inputs]}
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnType:
+    """A column's type, in DuckDB's words, of a table that its own model reads."""
+
+    name: str
+    type: str
+    location: Location

@@ -1,4 +1,4 @@
-"""``column <out> <- <asset>.<col>[, ...]``: declared lineage."""
+"""``column <out> <- <asset>.<col>[, ...]`` declares lineage, ``column <out> <TYPE>`` a type."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ import re
 
 from penstock.model.header.draft import Draft
 from penstock.model.header.lines import CommentLine
+from penstock.model.header.quoted import unquote
 from penstock.model.header.tests import split_asset_column
-from penstock.model.lineage import ColumnInput, ColumnLineage
+from penstock.model.lineage import ColumnInput, ColumnLineage, ColumnType
+from penstock.sql.spark_types import spark_type
 
 FORM = "column out <- ducklake://main/table.column"
+TYPE_FORM = "column out BIGINT"
 _COLUMN = re.compile(r"(?P<column>\S+?)\s*<-\s*(?P<inputs>.+)")
+_TYPED = re.compile(r"""(?P<column>'[^']+'|"[^"]+"|\S+)\s+(?P<type>.+)""")
 
 
 def column(line: CommentLine, draft: Draft) -> None:
     match = _COLUMN.fullmatch(line.rest)
     if match is None:
-        draft.drop(line, "it says no lineage", FORM)
+        _type(line, draft)
         return
     texts = [text.strip() for text in match["inputs"].split(",")]
     found = {text: split_asset_column(text) for text in texts}
@@ -33,3 +37,20 @@ def column(line: CommentLine, draft: Draft) -> None:
                 rule="column-input",
             )
     draft.column_lineage.append(ColumnLineage(match["column"], inputs))
+
+
+def _type(line: CommentLine, draft: Draft) -> None:
+    """Types that only a model which reads its own table needs, before its first run."""
+    match = _TYPED.fullmatch(line.rest)
+    name, type_ = (unquote(match["column"]), match["type"]) if match else ("", "")
+    try:
+        spark_type(type_)
+    except ValueError:
+        draft.drop(line, "it says neither lineage nor a type", f"{FORM}` or `{TYPE_FORM}")
+        return
+    if any(column.name.casefold() == name.casefold() for column in draft.column_types):
+        draft.error(
+            line.location, f"column {name} is declared twice", "keep one", rule="column-twice"
+        )
+        return
+    draft.column_types.append(ColumnType(name, type_, line.location))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from penstock.errors import Diagnostic, Location
 from penstock.model.data_test import DataTest
 from penstock.model.header.lines import CommentLine
-from penstock.model.lineage import ColumnLineage
+from penstock.model.lineage import ColumnLineage, ColumnType
 from penstock.model.materialize import Materialize
 from penstock.model.partition import PartitionSpec
 from penstock.model.trigger import Trigger
@@ -34,6 +34,7 @@ class Draft:
     materialize: Materialize | None = None
     data_tests: list[tuple[DataTest, Location]] = field(default_factory=list)
     column_lineage: list[ColumnLineage] = field(default_factory=list)
+    column_types: list[ColumnType] = field(default_factory=list)
     freshness: str | None = None
     debounce_default: str | None = None
     retry: Retry | None = None
