@@ -13,7 +13,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Self
 
 from penstock.config import LakeSettings, Settings, load_settings
-from penstock.errors import ArgumentError, CatalogMissing, Diagnostic
+from penstock.errors import ArgumentError, CatalogMissing, Diagnostic, TableNotFound
 from penstock.events import EventSink, SparkStarted, SparkStarting, ignore
 from penstock.lake.naming import names_of
 from penstock.model.asset import DEFAULT_LAKE
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from penstock.engine.plan import Plan
     from penstock.engine.request import Partition
     from penstock.engine.results import (
+        Dropped,
         ModelDetail,
         ModelStatus,
         QueryResult,
@@ -173,6 +174,20 @@ class Project:
             sink=on_event,
             jobs=jobs,
         )
+
+    def drop(self, model: str, slice: str | None = None) -> Dropped:  # noqa: A002 - what it is
+        """Drop a model's table, or one slice of it, with its records, as a new snapshot.
+
+        Earlier snapshots keep the rows. Raises TableNotFound and ArgumentError for what is not
+        there.
+        """
+        from penstock.engine.drop import drop
+
+        target = self.model(model).target
+        if self._catalog(target.lake) is None:
+            raise TableNotFound(f"there is no lake {target.lake} yet", hint="nothing has run")
+        column = self.settings.lakes[target.lake].partition_column
+        return drop(self.lake(target.lake), target, slice, column)
 
     def status(self, model: str | None = None) -> tuple[ModelStatus, ...]:
         """The slices of one model, or of all, with their states. Starts no Spark."""

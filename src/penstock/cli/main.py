@@ -15,6 +15,7 @@ COMMANDS = {
     "check": "penstock.cli.check",
     "plan": "penstock.cli.plan",
     "run": "penstock.cli.run",
+    "drop": "penstock.cli.drop",
     "status": "penstock.cli.status",
     "show": "penstock.cli.show",
     "preview": "penstock.cli.preview",

@@ -58,6 +58,19 @@ class RunResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Dropped:
+    """A table that was dropped, or ``slices`` of it. ``rows`` are those that went.
+
+    ``snapshot_id`` is None where the table was gone already, and only its records went.
+    """
+
+    table: str
+    slices: tuple[str, ...]
+    rows: int
+    snapshot_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class SliceStatus:
     """``state`` is ``missing``, ``running``, ``materialized``, ``failed`` or ``stale``.
 

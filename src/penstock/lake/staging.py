@@ -155,26 +155,32 @@ class TransactionTable(DefinableTable):
         ):
             return self._unchanged(written)
         removed = self._take_slice(whole, maybe, slice_of)
-        after = self._candidate.with_files(written.files)
-        # What others write meanwhile goes by the names that the columns had.
-        based = before.base_name(self._column(column))
-        replaced = () if based is None else ((based, self.slice_key(column, value)[1]),)
-        unknown = before.reads_base and based is None
-        self._candidate = replace(
-            after,
-            depends_on_rows=before.depends_on_rows or bool(maybe) or unknown,
-            replaces=(*before.replaces, *replaced),
-        )
+        self._candidate = self._candidate.with_files(written.files)
         return _replaced(written, removed.rows)
+
+    def drop_slice(self, column: str, value: object) -> int:
+        """Take the rows away whose ``column`` is ``value``; how many they are."""
+        with self.all_or_nothing():
+            return self._take_slice(*self.split(column, value), (column, value)).rows
 
     def _take_slice(
         self, whole: Sequence[DataFile], maybe: Sequence[DataFile], slice_of: SliceOf
     ) -> Removed:
         """Stage that the rows of a slice go; files that hold no others are not read."""
+        before, (column, value) = self._candidate, slice_of
         removed = end_whole(self, self.scan_all(), whole)
         if maybe or self.files().inlined is not None:
-            removed = both(removed, self._rows_of_slice(maybe, *slice_of))
+            removed = both(removed, self._rows_of_slice(maybe, column, value))
         self.take(removed, ())
+        # What others write meanwhile goes by the names that the columns had.
+        based = before.base_name(self._column(column))
+        replaced = () if based is None else ((based, self.slice_key(column, value)[1]),)
+        unknown = before.reads_base and based is None
+        self._candidate = replace(
+            self._candidate,
+            depends_on_rows=before.depends_on_rows or bool(maybe) or unknown,
+            replaces=(*before.replaces, *replaced),
+        )
         return removed
 
     def missing_files(self, slice_of: SliceOf | None = None) -> tuple[str, ...]:

@@ -1,0 +1,56 @@
+"""``penstock drop``: a model's table, or a slice of it, away; earlier snapshots keep it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from penstock.cli.options import debug_option, json_option, load_project, project_option
+from penstock.cli.output import count, print_json
+from penstock.errors import ArgumentError
+
+
+@click.command(
+    "drop",
+    short_help="Drop a model's table, or one slice of it.",
+    epilog="""\b
+Examples:
+  penstock drop marts/delays_daily
+  penstock drop raw/flights --slice 2013-01-02 --yes""",
+)
+@click.argument("model")
+@click.option("--slice", "value", metavar="VALUE", help="This slice only, such as 2013-01-02.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@project_option
+@json_option
+@debug_option
+def command(
+    model: str, *, value: str | None, yes: bool, project_dir: Path | None, as_json: bool
+) -> None:
+    """Drop the table that MODEL makes, with what is recorded of its slices, as a new snapshot.
+
+    The script stays: the next run makes the table, or the slice, again. Earlier snapshots keep the
+    rows until they expire. Asks before it drops.
+    """
+    with load_project(project_dir) as project:
+        if not yes:
+            what = f"slice {value} of {model}" if value is not None else f"the table of {model}"
+            _ask(f"Drop {what}? Earlier snapshots keep it.")
+        dropped = project.drop(model, value)
+    if as_json:
+        print_json(dropped)
+        return
+    whole = dropped.table if value is None else f"slice {value} of {dropped.table}"
+    at = f" at snapshot {dropped.snapshot_id}" if dropped.snapshot_id is not None else ""
+    click.echo(f"dropped {whole}{at}: {count(dropped.rows, 'row')}")
+
+
+def _ask(question: str) -> None:
+    """:raises ArgumentError: nobody is there to answer"""
+    if not sys.stdin.isatty():
+        raise ArgumentError(
+            "drop asks before it drops, and this is no terminal", hint="to drop it: --yes"
+        )
+    click.confirm(question, abort=True, err=True)

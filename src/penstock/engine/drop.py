@@ -1,0 +1,76 @@
+"""Drop a model's table, or one slice of it, and what is recorded of it, in one commit."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from penstock.engine.pins import table_name
+from penstock.engine.results import Dropped
+from penstock.engine.state.records import WHOLE
+from penstock.engine.state.store import State, now
+from penstock.engine.state.writing import forget
+from penstock.errors import ArgumentError, TableNotFound
+from penstock.lake.naming import fold
+from penstock.model.asset import TableName
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from penstock.lake.lake import Lake
+    from penstock.lake.staging import TransactionTable
+
+_SHOWN = 10
+
+
+def drop(lake: Lake, target: TableName, value: str | None, column: str) -> Dropped:
+    """Drop the table, or its slice ``value``; ``column`` is the one that carries slices' values.
+
+    Earlier snapshots keep the rows. What is recorded of a table that somebody else has dropped is
+    forgotten, and no snapshot made. Starts Spark only for a slice in files that hold others too.
+    Raises TableNotFound where there is nothing to drop, ArgumentError for an unknown slice.
+    """
+    state = State(lake.catalog)
+    state.prepare()
+    recorded = [one.slice for one in state.slices(target.qualified)]
+    said = " ".join(part for part in ("drop", str(target), value) if part)
+    note = json.dumps({"penstock_drop": {"table": str(target), "slice": value}})
+    with lake.transaction(author="penstock", message=said, extra=note) as tx:
+        table = tx.table(table_name(target))
+        rows = _drop(table, target, value, column, recorded)
+
+        def record(connection: Connection, _: int) -> None:
+            forget(connection, target.qualified, value, now())
+
+        tx.also(record)
+        snapshot = tx.commit()
+    if snapshot is None:
+        state.forget(target.qualified, value)
+    dropped = [value] if value is not None else [one for one in recorded if one != WHOLE]
+    return Dropped(str(target), tuple(dropped), rows, snapshot.id if snapshot else None)
+
+
+def _drop(
+    table: TransactionTable, target: TableName, value: str | None, column: str, recorded: list[str]
+) -> int:
+    """Stage it; how many rows go."""
+    if not table.exists:
+        if not recorded or (value is not None and value not in recorded):
+            raise TableNotFound(
+                f"there is no table {target}, and nothing is recorded of it",
+                hint="penstock status lists what is there",
+            )
+        return 0
+    if value is None:
+        rows = table.count_rows()
+        table.drop()
+        return rows
+    in_slices = any(fold(name) == fold(column) for name in table.schema.names)
+    rows = table.drop_slice(column, value) if in_slices else 0
+    if not rows and value not in recorded:
+        shown = ", ".join([one for one in recorded if one != WHOLE][:_SHOWN])
+        raise ArgumentError(
+            f"{target} has no slice {value!r}",
+            hint=f"its slices are {shown}" if shown else "it has none: leave --slice out",
+        )
+    return rows

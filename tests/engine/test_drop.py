@@ -1,0 +1,104 @@
+"""A table or a slice is dropped with its records; earlier snapshots keep it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from penstock.cli.main import main
+from penstock.errors import ArgumentError, TableNotFound
+from penstock.project import Project
+from tests.engine.toy import rows, step, write_project
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DAILY = """
+    -- pipeline
+    -- partitioned daily
+    -- materialize ducklake://main/t
+    SELECT id, '{partition}' AS made FROM range(2)
+"""
+COUNT = "SELECT made, count(*) AS n FROM t GROUP BY made ORDER BY made"
+DAYS = ("2026-01-01", "2026-01-02")
+
+
+@pytest.fixture
+def project(tmp_path: Path, spark: SparkSession) -> Iterator[Project]:
+    """A table of two days."""
+    with Project.load(write_project(tmp_path / "toy", {"models/t": DAILY}), spark=spark) as made:
+        for day in DAYS:
+            made.run(day)
+        yield made
+
+
+@pytest.mark.spark
+def test_a_slice_is_dropped_without_spark(project: Project) -> None:
+    with Project.load(project.settings.root) as other:
+        dropped = other.drop("t", DAYS[0])
+        assert other._spark is None
+        assert (dropped.slices, dropped.rows, dropped.snapshot_id) == ((DAYS[0],), 2, 3)
+        assert [one.slice for one in other.status("t")[0].slices] == [DAYS[1]]
+    assert rows(project, COUNT) == [(DAYS[1], 2)]
+    assert len(rows(project, "SELECT * FROM t AT (VERSION => 2)")) == 4
+    with pytest.raises(ArgumentError, match="has no slice '2026-01-01'") as caught:
+        project.drop("t", DAYS[0])
+    assert str(caught.value.hint) == "its slices are 2026-01-02"
+    assert step(project.run(DAYS[0]), "t").state == "done"
+
+
+@pytest.mark.spark
+def test_a_table_is_dropped_and_made_again(project: Project) -> None:
+    dropped = project.drop("t")
+    assert (dropped.table, dropped.slices, dropped.rows) == ("main.main.t", DAYS, 4)
+    assert project.status("t")[0].slices == ()
+    assert len(rows(project, "SELECT * FROM t AT (VERSION => 2)")) == 4
+    with pytest.raises(TableNotFound, match=r"there is no table main\.main\.t"):
+        project.drop("t")
+    monthly = {"models/t": DAILY.replace("daily", "monthly")}
+    with Project.load(
+        write_project(project.settings.root, monthly), spark=project._session()
+    ) as other:
+        assert other.run("2026-01").state == "done"
+
+
+@pytest.mark.spark
+def test_records_of_a_table_that_is_gone_are_forgotten(project: Project) -> None:
+    project.sql("DROP TABLE t")
+    dropped = project.drop("t")
+    assert (dropped.rows, dropped.snapshot_id) == (0, None)
+    assert project.status("t")[0].slices == ()
+
+
+@pytest.mark.spark
+def test_the_command_asks_first(project: Project) -> None:
+    arguments = ["drop", "t", "--project", str(project.settings.root)]
+    refused = CliRunner().invoke(main, arguments)
+    assert refused.exit_code == 2
+    assert "to drop it: --yes" in refused.stderr
+    done = CliRunner().invoke(main, [*arguments, "--yes", "--slice", DAYS[1], "--json"])
+    assert json.loads(done.stdout) == {
+        "table": "main.main.t",
+        "slices": [DAYS[1]],
+        "rows": 2,
+        "snapshot_id": 3,
+    }
+    done = CliRunner().invoke(main, [*arguments, "--yes"])
+    assert done.stdout == "dropped main.main.t at snapshot 4: 2 rows\n"
+
+
+def test_killed_before_statements_it_leaves_table_and_records_alike(tmp_path: Path) -> None:
+    uri = f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}"
+    # It forks, which this process with its threads had better not.
+    command = [sys.executable, "-m", "tests.engine.killed", uri, str(tmp_path / "data")]
+    root = Path(__file__).parents[2]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("killed at") == 3
