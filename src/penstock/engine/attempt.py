@@ -165,7 +165,7 @@ class Attempt:
             if missing:
                 raise file_missing(missing[0], self.model.target.qualified, tx.base.id)
         if known is None:
-            made = replace(made, own_snapshot=False)
+            made = replace(made, state="unchanged" if made.rows else "done", own_snapshot=False)
             self.state.confirm(made, tx.base.id)
             return made, None
         made = replace(made, state="unchanged", own_snapshot=known.own_snapshot)

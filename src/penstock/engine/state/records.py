@@ -58,7 +58,7 @@ class SliceRecord:
     """What a slice holds. Written only in the transaction of its data, or to confirm it.
 
     ``snapshot_id`` is one at which the slice was as recorded; unless ``own_snapshot`` it was made
-    by others, and the slice never had a row. ``slicing`` and ``keys`` are the definition that it
+    for something else, as the slice needed none (it never had a row). ``slicing`` and ``keys`` are the definition that it
     was made by (`PartitionSpec.slicing`, ``""`` for a whole table); None in old records.
     """
 

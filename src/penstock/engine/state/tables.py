@@ -68,7 +68,7 @@ SLICE = Table(
     _text("published_at", null=False),
     _text("slicing"),  # what a slice is (PartitionSpec.slicing); "" for a whole table
     _text("keys"),  # JSON: the columns that rows were merged by
-    _number("own_snapshot"),  # 0: snapshot_id is another's, this slice never had a row
+    _number("own_snapshot"),  # 0: snapshot_id is that of something else
 )
 
 # Attempts at a slice that began before it was dropped say nothing of it any more; WHOLE stands

@@ -1,4 +1,4 @@
-"""Looking whether files are there, many at a time."""
+"""Check that files exist, many at a time."""
 
 from __future__ import annotations
 
