@@ -1,4 +1,4 @@
-"""Kill what drops a slice, makes a table anew or drops it, before every other statement that it sends.
+"""Kill what drops a slice or a table, or makes one anew, before every other statement it sends.
 
     python -m tests.engine.killed URI DATA_PATH
 
