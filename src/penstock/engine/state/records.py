@@ -58,8 +58,9 @@ class SliceRecord:
     """What a slice holds. Written only in the transaction of its data, or to confirm it.
 
     ``snapshot_id`` is one at which the slice was as recorded; unless ``own_snapshot`` it was made
-    for something else, as the slice needed none (it never had a row). ``slicing`` and ``keys`` are the definition that it
-    was made by (`PartitionSpec.slicing`, ``""`` for a whole table); None in old records.
+    for something else, as the slice needed none (it never had a row). ``slicing`` and ``keys`` are
+    the definition that it was made by (`PartitionSpec.slicing`, ``""`` for a whole table); None in
+    old records.
     """
 
     target: str
