@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -143,3 +144,31 @@ def test_settings_of_a_script_are_its_own(tmp_path: Path, spark: SparkSession) -
         states = {one.name: one.state for one in project.run().steps}
         assert states == {"lax": "done", "strict": "failed"}
         assert rows(project, "SELECT * FROM lax") == [(None,)]
+
+
+@pytest.mark.spark
+def test_notices_are_in_the_result_and_are_printed(
+    root: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Project.load(root, spark=spark) as project:
+        project.run(partition=DAY)
+        script = root / "models" / "raw.sql"
+        script.write_text(script.read_text().replace("AS day FROM", "AS day, 1 AS more FROM"))
+        capsys.readouterr()
+        changed = Project.load(root, spark=spark)
+        result = changed.run(partition=date(2026, 1, 1), select="raw")
+        changed.close()
+    (notice,) = result.notices
+    assert notice.step == "raw"
+    assert "more" in notice.message
+    printed = capsys.readouterr().err
+    assert f"raw: notice: {notice.message}" in printed
+    assert "run done in" in printed
+
+
+def test_no_jobs_is_refused(root: Path) -> None:
+    with (
+        Project.load(root) as project,
+        pytest.raises(ArgumentError, match="jobs is 0, and a run needs one or more"),
+    ):
+        project.run(DAY, jobs=0)

@@ -130,7 +130,7 @@ class Project:
         trigger: str = "manual",
         full_refresh: bool = False,
         new_catalog: bool = False,
-        on_event: EventSink = ignore,
+        on_event: EventSink | None = None,
     ) -> RunResult:
         """Run the steps, or those selected, in the order of the graph.
 
@@ -141,12 +141,18 @@ class Project:
         side (default: ``[run] jobs``, else the number of cores). ``full_refresh`` makes the tables
         of the steps in ``select`` anew, by their definitions of now: the commit that publishes this
         run's slice drops all that was there before, of a partitioned table every other slice.
-        ``new_catalog`` is `lake`'s. A step that fails is in the result, and nothing of it is
-        visible; what is raised concerns the whole run: ArgumentError, PartitionError,
-        EnvironmentMissing, and what opening a lake raises.
+        ``new_catalog`` is `lake`'s. ``on_event`` hears how the run goes; without it progress and
+        notices are printed (`penstock.events.ignore` keeps quiet). A step that fails is in the
+        result, and nothing of it is visible; what is raised concerns the whole run: ArgumentError,
+        PartitionError, EnvironmentMissing, and what opening a lake raises.
         """
         from penstock.engine.run import run_plan
+        from penstock.progress.default import showing
 
+        if jobs is not None and jobs < 1:
+            raise ArgumentError(
+                f"jobs is {jobs}, and a run needs one or more", hint="leave it out to go by cores"
+            )
         plan = self.plan(
             partition,
             select,
@@ -166,14 +172,15 @@ class Project:
         # no catalog is made.
         self._require_spark()
         lakes = {name: self.lake(name, new_catalog=new_catalog) for name in sorted(used)}
-        return run_plan(
-            plan,
-            settings=self.settings,
-            session=self._session(on_event),
-            lakes=lakes,
-            sink=on_event,
-            jobs=jobs,
-        )
+        with showing(on_event) as sink:
+            return run_plan(
+                plan,
+                settings=self.settings,
+                session=self._session(sink),
+                lakes=lakes,
+                sink=sink,
+                jobs=jobs,
+            )
 
     def drop(self, model: str, slice: str | None = None) -> Dropped:  # noqa: A002 - what it is
         """Drop a model's table, or one slice of it, with its records, as a new snapshot.

@@ -8,10 +8,12 @@ from threading import Thread
 import pytest
 
 from penstock.cli.failure import fail
-from penstock.cli.render import json_line, lines, text_line, watch
+from penstock.cli.output import say
+from penstock.cli.render import json_line, watch
 from penstock.errors import CommitConflict, Location
 from penstock.events import Notice, StepFinished, StepProgress
-from tests.cli.events import RUN
+from penstock.progress.lines import lines, text_line
+from tests.progress.events import RUN
 
 
 def test_plain_lines_tell_the_run() -> None:
@@ -48,7 +50,7 @@ def test_json_lines_name_the_event_and_hold_its_fields() -> None:
 
 
 def test_lines_of_several_threads_stay_whole(capsys: pytest.CaptureFixture[str]) -> None:
-    with lines(text_line) as sink:
+    with lines(say, text_line) as sink:
 
         def talk(name: str) -> None:
             for _ in range(50):
@@ -75,7 +77,7 @@ def test_not_a_terminal_gets_lines(
 
 def test_what_is_said_has_no_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
     nasty = "a\x1b[2Jb\x9b"
-    with lines(text_line) as sink:
+    with lines(say, text_line) as sink:
         sink(Notice(nasty, nasty))
         sink(StepFinished(nasty, "failed", 0.0, reason=nasty))
     fail(CommitConflict(nasty, hint=nasty, location=Location(nasty, 1)))

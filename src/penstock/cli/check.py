@@ -7,8 +7,9 @@ from pathlib import Path
 import click
 
 from penstock.cli.options import debug_option, json_option, load_project, project_option
-from penstock.cli.output import count, print_json, say
+from penstock.cli.output import print_json, say
 from penstock.errors import ModelError
+from penstock.progress.words import count
 
 
 @click.command(

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from penstock.cli.failure import EXIT_FAILED
-from penstock.cli.output import count, print_json, say
+from penstock.cli.output import print_json, say
+from penstock.progress.words import count
 
 if TYPE_CHECKING:
     from penstock.lake.recovery.missing_files import FileCheck

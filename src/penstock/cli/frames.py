@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from penstock.cli.output import cell, count, print_json, print_table, say
-from penstock.cli.plain import plain, to_json, visible
+from penstock.cli.output import cell, print_json, print_table, say
+from penstock.cli.plain import plain, to_json
+from penstock.progress.words import count, visible
 
 if TYPE_CHECKING:
     from penstock.engine.results import QueryResult

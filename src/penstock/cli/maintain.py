@@ -13,8 +13,9 @@ import click
 
 from penstock.cli.lakes import lake_settings
 from penstock.cli.options import debug_option, find_project, json_option, project_option
-from penstock.cli.output import count, print_json, print_table, say
+from penstock.cli.output import print_json, print_table, say
 from penstock.errors import ArgumentError
+from penstock.progress.words import count
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

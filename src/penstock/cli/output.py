@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from penstock.cli.plain import plain, to_json, visible
+from penstock.cli.plain import plain, to_json
+from penstock.progress.words import visible
 
 Rows = Sequence[Sequence[Any]]
 
@@ -55,23 +56,6 @@ def cell(value: Any) -> str:
         return "yes" if value else "no"
     simple = plain(value)
     return visible(simple if isinstance(simple, str) else to_json(simple))
-
-
-def count(number: int, noun: str) -> str:
-    """``1 row``, ``1,842 rows``."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def seconds(value: float | None) -> str:
-    """A duration: ``0.4 s``, ``12 s``, ``3 min 05 s``."""
-    if value is None:
-        return ""
-    if value < 10:
-        return f"{value:.1f} s"
-    if value < 100:
-        return f"{value:.0f} s"
-    minutes, rest = divmod(round(value), 60)
-    return f"{minutes} min {rest:02d} s"
 
 
 def aligned(table: Sequence[Sequence[str]], numeric: Sequence[bool]) -> list[str]:

@@ -1,10 +1,9 @@
-"""Values as text that is safe to print, and as JSON takes them."""
+"""Values as JSON takes them."""
 
 from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time, timedelta
@@ -14,21 +13,7 @@ from pathlib import PurePath
 from typing import Any
 from uuid import UUID
 
-# Control characters move the cursor, change a terminal's settings or turn text around;
-# surrogates have no encoding.
-_CONTROL = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
-)
-_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
-
-
-def visible(text: str, *, keep: str = "") -> str:
-    """``text`` with its control characters, but for those of ``keep``, written as escapes."""
-    return _CONTROL.sub(lambda found: found[0] if found[0] in keep else _escaped(found[0]), text)
-
-
-def _escaped(character: str) -> str:
-    return _SHORT.get(character) or f"\\u{ord(character):04x}"
+from penstock.progress.words import visible
 
 
 def to_json(value: Any, *, indent: int | None = None) -> str:

@@ -16,7 +16,7 @@ from penstock.cli.options import (
     request_options,
 )
 from penstock.cli.output import print_json, print_table
-from penstock.cli.render import state_text
+from penstock.progress.lines import state_text
 
 if TYPE_CHECKING:
     from penstock.engine.plan import PlannedStep

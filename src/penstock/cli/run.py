@@ -16,9 +16,10 @@ from penstock.cli.options import (
     read_request,
     request_options,
 )
-from penstock.cli.output import count, print_table, say
+from penstock.cli.output import print_table, say
 from penstock.cli.plain import plain, to_json
 from penstock.cli.render import watch
+from penstock.progress.words import count
 
 if TYPE_CHECKING:
     from penstock.engine.results import CheckResult, RunResult, StepResult

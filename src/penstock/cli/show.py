@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from penstock.cli.options import debug_option, json_option, load_project, project_option
-from penstock.cli.output import print_json, print_table, say, seconds
+from penstock.cli.output import print_json, print_table, say
 from penstock.cli.status import clock
+from penstock.progress.words import seconds
 
 if TYPE_CHECKING:
     from penstock.engine.results import ColumnInfo, ModelDetail, SchemaVersion

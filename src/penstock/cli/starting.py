@@ -6,8 +6,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from penstock.cli.output import say, seconds
+from penstock.cli.output import say
 from penstock.events import Event, EventSink, SparkStarted, SparkStarting
+from penstock.progress.words import seconds
 
 
 @contextmanager

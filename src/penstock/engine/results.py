@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from penstock.errors import PenstockError
+from penstock.events import Notice
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +45,17 @@ class StepResult:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """``state`` is ``done``, ``failed`` or ``cancelled``. Steps are in the order of the graph."""
+    """``state`` is ``done``, ``failed`` or ``cancelled``. Steps are in the order of the graph.
+
+    ``notices`` are what is worth knowing and stopped nothing, in the order it was said.
+    """
 
     run_id: str
     state: str
     partition: str | None
     steps: tuple[StepResult, ...]
     seconds: float
+    notices: tuple[Notice, ...] = ()
 
     @property
     def exit_code(self) -> int:

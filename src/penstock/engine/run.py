@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.config import Settings
@@ -17,7 +18,7 @@ from penstock.engine.state.store import State, now
 from penstock.engine.step import run_step
 from penstock.engine.world import World
 from penstock.errors import PenstockError
-from penstock.events import EventSink, Notice, RunFinished, RunStarted
+from penstock.events import Event, EventSink, Notice, RunFinished, RunStarted
 from penstock.lake.naming import new_uuid7
 
 if TYPE_CHECKING:
@@ -40,6 +41,13 @@ def run_plan(
     Failures of steps are in the result; what is raised concerns the run itself (a catalog that
     cannot be written, for one).
     """
+    notices: list[Notice] = []
+
+    def noting(event: Event) -> None:
+        if isinstance(event, Notice):
+            notices.append(event)
+        sink(event)
+
     targets = dict.fromkeys(step.model.target.lake for step in plan.steps)
     with ThreadPoolExecutor(1, thread_name_prefix="penstock-later") as later:
         world = World(
@@ -49,17 +57,17 @@ def run_plan(
             session=session,
             lakes=lakes,
             states={name: State(lakes[name].catalog) for name in targets},
-            sink=sink,
+            sink=noting,
             later=later,
         )
         _begin(world)
         sink(RunStarted(world.run_id, tuple(step.name for step in plan.steps), plan.partition))
         for notice in plan.notices:
-            sink(Notice(notice))
+            noting(Notice(notice))
         result = Runner(plan, world, run_step, jobs or settings.jobs).execute()
         _end(world, result)
     sink(RunFinished(result.run_id, result.state, result.seconds))
-    return result
+    return replace(result, notices=tuple(notices))
 
 
 def _begin(world: World) -> None:

@@ -12,11 +12,10 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from penstock.cli.output import count, seconds
-from penstock.cli.plain import visible
-from penstock.cli.progress import Progress, Row, View
-from penstock.cli.render import state_text
 from penstock.events import Event, EventSink
+from penstock.progress.lines import state_text
+from penstock.progress.view import Progress, Row, View
+from penstock.progress.words import count, seconds, visible
 
 # State of a finished step: mark and style. Any other state is a phase of a running step.
 MARKS = {

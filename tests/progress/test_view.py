@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from penstock.cli.progress import Progress, Row, View
 from penstock.events import Event, StepStarted
-from tests.cli.events import DAY, RUN
+from penstock.progress.view import Progress, Row, View
+from tests.progress.events import DAY, RUN
 
 
 def fold(events: tuple[Event, ...]) -> View:

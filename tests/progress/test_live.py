@@ -6,10 +6,10 @@ import io
 
 from rich.console import Console
 
-from penstock.cli.live import Picture, live_table
-from penstock.cli.progress import Progress
 from penstock.events import Event, RunStarted, StepFinished, StepStarted
-from tests.cli.events import RUN
+from penstock.progress.live import Picture, live_table
+from penstock.progress.view import Progress
+from tests.progress.events import RUN
 
 
 def draw(events: tuple[Event, ...], *, height: int = 40, final: bool = False) -> str:

@@ -1,0 +1,1 @@
+"""Data tests: one file a kind, run on a candidate slice before it is published."""

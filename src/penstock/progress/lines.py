@@ -1,0 +1,94 @@
+"""Events of a run as lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any
+
+from penstock.events import (
+    CheckFinished,
+    Event,
+    EventSink,
+    Notice,
+    RunFinished,
+    RunStarted,
+    SparkStarted,
+    SparkStarting,
+    StepFinished,
+    StepProgress,
+    StepStarted,
+)
+from penstock.progress.words import count, seconds
+
+
+@contextmanager
+def lines(
+    write: Callable[[str], None], line_of: Callable[[Event], str | None]
+) -> Iterator[EventSink]:
+    """A sink that writes one line per event; whole lines whatever thread speaks."""
+    lock = Lock()
+
+    def sink(event: Event) -> None:
+        line = line_of(event)
+        if line is not None:
+            with lock:
+                write(line)
+
+    yield sink
+
+
+def text_line(event: Event) -> str | None:
+    return LINES[type(event)](event)
+
+
+def state_text(state: str, reason: str | None) -> str:
+    """``failed: why``, ``skipped (why)``: one line, as the whole message follows the run."""
+    if not reason:
+        return state
+    why = reason.splitlines()[0]
+    return f"{state} ({why})" if state == "skipped" else f"{state}: {why}"
+
+
+def outcome(event: StepFinished) -> str:
+    """What a finished step came to, in a few words."""
+    said = [state_text(event.state, event.reason)]
+    if event.rows is not None:
+        said.append(count(event.rows, "row"))
+    if event.snapshot_id is not None:
+        said.append(f"snapshot {event.snapshot_id}")
+    if event.seconds:
+        said.append(seconds(event.seconds))
+    return ", ".join(said)
+
+
+def _run_started(event: RunStarted) -> str:
+    partition = f", partition {event.partition}" if event.partition else ""
+    return f"run {event.run_id}: {count(len(event.steps), 'step')}{partition}"
+
+
+def _step_started(event: StepStarted) -> str:
+    return f"{event.step}: started" + (f", slice {event.slice}" if event.slice else "")
+
+
+def _check_finished(event: CheckFinished) -> str:
+    verdict = "passed" if event.passed else f"FAILED on {count(event.failures, 'row')}"
+    return f"{event.step}: test {event.check} {verdict}"
+
+
+def _notice(event: Notice) -> str:
+    return f"{event.step}: notice: {event.message}" if event.step else f"notice: {event.message}"
+
+
+LINES: dict[type, Callable[[Any], str | None]] = {
+    RunStarted: _run_started,
+    SparkStarting: lambda _: "starting Spark",
+    SparkStarted: lambda event: f"Spark started in {seconds(event.seconds)}",
+    StepStarted: _step_started,
+    StepProgress: lambda event: f"{event.step}: {event.phase}",
+    CheckFinished: _check_finished,
+    StepFinished: lambda event: f"{event.step}: {outcome(event)}",
+    Notice: _notice,
+    RunFinished: lambda event: f"run {event.state} in {seconds(event.seconds)}",
+}
