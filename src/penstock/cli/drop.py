@@ -8,8 +8,9 @@ from pathlib import Path
 import click
 
 from penstock.cli.options import debug_option, json_option, load_project, project_option
-from penstock.cli.output import count, print_json
+from penstock.cli.output import print_json
 from penstock.errors import ArgumentError
+from penstock.progress.words import count
 
 
 @click.command(
