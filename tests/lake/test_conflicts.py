@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ from penstock.lake.changes import (
     TableChange,
 )
 from penstock.lake.compaction import MergeFiles
-from penstock.lake.conflicts import check, needs_schemas, parse_changes
+from penstock.lake.conflicts import check, needs_schemas, parse_changes, touched
 from penstock.lake.files import DataFile, DeleteFile
 from penstock.lake.objects import MacroForm
 from penstock.lake.schema import TableSchema
@@ -68,10 +69,10 @@ ALTERS = {"alter", "rename", "partition", "sort", "comment"}
 EXCLUDES: dict[str, set[str]] = {
     "dropped_table:1": WRITES | ALTERS | {"replace", "drop", "compact"},
     "altered_table:1": WRITES | ALTERS,
-    "inserted_into_table:1": {"merge"},
-    "inlined_insert:1": {"merge"},
-    "deleted_from_table:1": {"merge", "compact"} | ROWS,
-    "inlined_delete:1": {"merge", "compact"} | ROWS,
+    "inserted_into_table:1": {"merge", "rename"},
+    "inlined_insert:1": {"merge", "rename"},
+    "deleted_from_table:1": {"merge", "rename", "compact"} | ROWS,
+    "inlined_delete:1": {"merge", "rename", "compact"} | ROWS,
     "compacted_table:1": {"compact"} | ROWS,
     "merge_adjacent:1": {"compact"} | ROWS,
     "rewrite_delete:1": {"compact"} | ROWS,
@@ -104,6 +105,14 @@ def test_matrix(mine: str, theirs: str) -> None:
         assert conflict.snapshot_id == 9
     if not needs_schemas(MINE[mine]):
         assert check(MINE[mine], parse_changes(9, theirs), {}) == conflict
+
+
+@pytest.mark.parametrize("mine", MINE)
+def test_what_others_renamed_is_not_changed(mine: str) -> None:
+    excluded = WRITES | ALTERS | {"replace", "drop", "drop view", "rename view", "comment view"}
+    theirs = replace(parse_changes(9, 'created_table:"main"."x"'), renamed=touched(MINE[mine]))
+    conflict = check(MINE[mine], theirs, SCHEMAS)
+    assert (conflict is not None) == (mine in excluded)
 
 
 def test_small_commits_need_no_schemas() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,7 @@ from penstock.lake.inline import append_rows
 from penstock.lake.lake import Lake
 from penstock.lake.objects import MacroForm, SortKey
 from penstock.lake.schema import Column, TableSchema
+from penstock.lake.transaction import Transaction
 from tests import duck
 
 T = TableSchema((Column("a", "int32"), Column("b", "varchar")))
@@ -170,6 +171,58 @@ def test_a_name_that_others_took_meanwhile_is_a_conflict(lake: Lake) -> None:
     other.commit()
     with pytest.raises(CommitConflict, match=r"gave the name n, which is wanted for main\.t"):
         mine.commit()
+
+
+def _add_column(transaction: Transaction) -> None:
+    table = transaction.table("t")
+    table.alter(alter.add_column(table.schema, (), Column("c", "int32")))
+
+
+Act = Callable[[Transaction], object]
+ACTS: dict[str, Act] = {
+    "insert": lambda tx: append_rows(tx.table("t"), [{"a": 2, "b": "x"}]),
+    "add column": _add_column,
+    "drop": lambda tx: tx.drop_table("t"),
+    "rename": lambda tx: tx.rename_table("t", "other"),
+    "drop view": lambda tx: tx.drop_view("v"),
+    "rename view": lambda tx: tx.rename_view("v", "other_v"),
+}
+RENAMES: dict[str, Act] = {
+    "table": lambda tx: tx.rename_table("t", "n"),
+    "view": lambda tx: tx.rename_view("v", "n"),
+}
+
+
+@pytest.mark.parametrize("other", ACTS)
+@pytest.mark.parametrize("rename_first", [True, False])
+def test_a_rename_excludes_other_changes(lake: Lake, other: str, rename_first: bool) -> None:
+    rename, act = RENAMES["view" if "view" in other else "table"], ACTS[other]
+    first, second = lake.transaction(), lake.transaction()
+    for transaction, change in ((first, rename), (second, act)):
+        change(transaction)
+    quick, late = (first, second) if rename_first else (second, first)
+    quick.commit()
+    with pytest.raises(CommitConflict, match=r"renamed|altered|dropped|changed rows of"):
+        late.commit()
+
+
+@pytest.mark.parametrize("mine", ["insert", "drop", "rename", "rename view"])
+def test_a_rename_by_duckdb_excludes_other_changes(lake: Lake, mine: str) -> None:
+    transaction = lake.transaction()
+    ACTS[mine](transaction)
+    kind, name = ("VIEW", "v") if "view" in mine else ("TABLE", "t")
+    with duck.attach(lake.catalog.uri) as connection:
+        connection.execute(f"ALTER {kind} {name} RENAME TO theirs")
+    with pytest.raises(CommitConflict, match="renamed"):
+        transaction.commit()
+
+
+def test_a_name_of_another_table_hinders_nobody(lake: Lake) -> None:
+    mine = lake.transaction()
+    append_rows(mine.table("t"), [{"a": 2, "b": "x"}])
+    with lake.transaction() as theirs:
+        theirs.rename_table("u", "n")
+    assert mine.commit() is not None
 
 
 def test_columns_become_required_where_they_have_no_nulls(lake: Lake) -> None:

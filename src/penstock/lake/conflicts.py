@@ -4,6 +4,10 @@ The rules are the format's ("Conflict Resolution", Logical Conflicts). What othe
 ``changes_made``; a token that is not known counts as a conflict with everything. Where the format
 says nothing (macros) the rules are those for views. The real extension lets fewer pass: in 1.5.5
 inserts and deletes of one table exclude each other.
+
+A rename says only ``created_table`` with the new name, also where DuckDB made it, which lets two of
+them pass: who was renamed is looked up in the catalog (`ParsedChanges.renamed`), and excludes
+whatever else changes the table or view.
 """
 
 from __future__ import annotations
@@ -65,6 +69,7 @@ class ParsedChanges:
     created_scalar_macros: frozenset[Name] = frozenset()
     created_table_macros: frozenset[Name] = frozenset()
     dropped_macros: frozenset[int] = frozenset()
+    renamed: frozenset[int] = frozenset()  # tables and views; no token tells
     unknown: str | None = None  # from the first token that is not understood
 
 
@@ -132,6 +137,14 @@ def check(mine: ChangeSet, theirs: ParsedChanges, schema_ids: Mapping[str, int])
     return None
 
 
+def touched(mine: ChangeSet) -> frozenset[int]:
+    """The ids of the tables and views that ``mine`` changes, which others may have renamed."""
+    tables = (one for change in mine.tables for one in (change.table_id, change.drops))
+    replaced = (view.replaces for view in mine.create_views)
+    views = (*mine.drop_views, *mine.rename_views, *mine.view_tags)
+    return frozenset(one for one in (*tables, *replaced, *views) if one is not None)
+
+
 def needs_schemas(mine: ChangeSet) -> bool:
     """Whether `check` looks at ``schema_ids``: not for what only changes rows and columns."""
     rows_only = ChangeSet(tables=mine.tables, compactions=mine.compactions)
@@ -172,13 +185,18 @@ def _views(mine: ChangeSet, theirs: ParsedChanges, schema_ids: Mapping[str, int]
             yield f"dropped the schema of {name}"
     replaced = (view.replaces for view in mine.create_views if view.replaces is not None)
     for view_id in (*mine.drop_views, *replaced):
-        if view_id in theirs.dropped_views:
-            yield f"dropped view {view_id} too"
+        yield from _against_view(view_id, theirs, alters=False)
     for view_id in (*mine.rename_views, *mine.view_tags):
-        if view_id in theirs.dropped_views:
-            yield f"dropped view {view_id}"
-        if view_id in theirs.altered_views:
-            yield f"altered view {view_id} too"
+        yield from _against_view(view_id, theirs, alters=True)
+
+
+def _against_view(view_id: int, theirs: ParsedChanges, *, alters: bool) -> Iterator[str]:
+    if view_id in theirs.dropped_views:
+        yield f"dropped view {view_id}"
+    if view_id in theirs.renamed:
+        yield f"renamed view {view_id}"
+    if alters and view_id in theirs.altered_views:
+        yield f"altered view {view_id} too"
 
 
 def _macros(mine: ChangeSet, theirs: ParsedChanges, schema_ids: Mapping[str, int]) -> Iterator[str]:
@@ -219,6 +237,7 @@ class _Mine:
     deletes: bool
     alters: bool
     reads: bool
+    renames: bool
 
 
 _Rule = tuple[Callable[[_Mine], bool], Callable[[ParsedChanges], frozenset[int]], str]
@@ -226,9 +245,10 @@ _Rule = tuple[Callable[[_Mine], bool], Callable[[ParsedChanges], frozenset[int]]
 _RULES: tuple[_Rule, ...] = (
     (lambda m: m.inserts or m.deletes or m.alters, lambda t: t.dropped_tables, "dropped"),
     (lambda m: m.inserts or m.deletes or m.alters, lambda t: t.altered, "altered"),
+    (lambda m: m.inserts or m.deletes or m.alters, lambda t: t.renamed, "renamed"),
     (lambda m: m.deletes, lambda t: t.deleted, "deleted rows of"),
     (lambda m: m.deletes, lambda t: t.compacted, "compacted"),
-    (lambda m: m.reads, lambda t: t.inserted | t.deleted, "changed rows of"),
+    (lambda m: m.reads or m.renames, lambda t: t.inserted | t.deleted, "changed rows of"),
 )
 
 
@@ -239,6 +259,8 @@ def _against(
     if change.drops is not None:
         if change.drops in theirs.dropped_tables:
             yield "dropped"
+        if change.drops in theirs.renamed:
+            yield "renamed"
         if change.depends_on_rows and change.drops in theirs.inserted | theirs.deleted:
             yield "changed rows of"
     if change.table_id is not None:
@@ -270,4 +292,5 @@ def _mine(change: TableChange) -> _Mine:
         or (inline is not None and bool(inline.end_rows or inline.delete)),
         alters=any(one is not None for one in defined) or bool(change.tags or change.column_tags),
         reads=change.depends_on_rows,
+        renames=change.rename_to is not None,
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TypeVar
 
@@ -30,7 +30,7 @@ from penstock.lake.catalog.faults import (
     lost_race,
     translating,
 )
-from penstock.lake.catalog.history import slice_changed
+from penstock.lake.catalog.history import renamed_since, slice_changed
 from penstock.lake.catalog.location import CatalogLocation
 from penstock.lake.catalog.round_trips import Answer, ask, is_remote
 from penstock.lake.catalog.start import question, since_snapshot, start
@@ -38,7 +38,7 @@ from penstock.lake.catalog.state import schemas_at
 from penstock.lake.catalog.work import Work
 from penstock.lake.catalog.writes import CommitInfo, SnapshotTaken, publish, write
 from penstock.lake.changes import ChangeSet, TableChange
-from penstock.lake.conflicts import check, needs_schemas, parse_changes
+from penstock.lake.conflicts import check, needs_schemas, parse_changes, touched
 from penstock.lake.snapshot import At, Snapshot
 
 Also = Callable[[Connection, int], None]
@@ -200,9 +200,13 @@ class Commit:
         if needs_schemas(self.changes):
             schemas = schemas_at(connection, self.data_path, self.base)
             ids = {name: entry.id for name, entry in schemas.items()}
-        for other in others:
-            theirs = parse_changes(other.id, other.changes)
-            conflict = check(self.changes, theirs, ids)
+        parsed = [parse_changes(other.id, other.changes) for other in others]
+        renamed: Mapping[int, frozenset[int]] = {}
+        if any(theirs.created_tables for theirs in parsed):  # which is all that a rename says
+            renamed = renamed_since(connection, touched(self.changes), self.base.id)
+        for other, theirs in zip(others, parsed, strict=True):
+            known = replace(theirs, renamed=renamed.get(other.id, frozenset()))
+            conflict = check(self.changes, known, ids)
             if conflict is not None:
                 raise self._conflict(other, conflict.what)
         for change in self.changes.tables:

@@ -5,6 +5,8 @@ Asked to decide what may be skipped: a doubtful case is a change.
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, FromClause, and_, exists, or_, select
@@ -43,6 +45,20 @@ def slice_changed(
     if _files_changed(connection, table, snapshot_id, partition):
         return True
     return inlined.changed_since(connection, table.id, snapshot_id)
+
+
+def renamed_since(
+    connection: Connection, ids: Collection[int], snapshot_id: int
+) -> Mapping[int, frozenset[int]]:
+    """Which of these tables and views got another name after a snapshot, by the one that did it."""
+    t = tables.of(connection)
+    found: dict[int, set[int]] = defaultdict(set)
+    for part, own in ((t.table, t.table.c.table_id), (t.view, t.view.c.view_id)):
+        query = select(part.c.begin_snapshot, own)
+        query = query.where(own.in_(ids), part.c.begin_snapshot > snapshot_id)
+        for begin, one in connection.execute(query):
+            found[begin].add(one)
+    return {begin: frozenset(renamed) for begin, renamed in found.items()}
 
 
 def _touched(part: FromClause, snapshot_id: int) -> ColumnElement[bool]:
