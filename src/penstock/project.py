@@ -17,7 +17,7 @@ from penstock.errors import ArgumentError, CatalogMissing, Diagnostic, TableNotF
 from penstock.events import EventSink, SparkStarted, SparkStarting, ignore
 from penstock.lake.naming import names_of
 from penstock.model.asset import DEFAULT_LAKE
-from penstock.model.graph import Graph
+from penstock.model.graph import Graph, makers_of
 from penstock.model.loader import Loaded, load_models
 from penstock.model.model import Model
 from penstock.model.nearest import nearest
@@ -237,8 +237,8 @@ class Project:
         """What a model's SELECT returns now; nothing is written."""
         from penstock.engine.preview import preview
 
-        (step,) = self.plan(partition, [self.model(model).name], args).steps
-        df = preview(step, self._session, self.lake, self.settings)
+        plan = self.plan(partition, [self.model(model).name], args)
+        df = preview(plan, self._session, self.lake, self.settings)
         return df if limit is None else df.limit(limit)
 
     def sql(
@@ -256,7 +256,8 @@ class Project:
             return self.lake(lake or self._default_lake()).sql(text, args)
         from penstock.engine.preview import query
 
-        return query(text, args or {}, self._session, self.lake, self.settings)
+        makers = makers_of(self.models)
+        return query(text, args or {}, self._session, self.lake, self.settings, makers=makers)
 
     def query(
         self, text: str, *, lake: str | None = None, limit: int = 100, spark: bool = False

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from penstock.errors import DataTestFailed, PenstockError, QueryFailed
+from penstock.errors import DataTestFailed, NotFound, PenstockError, QueryFailed
 from penstock.events import Event, Notice, StepProgress
 from penstock.project import Project
 from tests.engine.conftest import Make
@@ -46,6 +46,26 @@ def test_a_failing_query_is_placed(
     assert error.location is not None
     assert (error.location.line, error.location.column) == (line, column)
     assert str(error.location.path).endswith("models/t.sql")
+
+
+def test_an_upstream_that_never_ran_is_named_with_its_model(make: Make) -> None:
+    made = HEAD.replace("/t", "/mart.{}")
+    scripts = {
+        "models/marts/x": made.format("x") + "SELECT 1 AS a",
+        "models/t": HEAD + "SELECT * FROM main.mart.x",
+        "models/u": made.format("u")
+        + "-- data_test relationships a -> ducklake://main/mart.x.a\nSELECT 1 AS a",
+    }
+    project = make(scripts)
+    hint = "run it first: penstock run --select +marts/x"
+    assert [step.error and step.error.hint for step in project.run(select=["t", "u"]).steps] == [
+        hint,
+        hint,
+    ]
+    for ask in (lambda: project.preview("t"), lambda: project.sql("SELECT * FROM main.mart.X")):
+        with pytest.raises(NotFound) as error:
+            ask()
+        assert error.value.hint == hint
 
 
 def test_a_malformed_row_is_never_null(make: Make) -> None:

@@ -103,7 +103,7 @@ class Attempt:
         anew = self._begin(table, into, known)
         known = None if anew else known
         self.say("querying")
-        pins = pin(self.world.lakes, self.model, tx.base)
+        pins = pin(self.world.lakes, self.model, tx.base, self.world.plan.makers)
         resolved = resolve(
             self.model.query,
             self.planned.bindings,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import TableNotFound
+from penstock.errors import SchemaNotFound, TableNotFound
 from penstock.lake.conditions import Predicate
 from penstock.lake.conversions.spark_types import spark_type
 from penstock.lake.naming import fold, quote_identifier
@@ -14,6 +15,7 @@ from penstock.lake.scan import Scan, is_one_task, read
 from penstock.lake.schema import TableSchema
 from penstock.lake.snapshot import At
 from penstock.model.asset import TableName
+from penstock.model.graph import Makers, table_key
 from penstock.model.model import Model
 
 if TYPE_CHECKING:
@@ -86,12 +88,14 @@ class Pins:
     """The tables of all lakes at one moment: each lake at the snapshot in ``versions``.
 
     ``candidates`` are tables that are read in another state than the pinned one: a step's own
-    table, for its tests. What was read is kept: for one session, and for one thread at a time.
+    table, for its tests. ``makers`` are the models that make tables. What was read is kept: for
+    one session, and for one thread at a time.
     """
 
     lakes: Mapping[str, Lake]
     versions: Mapping[str, int]
     candidates: Mapping[str, Readable] = field(default_factory=dict)
+    makers: Makers = field(default_factory=dict)
     _read: dict[_Asked, Rows] = field(default_factory=dict, compare=False, repr=False)
 
     def showing(self, table: TableName, state: Readable) -> Pins:
@@ -105,11 +109,12 @@ class Pins:
             return candidate
         version = self.versions[table.lake]
         found = self.lakes[table.lake].table(table_name(table))
-        try:
-            types = types_of(found.info(At(version)).schema)
-        except TableNotFound:  # unless it is a view
-            df = found.to_df(version=version)
-            return Readable(dict(df.dtypes), lambda _: Rows(df), lambda _: None)
+        with self._naming_the_maker(table):
+            try:
+                types = types_of(found.info(At(version)).schema)
+            except TableNotFound:  # unless it is a view
+                df = found.to_df(version=version)
+                return Readable(dict(df.dtypes), lambda _: Rows(df), lambda _: None)
         return Readable(
             types,
             lambda keep: self.read(table, keep),
@@ -123,7 +128,8 @@ class Pins:
             return candidate.rows(keep)
         asked = (_key(table), keep and replace(keep, used=(), unused=()))  # the texts aside
         if asked not in self._read:  # a step's tests read much of what its query reads
-            self._read[asked] = self._rows(table, keep)
+            with self._naming_the_maker(table):
+                self._read[asked] = self._rows(table, keep)
         return self._read[asked]
 
     def _rows(self, table: TableName, keep: Predicate | None) -> Rows:
@@ -139,9 +145,21 @@ class Pins:
     ) -> Rows:
         return Rows(self.lakes[table.lake].table(table_name(table)).to_df(**at, keep=keep))
 
+    @contextmanager
+    def _naming_the_maker(self, table: TableName) -> Iterator[None]:
+        """A table that is missing because its model never ran is no misspelt name."""
+        try:
+            yield
+        except (SchemaNotFound, TableNotFound) as error:
+            maker = self.makers.get(table_key(table))
+            if maker is not None:
+                error.hint = f"run it first: penstock run --select +{maker}"
+            raise
 
-def pin(lakes: Mapping[str, Lake], model: Model, base: Snapshot) -> Pins:
+
+def pin(lakes: Mapping[str, Lake], model: Model, base: Snapshot, makers: Makers) -> Pins:
     """What a step reads, as it is when the step starts: its own lake at its transaction's base."""
     own = model.target.lake
     others = {table.lake for table in (*model.reads, *model.test_reads)} - {own}
-    return Pins(lakes, {own: base.id} | {name: lakes[name].catalog.latest().id for name in others})
+    latest = {name: lakes[name].catalog.latest().id for name in others}
+    return Pins(lakes, {own: base.id, **latest}, makers=makers)

@@ -13,7 +13,7 @@ from penstock.errors import ArgumentError
 from penstock.model import arguments
 from penstock.model.constants import Bindings
 from penstock.model.file_path import path_of
-from penstock.model.graph import Graph, chains
+from penstock.model.graph import Graph, Makers, chains, makers_of
 from penstock.model.model import Model
 from penstock.model.not_taken import FIRST_MODEL
 
@@ -44,12 +44,14 @@ class Plan:
     """Steps in the order of the graph. ``notices`` are worth saying before it runs.
 
     ``args`` are the texts of declared arguments that the request has, by name or in its payload.
+    ``makers`` are the project's models by their tables, those that are not planned among them.
     """
 
     steps: tuple[PlannedStep, ...]
     request: RunRequest
     args: Mapping[str, str | None] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
+    makers: Makers = field(default_factory=dict)
 
     @property
     def partition(self) -> str | None:
@@ -78,7 +80,13 @@ def make_plan(models: Mapping[str, Model], graph: Graph, request: RunRequest) ->
         after = tuple(name for name in graph.upstream(model.name) if name in chosen)
         skipped = _why_skipped(slices.get(model.name), [planned[name] for name in after])
         planned[model.name] = _step(model, slices.get(model.name), after, args, skipped)
-    return Plan(tuple(planned.values()), request, args, tuple(_notices(planned.values(), request)))
+    return Plan(
+        tuple(planned.values()),
+        request,
+        args,
+        tuple(_notices(planned.values(), request)),
+        makers_of(models.values()),
+    )
 
 
 def _notices(steps: Iterable[PlannedStep], request: RunRequest) -> Iterator[str]:

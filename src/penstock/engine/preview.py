@@ -11,7 +11,7 @@ from penstock.config import Settings
 from penstock.engine.beginning import Beginning
 from penstock.engine.explain import explain
 from penstock.engine.pins import Pins, table_name
-from penstock.engine.plan import PlannedStep
+from penstock.engine.plan import Plan
 from penstock.engine.resolve import resolve
 from penstock.engine.sessions import lakes_for, session_for
 from penstock.engine.views import Views
@@ -20,6 +20,7 @@ from penstock.lake.naming import quote_identifier
 from penstock.lake.queries.explain import Explanation
 from penstock.model.asset import TableName
 from penstock.model.constants import Bindings
+from penstock.model.graph import Makers
 from penstock.model.names import Names
 from penstock.model.query import Query, read_query
 
@@ -42,13 +43,14 @@ _HINTS = {
 }
 
 
-def preview(step: PlannedStep, session: Session, attach: Attach, settings: Settings) -> DataFrame:
-    """What the step's SELECT returns at this moment."""
+def preview(plan: Plan, session: Session, attach: Attach, settings: Settings) -> DataFrame:
+    """What the SELECT of the plan's one step returns at this moment."""
+    (step,) = plan.steps
     if reason := step.blocked or step.skipped:
         raise PartitionError(f"{step.name}: {reason}")
     column = settings.lakes[step.model.target.lake].partition_column
     beginning = Beginning.of(step.model, column)
-    reader = _Reader(session, attach, settings)
+    reader = _Reader(session, attach, settings, plan.makers)
     return reader.read(step.model.query, step.bindings, beginning=beginning)
 
 
@@ -58,12 +60,15 @@ def query(
     session: Session,
     attach: Attach,
     settings: Settings,
+    *,
+    makers: Makers,
 ) -> DataFrame:
     """A SELECT with tables named as in a script; ``args`` are bound to its ``:name`` markers.
 
     Raises ModelError for a text that cannot be run, before Spark starts where that can be told.
     """
-    return _Reader(session, attach, settings).read(_parsed(text, settings), Bindings(), args)
+    reader = _Reader(session, attach, settings, makers)
+    return reader.read(_parsed(text, settings), Bindings(), args)
 
 
 def published(
@@ -104,6 +109,7 @@ class _Reader:
     start: Session
     attach: Attach
     settings: Settings
+    makers: Makers
 
     def read(
         self,
@@ -126,7 +132,7 @@ class _Reader:
                 resolved = resolve(
                     parsed,
                     bindings,
-                    Pins(lakes, versions),
+                    Pins(lakes, versions, makers=self.makers),
                     session=session,
                     views=views,
                     root=self.settings.root,

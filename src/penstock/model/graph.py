@@ -12,6 +12,7 @@ from penstock.model.asset import TableName
 from penstock.model.model import Model
 
 Edges = Mapping[str, tuple[str, ...]]
+Makers = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,18 +96,24 @@ def check_graph(models: Sequence[Model]) -> tuple[Diagnostic, ...]:
     return _twice(models) or _cycles(models)
 
 
-def _key(table: TableName) -> str:
+def table_key(table: TableName) -> str:
+    """The same for all spellings of one table's name."""
     return str(table).casefold()
 
 
+def makers_of(models: Iterable[Model]) -> Makers:
+    """The name of the model that makes each table, by `table_key`."""
+    return {table_key(model.target): model.name for model in models}
+
+
 def _edges(models: Sequence[Model]) -> dict[str, tuple[str, ...]]:
-    makers = {_key(model.target): model.name for model in models}
+    makers = makers_of(models)
     return {
         model.name: tuple(
             dict.fromkeys(
-                makers[_key(table)]
+                makers[table_key(table)]
                 for table in model.inputs
-                if makers.get(_key(table), model.name) != model.name
+                if makers.get(table_key(table), model.name) != model.name
             )
         )
         for model in models
@@ -115,10 +122,10 @@ def _edges(models: Sequence[Model]) -> dict[str, tuple[str, ...]]:
 
 def _with_tests(models: Sequence[Model], edges: dict[str, tuple[str, ...]]) -> Edges:
     """Let a model wait for what its tests look at, where that closes no circle."""
-    makers = {_key(model.target): model.name for model in models}
+    makers = makers_of(models)
     for model in models:
         for table in model.test_reads:
-            parent = makers.get(_key(table), model.name)
+            parent = makers.get(table_key(table), model.name)
             known = (*edges[model.name], model.name)
             if parent not in known and model.name not in _reachable(parent, edges):
                 edges[model.name] = (*edges[model.name], parent)
@@ -140,7 +147,7 @@ def _twice(models: Sequence[Model]) -> tuple[Diagnostic, ...]:
     first: dict[str, Model] = {}
     findings: list[Diagnostic] = []
     for model in models:
-        other = first.setdefault(_key(model.target), model)
+        other = first.setdefault(table_key(model.target), model)
         if other is not model:
             findings.append(
                 Diagnostic(
@@ -193,7 +200,7 @@ def _circle(edges: Edges) -> tuple[str, ...] | None:
 def _place(model: Model, table: TableName) -> Location:
     """Where ``model`` says that it reads ``table``."""
     for source in model.query.tables:
-        if _key(source.table) == _key(table) and source.location is not None:
+        if table_key(source.table) == table_key(table) and source.location is not None:
             return source.location
     for name, place in model.annotations.places.items():
         if name.startswith("on:"):
