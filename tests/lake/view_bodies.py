@@ -41,6 +41,9 @@ SETUP = (
 )
 
 VIEWS = (
+    "SELECT * FROM range(3)",
+    "SELECT * FROM (VALUES (1, 'a'))",
+    "SELECT s ~ 'ab', s ~ 'ab.*', s !~ 'a' FROM t",
     "SELECT id, a / 2 AS h, a / b AS q, b / 0 AS inf FROM t",
     "SELECT id, a // 2, b // -2, a % 4, a // 0, b % 0 FROM t",
     "SELECT m / 3 AS v, a + b, a - b, a * b, -a FROM t",
@@ -210,13 +213,14 @@ REFUSED = {
     "SELECT * REPLACE (a + 1 AS a) FROM t": "REPLACE",
     "SELECT list(a) FROM t": "list without ORDER BY",
     "SELECT hash(a) FROM t": "hash",
-    "SELECT * FROM range(3)": "generate_series",
+    "SELECT * FROM glob('*.csv')": "glob",
+    "SELECT x || 'x' FROM t": "concatenation of float",
     "SELECT DISTINCT ON (s) s, a FROM t": "DISTINCT ON",
     "SELECT * FROM t POSITIONAL JOIN u": "POSITIONAL",
     "SELECT a FROM t UNION BY NAME SELECT b FROM t": "BY NAME",
     "SELECT COLUMNS('a|b') FROM t": "COLUMNS",
-    "SELECT d - DATE '2020-01-01' FROM t": "interval",
-    "SELECT ts - ts FROM t": "interval",
+    "SELECT d - DATE '2020-01-01' FROM t": "difference of date",
+    "SELECT ts - ts FROM t": "difference of date",
     "SELECT x // 2 FROM t": "// of float",
     "SELECT * FROM t NATURAL JOIN u": "NATURAL",
     "PIVOT t ON s IN ('abc') USING sum(a)": "PIVOT",

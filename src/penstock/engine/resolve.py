@@ -15,7 +15,14 @@ from penstock.engine.file_reader import Files, files
 from penstock.engine.joins import BY_HASH, are_by_equality
 from penstock.engine.pins import Pins, Rows
 from penstock.engine.views import Views
-from penstock.errors import ArgumentError, Location, NotFound, PenstockError, QueryFailed
+from penstock.errors import (
+    ArgumentError,
+    Location,
+    NotFound,
+    PenstockError,
+    QueryFailed,
+    UnsupportedFeature,
+)
 from penstock.lake.conditions import Predicate
 from penstock.lake.failures import explained
 from penstock.lake.naming import quote_identifier
@@ -98,7 +105,7 @@ def resolve(
         try:
             with explained():
                 return session.sql(rendered.sql, args=values)
-        except QueryFailed as error:
+        except (QueryFailed, UnsupportedFeature) as error:
             raise place(error, rendered, names) from error.__cause__
 
     if beginning is None or empty is None:

@@ -15,6 +15,7 @@ from penstock.errors import (
     PenstockError,
     QueryFailed,
 )
+from penstock.sql.duckdb import guards
 
 _CONDITION = re.compile(
     r"\[([A-Z][A-Z0-9_.]+)\]\s*(.*?)(?=\s*SQLSTATE:|\n\s*at |\n\n|$)", re.DOTALL
@@ -56,7 +57,8 @@ def explain(
     """What ``error``, raised by Spark, means to the user.
 
     DataFileMissing for a file that the catalog names and that is gone, DataFileCorrupt for one that
-    cannot be read, DataPathError when the data path cannot be written, else QueryFailed. ``data``
+    cannot be read, DataPathError when the data path cannot be written, UnsupportedFeature where the
+    types in a query of DuckDB's cannot be translated, else QueryFailed. ``data``
     has ``condition`` (Spark's name of the error), ``line`` and ``column`` (in the SQL text, from 1)
     and ``fragment`` where known.
     """
@@ -72,6 +74,10 @@ def explain(
             hint="check that the directory exists, is writable and has space",
         )
     data: dict[str, Any] = {"condition": condition, **_place(error, text)}
+    refusal = guards.told(condition, cause)
+    if refusal is not None:
+        refusal.data |= data
+        return refusal
     if condition == _OURS:  # raise_error, whose text says all: ours mostly, or the user's own
         return QueryFailed(cause, data=data | ({"table": table} if table else {}))
     name = f" ({condition})" if condition else ""

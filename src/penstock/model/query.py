@@ -120,13 +120,13 @@ def _has_error(findings: list[Diagnostic]) -> bool:
 
 
 def _try(query: Query) -> list[Diagnostic]:
-    """Find out now what another dialect has that Spark cannot say."""
+    """Report what cannot be translated from another dialect, before anything runs."""
     if query.dialect == "spark" or query.manual or not query.parts:
         return []
     try:
         query.render(trial_names(query.sources))
     except UnsupportedSql as error:
-        where = query.source.location(query.parts[-1].statement.start)
-        hint = "say it in another way, or in Spark's SQL"
+        where = query.source.location(error.offset)
+        hint = "write that part in another way, or the query in Spark's SQL"
         return [Diagnostic("error", str(error), where, hint, "unsupported-sql")]
     return []

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from difflib import SequenceMatcher
 
-import sqlglot
-from sqlglot.errors import ErrorLevel, ParseError, UnsupportedError
+from sqlglot.errors import SqlglotError
 
-from penstock.errors import Location
+from penstock.errors import Location, UnsupportedFeature
 from penstock.model.constants import Bindings, Constant
 from penstock.model.lexer import Source, Token, tokenize
 from penstock.model.mapping import Anchor, Edit, Mapped, Piece, assemble, edited
@@ -18,12 +17,20 @@ from penstock.model.part import Part
 from penstock.model.rewrites import ASOF_SETTING, asof_joins
 from penstock.model.script import Setting
 from penstock.model.sources import QuerySource
+from penstock.sql.duckdb.translate import translate
 
 _STAND_IN = "penstock_source_{}_"
 
 
 class UnsupportedSql(Exception):
-    """The other dialect has something that Spark's SQL cannot say."""
+    """The other dialect has something with no known equivalent in Spark's SQL.
+
+    ``offset`` is its place in the file.
+    """
+
+    def __init__(self, message: str, offset: int) -> None:
+        self.offset = offset
+        super().__init__(message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +72,7 @@ def render_parts(
     stand_ins = trial_names(names) if foreign else names
     steps = [assemble(_pieces(source.text, parts, stand_ins))]
     if foreign:
-        steps.append(_transpile(steps[-1].text, dialect))
+        steps.append(_translated(steps[-1]))
     joins = asof_joins(steps[-1].text, tokenize(steps[-1].text, "spark"))
     if joins:
         steps.append(assemble(edited(steps[-1].text, joins)))
@@ -114,18 +121,16 @@ def _put_names(text: str, names: Mapping[str, str]) -> Mapped:
     return assemble(edited(text, edits))
 
 
-def _transpile(text: str, dialect: str) -> Mapped:
-    """The text in Spark's SQL, with a place for every token that both texts have."""
+def _translated(step: Mapped) -> Mapped:
+    """DuckDB's text in Spark's SQL, with a place for every token that both texts have."""
     try:
-        (result,) = sqlglot.transpile(
-            text, read=dialect, write="spark", pretty=True, unsupported_level=ErrorLevel.RAISE
-        )
-    except UnsupportedError as error:
-        raise UnsupportedSql(f"Spark has no form of this: {error}") from None
-    except ParseError as error:
-        reason = error.errors[0].get("description") if error.errors else str(error)
-        raise UnsupportedSql(f"the query cannot be read: {reason}") from None
-    return Mapped(result, _align(tokenize(text, dialect), tokenize(result, "spark")))
+        result = translate(step.text, asof=True)
+    except UnsupportedFeature as error:
+        raise UnsupportedSql(error.message, step.back(int(error.data["start"]))) from None
+    except SqlglotError as error:
+        reason = str(error).splitlines()[0]
+        raise UnsupportedSql(f"the query cannot be read: {reason}", step.back(0)) from None
+    return Mapped(result, _align(tokenize(step.text, "duckdb"), tokenize(result, "spark")))
 
 
 def _align(before: Sequence[Token], after: Sequence[Token]) -> tuple[Anchor, ...]:

@@ -13,7 +13,6 @@ from penstock.lake.queries.rewriters import REWRITERS, Names, Work
 from penstock.lake.sql.edits import Edit, edited, touches_line
 from penstock.lake.sql.references import Unreadable, analyse
 from penstock.lake.sql.travel import in_zone
-from penstock.sql.duckdb import guards
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -124,9 +123,6 @@ def _locate(error: Exception, text: str, edits: Sequence[Edit]) -> None:
     if not type(error).__module__.startswith(("pyspark", "py4j", "grpc")):
         return
     told = explain(error)
-    refusal = guards.told(told.data.get("condition"), told.message)
-    if refusal is not None:
-        raise refusal from error
     if not isinstance(told, QueryFailed):
         raise told from error
     raise _at_line(told, text, edits) from error

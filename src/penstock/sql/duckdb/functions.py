@@ -11,7 +11,7 @@ from penstock.sql.duckdb.guards import refused, spark, text_of, unless, whole_nu
 from penstock.sql.duckdb.lists import LISTS, NAMED_LISTS
 from penstock.sql.duckdb.operators import NOT_AS_TEXT
 from penstock.sql.duckdb.patterns import PATTERNS
-from penstock.sql.duckdb.times import DATE_PART, TIMES
+from penstock.sql.duckdb.times import DATE_PART, NAMED_TIMES, TIMES
 
 Rule = Callable[[exp.Expr], exp.Expr]
 
@@ -171,6 +171,12 @@ def _log(node: exp.Expr) -> exp.Expr:
     return spark(text, x=node.expression)
 
 
+def _sha(node: exp.Expr) -> exp.Expr:
+    if whole_number(node.args.get("length")) not in {None, 256}:
+        raise refused("sha of this length")
+    return spark("SHA2(:x, 256)", x=node.this)
+
+
 def _count(node: exp.Expr) -> exp.Expr:
     """``count()`` is how DuckDB prints ``count(*)`` with a window."""
     return exp.Count(this=exp.Star()) if node.this is None else node
@@ -185,7 +191,7 @@ def _span(node: exp.Expr) -> exp.Expr:
     parent = node.parent
     while isinstance(parent, exp.Paren):
         parent = parent.parent
-    if not isinstance(parent, exp.Add | exp.Sub):
+    if not isinstance(parent, exp.Add | exp.Sub | exp.GenerateSeries | exp.DateAdd):
         raise refused("an interval by itself")
     return node
 
@@ -223,10 +229,10 @@ FUNCTIONS: Mapping[type[exp.Expr], Rule] = {
         *("Least", "RowNumber", "Rank", "DenseRank", "Ntile", "PercentRank", "CumeDist", "Lag"),
         *("Lead", "FirstValue", "LastValue", "Replace", "StrPosition", "Contains", "StartsWith"),
         *("EndsWith", "Repeat", "LogicalAnd", "LogicalOr", "Exp", "Stddev", "StddevSamp"),
-        *("BitwiseAnd", "BitwiseOr", "BitwiseXor", "LastDay", "Unnest"),
+        *("BitwiseAnd", "BitwiseOr", "BitwiseXor", "LastDay"),
         *("StddevPop", "Variance", "VariancePop", "CurrentDate", "Struct"),
         *("Transform", "ArrayFilter", "Explode", "SplitPart", "CountIf"),
-        *("NthValue", "Grouping", "MD5", "Pi"),
+        *("NthValue", "Grouping", "MD5", "Pi", "AnyValue", "CurrentTimestamp"),
     ),
     exp.Avg: _avg,
     exp.Ceil: _whole("CEIL"),
@@ -242,6 +248,7 @@ FUNCTIONS: Mapping[type[exp.Expr], Rule] = {
     exp.Pow: _pow,
     exp.Right: _ends,
     exp.Round: _round,
+    exp.SHA2: _sha,
     exp.Sign: lambda node: spark("CAST(SIGN(:x) AS INT)", x=node.this),
     exp.IsNan: lambda node: spark("IF(:x IS NULL, NULL, ISNAN(:x))", x=node.this),
     exp.IsInf: lambda node: spark("(ABS(:x) = CAST('Infinity' AS DOUBLE))", x=node.this),
@@ -259,7 +266,10 @@ NAMED: Mapping[str, Rule] = {
     **NAMED_LISTS,
     "prefix": _starts("STARTSWITH"),
     "suffix": _starts("ENDSWITH"),
+    **NAMED_TIMES,
     "__interval": _span,
+    "get_current_timestamp": lambda _: exp.CurrentTimestamp(),
     "list_apply": _transform,
+    "now": lambda _: exp.CurrentTimestamp(),
     "apply": _transform,
 }

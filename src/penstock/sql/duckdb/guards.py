@@ -24,11 +24,26 @@ def refused(what: str) -> UnsupportedFeature:
     )
 
 
+def placed(error: UnsupportedFeature, node: exp.Expr) -> UnsupportedFeature:
+    """The refusal of a node, with the offset where it begins as ``data["start"]``.
+
+    Of a node without a place it is the place of what holds it.
+    """
+    holder: exp.Expr | None = node
+    while holder is not None:
+        starts = [int(part.meta["start"]) for part in holder.walk() if "start" in part.meta]
+        if starts:
+            error.data.setdefault("start", min(starts))
+            break
+        holder = holder.parent
+    return error
+
+
 def spark(template: str, **parts: exp.Expr) -> exp.Expr:
     """Spark's expression of a template in which ``:name`` stands for a part."""
     tree = _parsed(template).copy()
     for marker in list(tree.find_all(exp.Placeholder)):
-        part = _closed(parts[marker.name]).copy()
+        part = _closed(parts[marker.name].copy())  # a bracket becomes the parent
         if marker is tree:
             return part
         marker.replace(part)

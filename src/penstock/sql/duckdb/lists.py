@@ -101,7 +101,8 @@ def sliced(node: exp.Expr, part: exp.Expr) -> exp.Expr:
     length = (
         f"GREATEST(SIZE(:l) - {first - 1}, 0)" if last is None else str(max(last - first + 1, 0))
     )
-    return spark(f"IF(:l IS NULL, NULL, SLICE(:l, {first}, {length}))", l=node.this)
+    text = f"IF(:l IS NULL, NULL, SLICE(:l, {first}, {length}))"
+    return unless("a slice of a text", "string", spark(text, l=node.this), node.this)
 
 
 def _list_slice(node: exp.Expr) -> exp.Expr:
@@ -121,7 +122,6 @@ def _first(text: str) -> Rule:
 
 
 LISTS: Mapping[type[exp.Expr], Rule] = {
-    exp.Array: array,
     exp.ArrayConcat: _concat,
     exp.ArrayContains: _contains,
     exp.ArrayMax: _one("ARRAY_MAX(:l)"),

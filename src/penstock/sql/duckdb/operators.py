@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-from penstock.sql.duckdb.guards import refused, spark, text_of, unless, whole_number
+from penstock.sql.duckdb.guards import placed, refused, spark, text_of, unless, whole_number
 from penstock.sql.duckdb.lists import sliced
 from penstock.sql.identifiers import fold
 
 _FLOATS = "float|double|decimal%"
+_NOT_WHOLE = "float|double|decimal%|string|bigint"
 # CAST to VARCHAR of these looks different; concatenation casts.
 NOT_AS_TEXT = "float|double|binary|timestamp|struct%|map%|array%|variant|interval%"
 
@@ -72,40 +73,77 @@ def _sub(node: exp.Expr) -> exp.Expr:
     return unless("difference", "date|timestamp%", node, b)
 
 
+def _date_add(node: exp.Expr) -> exp.Expr:
+    if span(node.expression) is None:
+        raise refused("date_add of this form")
+    return _moved(node.this, "+", node.expression)
+
+
 def _moved(moment: exp.Expr, sign: str, by: exp.Expr) -> exp.Expr:
     """A DATE moved by an interval is a TIMESTAMP."""
-    text = f"(CAST(:m AS TIMESTAMP_NTZ) {sign} {span(by)})"
-    return unless("sum with an interval", "timestamp|string", spark(text, m=moment), moment)
+    text, amount = span(by) or ("", None)
+    parts = {} if amount is None else {"n": amount}
+    moved = spark(f"(CAST(:m AS TIMESTAMP_NTZ) {sign} {text})", m=moment, **parts)
+    if amount is not None:
+        moved = unless("an interval", _NOT_WHOLE, moved, amount)
+    return unless("sum with an interval", "timestamp|string", moved, moment)
 
 
 def intervals(tree: exp.Expr) -> None:
-    """Intervals as DuckDB prints them (``to_days(CAST(trunc(CAST(1 AS DOUBLE)) ...))``) marked.
+    """Mark intervals: those that somebody wrote (``INTERVAL 1 DAY``), and as DuckDB prints them
+    (``to_days(CAST(trunc(CAST(1 AS DOUBLE)) ...))``).
 
-    Raises UnsupportedFeature for computed ones.
+    Raises UnsupportedFeature for units that are not known.
     """
     for cast in list(tree.find_all(exp.Cast)):
         found = _WRITTEN.fullmatch(text_of(cast.this) or "")
         if cast.args["to"].this.name == "INTERVAL" and found and found[2].upper() in _UNITS:
-            _mark(cast, int(found[1]), found[2].upper())
-    for node in list(tree.find_all(exp.Func)):
-        unit = _SPANS.get(_function(node))
-        if unit is None:
-            continue
-        inner: exp.Expr = node
-        while isinstance(inner, exp.Func | exp.Paren):
-            inner = (inner.expressions or [inner.this])[0]
-        value = whole_number(inner)
-        if value is None:
-            text = text_of(inner) or ""
-            value = int(text) if text.lstrip("-").isdigit() else None
-        if value is None:
-            raise refused(f"{_function(node)} of a computed value")
-        _mark(node, value, unit)
+            _mark(cast, exp.Literal.number(found[1]), found[2].upper())
+    for written in list(tree.find_all(exp.Interval)):
+        unit = written.text("unit").upper().removesuffix("S")
+        if unit not in _UNITS or written.this is None:
+            raise placed(refused(f"the interval {written.sql('duckdb')}"), written)
+        _mark(written, written.this, unit)
+    for call in list(tree.find_all(exp.Func)):
+        if _function(call) in _SPANS:
+            _mark(call, _amount(call), _SPANS[_function(call)])
 
 
-def _mark(node: exp.Expr, value: int, unit: str) -> None:
-    marked = exp.Literal.string(f"INTERVAL '{value}' {unit}")
-    node.replace(exp.Anonymous(this=_SPAN, expressions=[marked]))
+def _amount(node: exp.Expr) -> exp.Expr:
+    """The number within a function of intervals and the casts that DuckDB prints around it."""
+    inner: exp.Expr = node
+    while isinstance(inner, exp.Func | exp.Paren):
+        inner = (inner.expressions or [inner.this])[0]
+    constant = whole_number(inner) is not None or text_of(inner) is not None
+    return inner if constant else (node.expressions or [node.this])[0]
+
+
+def _mark(node: exp.Expr, amount: exp.Expr, unit: str) -> None:
+    """A constant is put into the text, whatever else is computed goes along as an argument."""
+    value = whole_number(amount)
+    text = text_of(amount) or ""
+    if value is None and text.strip().removeprefix("-").isdigit():
+        value = int(text)
+    if value is not None:
+        marked = exp.Literal.string(f"INTERVAL '{value}' {unit}")
+        node.replace(exp.Anonymous(this=_SPAN, expressions=[marked]))
+        return
+    if text_of(amount) is not None:
+        raise placed(refused(f"the interval {node.sql('duckdb')}"), node)
+    made = exp.Literal.string(_COMPUTED[unit])
+    node.replace(exp.Anonymous(this=_SPAN, expressions=[made, amount.copy()]))
+
+
+# Of a computed number, which DuckDB takes as an INTEGER, seconds as DOUBLE.
+_COMPUTED = {
+    "DAY": "MAKE_DT_INTERVAL(:n)",
+    "HOUR": "MAKE_DT_INTERVAL(0, :n)",
+    "MINUTE": "MAKE_DT_INTERVAL(0, 0, :n)",
+    "SECOND": "MAKE_DT_INTERVAL(0, 0, 0, :n)",
+    "WEEK": "MAKE_DT_INTERVAL(7 * :n)",
+    "MONTH": "MAKE_YM_INTERVAL(0, :n)",
+    "YEAR": "MAKE_YM_INTERVAL(:n)",
+}
 
 
 def _function(node: exp.Func) -> str:
@@ -113,12 +151,14 @@ def _function(node: exp.Func) -> str:
     return str(name).lower()
 
 
-def span(node: exp.Expr) -> str | None:
-    """The text of an interval that `intervals` has marked."""
+def span(node: exp.Expr) -> tuple[str, exp.Expr | None] | None:
+    """Spark's text of an interval that `intervals` has marked, and what ``:n`` in it stands for."""
     while isinstance(node, exp.Paren):
         node = node.this
-    marked = isinstance(node, exp.Anonymous) and node.name == _SPAN
-    return str(node.expressions[0].name) if marked else None
+    if not isinstance(node, exp.Anonymous) or node.name != _SPAN:
+        return None
+    text, *amount = node.expressions
+    return str(text.name), amount[0] if amount else None
 
 
 def _concatenation(node: exp.Expr) -> exp.Expr:
@@ -127,6 +167,8 @@ def _concatenation(node: exp.Expr) -> exp.Expr:
 
 def _like(node: exp.Expr) -> exp.Expr:
     r"""DuckDB has no escape character unless one is given, Spark's is ``\``."""
+    if isinstance(node.this, exp.Star):
+        raise refused("* LIKE")
     if isinstance(node.parent, exp.Escape):
         return node
     if text_of(node.expression) is None or "\\" in node.expression.name:
@@ -175,12 +217,6 @@ def _select(node: exp.Expr) -> exp.Expr:
     return node
 
 
-def _table(node: exp.Expr) -> exp.Expr:
-    if not isinstance(node.this, exp.Identifier):
-        raise refused(f"the table function {node.this.name or node.this.key}")
-    return node
-
-
 def _join(node: exp.Expr) -> exp.Expr:
     method, kind = (str(node.args.get(key) or "").upper() for key in ("method", "kind"))
     if kind not in {"", "INNER", "CROSS", "OUTER", "SEMI", "ANTI"} or method not in {"", "NATURAL"}:
@@ -196,7 +232,7 @@ def _star(node: exp.Expr) -> exp.Expr:
     if not isinstance(select, exp.Select):
         return node
     joins = select.args.get("joins") or []
-    if any(join.args.get("method") for join in joins):
+    if any(join.args.get("method") == "NATURAL" for join in joins):
         raise refused("* over a NATURAL join")
     if not any(join.args.get("using") for join in joins):
         return node
@@ -284,6 +320,23 @@ def _set_operation(node: exp.Expr) -> exp.Expr:
     return node
 
 
+def _values(node: exp.Expr) -> exp.Expr:
+    """Columns without names are ``col0``, ``col1`` and so on; Spark counts from 1."""
+    alias = node.args.get("alias")
+    if alias is not None and alias.args.get("columns"):
+        return node
+    first = node.expressions[0]
+    width = len(first.expressions) if isinstance(first, exp.Tuple) else 1
+    name = exp.to_identifier("valueslist") if alias is None else alias.this.copy()
+    columns = [exp.to_identifier(f"col{at}") for at in range(width)]
+    rows = exp.Values(
+        expressions=[row.copy() for row in node.expressions],
+        alias=exp.TableAlias(this=name, columns=columns),
+    )
+    inside = isinstance(node.parent, exp.From | exp.Join)
+    return rows if inside else exp.select("*").from_(rows)
+
+
 def _frame(node: exp.Expr) -> exp.Expr:
     if node.args.get("exclude"):
         raise refused("a window frame with EXCLUDE")
@@ -306,6 +359,7 @@ OPERATORS: Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.Bracket: _bracket,
     exp.Columns: _columns,
     exp.DPipe: _concatenation,
+    exp.DateAdd: _date_add,
     exp.Distinct: _distinct,
     exp.Div: _div,
     exp.EQ: _any,
@@ -320,8 +374,8 @@ OPERATORS: Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.Slice: _same,
     exp.Star: _star,
     exp.Sub: _sub,
-    exp.Table: _table,
     exp.Union: _set_operation,
+    exp.Values: _values,
     exp.Window: _same,
     exp.WindowSpec: _frame,
 }

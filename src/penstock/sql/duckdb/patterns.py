@@ -54,6 +54,9 @@ def _escape(letter: str, in_class: bool) -> str:
 
 
 def _matches(node: exp.Expr) -> exp.Expr:
+    """``~`` has to match the whole text. Only the function has a place of its own in the tree."""
+    if "start" not in node.meta:
+        return _full_match(node)
     if node.args.get("flag"):
         raise refused("regexp_matches with options")
     return spark("(:x RLIKE :p)", x=node.this, p=_literal(java(node.expression)))

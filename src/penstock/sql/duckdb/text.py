@@ -8,10 +8,12 @@ Views and macros hold SQL as DuckDB prints its own parse tree (measured, 1.5.5):
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import sqlglot
 
+from penstock.sql.duckdb.column_names import unnamed
 from penstock.sql.identifiers import fold, quote_identifier
 
 _CATALOG = "{DUCKLAKE_CATALOG}."
@@ -23,7 +25,46 @@ def readable(sql: str, own: Collection[str] = ()) -> str:
     Raises sqlglot's TokenError.
     """
     sql = sql.replace(_CATALOG, "")
+    return _cut(sql, _printed_forms(sqlglot.tokenize(sql, read="duckdb"), own))
+
+
+def named(sql: str, own: Collection[str] = ()) -> Cuts:
+    """`readable` for a query that somebody wrote, in which each column of a SELECT gets the name
+    that DuckDB gives it, since Spark has others. Raises sqlglot's errors.
+    """
     tokens = sqlglot.tokenize(sql, read="duckdb")
+    cuts = _printed_forms(tokens, own)
+    for at, token in enumerate(tokens):
+        if token.token_type != sqlglot.TokenType.SELECT:
+            continue
+        for begin, end in _items(tokens, at + 1):
+            name = (
+                unnamed(sql[tokens[begin].start : tokens[end - 1].end + 1]) if begin < end else None
+            )
+            if name is not None:
+                place = tokens[end - 1].end + 1
+                cuts.append((place, place, f" AS {quote_identifier(name)}"))
+    return Cuts(_cut(sql, cuts), tuple(sorted(cuts)))
+
+
+@dataclass(frozen=True, slots=True)
+class Cuts:
+    """A text after edits ``(start, end, replacement)`` of another."""
+
+    text: str
+    edits: tuple[tuple[int, int, str], ...]
+
+    def origin(self, offset: int) -> int:
+        """Where ``offset`` of the text was before the edits."""
+        moved = 0
+        for start, end, new in self.edits:
+            if start + moved + len(new) > offset:
+                return min(offset - moved, end) if start + moved > offset else start
+            moved += len(new) - (end - start)
+        return offset - moved
+
+
+def _printed_forms(tokens: Sequence[Any], own: Collection[str]) -> list[tuple[int, int, str]]:
     cuts: list[tuple[int, int, str]] = []
     for at, token in enumerate(tokens):
         cuts += _schema_of_function(tokens, at, own)
@@ -31,7 +72,7 @@ def readable(sql: str, own: Collection[str] = ()) -> str:
             cuts += _lambda(tokens, at)
         if token.text == "->":
             cuts += _arrow(tokens, at)
-    return _cut(sql, cuts)
+    return cuts
 
 
 def named_inside(sql: str) -> str:
@@ -95,7 +136,8 @@ def _items(tokens: Sequence[Any], start: int) -> Iterator[tuple[int, int]]:
     for at in range(begin, len(tokens)):
         text = tokens[at].text
         depth += _depth(text)
-        ended = depth < 0 or (depth == 0 and text.upper() in _AFTER_LIST)
+        distinct = at > 0 and tokens[at - 1].text.upper() == "DISTINCT"  # FROM
+        ended = depth < 0 or (depth == 0 and text.upper() in _AFTER_LIST and not distinct)
         if ended or (depth == 0 and text == ","):
             yield begin, at
             begin = at + 1
@@ -117,7 +159,7 @@ def _after_distinct(tokens: Sequence[Any], start: int) -> int:
 
 _AFTER_LIST = {
     "FROM", "WHERE", "GROUP", "GROUP BY", "ORDER BY", "LIMIT", "UNION", "HAVING", "EXCEPT",
-    "INTERSECT",
+    "INTERSECT", "QUALIFY", "WINDOW", "OFFSET", ";",
 }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-from penstock.sql.duckdb.guards import refused, spark, text_of, unless
+from penstock.sql.duckdb.guards import refused, spark, text_of, unless, whole_number
 
 Rule = Callable[[exp.Expr], exp.Expr]
 
@@ -44,6 +44,18 @@ _PRINTED: Mapping[str, str] = {
     "%S": _two(f"SECOND({_T})"),
     "%f": f"RIGHT(CAST(EXTRACT(SECOND FROM {_T}) AS STRING), 6)",
     "%j": "LPAD(CAST(DAYOFYEAR(:m) AS STRING), 3, '0')",
+    "%y": _two("YEAR(:m) % 100"),
+    "%G": "CAST(IF(YEAR(:m) BETWEEN 1001 AND 9998, EXTRACT(YEAROFWEEK FROM :m), "
+    "RAISE_ERROR('strftime of a year that is not of four digits')) AS STRING)",
+    "%V": _two("EXTRACT(WEEK FROM :m)"),
+    "%u": "CAST(EXTRACT(DOW_ISO FROM :m) AS STRING)",
+    "%w": "CAST(EXTRACT(DOW FROM :m) - 1 AS STRING)",
+    "%I": _two(f"(HOUR({_T}) + 11) % 12 + 1"),
+    "%p": f"IF(HOUR({_T}) < 12, 'AM', 'PM')",
+    "%-H": f"CAST(HOUR({_T}) AS STRING)",
+    "%-M": f"CAST(MINUTE({_T}) AS STRING)",
+    "%-S": f"CAST(SECOND({_T}) AS STRING)",
+    "%-I": f"CAST((HOUR({_T}) + 11) % 12 + 1 AS STRING)",
     "%-d": "CAST(DAY(:m) AS STRING)",
     "%-m": "CAST(MONTH(:m) AS STRING)",
     "%b": _elt(_MONTH, _MONTHS, 3),
@@ -61,6 +73,7 @@ _READ: Mapping[str, str] = {
     "%S": "ss",
 }
 _FORMAT = re.compile(r"%-?.|[^%]+")
+_LETTERS = re.compile(r"[A-Za-z]+")
 
 
 def _strftime(node: exp.Expr) -> exp.Expr:
@@ -80,11 +93,13 @@ def _strftime(node: exp.Expr) -> exp.Expr:
 def _strptime(node: exp.Expr) -> exp.Expr:
     pattern = text_of(node.args.get("format"))
     parts = _FORMAT.findall(pattern or "")
-    if any(part not in _READ and (part[0] == "%" or part.strip("-/ :.")) for part in parts):
+    if any(part not in _READ and (part[0] == "%" or part.strip("-/ :.TZ")) for part in parts):
         raise refused("strptime with this format")
     if not {"%Y", "%m", "%d"} <= set(parts):
         raise refused("strptime without a whole date")
-    known = exp.Literal.string("".join(_READ.get(part, part) for part in parts))
+    known = exp.Literal.string(
+        "".join(_READ.get(part) or _LETTERS.sub(r"'\g<0>'", part) for part in parts)
+    )
     return spark("TO_TIMESTAMP_NTZ(:s, :f)", s=node.this, f=known)
 
 
@@ -154,7 +169,37 @@ _PARTS: Mapping[str, str] = {
     "dayofyear": "DAYOFYEAR(:m)",
     "second": f"SECOND({_T})",
     "epoch": _EPOCH,
+    "isoyear": "EXTRACT(YEAROFWEEK FROM :m)",
 }
+
+
+_MILLISECONDS = (
+    f"(CAST(UNIX_DATE(CAST(:m AS DATE)) AS BIGINT) * 86400000 + HOUR({_T}) * 3600000 "
+    f"+ MINUTE({_T}) * 60000 + CAST(EXTRACT(SECOND FROM {_T}) * 1000 AS BIGINT))"
+)
+_NOT_NUMBERS = "float|double|decimal%|string|date|timestamp%"
+
+
+def _epoch_ms(node: exp.Expr) -> exp.Expr:
+    """`epoch_ms` of a moment is a number, of a number a moment: the text tells only of literals.
+
+    ``make_timestamp`` of one number is microseconds.
+    """
+    digits = whole_number(node.args.get("scale"))
+    if digits not in {3, 6}:
+        raise refused("this function of seconds")
+    if digits == 6:
+        return _after_1970(node.this, 6)
+    if whole_number(node.this) is not None:
+        return _after_1970(node.this, 3)
+    kinds = "timestamp|string|%int|decimal%|float|double"
+    return unless("epoch_ms", kinds, spark(_MILLISECONDS, m=node.this), node.this)
+
+
+def _after_1970(number: exp.Expr, digits: int) -> exp.Expr:
+    seconds = f"CAST(CAST(:n AS DECIMAL(20, 0)) / 1{'0' * digits} AS DECIMAL(20, 6))"
+    text = f"(TIMESTAMP_NTZ '1970-01-01 00:00:00' + MAKE_DT_INTERVAL(0, 0, 0, {seconds}))"
+    return unless("a number of seconds", _NOT_NUMBERS, spark(text, n=number), number)
 
 
 def _part(name: str, moment: exp.Expr) -> exp.Expr:
@@ -185,6 +230,15 @@ def _make_date(node: exp.Expr) -> exp.Expr:
     return spark("MAKE_DATE(:y, :m, :d)", y=year, m=month, d=day)
 
 
+def _make_timestamp(node: exp.Expr) -> exp.Expr:
+    parts = {name: node.args.get(name) for name in ("year", "month", "day", "hour", "min", "sec")}
+    known = {name: part for name, part in parts.items() if part is not None}
+    if len(known) != len(parts):
+        raise refused("make_timestamp of this form")
+    text = "MAKE_TIMESTAMP_NTZ(:year, :month, :day, :hour, :min, CAST(:sec AS DECIMAL(16, 6)))"
+    return spark(text, **known)
+
+
 TIMES: Mapping[type[exp.Expr], Rule] = {
     exp.DateDiff: _date_diff,
     exp.DateFromParts: _make_date,
@@ -200,7 +254,9 @@ TIMES: Mapping[type[exp.Expr], Rule] = {
     exp.StrToTime: _strptime,
     exp.TimeToStr: _strftime,
     exp.TimeToUnix: _named_part("epoch"),
+    exp.TimestampFromParts: _make_timestamp,
     exp.TimestampTrunc: _date_trunc,
+    exp.UnixToTime: _epoch_ms,
     exp.WeekOfYear: _named_part("week"),
     **{
         kind: _named_part(kind.__name__.lower())
@@ -208,3 +264,8 @@ TIMES: Mapping[type[exp.Expr], Rule] = {
     },
 }
 DATE_PART = _date_part
+NAMED_TIMES: Mapping[str, Rule] = {
+    "isoyear": lambda node: _part("isoyear", node.expressions[0]),
+    "make_timestamp_ms": lambda node: _after_1970(node.expressions[0], 3),
+    "weekday": lambda node: _part("dow", node.expressions[0]),
+}

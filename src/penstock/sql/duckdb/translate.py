@@ -8,14 +8,18 @@ not tell, the text asks Spark: ``typeof`` is decided before the query runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
+import sqlglot
 from sqlglot import exp
 
+from penstock.errors import UnsupportedFeature
 from penstock.sql.duckdb.casts import CASTS
 from penstock.sql.duckdb.functions import FUNCTIONS, NAMED
-from penstock.sql.duckdb.guards import refused
+from penstock.sql.duckdb.guards import placed, refused
 from penstock.sql.duckdb.operators import OPERATORS, intervals
+from penstock.sql.duckdb.sequences import SEQUENCES
+from penstock.sql.duckdb.text import named
 
 Rule = Callable[[exp.Expr], exp.Expr]
 
@@ -30,7 +34,8 @@ _SAME: tuple[type[exp.Expr], ...] = (
     exp.If, exp.In, exp.Intersect, exp.Is, exp.LT, exp.LTE, exp.Lambda, exp.Limit, exp.Literal,
     exp.Mul, exp.NEQ, exp.Neg, exp.Not, exp.Null, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Offset,
     exp.Or, exp.Order, exp.Paren, exp.Qualify, exp.Rollup, exp.Subquery, exp.TableAlias, exp.Tuple,
-    exp.Values, exp.Var, exp.Where, exp.With, exp.IgnoreNulls, exp.RespectNulls, exp.PropertyEQ,
+    exp.Var, exp.Where, exp.With, exp.IgnoreNulls, exp.RespectNulls, exp.PropertyEQ,
+    exp.Placeholder,
 )  # fmt: skip
 
 _RULES: Mapping[type[exp.Expr], Rule] = {
@@ -38,14 +43,39 @@ _RULES: Mapping[type[exp.Expr], Rule] = {
     **OPERATORS,
     **FUNCTIONS,
     **CASTS,
+    **SEQUENCES,
 }
 
 
-def to_spark(tree: exp.Expr) -> str:
-    """The text for Spark. The tree is changed. Raises UnsupportedFeature naming what it is."""
+def translate(text: str, own: Collection[str] = (), *, asof: bool = False) -> str:
+    """Spark's text for a query that somebody wrote for DuckDB, its columns named as in DuckDB.
+
+    ``own`` are macros (``main.f``, folded) whose schema has to stay. ``asof`` keeps ASOF JOIN as it
+    is, for who knows Spark's form. Raises UnsupportedFeature, whose ``data["start"]`` is the place
+    in ``text``; sqlglot's errors for what cannot be parsed.
+    """
+    ready = named(text, own)
+    tree = sqlglot.parse_one(ready.text, read="duckdb")
+    try:
+        return to_spark(tree, asof=asof)
+    except UnsupportedFeature as error:
+        error.data["start"] = ready.origin(int(error.data.get("start", 0)))
+        raise
+
+
+def to_spark(tree: exp.Expr, *, asof: bool = False) -> str:
+    """The text for Spark. The tree is changed.
+
+    Raises UnsupportedFeature naming what it is, with its offset as ``data["start"]``.
+    """
     intervals(tree)
     for node in reversed(list(tree.walk(bfs=False))):
-        new = _rule(node)(node)
+        if asof and isinstance(node, exp.Join) and node.args.get("method") == "ASOF":
+            continue
+        try:
+            new = _rule(node)(node)
+        except UnsupportedFeature as error:
+            raise placed(error, node) from None
         if new is not node:
             if node is tree:
                 tree = new

@@ -1,0 +1,42 @@
+"""Scripts in DuckDB's dialect: what cannot be translated is reported at its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import Diagnostic
+from penstock.model.names import Names
+from penstock.model.query import read_query
+
+NAMES = Names(("main",), aliases={"dl": "main"})
+
+
+def findings(text: str, dialect: str = "duckdb") -> tuple[Diagnostic, ...]:
+    return read_query(text, Path("m.sql"), names=NAMES, dialect=dialect)[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("-- head\nSELECT id,\n  §hash(id) AS h FROM dl.t", "hash"),
+        ("SELECT §a FROM dl.t UNION ALL BY NAME SELECT a FROM dl.u", "BY NAME"),
+        ("SELECT id, §strftime(ts, '%c') AS s FROM dl.t", "%c"),
+        ("SELECT §* REPLACE (a + 1 AS a) FROM dl.t", "REPLACE"),
+        ("CREATE TEMP VIEW v AS SELECT id,\n  §hash(id) AS h FROM dl.t;\nFROM v", "hash"),
+        ("SELECT upper(s) || 'x', §hash(id) FROM dl.t AT (VERSION => 3)", "hash"),
+    ],
+)
+def test_what_cannot_be_translated_has_a_place(text: str, reason: str) -> None:
+    (finding,) = findings(text.replace("§", ""))
+    at = text.index("§")
+    line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+    assert (finding.location.line, finding.location.column) == (line, column)
+    assert reason in finding.message
+    assert finding.severity == "error"
+
+
+def test_what_can_be_translated_is_no_finding() -> None:
+    text = "SELECT * EXCLUDE (a), log(x), l[-1], 1_000, strftime(ts, '%Y-%m-%dT%H') FROM dl.t"
+    assert findings(text) == ()

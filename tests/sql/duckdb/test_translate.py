@@ -1,0 +1,110 @@
+"""Queries written for DuckDB give DuckDB's rows on Spark, or are refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pytest
+
+from penstock.errors import UnsupportedFeature
+from penstock.lake.failures import explain
+from penstock.sql.duckdb.column_names import unnamed
+from penstock.sql.duckdb.translate import translate
+from tests.lake.answers import Answer, of_duckdb, of_spark
+from tests.sql.duckdb.queries import ITEMS, QUERIES, REFUSED, REFUSED_BY_TYPE, TABLES
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@pytest.fixture(scope="module")
+def expected() -> dict[str, Answer]:
+    with duckdb.connect() as con:
+        con.execute("SET TimeZone = 'UTC'")
+        for name, (columns, rows) in TABLES.items():
+            con.execute(f"CREATE TABLE {name} ({', '.join(columns)})")
+            con.execute(f"INSERT INTO {name} VALUES {rows}")
+        return {query: of_duckdb(con, query) for query in QUERIES}
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession) -> dict[str, DataFrame]:
+    """The tables as Spark's, by the types that the lake gives them."""
+    made: dict[str, DataFrame] = {}
+    with duckdb.connect() as con:
+        for name, (columns, rows) in TABLES.items():
+            con.execute(f"CREATE TABLE {name} ({', '.join(columns)})")
+            con.execute(f"INSERT INTO {name} VALUES {rows}")
+            schema = ", ".join(_spark_column(column) for column in columns)
+            made[name] = spark.createDataFrame(con.table(name).fetchall(), schema)
+    return made
+
+
+def _spark_column(column: str) -> str:
+    name, kind = column.split(" ", 1)
+    spark = {
+        "VARCHAR": "STRING", "TIMESTAMP": "TIMESTAMP_NTZ", "INTEGER[]": "ARRAY<INT>",
+        "STRUCT(p INTEGER, q VARCHAR)": "STRUCT<p: INT, q: STRING>",
+    }  # fmt: skip
+    return f"{name} {spark.get(kind, kind)}"
+
+
+@pytest.fixture(scope="module")
+def read(spark: SparkSession, tables: dict[str, DataFrame]) -> dict[str, Answer | Exception]:
+    frames: dict[str, DataFrame] = {}
+    failed: dict[str, Answer | Exception] = {}
+    for name, df in tables.items():
+        df.createOrReplaceTempView(name)
+    for query in QUERIES:
+        try:
+            frames[query] = spark.sql(translate(query))
+            frames[query].schema  # noqa: B018 - the analysis, which may fail
+        except Exception as error:  # shown by the test of the query
+            failed[query] = error
+            frames.pop(query, None)
+    return failed | of_spark(spark, frames)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("query", QUERIES)
+def test_the_same_rows(expected: dict[str, Answer], read: dict[str, Any], query: str) -> None:
+    answer = read[query]
+    assert isinstance(answer, Answer), answer
+    assert list(answer.kinds.values()) == list(expected[query].kinds.values())
+    assert answer.rows == expected[query].rows
+
+
+@pytest.mark.parametrize("item", ITEMS)
+def test_columns_are_named_as_in_duckdb(item: str) -> None:
+    with duckdb.connect() as con:
+        for name, (columns, _) in TABLES.items():
+            con.execute(f"CREATE TABLE {name} ({', '.join(columns)})")
+        ((name, *_),) = con.execute(f"SELECT {item} FROM t").description
+    assert unnamed(item) == name
+
+
+@pytest.mark.parametrize("item", ["a", "t.a", "*", "t.*", "st.p", "a AS b", "a b", "b: a + 1"])
+def test_columns_that_have_a_name(item: str) -> None:
+    assert unnamed(item) is None
+
+
+@pytest.mark.parametrize(("query", "reason"), REFUSED.items())
+def test_refused_with_the_place(query: str, reason: str) -> None:
+    marked = query.replace("§", "")
+    with pytest.raises(UnsupportedFeature) as caught:
+        translate(marked)
+    assert reason in caught.value.message
+    assert caught.value.data["start"] == query.index("§")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("query", "reason"), REFUSED_BY_TYPE.items())
+def test_refused_by_type(
+    spark: SparkSession, read: dict[str, Any], query: str, reason: str
+) -> None:
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - whatever Spark raises is explained
+        spark.sql(translate(query)).schema  # noqa: B018
+    refusal = explain(caught.value)
+    assert isinstance(refusal, UnsupportedFeature)
+    assert reason in refusal.message
