@@ -94,11 +94,14 @@ class NameMapping:
     """``map_by_name``: source field path (names from the root) to field id.
 
     ``partitions`` are the ids of columns whose value the file's path has, with their names there.
+    With ``unless_ids`` it is what the columns were called when the file came, which the catalog
+    gives a mapping for only by its history: field ids, where the file has them, go before it.
     """
 
     id: int | None
     fields: Mapping[tuple[str, ...], int] = field(default_factory=dict)
     partitions: Mapping[int, str] = field(default_factory=dict)
+    unless_ids: bool = False
 
 
 @dataclass(frozen=True, slots=True)

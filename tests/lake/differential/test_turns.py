@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from penstock.errors import CommitConflict
@@ -116,3 +121,25 @@ def test_their_commit_between_ours(lake: Lake, place: Place, rows: Rows) -> None
     assert adding.commit() is not None
     found = assert_same(lake, place)
     assert found[3]["main.t"] == expected(("k", "v"), [(0, "a"), (2, "a"), (3, "a"), (9, "z")])
+
+
+def test_files_without_ids_and_mapping(lake: Lake, place: Place, rows: Rows) -> None:
+    """As 0.3 added them: read, deleted from and compacted by the names that columns had."""
+    added = place.data_path + "elsewhere.parquet"
+    run(place, "CREATE TABLE t (k INT, v VARCHAR)")
+    Path(added).parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table({"k": pa.array(range(6), pa.int32()), "v": list("abcdef")}), added)
+    run(place, f"CALL ducklake_add_data_files('lk', 't', '{added}')")
+    with closing(sqlite3.connect(place.uri.removeprefix("ducklake:sqlite:"))) as catalog:
+        catalog.execute("UPDATE ducklake_data_file SET mapping_id = NULL")
+        catalog.commit()
+    run(place, "ALTER TABLE t RENAME v TO w", "ALTER TABLE t RENAME k TO v")
+    assert lake.sql("DELETE FROM t WHERE v = 1").collect()
+    run(place, "DELETE FROM t WHERE v = 2", "ALTER TABLE t RENAME v TO id")
+    lake.sql("UPDATE t SET w = 'new' WHERE id = 3")
+    found = assert_same(lake, place)
+    assert found[max(found)]["main.t"] == expected(
+        ("id", "w"), [(0, "a"), (3, "new"), (4, "e"), (5, "f")]
+    )
+    lake.rewrite_data_files("main.t", delete_threshold=0)
+    assert_same(lake, place)

@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, Connection, and_, false, literal, not_, or
 from penstock.errors import CatalogCorrupt, UnsupportedFeature
 from penstock.lake.catalog import inlined, pruning, tables
 from penstock.lake.catalog.mappings import load_mappings
+from penstock.lake.catalog.nameless_files import mapped_by_history
 from penstock.lake.catalog.partial import partial_of
 from penstock.lake.catalog.paths import resolve
 from penstock.lake.catalog.reads import visible
@@ -64,10 +65,9 @@ def as_file_set(
     if _has_changed(table):
         compacted = _compactions(connection, table)
         files = (replace(f, rewritten=_is_rewritten(f, compacted)) for f in files)
-    return FileSet(
-        files=tuple(files),
-        mappings={key: mappings[key] for key in sorted(mapping_ids)},
-    )
+    files, by_history = mapped_by_history(connection, table, files)
+    used = {key: mappings[key] for key in sorted(mapping_ids)}
+    return FileSet(files=tuple(files), mappings={**used, **by_history})
 
 
 # In the extra information of a snapshot: its files are copies of older ones (`rollback`).

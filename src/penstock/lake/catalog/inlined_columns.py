@@ -57,11 +57,15 @@ class Schemas:
                 "which is not among its schema versions",
                 hint="restore the catalog from a backup",
             )
-        at = max(begins)
+        return self.in_force(max(begins))
+
+    def in_force(self, snapshot_id: int) -> TableSchema:
+        """The columns at a snapshot, as far as they are still on record."""
         rows = [
             row
             for row in self._columns
-            if row.begin_snapshot <= at and (row.end_snapshot is None or row.end_snapshot > at)
+            if row.begin_snapshot <= snapshot_id
+            and (row.end_snapshot is None or row.end_snapshot > snapshot_id)
         ]
         return build_schema(rows)
 

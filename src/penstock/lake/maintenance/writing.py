@@ -18,6 +18,7 @@ from penstock.lake.maintenance.deleted_rows import Deletes
 from penstock.lake.maintenance.parquet_settings import ParquetSettings
 from penstock.lake.maintenance.reading import Piece, pieces
 from penstock.lake.naming import new_uuid7
+from penstock.lake.parquet.mapping import in_force
 from penstock.lake.schema import TableSchema
 from penstock.lake.stats import from_footer
 from penstock.lake.storage import is_remote, open_system, remove_file
@@ -102,7 +103,14 @@ def _kept(piece: Piece, run: _Run | None, job: Job) -> tuple[arrow.Kept, ...]:
     same_mapping = last is not None and last[0].file.mapping_id == piece.file.mapping_id
     if last is not None and same_mapping and last[0].rows.schema.equals(piece.rows.schema):
         return last[1]
-    mapping = job.mappings.get(piece.file.mapping_id or -1)
+    fields = piece.rows.schema
+    mapping = in_force(
+        job.mappings.get(piece.file.mapping_id or -1),
+        job.schema,
+        piece.file.path,
+        has_ids=any(b"PARQUET:field_id" in (field.metadata or {}) for field in fields),
+        names=fields.names,
+    )
     return arrow.kept_columns(piece.rows.schema, job.schema, mapping)
 
 

@@ -19,7 +19,7 @@ from penstock.lake.files import DataFile, FileSet, NameMapping
 from penstock.lake.parquet.footers import layouts
 from penstock.lake.parquet.hive_values import in_path
 from penstock.lake.parquet.layouts import Layout
-from penstock.lake.parquet.mapping import by_ids, by_names, folded_paths
+from penstock.lake.parquet.mapping import by_ids, by_names, folded_paths, in_force
 from penstock.lake.schema import Column, TableSchema
 from penstock.lake.types import FIELD_ID
 
@@ -109,7 +109,10 @@ _WRITTEN_AS = {
 
 def _group(schema: TableSchema, file: DataFile, layout: Layout, files: FileSet) -> FileGroup:
     """How a file is read, by its footer."""
-    mapping = None if file.mapping_id is None else files.mappings[file.mapping_id]
+    told = None if file.mapping_id is None else files.mappings[file.mapping_id]
+    names = {path[0] for path in layout.by_path}
+    mapping = in_force(told, schema, file.path, has_ids=bool(layout.by_id), names=names)
+    own = _mapping(file) if mapping is told else None
     kinds = layout.by_id if mapping is None else _kinds_by_mapping(layout, mapping)
     hive = {} if mapping is None else mapping.partitions
     lacks: set[int] = set()
@@ -123,7 +126,7 @@ def _group(schema: TableSchema, file: DataFile, layout: Layout, files: FileSet) 
                 lacks.add(column.id)
         elif not column.children and not reads_itself(kind, column.type) and _is_leaf(kind):
             others.add((column.id, kind))
-    return FileGroup(_mapping(file), frozenset(lacks), frozenset(others), frozenset(hive.items()))
+    return FileGroup(own, frozenset(lacks), frozenset(others), frozenset(hive.items()))
 
 
 def _is_leaf(kind: str) -> bool:

@@ -2,15 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from penstock.errors import UnsupportedFeature
 from penstock.lake.files import NameMapping
 from penstock.lake.naming import fold
 from penstock.lake.schema import Column, TableSchema
 
 # Names that a mapping gives to the children of lists and maps, which have none in a schema.
 _UNNAMED = {"list": ("list",), "map": ("key", "value")}
+
+
+def in_force(
+    mapping: NameMapping | None,
+    schema: TableSchema,
+    path: str,
+    *,
+    has_ids: bool,
+    names: Iterable[str],
+) -> NameMapping | None:
+    """The mapping by which the file at ``path`` is read, whose top-level columns are ``names``.
+
+    Raises UnsupportedFeature where the names that columns had are no longer on record.
+    """
+    if mapping is None or not mapping.unless_ids:
+        return mapping
+    if has_ids:
+        return None
+    known = {fold(one[0]) for one in mapping.fields}
+    unknown = [name for name in names if fold(name) not in known]
+    mapped = set(mapping.fields.values())
+    if unknown and any(column.id not in mapped for column in schema.columns):
+        raise UnsupportedFeature(
+            f"{path} has no field ids and no name mapping, and which column its {unknown[0]!r} is "
+            "is no longer on record",
+            hint="read the table with DuckDB, and write it anew there",
+            data={"path": path, "columns": unknown},
+        )
+    return mapping
 
 
 def by_names(schema: TableSchema, mapping: NameMapping) -> TableSchema:
