@@ -51,7 +51,7 @@ class LakeSettings:
     """``catalog`` starts with ``ducklake:``; paths in it and ``data_path`` are absolute.
 
     ``override_data_path``: the files are in ``data_path``, whatever the catalog says. ``storage``
-    has the ``s3_`` settings without that prefix.
+    has the ``s3_`` settings without that prefix. ``places`` say where each setting was read.
     """
 
     name: str
@@ -61,6 +61,7 @@ class LakeSettings:
     metadata_schema: str | None = None
     override_data_path: bool = False
     storage: Mapping[str, object] = field(default_factory=dict)
+    places: Mapping[str, Location] = field(default_factory=dict, compare=False, repr=False)
 
     def __repr__(self) -> str:
         return masked_repr(self)
@@ -324,6 +325,7 @@ def _build_lake(root: Path, name: str, values: Mapping[str, _Value]) -> LakeSett
         storage={
             key.removeprefix("s3_"): said.value for key, said in given.items() if key[:3] == "s3_"
         },
+        places={key: said.origin for key, said in given.items()},
     )
 
 

@@ -90,7 +90,7 @@ class Project:
         """
         from penstock.engine.project_check import check_project
 
-        return (*self._findings, *check_project(self.settings, self.models))
+        return (*self._findings, *check_project(self.settings, self.models, self._catalog))
 
     def plan(
         self,

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from penstock import Lake
 from penstock.cli.main import main
 
 
@@ -38,3 +39,66 @@ def test_warnings_about_files_that_make_no_model_are_printed(project: Path) -> N
     result = check(project)
     assert (result.exit_code, result.stdout) == (0, "1 model, no errors, 1 warning\n")
     assert "step.py:1:3: warning: a .py file is not taken" in result.stderr
+
+
+STEP = "-- materialize ducklake://main/t\nSELECT 1 AS a"
+
+
+@pytest.mark.parametrize(
+    ("setting", "said", "line"),
+    [
+        ('catalog = "mysql:db=x"', "catalogs in MySQL are not supported", 2),
+        ('catalog = "oracle:db"', "there are no catalogs of kind 'oracle'", 2),
+        ('catalog = "sqlite:models"', "models is a directory", 2),
+        ('catalog = "sqlite:penstock.toml/x/meta"', "penstock.toml is no directory", 2),
+        ('catalog = "sqlite:m"\ndata_path = "gs://b/x"', "writing to gs:// is not supported", 3),
+        ('catalog = "sqlite:m"\ndata_path = "penstock.toml"', "is no directory", 3),
+        ('catalog = "sqlite:m"\ndata_path = "d"\ns3_region = "x"', "is not in S3", 2),
+        ('catalog = "sqlite:m"\ns3_committer = "x"', "storage.committer is 'x'", 2),
+    ],
+)
+def test_a_lake_that_cannot_be_is_an_error(
+    project: Path, setting: str, said: str, line: int
+) -> None:
+    (project / "penstock.toml").write_text(f"[lakes.main]\n{setting}\n")
+    (project / "models/t.sql").write_text(STEP)
+    result = check(project)
+    assert (result.exit_code, result.stdout) == (2, "1 model, 1 error\n")
+    assert result.stderr.startswith(f"{project}/penstock.toml:{line}: error: ")
+    assert said in result.stderr
+    assert not (project / "m").exists()
+
+
+def test_a_relationship_to_no_table_is_a_warning(project: Path) -> None:
+    lake = f"ducklake:sqlite:{project}/lake/meta.sqlite"
+    (project / "lake").mkdir()
+    with Lake.attach(lake, data_path=f"{project}/lake/data") as made:
+        made.sql("CREATE TABLE there (a INT)")
+    tests = "".join(
+        f"-- data_test relationships a -> ducklake://main/{table}.a\n"
+        for table in ("There", "t", "gone")
+    )
+    (project / "models/t.sql").write_text(tests + STEP)
+    result = check(project)
+    assert (result.exit_code, result.stdout) == (0, "1 model, no errors, 1 warning\n")
+    assert "t.sql:4:4: warning: no model makes main.main.gone" in result.stderr
+
+
+def test_what_nothing_acts_on_is_reported(project: Path) -> None:
+    idle = ("on schedule", "on s3://x", "trigger all", "freshness 1h", "debounce 5m")
+    header = "".join(f"-- {line}\n" for line in idle)
+    (project / "models/t.sql").write_text(f"{header}-- on ducklake://main/u debounce=1m\n{STEP}")
+    result = check(project)
+    assert (result.exit_code, result.stdout) == (0, "1 model, no errors, 6 warnings\n")
+    places = sorted(line.split(": ")[0][-5:] for line in result.stderr.splitlines()[::2])
+    assert places == [f"l:{number}:4" for number in range(1, 7)]
+    assert "t.sql:4:4: warning: nothing acts on `freshness` in this version" in result.stderr
+
+
+@pytest.mark.parametrize("header", ["manual ducklake://main/t", "ducklake://main/t history key=a"])
+def test_a_strategy_that_is_not_there_is_refused(project: Path, header: str) -> None:
+    (project / "models/t.sql").write_text(f"-- materialize {header}\nSELECT 1 AS a")
+    result = check(project)
+    assert result.exit_code == 2
+    assert "t.sql:1:4: error: " in result.stderr
+    assert "not in this version" in result.stderr

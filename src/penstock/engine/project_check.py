@@ -1,21 +1,126 @@
-"""What is wrong with a project as a whole, found without Spark and without opening a lake."""
+"""What is wrong with a project as a whole, found without Spark.
+
+No catalog is made, and one is opened only to look for a table that no model makes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
-from penstock.config import Settings
-from penstock.errors import Diagnostic, Location
+from penstock.config import LakeSettings, Settings
+from penstock.engine.strategies.registry import STRATEGIES
+from penstock.errors import Diagnostic, LakeError, Location, PenstockError
+from penstock.lake.catalog import objects
+from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.catalog.location import parse_location
+from penstock.lake.naming import fold
+from penstock.lake.storage import Storage, bucket_of, is_remote, refuse_unknown, storage_elsewhere
+from penstock.model.asset import TableName, table_of
+from penstock.model.data_test import RelationshipsTest
+from penstock.model.graph import makers_of, table_key
 from penstock.model.model import Model
 from penstock.model.not_taken import FIRST_MODEL
 
+Catalogs = Callable[[str], Catalog | None]  # a lake's catalog, read-only; None while there is none
 
-def check_project(settings: Settings, models: Sequence[Model]) -> tuple[Diagnostic, ...]:
+
+def check_project(
+    settings: Settings, models: Sequence[Model], catalogs: Catalogs
+) -> tuple[Diagnostic, ...]:
     """Findings that no script has by itself."""
-    return tuple(_no_models(settings, models))
+    broken = [finding for lake in settings.lakes.values() for finding in _lake(lake)]
+    return (
+        *broken,
+        *_no_models(settings, models),
+        *_not_run(models),
+        *_referenced(models, catalogs if not broken else None),
+    )
 
 
 def _no_models(settings: Settings, models: Sequence[Model]) -> Iterator[Diagnostic]:
     if not models:
         message = "the project has no model"
         yield Diagnostic("error", message, Location(settings.models), FIRST_MODEL, "no-models")
+
+
+def _not_run(models: Sequence[Model]) -> Iterator[Diagnostic]:
+    for model in models:
+        if model.strategy not in STRATEGIES:
+            message = f"{model.strategy} steps are not in this version: a run of this one fails"
+            place = model.annotations.places.get("materialize", Location(model.path))
+            hint = "let Penstock write the table, or take the script out of the models directory"
+            yield Diagnostic("error", message, place, hint, "strategy")
+
+
+def _referenced(models: Sequence[Model], catalogs: Catalogs | None) -> Iterator[Diagnostic]:
+    """Tables of ``relationships`` that no model makes and no lake has."""
+    makers = makers_of(models)
+    for model in models:
+        for number, test in enumerate(model.annotations.data_tests):
+            table = table_of(test.to) if isinstance(test, RelationshipsTest) else None
+            if table is None or table_key(table) in makers or _is_there(table, catalogs):
+                continue
+            place = model.annotations.places[f"data_test:{number}"]
+            message = f"no model makes {table}, and its lake does not have it"
+            hint = "the test fails until there is such a table: is the name right?"
+            yield Diagnostic("warning", message, place, hint, "test-table")
+
+
+def _is_there(table: TableName, catalogs: Catalogs | None) -> bool:
+    """Whether the lake has the table; not for ``check`` to say where it cannot be asked."""
+    try:
+        catalog = catalogs(table.lake) if catalogs else None
+        if catalog is None:
+            return catalogs is None
+        latest = catalog.latest()
+        if catalog.known_table(table.schema, table.table, latest) is not None:
+            return True
+        with catalog.reading() as connection:
+            views = objects.view_names(connection, latest.id)
+        return fold(table.qualified) in map(fold, views)
+    except LakeError:
+        return True
+
+
+def _lake(lake: LakeSettings) -> Iterator[Diagnostic]:
+    """What keeps a lake from being attached, as far as its settings show."""
+    for key, look in (("catalog", _catalog), ("data_path", _data_path), ("storage", _storage)):
+        try:
+            look(lake)
+        except PenstockError as error:
+            place = error.location or lake.places.get(key) or lake.places["catalog"]
+            yield Diagnostic("error", error.message, place, error.hint, "lake")
+
+
+def _catalog(lake: LakeSettings) -> None:
+    location = parse_location(lake.catalog)
+    if location.kind != "postgres":
+        if Path(location.target).is_dir():
+            raise LakeError(f"the catalog {location.target} is a directory", hint="name a file")
+        _refuse_unwritable(Path(location.target).parent, "catalog")
+
+
+def _data_path(lake: LakeSettings) -> None:
+    if lake.data_path is None:
+        return
+    if is_remote(lake.data_path):
+        refuse_unknown(lake.data_path)
+    else:
+        _refuse_unwritable(Path(lake.data_path), "data path")
+
+
+def _storage(lake: LakeSettings) -> None:
+    Storage.of(lake.storage or None)
+    if lake.storage and lake.data_path is not None and bucket_of(lake.data_path) is None:
+        raise storage_elsewhere(lake.data_path)
+
+
+def _refuse_unwritable(directory: Path, what: str) -> None:
+    """Raise LakeError for a directory that can neither be written to nor made."""
+    there = next(path for path in (directory, *directory.parents) if path.exists())
+    if not there.is_dir():
+        raise LakeError(f"the {what} cannot be: {there} is no directory", hint="name another one")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise LakeError(f"the {what} cannot be: {there} is not writable", hint="check its rights")

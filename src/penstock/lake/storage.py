@@ -130,12 +130,17 @@ def tell(path: str, storage: Storage | None) -> None:
     if storage is None or (bucket is not None and _TOLD.get(bucket) == storage):
         return
     if bucket is None:
-        raise ConfigError(
-            f"storage is set, and the data path {path} is not in S3",
-            hint="leave storage out, or give a data path such as s3://bucket/lake/",
-        )
+        raise storage_elsewhere(path)
     _OPEN[bucket] = storage.open()
     _TOLD[bucket] = storage
+
+
+def storage_elsewhere(path: str) -> ConfigError:
+    """The error of settings for S3 beside a data path that is not in S3."""
+    return ConfigError(
+        f"storage is set, and the data path {path} is not in S3",
+        hint="leave storage out, or give a data path such as s3://bucket/lake/",
+    )
 
 
 def spark_settings(path: str) -> dict[str, str]:
@@ -285,7 +290,7 @@ def make_parent(directory: str) -> None:
     with.
     """
     if is_remote(directory):
-        _refuse_unknown(directory)
+        refuse_unknown(directory)
         return
     parent = Path(directory).parent
     make_directory(str(parent))
@@ -309,7 +314,8 @@ def _unwritable(parent: Path, why: str) -> DataPathError:
     )
 
 
-def _refuse_unknown(path: str) -> None:
+def refuse_unknown(path: str) -> None:
+    """Raise UnsupportedFeature for a path in a store that nothing was tried with."""
     scheme = urlsplit(path).scheme
     if scheme not in _S3:
         raise UnsupportedFeature(

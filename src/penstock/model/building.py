@@ -194,6 +194,28 @@ def _libraries(header: _Header) -> Iterator[Diagnostic]:
         yield Diagnostic("warning", message, header.place("pipeline"), None, "macros")
 
 
+def _idle(header: _Header) -> Iterator[Diagnostic]:
+    """What the header asks for and nothing acts on: a run happens when somebody starts it."""
+    annotations = header.annotations
+    idle = {
+        f"on:{number}": trigger.kind if trigger.asset is None else trigger.asset.kind
+        for number, trigger in enumerate(annotations.triggers)
+        if trigger.asset is None or trigger.asset.kind != "ducklake"
+    }
+    idle |= {
+        f"on:{number}": "debounce"
+        for number, trigger in enumerate(annotations.triggers)
+        if trigger.debounce is not None
+    }
+    idle |= {"trigger": "trigger"} if annotations.join_mode else {}
+    idle |= {"freshness": "freshness"} if annotations.freshness else {}
+    idle |= {"debounce": "debounce"} if annotations.debounce_default else {}
+    for keyword, what in idle.items():
+        message = f"nothing acts on `{what}` in this version: the step runs when you run it"
+        hint = "start it by penstock run, from cron or another scheduler"
+        yield Diagnostic("warning", message, header.place(keyword), hint, "idle")
+
+
 def _target(header: _Header, made: Materialize) -> Iterator[Diagnostic]:
     table = table_of(made.target)
     if made.target.kind != "ducklake":
@@ -238,6 +260,7 @@ _RULES: tuple[Callable[[_Header], Iterator[Diagnostic]], ...] = (
     _triggers,
     _relationships,
     _libraries,
+    _idle,
 )
 _MADE_RULES: tuple[Callable[[_Header, Materialize], Iterator[Diagnostic]], ...] = (
     _target,

@@ -88,11 +88,13 @@ def _count(text: str) -> int:
 def freshness(line: CommentLine, draft: Draft) -> None:
     if _first_duration(line, draft, draft.freshness):
         draft.freshness = line.rest
+        draft.places["freshness"] = line.location
 
 
 def debounce(line: CommentLine, draft: Draft) -> None:
     if _first_duration(line, draft, draft.debounce_default):
         draft.debounce_default = line.rest
+        draft.places["debounce"] = line.location
 
 
 def is_duration(text: str) -> bool:

@@ -41,6 +41,7 @@ def trigger(line: CommentLine, draft: Draft) -> None:
             rule="trigger",
         )
     draft.join_mode = line.rest
+    draft.places["trigger"] = line.location
 
 
 def _trigger(line: CommentLine, draft: Draft) -> Trigger | None:
