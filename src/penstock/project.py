@@ -163,11 +163,7 @@ class Project:
             full_refresh=full_refresh,
         )
         used = {step.model.target.lake for step in plan.steps}
-        used |= {
-            table.lake
-            for step in plan.steps
-            for table in (*step.model.reads, *step.model.test_reads)
-        }
+        used |= {lake for step in plan.steps for lake in step.model.lakes}
         # A catalog that cannot be opened is said before the seconds that Spark takes; without Java
         # no catalog is made.
         self._require_spark()

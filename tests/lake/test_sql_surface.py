@@ -95,7 +95,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, An
 
 @pytest.fixture(scope="module")
 def lake(answers: tuple[str, Any], spark: SparkSession) -> Iterator[Lake]:
-    with Lake.attach(answers[0], spark=spark, read_only=True) as found:
+    with Lake.attach(answers[0], spark=spark, read_only=True, name="lk") as found:
         yield found
 
 

@@ -33,8 +33,9 @@ def explain(query: Query, lakes: Lakes, args: Mapping[str, Any], zone: str) -> E
     found = predicates(analysed(rendered), names, {**args, **rendered.args(Bindings())}, zone)
     reads: list[TableRead] = []
     for source in query.sources:
-        if isinstance(source, FileSource):
-            reads.append(TableRead(called(source, Bindings()), "file"))
+        if not isinstance(source, TableSource):
+            kind = "file" if isinstance(source, FileSource) else "function"
+            reads.append(TableRead(called(source, Bindings()), kind))
             continue
         try:
             reads.append(_table(source, lakes, found.get(source)))

@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import SchemaNotFound, TableNotFound
 from penstock.lake.conditions import Predicate
 from penstock.lake.conversions.spark_types import spark_type
-from penstock.lake.naming import fold, quote_identifier
+from penstock.lake.naming import DEFAULT_SCHEMA, fold, quote_identifier
+from penstock.lake.queries.resolver import Resolver
 from penstock.lake.scan import Scan, is_one_task, read
 from penstock.lake.schema import TableSchema
 from penstock.lake.snapshot import At
+from penstock.lake.sql.calls import Arguments
 from penstock.model.asset import TableName
+from penstock.model.constants import Bindings
 from penstock.model.graph import Makers, table_key
 from penstock.model.model import Model
+from penstock.model.sources import FunctionSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,11 +80,16 @@ def table_name(table: TableName) -> str:
 
 
 # A table, and what its files are chosen by.
-_Asked = tuple[str, Predicate | None]
+_Key = tuple[str, str, str]
+_Asked = tuple[_Key, Predicate | None]
 
 
-def _key(table: TableName) -> str:
-    return fold(str(table))
+def _key(table: TableName) -> _Key:
+    return fold(table.lake), fold(table.schema), fold(table.table)
+
+
+def _rows_of(state: Readable) -> Callable[[Predicate | None], DataFrame]:
+    return lambda keep: state.rows(keep).df
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +103,7 @@ class Pins:
 
     lakes: Mapping[str, Lake]
     versions: Mapping[str, int]
-    candidates: Mapping[str, Readable] = field(default_factory=dict)
+    candidates: Mapping[_Key, Readable] = field(default_factory=dict)
     makers: Makers = field(default_factory=dict)
     _read: dict[_Asked, Rows] = field(default_factory=dict, compare=False, repr=False)
 
@@ -156,10 +165,30 @@ class Pins:
                 error.hint = f"run it first: penstock run --select +{maker}"
             raise
 
+    def names(self, lake: str, schema: str, called: frozenset[str]) -> Resolver:
+        """What names mean in the pinned snapshot of a lake, where tables have the states of these
+        pins; those without a schema are of ``schema``, then of ``main``.
+        """
+        names = self.lakes[lake].names_at(At(self.versions[lake]), schema)
+        states = {
+            (schema, table): _rows_of(state)
+            for (of, schema, table), state in self.candidates.items()
+            if of == fold(lake)
+        }
+        return replace(names, lakes=names.lakes | called, states=states)
+
+    def call(self, source: FunctionSource, bindings: Bindings) -> Rows:
+        """The rows of a table function of a lake, as the lake was at its pinned snapshot."""
+        names = self.names(source.lake, source.schema, frozenset())
+        positional = tuple(value.evaluate(bindings) for value in source.positional)
+        named = {name: value.evaluate(bindings) for name, value in source.named}
+        before = () if fold(source.schema) == DEFAULT_SCHEMA else (source.schema,)
+        return Rows(names.call(source.function, before, Arguments(positional, named)))
+
 
 def pin(lakes: Mapping[str, Lake], model: Model, base: Snapshot, makers: Makers) -> Pins:
     """What a step reads, as it is when the step starts: its own lake at its transaction's base."""
     own = model.target.lake
-    others = {table.lake for table in (*model.reads, *model.test_reads)} - {own}
+    others = set(model.lakes) - {own}
     latest = {name: lakes[name].catalog.latest().id for name in others}
     return Pins(lakes, {own: base.id, **latest}, makers=makers)

@@ -89,7 +89,7 @@ def explain_query(
 ) -> Explanation:
     """What `query` would read. Starts no Spark. Raises ModelError, NotFound."""
     parsed = _parsed(text, settings)
-    lakes = {name: attach(name) for name in {table.lake for table in parsed.reads}}
+    lakes = {name: attach(name) for name in parsed.lakes}
     given = {one.name: one.value for one in parsed.settings}
     zone = given.get(_ZONE, settings.spark.conf.get(_ZONE, "UTC"))
     return explain(parsed, lakes, args, zone)
@@ -118,7 +118,7 @@ class _Reader:
         args: Mapping[str, Any] | None = None,
         beginning: Beginning | None = None,
     ) -> DataFrame:
-        attached = {name: self.attach(name) for name in {table.lake for table in parsed.reads}}
+        attached = {name: self.attach(name) for name in parsed.lakes}
         latest = {name: lake.catalog.latest() for name, lake in attached.items()}
         versions = {name: snapshot.id for name, snapshot in latest.items()}
         own = beginning.table if beginning and beginning.source_in(parsed.sources) else None

@@ -13,6 +13,7 @@ from penstock.engine.beginning import Beginning
 from penstock.engine.choosing import analysed, predicates
 from penstock.engine.file_reader import Files, files
 from penstock.engine.joins import BY_HASH, are_by_equality
+from penstock.engine.macros import names_for, run
 from penstock.engine.pins import Pins, Rows
 from penstock.engine.views import Views
 from penstock.errors import (
@@ -32,7 +33,13 @@ from penstock.model.file_path import path_of
 from penstock.model.query import Query
 from penstock.model.render import RenderedQuery
 from penstock.model.rewrites import ASOF_SETTING
-from penstock.model.sources import FileSource, QuerySource, TableSource, TimeTravel
+from penstock.model.sources import (
+    FileSource,
+    FunctionSource,
+    QuerySource,
+    TableSource,
+    TimeTravel,
+)
 
 _CAUSED_BY = re.compile(r"Caused by: [\w.$]+: (?:\[[\w.]+\] )?(.+?)(?: SQLSTATE: .*)?(?:\n|$)")
 
@@ -100,23 +107,27 @@ def resolve(
     names = {view: called(source, bindings) for source, view in named.items()}
     if ASOF_SETTING in rendered.settings:
         session.conf.set(ASOF_SETTING, "true")
+    macros = names_for(query, rendered.sql, pins)
 
-    def run() -> DataFrame:
+    def analyse() -> DataFrame:
         try:
             with explained():
-                return session.sql(rendered.sql, args=values)
+                if macros is None:
+                    return session.sql(rendered.sql, args=values)
+                given = {view: session.table(view) for view in named.values()}
+                return run(session, rendered.sql, macros, given, values)
         except (QueryFailed, UnsupportedFeature) as error:
             raise place(error, rendered, names) from error.__cause__
 
     if beginning is None or empty is None:
-        df = run()
+        df = analyse()
     else:
         try:
-            df = beginning.query(rendered.sql, named[empty], session, views.put, run)
+            df = beginning.query(rendered.sql, named[empty], session, views.put, analyse)
         except QueryFailed as error:
             error.location = error.location or empty.location
             raise
-    return Resolved(df, rendered, names, query_start(query), one_task)
+    return Resolved(df, rendered, names, query_start(query), one_task and macros is None)
 
 
 def quoted(named: Mapping[QuerySource, str]) -> dict[QuerySource, str]:
@@ -138,6 +149,8 @@ def _read(
         with explained():
             if isinstance(source, FileSource):
                 return Rows(_read_file(source, query, bindings, root).read(session))
+            if isinstance(source, FunctionSource):
+                return pins.call(source, bindings)
             if source.at is None:
                 return pins.read(source.table, keep)
             return pins.read_at(source.table, moment(source.at, bindings), keep)
@@ -167,6 +180,8 @@ def moment(at: TimeTravel, bindings: Bindings) -> dict[str, Any]:
 def called(source: QuerySource, bindings: Bindings) -> str:
     if isinstance(source, TableSource):
         return str(source.table)
+    if isinstance(source, FunctionSource):
+        return f"{source.lake}.{source.function}"
     return f"{source.function}({source.path.evaluate(bindings)!r})"
 
 

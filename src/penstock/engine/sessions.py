@@ -30,6 +30,11 @@ def lakes_for(session: SparkSession, lakes: Mapping[str, Lake]) -> dict[str, Lak
     from penstock.lake.storage import spark_settings
 
     return {
-        name: Lake(lake.catalog, source(session, spark_settings(lake.catalog.data_path)), lake.at)
+        name: Lake(
+            lake.catalog,
+            source(session, spark_settings(lake.catalog.data_path)),
+            lake.at,
+            lake.name,
+        )
         for name, lake in lakes.items()
     }

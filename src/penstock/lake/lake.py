@@ -19,7 +19,7 @@ from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import LOCK_TIMEOUT, Catalog
 from penstock.lake.files import Table as TableInfo
 from penstock.lake.maintenance.methods import Maintained
-from penstock.lake.naming import LAKES, TableRef, fold
+from penstock.lake.naming import DEFAULT_SCHEMA, LAKES, TableRef, fold
 from penstock.lake.objects import ListedFile, Macro, Option, View
 from penstock.lake.queries.explain import Explanation, explain
 from penstock.lake.queries.resolver import Resolver
@@ -273,6 +273,12 @@ class Lake(Maintained):
     def _names(self, at: At | None = None) -> Resolver:
         at = at or self.at
         return Resolver(self.catalog, self._spark, at, self.transaction, lakes=self._called)
+
+    def names_at(self, at: At, schema: str = DEFAULT_SCHEMA) -> Resolver:
+        """What names in a query mean at a snapshot; those without a schema are of ``schema``, then
+        of ``main``.
+        """
+        return replace(self._names(at), path=tuple(dict.fromkeys((schema, DEFAULT_SCHEMA))))
 
     @property
     def _called(self) -> frozenset[str]:

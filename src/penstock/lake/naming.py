@@ -7,11 +7,11 @@ import re
 import secrets
 import time
 import uuid
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from penstock.errors import ArgumentError
-from penstock.sql.identifiers import fold, quote_identifier
+from penstock.sql.identifiers import dotted, fold, quote_identifier
 
 __all__ = [
     "DEFAULT_SCHEMA", "LAKES", "TableRef", "called", "directory_name", "fold", "new_uuid7",
@@ -25,7 +25,6 @@ _UUID7 = re.compile(
     r"(?<![0-9a-f])[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}(?![0-9a-f])"
 )
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-_PART = re.compile(r'\s*(?:"((?:[^"]|"")+)"|`((?:[^`]|``)+)`|([^\s."`]+))\s*')
 
 
 LAKES = frozenset({"lake", "ducklake"})  # what a lake is called in SQL, whatever else its name is
@@ -59,6 +58,20 @@ def _not_names(value: object, argument: str) -> ArgumentError:
     )
 
 
+def schema_in_lake(
+    before: Sequence[str], lakes: Collection[str], schemas: Iterable[str]
+) -> tuple[str, ...] | None:
+    """The schema (or nothing) that ``before``, what stands before a function's name, says.
+
+    That is the lake, a schema, or both. ``None`` where it says neither: it is another lake's.
+    """
+    parts = tuple(before)
+    known = {fold(schema) for schema in schemas}
+    if parts and fold(parts[0]) in lakes and not (len(parts) == 1 and fold(parts[0]) in known):
+        parts = parts[1:]
+    return parts if not parts or (len(parts) == 1 and fold(parts[0]) in known) else None
+
+
 @dataclass(frozen=True, slots=True)
 class TableRef:
     """A table's name within one lake."""
@@ -69,7 +82,7 @@ class TableRef:
     @classmethod
     def parse(cls, text: str, *, default_schema: str = DEFAULT_SCHEMA) -> TableRef:
         """Read ``table`` or ``schema.table``; parts may be quoted with ``"`` or a backtick."""
-        parts = _split(text)
+        parts = dotted(text)
         if len(parts) == 1:
             return cls(default_schema, parts[0])
         if len(parts) == 2:
@@ -81,26 +94,6 @@ class TableRef:
 
     def __str__(self) -> str:
         return f"{self.schema}.{self.name}"
-
-
-def _split(text: str) -> list[str]:
-    """Return the parts of a dotted name, or nothing when it is malformed."""
-    parts: list[str] = []
-    position = 0
-    while True:
-        match = _PART.match(text, position)
-        if match is None:
-            return []
-        double, back, plain = match.groups()
-        parts.append(
-            double.replace('""', '"') if double else back.replace("``", "`") if back else plain
-        )
-        position = match.end()
-        if position == len(text):
-            return parts
-        if text[position] != ".":
-            return []
-        position += 1
 
 
 def new_uuid7() -> str:

@@ -15,6 +15,7 @@ from penstock.model.constants import (
     PartitionValue,
 )
 from penstock.model.files import Call, find_calls, read_call
+from penstock.model.lake_calls import find_lake_calls, read_lake_call
 from penstock.model.lexer import Token, match_paren
 from penstock.model.mapping import Edit
 from penstock.model.names import UnknownName
@@ -30,6 +31,7 @@ from penstock.model.rewrites import AsofError, asof_joins, from_first
 from penstock.model.script import Statement
 from penstock.model.sources import FileSource, TableSource, TimeTravel
 from penstock.model.timetravel import AtClause, find_clauses
+from penstock.sql.lake_functions import NAMES
 
 PARTITION_MARKER = "penstock_partition"
 _OTHER_DIALECT = "for DuckDB's SQL: -- dialect duckdb"
@@ -85,8 +87,9 @@ def read_part(
 
 
 def _take_calls(reading: _Reading) -> dict[int, Call]:
-    """File calls by the offset of their name; the parser sees the name alone."""
-    calls = {reading.tokens[call.first].start: call for call in find_calls(reading.tokens)}
+    """Calls of files and of lakes by the offset of their name; the parser sees the name alone."""
+    found = (*find_calls(reading.tokens), *find_lake_calls(reading.tokens))
+    calls = {reading.tokens[call.first].start: call for call in found}
     for call in calls.values():
         opening, closing = reading.tokens[call.first + 1], reading.tokens[call.last]
         reading.masked.append((opening.start, closing.end, ""))
@@ -187,8 +190,10 @@ def _place_tables(reading: _Reading, calls: dict[int, Call], clauses: dict[int, 
         reading.error(error.offset, str(error), error.hint or other, "unreadable-query")
         return
     for table in found.tables:
-        call = calls.pop(table.start, None)
-        if call is not None:
+        call = calls.pop(tokens[table.last].start, None)
+        if call is not None and call.function in NAMES:
+            _place_function(reading, call, table)
+        elif call is not None and len(table.parts) == 1:
             _place_file(reading, call)
         elif any(t.kind == "ARGUMENT" and table.start <= t.start < table.end for t in tokens):
             hint = "write the name; an argument is a value"
@@ -199,6 +204,8 @@ def _place_tables(reading: _Reading, calls: dict[int, Call], clauses: dict[int, 
         else:
             _place_table(reading, table, clauses.pop(table.last, None))
     for start, call in calls.items():
+        if call.function in NAMES:  # a name that the query gives itself, with columns
+            continue
         hint = f"write FROM {call.function}(...)"
         reading.error(start, f"{call.function} stands where no table can", hint, "file")
     for clause in clauses.values():
@@ -220,6 +227,24 @@ def _place_file(reading: _Reading, call: Call) -> None:
     _check_bindings(reading, call.first, call.last)
     source = FileSource(call.function, path, options, reading.where(first.start))
     reading.sources.append(SourceEdit(first.start, last.end, source))
+
+
+def _place_function(reading: _Reading, call: Call, table: TableReference) -> None:
+    first, last = reading.tokens[call.first], reading.tokens[call.last]
+    names, where = reading.scope.names, reading.where(table.start)
+    try:
+        source = read_lake_call(call, reading.tokens, table.parts[:-1], names, where)
+    except UnknownName as error:
+        reading.error(table.start, str(error), error.hint, "unknown-lake")
+        return
+    except NotConstant as error:
+        hint = f"{call.function} takes constants, '{TOKEN}' and $name"
+        _not_constant(reading, error, first, hint)
+        return
+    _check_bindings(reading, call.first, call.last)
+    reading.sources.append(SourceEdit(table.start, last.end, source))
+    if table.bare:
+        reading.edits.append(Edit(last.end, last.end, f" AS {call.function}"))
 
 
 def _place_table(reading: _Reading, table: TableReference, clause: AtClause | None) -> None:

@@ -10,6 +10,7 @@ from heapq import heapify, heappop, heappush
 from penstock.errors import Diagnostic, Location, ModelError
 from penstock.model.asset import TableName
 from penstock.model.model import Model
+from penstock.model.sources import table_read
 
 Edges = Mapping[str, tuple[str, ...]]
 Makers = Mapping[str, str]
@@ -199,8 +200,9 @@ def _circle(edges: Edges) -> tuple[str, ...] | None:
 
 def _place(model: Model, table: TableName) -> Location:
     """Where ``model`` says that it reads ``table``."""
-    for source in model.query.tables:
-        if table_key(source.table) == table_key(table) and source.location is not None:
+    for source in model.query.sources:
+        read = table_read(source)
+        if read is not None and table_key(read) == table_key(table) and source.location is not None:
             return source.location
     for name, place in model.annotations.places.items():
         if name.startswith("on:"):

@@ -58,6 +58,13 @@ class Model:
         return self.partition.slicing if self.partition else ""
 
     @property
+    def lakes(self) -> tuple[str, ...]:
+        """The lakes that it and its data tests read, each once."""
+        tests = [lake for script in self.test_scripts for lake in script.query.lakes]
+        tables = [table.lake for table in (*self.reads, *self.test_reads)]
+        return tuple(dict.fromkeys([*tables, *self.query.lakes, *tests]))
+
+    @property
     def inputs(self) -> tuple[TableName, ...]:
         """Everything upstream, each once, in order."""
         return tuple(dict.fromkeys((*self.reads, *self.on)))

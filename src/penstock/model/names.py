@@ -35,6 +35,11 @@ class Names:
         by_name = {lake.casefold(): lake for lake in self.lakes}
         return self.aliases.get(name.casefold()) or by_name.get(name.casefold())
 
+    def called(self, lake: str) -> frozenset[str]:
+        """What a script calls a lake, folded."""
+        aliases = (alias for alias, meant in self.aliases.items() if meant == lake)
+        return frozenset((lake.casefold(), *aliases))
+
     def resolve(self, parts: tuple[str, ...]) -> TableName:
         """The table of ``lake.schema.table``, ``alias.table``, ``schema.table`` or ``table``.
 

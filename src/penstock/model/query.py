@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 
 from penstock.errors import Diagnostic
@@ -11,12 +12,21 @@ from penstock.model.analysis import read_part
 from penstock.model.arguments import PARTITION, Argument, declared
 from penstock.model.asset import TableName
 from penstock.model.constants import TOKEN
+from penstock.model.files import FUNCTIONS as FILE_FUNCTIONS
 from penstock.model.lexer import Source
-from penstock.model.names import Names
+from penstock.model.names import Names, UnknownName
 from penstock.model.part import Part, Scope
 from penstock.model.render import RenderedQuery, UnsupportedSql, render_parts, trial_names
 from penstock.model.script import Setting, Statement, read_script
-from penstock.model.sources import FileSource, QuerySource, TableSource
+from penstock.model.sources import (
+    FileSource,
+    FunctionSource,
+    QuerySource,
+    TableSource,
+    table_read,
+)
+from penstock.sql.harmless import FUNCTIONS
+from penstock.sql.lake_functions import NAMES as LAKE_FUNCTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +63,36 @@ class Query:
 
     @property
     def reads(self) -> tuple[TableName, ...]:
-        """The managed tables, each once."""
-        return tuple(dict.fromkeys(source.table for source in self.tables))
+        """The managed tables, each once; those whose changes or files it reads are among them."""
+        tables = map(table_read, self.sources)
+        return tuple(dict.fromkeys(table for table in tables if table is not None))
+
+    @property
+    def home(self) -> TableName | None:
+        """The lake and the schema of names without one, as a table's; ``None`` if there is none."""
+        try:
+            return self.names.resolve(("",))
+        except UnknownName:
+            return None
+
+    @property
+    def calls_others(self) -> bool:
+        """Whether it calls functions that are none of Spark's: macros, perhaps."""
+        known = FUNCTIONS | LAKE_FUNCTIONS | {name.lower() for name in FILE_FUNCTIONS}
+        return any(
+            after.kind == "L_PAREN"
+            and name.kind in {"VAR", "IDENTIFIER"}
+            and name.text.lower() not in known
+            for part in self.parts
+            for name, after in pairwise(part.statement.tokens)
+        )
+
+    @property
+    def lakes(self) -> tuple[str, ...]:
+        """The lakes that it needs, each once."""
+        functions = [one.lake for one in self.sources if isinstance(one, FunctionSource)]
+        macros = [self.home.lake] if self.calls_others and self.home is not None else []
+        return tuple(dict.fromkeys([*(table.lake for table in self.reads), *functions, *macros]))
 
     @property
     def uses_partition(self) -> bool:

@@ -1,4 +1,4 @@
-"""What a query reads: managed tables, perhaps of an earlier snapshot, and files."""
+"""What a query reads: managed tables, perhaps of an earlier snapshot, table functions, files."""
 
 from __future__ import annotations
 
@@ -39,4 +39,26 @@ class FileSource:
     location: Location | None = field(default=None, compare=False)
 
 
-QuerySource = TableSource | FileSource
+@dataclass(frozen=True, slots=True)
+class FunctionSource:
+    """A table function of a lake (`penstock.sql.lake_functions`), without ``ducklake_``.
+
+    ``schema`` is that of tables named without one; ``table`` the table that it reads, if any, and
+    if its name is written out.
+    """
+
+    function: str
+    lake: str
+    schema: str
+    positional: tuple[Constant, ...] = ()
+    named: tuple[tuple[str, Constant], ...] = ()
+    table: TableName | None = None
+    location: Location | None = field(default=None, compare=False)
+
+
+QuerySource = TableSource | FileSource | FunctionSource
+
+
+def table_read(source: QuerySource) -> TableName | None:
+    """The managed table that a source reads, its changes or its rows."""
+    return None if isinstance(source, FileSource) else source.table

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import string
 
 from penstock.errors import ArgumentError
 
+_PART = re.compile(r'\s*(?:"((?:[^"]|"")+)"|`((?:[^`]|``)+)`|([^\s."`]+))\s*')
 _UPPER_TO_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
@@ -22,3 +24,23 @@ def quote_identifier(name: str, *, mark: str = '"') -> str:
 def fold(name: str) -> str:
     """The form in which names are compared. DuckDB folds ASCII letters and no others."""
     return name.translate(_UPPER_TO_LOWER)
+
+
+def dotted(text: str) -> list[str]:
+    """The parts of ``a.b``, each plain or in quotes of either kind; none if it is malformed."""
+    parts: list[str] = []
+    position = 0
+    while True:
+        match = _PART.match(text, position)
+        if match is None:
+            return []
+        double, back, plain = match.groups()
+        parts.append(
+            double.replace('""', '"') if double else back.replace("``", "`") if back else plain
+        )
+        position = match.end()
+        if position == len(text):
+            return parts
+        if text[position] != ".":
+            return []
+        position += 1

@@ -36,7 +36,7 @@ class TableRead:
     """
 
     name: str
-    kind: str  # table, view, given (in views=) or, in a project, file
+    kind: str  # table, view, given (in views=) or, in a project, file or function
     snapshot: int | None = None
     files: int = 0
     of_files: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from penstock.lake.candidate.names import StagedView
 from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.changes import NewMacro
+from penstock.lake.conditions import Predicate
 from penstock.lake.files import Table as TableInfo
 from penstock.lake.naming import DEFAULT_SCHEMA, LAKES, TableRef, fold, quote_identifier
 from penstock.lake.objects import Macro, View
@@ -28,6 +29,7 @@ from penstock.lake.sql.references import Analysis, Reference
 from penstock.lake.sql.trust import harmless_query
 from penstock.lake.table import Table
 from penstock.lake.transaction import Transaction
+from penstock.sql import lake_functions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -50,6 +52,10 @@ class Resolver:
     lakes: frozenset[str] = LAKES  # what the lake is called, folded
     transaction: Transaction | None = None  # whose own changes reads see where they name no time
     _seen: dict[At, Snapshot] = field(default_factory=dict)  # one query sees one latest snapshot
+    # Tables that are read in another state where no snapshot is named, by folded (schema, name).
+    states: Mapping[tuple[str, str], Callable[[Predicate | None], DataFrame]] = field(
+        default_factory=dict
+    )
     # One DataFrame for reads that are the same: Spark then exchanges their rows once.
     _reads: dict[tuple[object, ...], Rows] = field(default_factory=dict)
 
@@ -60,6 +66,9 @@ class Resolver:
         snapshot = self.snapshot(wanted.at or self.at)
         for schema in (one.schema,) if one.schema else self.path:
             ref = TableRef(schema, one.name)
+            state = self.states.get((fold(schema), fold(one.name)))
+            if wanted.at is None and state is not None:
+                return Rows(state(wanted.keep))
             if wanted.at is None and self._changing is not None:
                 staged = self._staged(ref, self._changing, snapshot, wanted)
                 if staged is not None:
@@ -115,16 +124,30 @@ class Resolver:
         return self._reads[key]
 
     def functions(self) -> Collection[str]:
-        return table_functions.NAMES
+        return lake_functions.NAMES
 
-    def call(self, name: str, schema: str | None, arguments: Arguments) -> DataFrame:
-        """The rows of a table function; what stands before its name is a schema or the lake."""
+    def call(self, name: str, before: tuple[str, ...], arguments: Arguments) -> DataFrame:
+        """The rows of a table function; what stands before its name is the lake or a schema."""
         snapshot = self.snapshot(self.at)
-        known = {fold(one) for one in self.catalog.schemas(snapshot.id)} if schema else set()
-        where = schema if schema is not None and fold(schema) in known else self.path[0]
+        known = self.catalog.schemas(snapshot.id) if before else ()
+        schema = naming.schema_in_lake(before, self.lakes, known)
+        if schema is None:
+            raise self._another_lake(".".join(before), f"lake.{name}(...)")
+        if (
+            name.startswith(lake_functions.PREFIX)
+            and fold(str(arguments.one(0, "lake"))) not in self.lakes
+        ):
+            raise self._another_lake(str(arguments.one(0, "lake")), f"{name}('lake', ...)")
+        where = schema[0] if schema else self.path[0]
         spark = self.spark()
         place = table_functions.Place(spark, self.catalog, snapshot, where, session_zone(spark))
         return table_functions.call(name, place, arguments)
+
+    def _another_lake(self, name: str, right: str) -> QueryFailed:
+        return QueryFailed(
+            f"{name} is not this lake, which is called {naming.called(self.lakes)}",
+            hint=f"write {right}",
+        )
 
     def answer(self, analysis: Analysis, work: Work) -> DataFrame | None:
         """Counts and extremes of a whole table, where the catalog knows them exactly."""
@@ -229,7 +252,7 @@ class Resolver:
     def book(self, text: str, dialect: str = "spark") -> Book:
         """The macros that a text may call, and those that they call."""
         names, known = called(text, dialect), set[str]()
-        found = Book((), self.path)
+        found = Book((), self.path, lakes=self.lakes)
         while names - known:
             snapshot = self.snapshot(self.at)
             more = self._macros(snapshot, sorted(names - known))

@@ -59,8 +59,8 @@ class Names(Protocol):
         """The names, folded, of the table functions that `call` knows."""
         ...
 
-    def call(self, name: str, schema: str | None, arguments: Arguments) -> DataFrame:
-        """The rows of a table function; ``schema`` is what stood before its name."""
+    def call(self, name: str, before: tuple[str, ...], arguments: Arguments) -> DataFrame:
+        """The rows of a table function; ``before`` is what stood before its name."""
         ...
 
     def answer(self, analysis: Analysis, work: Work) -> DataFrame | None:
@@ -111,7 +111,7 @@ def functions(analysis: Analysis, work: Work) -> Iterable[Edit]:
     """The lake's own table functions."""
     for call in calls.found(analysis, work.names.functions()):
         arguments = calls.evaluated(call, work.spark, work.args)
-        df = work.names.call(call.name, call.schema, arguments)
+        df = work.names.call(call.name, call.before, arguments)
         name = None if call.aliased else call.name
         yield stand_in(analysis.text, call.start, call.end, view=work.stand_in(df), name=name)
 

@@ -21,6 +21,8 @@ from penstock.lake.naming import TableRef, quote_identifier
 from penstock.lake.snapshot import At, Snapshot
 from penstock.lake.sql.calls import Arguments
 from penstock.lake.sql.travel import moment
+from penstock.sql.identifiers import dotted
+from penstock.sql.lake_functions import FEEDS, PREFIX
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -56,11 +58,11 @@ class Place:
 
 def call(name: str, place: Place, arguments: Arguments) -> DataFrame:
     """The rows of the function of this name, folded."""
-    if name in _OF_LAKE:
-        return _OF_LAKE[name](place, arguments)
-    short = name.removeprefix("ducklake_")
+    if not name.startswith(PREFIX):
+        return _ALL[name](place, arguments)
+    short = name.removeprefix(PREFIX)
     rest = arguments.positional[1:]
-    if short in _FEEDS:
+    if short in FEEDS:
         schema = str(arguments.one(1, "schema"))
         place = Place(place.spark, place.catalog, place.snapshot, schema, place.zone)
         rest = arguments.positional[2:]
@@ -69,11 +71,19 @@ def call(name: str, place: Place, arguments: Arguments) -> DataFrame:
 
 def _feed(read: Callable[..., DataFrame]) -> Callable[[Place, Arguments], DataFrame]:
     def rows(place: Place, arguments: Arguments) -> DataFrame:
-        ref = TableRef(place.schema, str(arguments.one(0, "table")))
+        ref = _table(place, place.schema, str(arguments.one(0, "table")))
         bounds = [_bound(arguments.one(at, which), place) for at, which in _BOUNDS]
         return read(place.spark, place.catalog, ref, *bounds)
 
     return rows
+
+
+def _table(place: Place, schema: str, name: str) -> TableRef:
+    """A table of the schema, or ``schema.table``; the lake may have a table of that very name."""
+    itself = place.catalog.find_table(schema, name, place.snapshot.id) is not None
+    if itself or not dotted(name):
+        return TableRef(schema, name)
+    return TableRef.parse(name, default_schema=schema)
 
 
 _BOUNDS = ((1, "from"), (2, "to"))
@@ -102,7 +112,8 @@ def _list_files(place: Place, arguments: Arguments) -> DataFrame:
         at = At(timestamp=moment(named["snapshot_time"], place.zone))
     snapshot = place.catalog.snapshot(at)
     schema = str(named.get("schema") or place.schema)
-    table = place.catalog.table(schema, str(arguments.one(0, "table")), snapshot.id)
+    ref = _table(place, schema, str(arguments.one(0, "table")))
+    table = place.catalog.table(ref.schema, ref.name, snapshot.id)
     files = place.catalog.files(table, snapshot.id).files
     return _frame(place, [astuple(file) for file in objects.listed(files)], _FILES)
 
@@ -185,17 +196,13 @@ _FEEDS: Mapping[str, Callable[[Place, Arguments], DataFrame]] = {
     "table_insertions": _feed(_only_rows(feed.insertions)),
     "table_deletions": _feed(_only_rows(feed.deletions)),
 }
-_OF_LAKE: Mapping[str, Callable[[Place, Arguments], DataFrame]] = {
+_ALL: Mapping[str, Callable[[Place, Arguments], DataFrame]] = {
     **_FEEDS,
     "current_snapshot": _current_snapshot,
     "last_committed_snapshot": _last_committed,
+    "list_files": _list_files,
     "options": _options,
     "settings": _settings,
     "snapshots": _snapshots,
     "table_info": _table_info,
 }
-_ALL: Mapping[str, Callable[[Place, Arguments], DataFrame]] = {
-    **_OF_LAKE,
-    "list_files": _list_files,
-}
-NAMES = frozenset(_OF_LAKE) | {f"ducklake_{name}" for name in _ALL}

@@ -24,7 +24,7 @@ class Call:
     start: int
     end: int
     name: str  # folded
-    schema: str | None
+    before: tuple[str, ...]  # what stands before its name: the lake, a schema
     aliased: bool
     positional: tuple[exp.Expression, ...] = ()
     named: Mapping[str, exp.Expression] = field(default_factory=dict)
@@ -63,7 +63,8 @@ def _call(analysis: Analysis, table: exp.Table, name: str, start: int) -> Call:
         else:
             positional.append(one)
     begin, end = _span(analysis.tokens, start)
-    return Call(begin, end, name, table.db or None, bool(table.alias), tuple(positional), named)
+    before = tuple(part for part in (table.catalog, table.db) if part)
+    return Call(begin, end, name, before, bool(table.alias), tuple(positional), named)
 
 
 def _span(tokens: Sequence[Any], start: int) -> tuple[int, int]:

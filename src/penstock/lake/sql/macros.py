@@ -47,9 +47,16 @@ class Book:
     macros: Sequence[Macro]
     path: tuple[str, ...] = (DEFAULT_SCHEMA,)
     open: tuple[str, ...] = ()  # being expanded, outermost first
+    lakes: frozenset[str] = frozenset()  # what the lake is called, folded
 
     def find(self, schema: str | None, name: str) -> Sequence[Macro]:
-        """Those of the first schema that has any: a scalar and a table macro may share a name."""
+        """Those of the first schema that has any: a scalar and a table macro may share a name.
+
+        For ``schema`` the lake's name may stand, unless a schema with macros is called so.
+        """
+        schemas = {fold(macro.schema_name) for macro in self.macros}
+        if schema is not None and fold(schema) in self.lakes - schemas:
+            schema = None
         for where in (schema,) if schema is not None else self.path:
             key = fold(where), fold(name)
             found = [one for one in self.macros if (fold(one.schema_name), fold(one.name)) == key]
@@ -144,6 +151,14 @@ def _macro_at(tokens: Sequence[Any], at: int, book: Book) -> tuple[Macro | None,
     if at >= 2 and tokens[at - 1].text == ".":
         schema, first = tokens[at - 2].text, at - 2
     found = book.find(schema, tokens[at].text)
+    if found and first >= 2 and tokens[first - 1].text == ".":
+        first -= 2
+        if fold(tokens[first].text) not in book.lakes:
+            raise QueryFailed(
+                f"{tokens[first].text}.{schema}.{tokens[at].text} names a catalog, "
+                f"{tokens[first].text!r}, which this lake is not",
+                hint=f"write {schema}.{tokens[at].text}(...)",
+            )
     if len(found) > 1:
         kind = "table" if _is_in_from(tokens, first) else "scalar"
         found = [macro for macro in found if macro.kind == kind] or found

@@ -18,13 +18,13 @@ from penstock.lake import add_files, naming, options
 from penstock.lake.adding.fit import Rules
 from penstock.lake.maintenance.calls import CALLS, Call, Parameter
 from penstock.lake.naming import TableRef, fold
-from penstock.lake.queries import table_functions
 from penstock.lake.sql.travel import moment
 from penstock.lake.statements.answer import Answer, nothing
 from penstock.lake.statements.composed import begun
 from penstock.lake.statements.constants import constant
 from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session
+from penstock.sql import lake_functions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -51,11 +51,8 @@ def _named(session: Session, reader: Reader) -> str:
     """
     at = reader.token.start
     *before, name = reader.dotted("a function")
-    lakes = list(map(fold, before))
-    known = {fold(one) for one in session.catalog.schemas(session.snapshot_id())} if before else ()
-    here = before[:1] if lakes[:1] and lakes[0] in reader.lakes else []
-    others = [one for one in before[len(here) :] if fold(one) not in known]
-    if others or len(before) - len(here) > 1:
+    known = session.catalog.schemas(session.snapshot_id()) if before else ()
+    if naming.schema_in_lake(before, reader.lakes, known) is None:
         called = naming.called(reader.lakes)
         raise reader.wrong(
             f"{'.'.join(before)} is not this lake, which is called {called}",
@@ -66,7 +63,7 @@ def _named(session: Session, reader: Reader) -> str:
 
 
 def _called(session: Session, reader: Reader, name: str, start: int, at: int) -> Answer | DataFrame:
-    if name in table_functions.NAMES:
+    if name in lake_functions.NAMES:
         reader.at = start
         return session.asked(begun(reader).add("SELECT * FROM ").take(reader.rest()), {})
     one = _KNOWN.get(name.removeprefix("ducklake_"))
