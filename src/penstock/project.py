@@ -193,19 +193,35 @@ class Project:
         return drop(self.lake(target.lake), target, slice, column)
 
     def status(self, model: str | None = None) -> tuple[ModelStatus, ...]:
-        """The slices of one model, or of all, with their states. Starts no Spark."""
+        """The slices of one model, or of all, with their states. Starts no Spark.
+
+        Of all, with the tables in these lakes that no model makes any more.
+        """
         from penstock.engine.inspect import read_state, status_of
+        from penstock.engine.status import unmade
 
         wanted = self.models if model is None else (self.model(model),)
-        states = {name: read_state(self._catalog(name)) for name in _lakes_of(wanted)}
-        return tuple(status_of(one, states[one.target.lake]) for one in wanted)
+        states = {
+            name: read_state(
+                self._catalog(name),
+                self.settings.lakes[name].partition_column,
+                None if model is None else wanted[0].target.qualified,
+            )
+            for name in sorted(_lakes_of(wanted))
+        }
+        statuses = [status_of(one, states[one.target.lake]) for one in wanted]
+        if model is None:
+            for name, state in states.items():
+                statuses += unmade(state, name, self.models)
+        return tuple(statuses)
 
     def show(self, model: str) -> ModelDetail:
         """Everything about one model. Starts no Spark."""
         from penstock.engine.inspect import detail_of
 
         found = self.model(model)
-        return detail_of(found, self._catalog(found.target.lake))
+        lake = found.target.lake
+        return detail_of(found, self._catalog(lake), self.settings.lakes[lake].partition_column)
 
     def snapshots(
         self, lake: str | None = None, limit: int | None = None

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from penstock.engine.outside import Outside
 from penstock.engine.results import CheckResult, ModelStatus
 from penstock.engine.state.process import this_process
 from penstock.engine.state.records import CheckRecord, SliceRecord, StepRecord
-from penstock.engine.status import LakeState, model_status
+from penstock.engine.status import LakeState, model_status, unmade
 from penstock.model.model import Model
 from penstock.project import Project
 from tests.engine.state.builders import START, at, run_record, step_record
@@ -28,7 +30,12 @@ def model(tmp_path: Path) -> Model:
 
 
 def slice_of(model: Model, **changes: Any) -> SliceRecord:
-    values = {"snapshot_id": 7, "rows": 3, "definition_hash": model.definition_hash} | changes
+    values = {
+        "snapshot_id": 7,
+        "made_in": 7,
+        "rows": 3,
+        "definition_hash": model.definition_hash,
+    } | changes
     return SliceRecord(
         target="main.a",
         slice=DAY,
@@ -101,3 +108,30 @@ def test_the_state_of_a_model_is_the_most_pressing(model: Model) -> None:
     slices = [slice_of(model)]
     failed = step_record("r2", state="failed", slice="2026-01-02")
     assert status(model, slices=slices, attempts=[failed]).state == "failed"
+
+
+def test_what_others_changed_is_said(model: Model) -> None:
+    outside = Outside({("main.a", DAY): 9}, frozenset({"main.a"}))
+    state = LakeState((slice_of(model),), outside=outside)
+    (one,) = model_status(model, state, lambda _: True).slices
+    assert (one.state, one.outside_snapshot) == ("changed outside", 9)
+
+
+def test_a_slice_of_another_kind_is_listed(model: Model) -> None:
+    monthly = replace(slice_of(model), slice="2026-01", slicing="monthly")
+    old = replace(slice_of(model), slice="2026-02")  # recorded before kinds were
+    found = status(model, slices=[slice_of(model), monthly, old])
+    assert [one.state for one in found.slices] == ["other kind", "materialized", "other kind"]
+    assert found.state == "other kind"
+
+
+def test_a_published_slice_that_was_dropped_is_no_slice(model: Model) -> None:
+    assert status(model, attempts=[attempt("done")]).slices == ()
+
+
+def test_a_table_that_no_model_makes_is_listed_while_it_is_there(model: Model) -> None:
+    old = replace(slice_of(model), target="main.old")
+    there = LakeState((old,), outside=Outside(there=frozenset({"main.old"})))
+    (one,) = unmade(there, "main", [model])
+    assert (one.model, one.target, one.state, one.rows) == (None, "main.main.old", "no model", 3)
+    assert unmade(LakeState((old,)), "main", [model]) == []

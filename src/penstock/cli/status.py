@@ -13,7 +13,7 @@ from penstock.cli.options import debug_option, json_option, load_project, projec
 from penstock.cli.output import print_json, print_table, say
 
 if TYPE_CHECKING:
-    from penstock.engine.results import ModelStatus
+    from penstock.engine.results import ModelStatus, SliceStatus
 
 
 @click.command(
@@ -33,6 +33,8 @@ def command(model: str | None, project_dir: Path | None, as_json: bool) -> None:
     """Show the state of every model, or of each slice of MODEL. Starts no Spark.
 
     A slice is missing, running, materialized, failed, or stale: its definition has changed since.
+    "changed outside" names the snapshot in which somebody else changed or dropped it; "other kind"
+    is a slice of another `partitioned` line. A table that no model makes any more is listed last.
     """
     with load_project(project_dir) as project:
         statuses = project.status(model)
@@ -46,7 +48,15 @@ def command(model: str | None, project_dir: Path | None, as_json: bool) -> None:
 
 def print_models(statuses: tuple[ModelStatus, ...]) -> None:
     rows = [
-        (one.model, one.target, one.strategy, _slices(one), one.rows, _snapshot(one), _latest(one))
+        (
+            one.model or "(none)",
+            one.target,
+            one.strategy,
+            _slices(one),
+            one.rows,
+            _snapshot(one),
+            _latest(one),
+        )
         for one in statuses
     ]
     columns = ("model", "table", "strategy", "slices", "rows", "snapshot", "last made")
@@ -58,7 +68,7 @@ def print_slices(status: ModelStatus) -> None:
     rows = [
         (
             one.slice or "whole table",
-            one.state,
+            _state(one),
             one.rows,
             one.snapshot_id,
             f"{one.tests - one.tests_failed}/{one.tests}" if one.tests else None,
@@ -78,10 +88,15 @@ def clock(time: datetime | None) -> str:
 
 def _slices(status: ModelStatus) -> str:
     """``materialized`` of a whole table; ``12 materialized, 1 failed`` of partitions."""
-    if status.partitioned is None:
-        return status.state
-    counts = Counter(one.state for one in status.slices)
+    if len(status.slices) == 1 and status.slices[0].slice is None:
+        return _state(status.slices[0])
+    counts = Counter(map(_state, status.slices))
     return ", ".join(f"{number} {state}" for state, number in counts.items()) or "missing"
+
+
+def _state(one: SliceStatus) -> str:
+    at = f" (snapshot {one.outside_snapshot})" if one.outside_snapshot is not None else ""
+    return f"{one.state}{at}"
 
 
 def _snapshot(status: ModelStatus) -> int | None:

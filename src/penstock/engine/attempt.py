@@ -164,13 +164,11 @@ class Attempt:
             missing = table.missing_files(place)
             if missing:
                 raise file_missing(missing[0], self.model.target.qualified, tx.base.id)
-        if known is None:
-            made = replace(made, state="unchanged" if made.rows else "done", own_snapshot=False)
-            self.state.confirm(made, tx.base.id)
-            return made, None
-        made = replace(made, state="unchanged", own_snapshot=known.own_snapshot)
-        self.state.confirm(made, known.snapshot_id)
-        return made, known.snapshot_id if known.own_snapshot else None
+        state = "unchanged" if known is not None or made.rows else "done"
+        made = replace(made, state=state)
+        made_in = None if known is None else known.made_in
+        self.state.confirm(made, made_in, as_of=tx.base.id)
+        return made, made_in
 
     def _warn_of_no_rows(self, made: Publication, known: SliceRecord | None) -> None:
         """A value that somebody typed, or a payload brought, and that selects nothing."""

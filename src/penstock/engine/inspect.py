@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.engine.columns import column_infos
+from penstock.engine.outside import look
 from penstock.engine.results import ModelDetail, ModelStatus, SchemaVersion, SnapshotInfo, StepRun
 from penstock.engine.state import reading
 from penstock.engine.state.process import is_gone
@@ -19,18 +21,22 @@ if TYPE_CHECKING:
 LAST_RUNS = 10
 
 
-def read_state(catalog: Catalog | None, target: str | None = None) -> LakeState:
-    """What a lake's state says; nothing when there is no catalog yet."""
+def read_state(catalog: Catalog | None, column: str, target: str | None = None) -> LakeState:
+    """What a lake's state says, and what others did to its tables; nothing without a catalog.
+
+    ``column`` carries the values of slices.
+    """
     if catalog is None:
         return LakeState()
-    return State(catalog).read(lambda one: LakeState.read(one, target), LakeState())
+    state = State(catalog).read(lambda one: LakeState.read(one, target), LakeState())
+    return replace(state, outside=look(catalog, state.slices, column))
 
 
 def status_of(model: Model, state: LakeState) -> ModelStatus:
     return model_status(model, state, is_gone)
 
 
-def detail_of(model: Model, catalog: Catalog | None) -> ModelDetail:
+def detail_of(model: Model, catalog: Catalog | None, column: str) -> ModelDetail:
     target = model.target.qualified
     versions: tuple[SchemaVersion, ...] = ()
     runs: tuple[StepRun, ...] = ()
@@ -41,7 +47,7 @@ def detail_of(model: Model, catalog: Catalog | None) -> ModelDetail:
         runs = state.read(lambda one: reading.step_runs(one, target, LAST_RUNS), ())
         table = catalog.find_table(model.target.schema, model.target.table, catalog.latest().id)
     return ModelDetail(
-        status=status_of(model, read_state(catalog, target)),
+        status=status_of(model, read_state(catalog, column, target)),
         path=str(model.path),
         keys=model.keys,
         inputs=tuple(str(one) for one in model.inputs),

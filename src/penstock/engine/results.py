@@ -77,7 +77,9 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class SliceStatus:
-    """``state`` is ``missing``, ``running``, ``materialized``, ``failed`` or ``stale``.
+    """``state`` is ``missing``, ``running``, ``failed``, ``materialized``, ``stale`` (the script
+    has changed since), ``changed outside`` (its rows have, by ``outside_snapshot``: None where that
+    has expired), ``other kind`` (of a `partitioned` line that is no more) or ``no model``.
 
     ``tests`` and ``tests_failed`` count the latest results recorded for the slice. ``time`` is
     when its current content was last published or confirmed, or when the attempt in ``state`` was.
@@ -92,13 +94,20 @@ class SliceStatus:
     tests_failed: int = 0
     run_id: str | None = None
     reason: str | None = None
+    outside_snapshot: int | None = None
+
+
+_CHANGED = ("no model", "changed outside", "other kind")
 
 
 @dataclass(frozen=True, slots=True)
 class ModelStatus:
-    """``partitioned`` is the partition kind, None for a whole-table model."""
+    """``partitioned`` is the partition kind, None for a whole-table model.
 
-    model: str
+    ``model`` is None for a table that a model made once and none makes any more.
+    """
+
+    model: str | None
     target: str
     strategy: str
     partitioned: str | None
@@ -107,7 +116,7 @@ class ModelStatus:
     @property
     def state(self) -> str:
         """The most pressing state of its slices."""
-        pressing = ("failed", "running", "stale", "materialized")
+        pressing = ("failed", "running", *_CHANGED, "stale", "materialized")
         states = {one.state for one in self.slices}
         return next((state for state in pressing if state in states), "missing")
 

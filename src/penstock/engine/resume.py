@@ -50,7 +50,6 @@ def take_up(world: World, planned: PlannedStep) -> tuple[Publication, int | None
         at=now(),
         slicing=known.slicing,
         keys=known.keys,
-        own_snapshot=known.own_snapshot,
     )
-    state.confirm(made, known.snapshot_id)
-    return made, known.snapshot_id
+    state.confirm(made, known.made_in, as_of=known.snapshot_id)
+    return made, known.made_in

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from penstock.engine.outside import Key, Outside
 from penstock.engine.results import ModelStatus, SliceStatus
 from penstock.engine.state import reading
 from penstock.engine.state.records import (
@@ -17,10 +18,14 @@ from penstock.engine.state.records import (
     SliceRecord,
     StepRecord,
 )
+from penstock.lake.naming import fold
 from penstock.model.model import Model
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
+
+
+_PRESSING = ("running", "failed")  # attempts that say more than what was published before
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,7 @@ class LakeState:
     attempts: tuple[StepRecord, ...] = ()
     checks: tuple[CheckRecord, ...] = ()
     running: tuple[RunRecord, ...] = ()
+    outside: Outside = field(default_factory=Outside)
 
     @classmethod
     def read(cls, connection: Connection, target: str | None = None) -> LakeState:
@@ -45,15 +51,17 @@ class LakeState:
 def model_status(
     model: Model, state: LakeState, is_gone: Callable[[ProcessId], bool]
 ) -> ModelStatus:
-    """All slices ever made or tried, in the order of their values."""
+    """All slices that are there or were tried, in the order of their values."""
     target = model.target.qualified
     slices = {one.slice: one for one in state.slices if one.target == target}
     attempts = {one.slice: one for one in state.attempts if one.target == target}
     checks = _by_slice(one for one in state.checks if one.target == target)
     alive = {run.run_id for run in state.running if not is_gone(run.process)}
-    values = sorted(slices.keys() | attempts.keys())
+    values = {value for value, one in attempts.items() if one.state in _PRESSING}
+    values |= slices.keys()
     if model.partition is None:
-        values = [WHOLE]
+        values = {WHOLE, *slices}
+    changed = state.outside.changed
     return ModelStatus(
         model=model.name,
         target=str(model.target),
@@ -65,11 +73,47 @@ def model_status(
                 slices.get(value),
                 _telling(attempts.get(value), alive),
                 checks.get(value, ()),
-                model.definition_hash,
+                _what_changed(slices.get(value), model, changed),
             )
-            for value in values
+            for value in sorted(values)
         ),
     )
+
+
+def unmade(state: LakeState, lake: str, models: Iterable[Model]) -> list[ModelStatus]:
+    """The tables that runs have made and no model makes any more, as far as they are there."""
+    made = {fold(model.target.qualified) for model in models if model.target.lake == lake}
+    by_target: dict[str, list[SliceRecord]] = defaultdict(list)
+    for record in state.slices:
+        if fold(record.target) not in made and record.target in state.outside.there:
+            by_target[record.target].append(record)
+    return [
+        ModelStatus(
+            model=None,
+            target=f"{lake}.{target}",
+            strategy=records[-1].strategy,
+            partitioned=None,
+            slices=tuple(
+                _slice_status(one.slice, one, None, (), ("no model", None)) for one in records
+            ),
+        )
+        for target, records in sorted(by_target.items())
+    ]
+
+
+def _what_changed(
+    known: SliceRecord | None, model: Model, changed: Mapping[Key, int | None]
+) -> tuple[str, int | None]:
+    """The state of a slice that no attempt presses, and the snapshot of others that made it so."""
+    if known is None:
+        return "missing", None
+    if not known.is_slice_of(model.partition):
+        return "other kind", None
+    key = (known.target, known.slice)
+    if key in changed:
+        return "changed outside", changed[key]
+    same = known.definition_hash == model.definition_hash
+    return "materialized" if same else "stale", None
 
 
 def _telling(attempt: StepRecord | None, alive: set[str]) -> StepRecord | None:
@@ -84,27 +128,24 @@ def _slice_status(
     known: SliceRecord | None,
     attempt: StepRecord | None,
     checks: Iterable[CheckRecord],
-    definition_hash: str,
+    found: tuple[str, int | None],
 ) -> SliceStatus:
+    """``found`` is the state where no attempt presses, and the snapshot of others behind it."""
     results = [check.result for check in checks]
-    pressing = attempt if attempt and attempt.state in ("running", "failed") else None
-    if pressing is not None:
-        state = pressing.state
-    elif known is None:
-        state = "missing"
-    else:
-        state = "materialized" if known.definition_hash == definition_hash else "stale"
+    pressing = attempt if attempt and attempt.state in _PRESSING else None
+    state, outside = (pressing.state, None) if pressing is not None else found
     moment = (pressing.finished_at or pressing.started_at) if pressing else None
     return SliceStatus(
         slice=None if value == WHOLE else value,
         state=state,
         rows=known.rows if known else None,
-        snapshot_id=known.snapshot_id if known and known.own_snapshot else None,
+        snapshot_id=known.made_in if known else None,
         time=moment or (known.published_at if known else None),
         tests=len(results),
         tests_failed=sum(not result.passed for result in results),
         run_id=pressing.run_id if pressing else known.run_id if known else None,
         reason=pressing.reason if pressing else None,
+        outside_snapshot=outside,
     )
 
 

@@ -62,4 +62,4 @@ def test_records_of_version_1_are_read_as_they_are_and_migrated(catalog: Catalog
     state.begin_run(run_record())
     assert state.slices("main.a") == before
     (one,) = before
-    assert (one.slicing, one.keys, one.own_snapshot) == (None, None, True)
+    assert (one.slicing, one.keys, one.snapshot_id, one.made_in) == (None, None, 4, 4)

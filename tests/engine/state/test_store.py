@@ -130,10 +130,11 @@ def test_the_last_checks_are_those_of_the_latest_run(state: State) -> None:
 
 def test_a_slice_keeps_what_defined_it(state: State) -> None:
     state.begin_run(run_record())
-    state.confirm(publication(slicing="daily", keys=("id", "day"), own_snapshot=False), 7)
+    state.confirm(publication(slicing="daily", keys=("id", "day")), None, as_of=7)
     found = state.slice("main.a", "2026-01-01")
     assert found is not None
-    assert (found.slicing, found.keys, found.own_snapshot) == ("daily", ("id", "day"), False)
+    assert (found.slicing, found.keys) == ("daily", ("id", "day"))
+    assert (found.snapshot_id, found.made_in) == (7, None)
 
 
 def test_a_table_made_anew_forgets_its_other_slices(state: State) -> None:

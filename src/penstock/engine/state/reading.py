@@ -19,6 +19,7 @@ from penstock.engine.state.records import (
 from penstock.engine.state.tables import (
     CHECK,
     DROPPED,
+    NONE_NEEDED,
     RUN,
     SCHEMA_VERSION,
     SLICE,
@@ -28,7 +29,7 @@ from penstock.engine.state.tables import (
 
 # The execution option that holds the version of the state tables: what only reads migrates nothing.
 VERSION = "penstock_state_version"
-_SINCE_2 = frozenset({"slicing", "keys", "own_snapshot"})
+_SINCE_2 = frozenset({"slicing", "keys", "made_in"})
 
 
 def _is_old(connection: Connection) -> bool:
@@ -213,8 +214,14 @@ def _slice(row: Row[Any]) -> SliceRecord:
         published_at=to_moment(row.published_at),
         slicing=row.slicing,
         keys=None if row.keys is None else tuple(json.loads(row.keys)),
-        own_snapshot=row.own_snapshot != 0,
+        made_in=_made_in(row),
     )
+
+
+def _made_in(row: Row[Any]) -> int | None:
+    if row.made_in is None:
+        return int(row.snapshot_id)
+    return None if row.made_in == NONE_NEEDED else int(row.made_in)
 
 
 def _check(row: Row[Any]) -> CheckRecord:

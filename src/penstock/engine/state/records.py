@@ -57,10 +57,10 @@ class StepRecord:
 class SliceRecord:
     """What a slice holds. Written only in the transaction of its data, or to confirm it.
 
-    ``snapshot_id`` is one at which the slice was as recorded; unless ``own_snapshot`` it was made
-    for something else, as the slice needed none (it never had a row). ``slicing`` and ``keys`` are
-    the definition that it was made by (`PartitionSpec.slicing`, ``""`` for a whole table); None in
-    old records.
+    ``snapshot_id`` is the last at which the slice is known to have been as recorded; ``made_in``
+    made it, None where it needed none (it never had a row). ``slicing`` and ``keys`` are the
+    definition that it was made by (`PartitionSpec.slicing`, ``""`` for a whole table); None in old
+    records.
     """
 
     target: str
@@ -75,7 +75,7 @@ class SliceRecord:
     published_at: datetime
     slicing: str | None = None
     keys: tuple[str, ...] | None = None
-    own_snapshot: bool = True
+    made_in: int | None = None
 
     def is_slice_of(self, spec: PartitionSpec | None) -> bool:
         """Whether a model with this ``partitioned`` line has such slices.
@@ -126,7 +126,6 @@ class Publication:
     reason: str | None = None
     slicing: str | None = None
     keys: tuple[str, ...] | None = None
-    own_snapshot: bool = True
     anew: bool = False
 
 

@@ -54,10 +54,12 @@ class State:
             key = (what.run_id, what.step, what.slice)
             writing.end_step(connection, key, "failed", what.at, reason=what.reason)
 
-    def confirm(self, what: Publication, snapshot_id: int) -> None:
-        """Record a slice whose data needs no new snapshot."""
+    def confirm(
+        self, what: Publication, snapshot_id: int | None, *, as_of: int | None = None
+    ) -> None:
+        """Record a slice whose data needs no new snapshot; see `writing.publish`."""
         with self._catalog.writing() as connection:
-            writing.publish(connection, snapshot_id, what)
+            writing.publish(connection, snapshot_id, what, as_of=as_of)
 
     def prepare(self) -> None:
         """Make the tables what this code expects, before anything but a run writes to them."""

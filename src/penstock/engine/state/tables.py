@@ -21,6 +21,8 @@ def _number(name: str, *, key: bool = False, null: bool = True) -> Column[int]:
     return Column(name, BigInteger, primary_key=key, nullable=null and not key, autoincrement=False)
 
 
+NONE_NEEDED = -1  # in made_in, of a slice that never had a row
+
 META = Table("penstock_meta", METADATA, _text("key", key=True), _text("value", null=False))
 
 RUN = Table(
@@ -68,7 +70,7 @@ SLICE = Table(
     _text("published_at", null=False),
     _text("slicing"),  # what a slice is (PartitionSpec.slicing); "" for a whole table
     _text("keys"),  # JSON: the columns that rows were merged by
-    _number("own_snapshot"),  # 0: snapshot_id is that of something else
+    _number("made_in"),  # the snapshot that made it, or NONE_NEEDED; NULL: it is snapshot_id
 )
 
 # Attempts at a slice that began before it was dropped say nothing of it any more; WHOLE stands

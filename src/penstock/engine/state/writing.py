@@ -16,7 +16,16 @@ from penstock.engine.state.records import (
     StepRecord,
     plain_sample,
 )
-from penstock.engine.state.tables import CHECK, DROPPED, RUN, SCHEMA_VERSION, SLICE, STEP, to_text
+from penstock.engine.state.tables import (
+    CHECK,
+    DROPPED,
+    NONE_NEEDED,
+    RUN,
+    SCHEMA_VERSION,
+    SLICE,
+    STEP,
+    to_text,
+)
 
 
 def insert_run(connection: Connection, run: RunRecord) -> None:
@@ -105,12 +114,17 @@ def end_step(
     )
 
 
-def publish(connection: Connection, snapshot_id: int, what: Publication) -> None:
+def publish(
+    connection: Connection, snapshot_id: int | None, what: Publication, *, as_of: int | None = None
+) -> None:
     """The slice, its checks, its columns and the end of its step.
 
-    Called with the data's own connection and the id of its new snapshot, or, when nothing
-    changed, with the id of the snapshot that holds the slice already.
+    Called with the data's own connection and the id of its new snapshot. When nothing changed,
+    ``snapshot_id`` is the one that made the slice, None where it needed none, and ``as_of`` a later
+    one at which it was still as recorded.
     """
+    as_of = snapshot_id if as_of is None else as_of
+    assert as_of is not None, "a slice is as recorded at some snapshot"
     if what.anew:
         forget(connection, what.target, None, what.at)
     connection.execute(
@@ -123,26 +137,26 @@ def publish(connection: Connection, snapshot_id: int, what: Publication) -> None
             run_id=what.run_id,
             step=what.step,
             strategy=what.strategy,
-            snapshot_id=snapshot_id,
+            snapshot_id=as_of,
             row_count=what.rows,
             fingerprint=what.fingerprint,
             definition_hash=what.definition_hash,
             published_at=to_text(what.at),
             slicing=what.slicing,
             keys=None if what.keys is None else json.dumps(what.keys),
-            own_snapshot=int(what.own_snapshot),
+            made_in=NONE_NEEDED if snapshot_id is None else snapshot_id,
         )
     )
     insert_checks(connection, what)
     if what.columns:  # none are given for a slice that was only confirmed
-        _capture_schema(connection, snapshot_id, what)
+        _capture_schema(connection, as_of, what)
     end_step(
         connection,
         (what.run_id, what.step, what.slice),
         what.state,
         what.at,
         rows=what.rows,
-        snapshot_id=snapshot_id if what.own_snapshot else None,
+        snapshot_id=snapshot_id,
         reason=what.reason,
     )
 

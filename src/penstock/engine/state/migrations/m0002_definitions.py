@@ -12,7 +12,7 @@ from penstock.lake.naming import quote_identifier
 
 _METADATA = MetaData()
 _SLICE = "penstock_slice"
-_COLUMNS = {"slicing": "TEXT", "keys": "TEXT", "own_snapshot": "BIGINT"}
+_COLUMNS = {"slicing": "TEXT", "keys": "TEXT", "made_in": "BIGINT"}
 
 Table(
     "penstock_dropped",
