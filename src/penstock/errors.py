@@ -28,6 +28,7 @@
     │   ├── SchemaMismatch         a DataFrame does not fit its table
     │   ├── NameTaken              there is a table, view, schema or column of this name
     │   ├── ReadOnlyLake
+    │   ├── LakeClosed             used after it was closed
     │   ├── DataPathError          the data path cannot be written
     │   └── CommitError
     │       ├── CommitConflict     did not land: another commit excludes it
@@ -205,6 +206,12 @@ class NameTaken(LakeError):
 
 
 class ReadOnlyLake(LakeError):
+    exit_code = 2
+
+
+class LakeClosed(LakeError):
+    """What a closed lake or project answers to everything."""
+
     exit_code = 2
 
 

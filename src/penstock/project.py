@@ -13,7 +13,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Self
 
 from penstock.config import LakeSettings, Settings, load_settings
-from penstock.errors import ArgumentError, CatalogMissing, Diagnostic, TableNotFound
+from penstock.errors import ArgumentError, CatalogMissing, Diagnostic, LakeClosed, TableNotFound
 from penstock.events import EventSink, SparkStarted, SparkStarting, ignore
 from penstock.lake.naming import names_of
 from penstock.model.asset import DEFAULT_LAKE
@@ -58,6 +58,7 @@ class Project:
         self._findings = loaded.diagnostics
         self.on_event: EventSink = ignore  # hears that Spark starts where rows are read
         self._spark = spark
+        self._closed = False
         self._lakes: dict[str, Lake] = {}
         self._catalogs: dict[str, Catalog] = {}
 
@@ -88,6 +89,7 @@ class Project:
         `load` raises the errors of scripts. Errors among these are faults that only running the
         models would meet: a project without models can still answer queries.
         """
+        self._check_open()
         from penstock.engine.project_check import check_project
 
         return (*self._findings, *check_project(self.settings, self.models, self._catalog))
@@ -104,6 +106,7 @@ class Project:
         full_refresh: bool = False,
     ) -> Plan:
         """What `run` would do, as a value. Raises ArgumentError, PartitionError."""
+        self._check_open()
         from penstock.engine.plan import make_plan
         from penstock.engine.request import RunRequest
 
@@ -262,6 +265,7 @@ class Project:
         (by default ``main``, or the only one there is), as `Lake.sql` does it. Raises ModelError,
         with places in ``text``, and what reading and writing raise.
         """
+        self._check_open()
         from penstock.lake.statements.dispatch import is_statement
 
         if lake is not None or is_statement(text):
@@ -323,6 +327,7 @@ class Project:
 
     def model(self, name: str) -> Model:
         """Raises ArgumentError with the nearest name."""
+        self._check_open()
         for model in self.models:
             if name in (model.name, model.target.qualified, str(model.target)):
                 return model
@@ -339,8 +344,9 @@ class Project:
         Raises CatalogVanished where there is no catalog beside the files of a lake: with
         ``new_catalog`` it is made there all the same.
         """
+        self._check_open()
         known = self._lake_name(name)
-        if known not in self._lakes:
+        if known not in self._lakes or self._lakes[known].catalog.closed:
             from penstock.lake.lake import Lake
 
             wanted = self.settings.lakes[known]
@@ -357,13 +363,24 @@ class Project:
         return self._lakes[known]
 
     def close(self) -> None:
-        """Close the catalogs. A Spark session goes on: the next project uses it."""
+        """Close the catalogs; every call from here on raises LakeClosed.
+
+        A Spark session goes on: the next project uses it.
+        """
+        self._closed = True
         for lake in self._lakes.values():
             lake.close()
         for catalog in self._catalogs.values():
             catalog.close()
         self._lakes.clear()
         self._catalogs.clear()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise LakeClosed(
+                f"the project in {self.settings.root} is closed",
+                hint="load it again, or keep the work inside the `with` block",
+            )
 
     def __enter__(self) -> Self:
         return self
@@ -414,6 +431,7 @@ class Project:
             require(self.settings.spark)
 
     def _session(self, sink: EventSink | None = None) -> SparkSession:
+        self._check_open()
         if self._spark is None:
             from penstock.engine.spark import start_session
 
@@ -425,7 +443,8 @@ class Project:
 
     def _catalog(self, lake: str) -> Catalog | None:
         """A lake's catalog to ask, not to write; None while no run has made it."""
-        if lake in self._lakes:
+        self._check_open()
+        if lake in self._lakes and not self._lakes[lake].catalog.closed:
             return self._lakes[lake].catalog
         if lake not in self._catalogs:
             from penstock.lake.catalog.catalog import Catalog

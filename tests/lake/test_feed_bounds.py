@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.errors import SnapshotNotFound, TableNotFound
+from penstock.errors import ArgumentError, SnapshotNotFound, TableNotFound
 from penstock.lake.lake import Lake
 from tests.lake import feeds
 
@@ -41,9 +41,15 @@ def test_both_bounds_are_inclusive(lake: Lake) -> None:
     assert _rows(lake, 0, 4) == [2, 3, 4]
 
 
-def test_nothing_lies_between_bounds_the_wrong_way_round(lake: Lake) -> None:
-    assert lake.table("t").changes(4, 2).columns == ["snapshot_id", "rowid", "change_type", "i"]
-    assert _rows(lake, 4, 2) == []
+def test_bounds_the_wrong_way_round_are_refused_by_methods_and_empty_in_sql(lake: Lake) -> None:
+    times = [snapshot.time for snapshot in lake.snapshots()]
+    table = lake.table("t")
+    for read in (table.changes, table.insertions, table.deletions):
+        with pytest.raises(ArgumentError, match="nothing lies between 4 and 2"):
+            read(4, 2)
+    with pytest.raises(ArgumentError, match="the first is the later"):
+        table.changes(times[4], str(times[2]))
+    assert lake.sql("SELECT * FROM table_changes('t', 4, 2)").collect() == []
 
 
 def test_times_are_the_snapshots_within_them(lake: Lake) -> None:
@@ -58,6 +64,7 @@ def test_times_are_the_snapshots_within_them(lake: Lake) -> None:
 def test_a_time_without_a_zone_is_in_utc(lake: Lake) -> None:
     times = [snapshot.time.replace(tzinfo=None) for snapshot in lake.snapshots()]
     assert _rows(lake, times[2], times[3]) == [2, 3]
+    assert sorted(row["i"] for row in lake.table("t").changes(str(times[2]), 3).collect()) == [2, 3]
 
 
 @pytest.mark.parametrize(

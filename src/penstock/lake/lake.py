@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from penstock.attach_options import refuse_others
-from penstock.errors import ConfigError
 from penstock.lake import options
 from penstock.lake import storage as storages
 from penstock.lake.add_files import Added, add_data_files
@@ -25,7 +23,7 @@ from penstock.lake.queries.explain import Explanation, explain
 from penstock.lake.queries.resolver import Resolver
 from penstock.lake.recovery.backup import Backup, backup
 from penstock.lake.session import SparkSource, source
-from penstock.lake.snapshot import At, Snapshot
+from penstock.lake.snapshot import At, Moment, Snapshot
 from penstock.lake.statements import dispatch
 from penstock.lake.statements.session import Current
 from penstock.lake.statements.session import Session as Statements
@@ -66,7 +64,7 @@ class Lake(Maintained):
         spark: SparkSession | SparkSource | None = None,
         read_only: bool = False,
         snapshot_version: int | None = None,
-        snapshot_time: datetime | None = None,
+        snapshot_time: Moment | None = None,
         create_if_not_exists: bool = True,
         override_data_path: bool = False,
         new_catalog: bool = False,
@@ -91,7 +89,7 @@ class Lake(Maintained):
         settings that the lake relies on are set (`lake.session`).
         """
         refuse_others(others, _OPTIONS)
-        at = _pinned_at(snapshot_version, snapshot_time)
+        at = At.of(snapshot_version, snapshot_time)
         pinned = at != At()
         told = Storage.of(storage)
         if data_path is not None:
@@ -136,6 +134,7 @@ class Lake(Maintained):
         without Spark, and is a DataFrame when it is used as one. BEGIN opens a transaction for
         this lake in this thread.
         """
+        self.catalog.check_open()  # a query may name no table
         return self._run(self._current, text, args, views)
 
     def _run(
@@ -290,12 +289,3 @@ class Lake(Maintained):
             return self._names()
         at = At(transaction.base.id)
         return replace(self._names(at), transaction=transaction)
-
-
-def _pinned_at(version: int | None, time: datetime | None) -> At:
-    if version is not None and time is not None:
-        raise ConfigError(
-            "a lake is attached at a version or at a time, not at both",
-            hint="leave out snapshot_version or snapshot_time",
-        )
-    return At(version, time)

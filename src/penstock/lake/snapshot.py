@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from penstock.errors import ArgumentError
+
+Moment = str | date | datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,5 +35,54 @@ class At:
     version: int | None = None
     timestamp: datetime | None = None
 
+    @classmethod
+    def of(cls, at_version: int | None, timestamp: Moment | None) -> At:
+        """As a caller gives it: a time may be a text, and one without a zone is in UTC.
+
+        Raises ArgumentError for both, and for what is neither a version nor a time.
+        """
+        if at_version is not None and timestamp is not None:
+            raise ArgumentError(
+                "a snapshot is named by a version or by a time, not by both",
+                hint="leave out one of the two",
+            )
+        if timestamp is not None:
+            return cls(timestamp=moment(timestamp))
+        return cls() if at_version is None else cls(version(at_version))
+
 
 LATEST = At()
+
+
+def version(value: Any) -> int:
+    """The id of a snapshot. Raises ArgumentError."""
+    try:
+        found = int(value)
+        if isinstance(value, float | Decimal) and value != found:
+            raise ValueError(value)
+        return found
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"{value!r} is not a snapshot's version", hint="versions are whole numbers"
+        ) from None
+
+
+def moment(value: Any, zone: str = "UTC") -> datetime:
+    """A time as the catalog compares it: aware, in UTC. ``zone`` is that of times without one.
+
+    Raises ArgumentError.
+    """
+    found = time_of(value)
+    return (found if found.tzinfo else found.replace(tzinfo=ZoneInfo(zone))).astimezone(UTC)
+
+
+def time_of(value: Any) -> datetime:
+    """A datetime, a date (its midnight) or a text of ISO 8601, with a zone or without."""
+    if isinstance(value, datetime):
+        return value
+    try:
+        return datetime.fromisoformat(str(value))
+    except ValueError:
+        raise ArgumentError(
+            f"{value!r} is not a time", hint="write it as 2013-01-02 03:04:05"
+        ) from None

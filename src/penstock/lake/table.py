@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from penstock.errors import ArgumentError
 from penstock.lake import feed, scan
 from penstock.lake.add_files import Added, add_data_files
 from penstock.lake.adding.fit import Rules
@@ -24,7 +25,7 @@ from penstock.lake.objects import Description, ListedFile
 from penstock.lake.recovery.rollback import RolledBack, rollback
 from penstock.lake.schema import TableSchema
 from penstock.lake.session import SparkSource, session_zone
-from penstock.lake.snapshot import At, Snapshot
+from penstock.lake.snapshot import LATEST, At, Moment, Snapshot, moment
 from penstock.lake.sql.predicates import of_where
 from penstock.lake.transaction import Staged, Transaction, TransactionTable
 
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from penstock.lake.inlined.literal_rows import Rows
+
+
+Since = int | Moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,7 @@ class Table:
     def to_df(
         self,
         version: int | None = None,
-        timestamp: datetime | None = None,
+        timestamp: Moment | None = None,
         where: str | SparkColumn | None = None,
         *,
         row_ids: bool = False,
@@ -69,14 +73,14 @@ class Table:
     ) -> DataFrame:
         """The rows at a snapshot: by id, by time (in force then), or the latest.
 
+        A time may be a text (``"2026-05-16 09:30"``), and one without a zone is in UTC.
         Files that surely hold no row which satisfies ``where`` are not given to Spark when it is a
         text; ``keep`` says the same of a condition that the caller applies.
 
         ``row_ids`` adds the column ``rowid``, which stays a row's own through updates and
         compactions. Raises SnapshotNotFound, SchemaNotFound, TableNotFound, UnsupportedFeature.
         """
-        given = version is not None or timestamp is not None
-        at = self.catalog.snapshot(At(version, timestamp) if given else self.at)
+        at = self.catalog.snapshot(self._at(version, timestamp))
         if self.view is not None and not row_ids and not self._is_there(at):
             rows = self.view(self.ref, at)
             if rows is not None:
@@ -103,21 +107,21 @@ class Table:
         """
         return few_rows(self.scan_at(version), names)
 
-    def changes(self, from_: Bound, to: Bound) -> DataFrame:
+    def changes(self, from_: Since, to: Since) -> DataFrame:
         """The rows that came and went in a range of snapshots; see `penstock.lake.feed`.
 
-        ``from_`` and ``to`` are ids of snapshots or times, both inclusive. Raises
-        SnapshotNotFound, SchemaNotFound, TableNotFound.
+        ``from_`` and ``to`` are ids of snapshots or times (also as texts), both inclusive. Raises
+        ArgumentError where ``from_`` is the later, SnapshotNotFound, SchemaNotFound, TableNotFound.
         """
-        return feed.changes(self.spark(), self.catalog, self.ref, from_, to)
+        return feed.changes(self.spark(), self.catalog, self.ref, *_range(from_, to))
 
-    def insertions(self, from_: Bound, to: Bound) -> DataFrame:
+    def insertions(self, from_: Since, to: Since) -> DataFrame:
         """The rows that came, by inserts and updates alike, with their row ids and snapshots."""
-        return feed.insertions(self.spark(), self.catalog, self.ref, from_, to)
+        return feed.insertions(self.spark(), self.catalog, self.ref, *_range(from_, to))
 
-    def deletions(self, from_: Bound, to: Bound) -> DataFrame:
+    def deletions(self, from_: Since, to: Since) -> DataFrame:
         """The rows that went, by deletes and updates alike, with their row ids and snapshots."""
-        return feed.deletions(self.spark(), self.catalog, self.ref, from_, to)
+        return feed.deletions(self.spark(), self.catalog, self.ref, *_range(from_, to))
 
     @property
     def schema(self) -> TableSchema:
@@ -140,11 +144,10 @@ class Table:
             return objects.describe(connection, info, snapshot.id)
 
     def list_files(
-        self, version: int | None = None, timestamp: datetime | None = None
+        self, version: int | None = None, timestamp: Moment | None = None
     ) -> list[ListedFile]:
         """The data files at a snapshot, each with its delete file; once for each of several."""
-        given = version is not None or timestamp is not None
-        at = self.catalog.snapshot(At(version, timestamp) if given else self.at)
+        at = self.catalog.snapshot(self._at(version, timestamp))
         return objects.listed(self.catalog.files(self._info(at), at.id).files)
 
     def append(
@@ -233,6 +236,10 @@ class Table:
         """Make the table what it was at a snapshot, as a new one; see `recovery.rollback`."""
         return rollback(self.catalog, self.ref, to)
 
+    def _at(self, version: int | None, timestamp: Moment | None) -> At:
+        at = At.of(version, timestamp)
+        return self.at if at == LATEST else at
+
     def _scan(self, at: Snapshot, keep: Predicate | None) -> scan.Scan:
         info = self._info(at)
         files = self.catalog.files(info, at.id, keep)
@@ -262,3 +269,14 @@ class Table:
             transaction.rollback()
             raise
         return WriteResult(staged, transaction.commit())
+
+
+def _range(from_: Since, to: Since) -> tuple[Bound, Bound]:
+    """The bounds of a range. Raises ArgumentError for two of a kind in the wrong order."""
+    first, last = (one if isinstance(one, int) else moment(one) for one in (from_, to))
+    if isinstance(first, int) == isinstance(last, int) and first > last:  # type: ignore[operator]
+        raise ArgumentError(
+            f"nothing lies between {from_} and {to}: the first is the later",
+            hint=f"give the earlier one first: ({to!r}, {from_!r})",
+        )
+    return first, last

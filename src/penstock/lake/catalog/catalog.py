@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Engine
 
 from penstock.errors import (
     CatalogMissing,
+    LakeClosed,
     NotFound,
     ReadOnlyLake,
     SchemaNotFound,
@@ -68,7 +69,8 @@ class Catalog:
     ) -> None:
         """For `open`."""
         self.inlining_row_limit = inlining_row_limit
-        self._engine = engine
+        self._opened = engine
+        self.closed = False
         self.retry = retry  # of this catalog's next commits
         self._encrypted: bool | None = None
         self._known: dict[tuple[int, int, str, str], Table | None] = {}
@@ -138,7 +140,22 @@ class Catalog:
         )
 
     def close(self) -> None:
-        self._engine.dispose()
+        """Nothing works from here on: every call raises LakeClosed."""
+        self.closed = True
+        self._opened.dispose()
+
+    @property
+    def _engine(self) -> Engine:
+        self.check_open()
+        return self._opened
+
+    def check_open(self) -> None:
+        """Raise LakeClosed where `close` was called."""
+        if self.closed:
+            raise LakeClosed(
+                f"the lake of the catalog {self._location} is closed",
+                hint="attach it again, or keep the work inside the `with` block",
+            )
 
     def __enter__(self) -> Self:
         return self

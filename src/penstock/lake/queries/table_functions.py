@@ -18,9 +18,8 @@ from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.feed import Bound
 from penstock.lake.naming import TableRef, quote_identifier
-from penstock.lake.snapshot import At, Snapshot
+from penstock.lake.snapshot import At, Snapshot, moment
 from penstock.lake.sql.calls import Arguments
-from penstock.lake.sql.travel import moment
 from penstock.sql.identifiers import dotted
 from penstock.sql.lake_functions import FEEDS, PREFIX
 

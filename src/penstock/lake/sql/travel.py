@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, date, datetime
-from decimal import Decimal
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
@@ -12,7 +11,7 @@ from sqlglot import exp
 
 from penstock.errors import ArgumentError, UnsupportedFeature
 from penstock.lake.failures import explained
-from penstock.lake.snapshot import At
+from penstock.lake.snapshot import At, moment, version
 from penstock.lake.sql.references import Travel
 from penstock.lake.values.intervals import Interval, parse_interval
 
@@ -75,32 +74,6 @@ def _interval(node: Any) -> Interval | None:
         return None
     unit = node.args.get("unit")
     return parse_interval(node.this.name if unit is None else f"{node.this.name} {unit.name}")
-
-
-def version(value: Any) -> int:
-    try:
-        found = int(value)
-        if isinstance(value, float | Decimal) and value != found:
-            raise ValueError(value)
-        return found
-    except (TypeError, ValueError):
-        raise ArgumentError(
-            f"{value!r} is not a snapshot's version", hint="versions are whole numbers"
-        ) from None
-
-
-def moment(value: Any, zone: str) -> datetime:
-    """A time as the catalog compares it: aware, in UTC."""
-    if isinstance(value, date) and not isinstance(value, datetime):
-        value = datetime(value.year, value.month, value.day)  # noqa: DTZ001 - its zone comes below
-    try:
-        found = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
-    except ValueError:
-        raise ArgumentError(
-            f"{value!r} is not a time", hint="write it as 2013-01-02 03:04:05"
-        ) from None
-    zoned: datetime = in_zone(found, zone)
-    return zoned.astimezone(UTC)
 
 
 def in_zone(value: Any, zone: str) -> Any:

@@ -18,7 +18,7 @@ from penstock.lake import add_files, naming, options
 from penstock.lake.adding.fit import Rules
 from penstock.lake.maintenance.calls import CALLS, Call, Parameter
 from penstock.lake.naming import TableRef, fold
-from penstock.lake.sql.travel import moment
+from penstock.lake.snapshot import moment
 from penstock.lake.statements.answer import Answer, nothing
 from penstock.lake.statements.composed import begun
 from penstock.lake.statements.constants import constant
