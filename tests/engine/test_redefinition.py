@@ -54,6 +54,7 @@ def two_days(make: Make) -> Make:
         (DAILY.replace("daily", 'daily tz="Asia/Tokyo"'), "2026-01-03"),
         (DAILY.replace("daily", 'dynamic key="$.k"'), "eu"),
     ],
+    ids=["monthly", "whole", "tz", "dynamic"],
 )
 def test_another_kind_of_slice_is_refused_by_name(
     two_days: Make, script: str, partition: str | None
@@ -61,7 +62,7 @@ def test_another_kind_of_slice_is_refused_by_name(
     project = two_days({"models/t": script})
     error = error_of(project, partition=partition)
     assert isinstance(error, DefinitionChanged)
-    assert "2 slices of partitioned daily (2026-01-01, 2026-01-02)" in error.message
+    assert "2 slices of `partitioned daily` (2026-01-01, 2026-01-02)" in error.message
     assert "penstock run t --full-refresh" in str(error)
     assert "penstock drop t" in str(error)
     assert rows(project, COUNT) == [("2026-01-01", 2), ("2026-01-02", 2)]
@@ -72,7 +73,14 @@ def test_rows_of_a_whole_table_are_no_slices(make: Make) -> None:
     project = make({"models/t": DAILY})
     error = error_of(project, partition="2026-01-01")
     assert isinstance(error, DefinitionChanged)
-    assert "holds 2 rows, and the model is partitioned daily" in error.message
+    assert "holds 2 rows, and the model is now `partitioned daily`" in error.message
+
+
+def test_a_table_without_rows_takes_another_kind_of_slice(make: Make) -> None:
+    make({"models/t": DAILY.replace("range(2)", "range(0)")}).run("2026-01-01")
+    project = make({"models/t": MONTHLY})
+    assert project.run("2026-01").state == "done"
+    assert [one.slice for one in project.status("t")[0].slices] == ["2026-01"]
 
 
 def test_a_full_refresh_makes_the_table_anew_and_says_so(two_days: Make) -> None:
@@ -81,7 +89,7 @@ def test_a_full_refresh_makes_the_table_anew_and_says_so(two_days: Make) -> None
     result = project.run("2026-01", ["t"], full_refresh=True, on_event=events.append)
     assert result.state == "done"
     assert "full refresh drops every slice and makes this run's only" in notices(events)
-    assert "2 slices of partitioned daily (2026-01-01, 2026-01-02)" in notices(events)
+    assert "2 slices of `partitioned daily` (2026-01-01, 2026-01-02)" in notices(events)
     assert rows(project, COUNT) == [("2026-01", 2)]
     assert [one.slice for one in project.status("t")[0].slices] == ["2026-01"]
     assert len(rows(project, "SELECT * FROM t AT (VERSION => 2)")) == 4
@@ -147,7 +155,9 @@ def remove_files(project: Project) -> None:
         path.unlink()
 
 
-@pytest.mark.parametrize(("script", "partition"), [(WHOLE, None), (DAILY, "2026-01-01")])
+@pytest.mark.parametrize(
+    ("script", "partition"), [(WHOLE, None), (DAILY, "2026-01-01")], ids=["whole", "slice"]
+)
 def test_a_replaced_slice_heals_when_its_file_is_gone(
     make: Make, script: str, partition: str | None
 ) -> None:

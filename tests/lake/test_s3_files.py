@@ -15,6 +15,7 @@ from penstock.lake.files import DataFile
 from penstock.lake.lake import Lake
 from penstock.lake.maintenance.reading import pieces
 from penstock.lake.recovery.backup import check_files
+from penstock.lake.recovery.missing_files import missing_below
 from tests import s3
 from tests.s3_relay import relay
 
@@ -52,6 +53,16 @@ def test_added_and_rolled_back(lake: Lake) -> None:
     assert check_files(lake.catalog).missing == ()
     storage.remove_file(min(paths))
     assert check_files(lake.catalog).missing == (min(paths),)
+
+
+def test_missing_files_are_seen_whether_asked_for_or_listed(lake: Lake) -> None:
+    directory = f"s3://{s3.BUCKET}/l/main/t/"
+    there = [f"{directory}x/{number}.parquet" for number in range(3)]
+    for path in there:
+        write(path)
+    gone = f"{directory}y.parquet"
+    assert missing_below(directory, [*there, gone]) == (gone,)
+    assert missing_below(directory, [*there, gone], listed_above=2) == (gone,)
 
 
 def test_a_large_file_is_read_in_blocks(tmp_path: Path) -> None:

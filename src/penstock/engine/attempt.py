@@ -145,7 +145,9 @@ class Attempt:
             return True
         column = self._partition_column
         others = self.state.slices(target, unless=self.model.slicing)
-        refuse_other_slices(self.model, others, table, column)
+        if refuse_other_slices(self.model, others, table, column):
+            table.drop()
+            return True
         said = refuse_lost_rows(self.model, known, table, into.place)
         if said:
             self.notice(said)

@@ -1,5 +1,5 @@
-"""A definition that no longer fits the rows that are there is refused: they would be counted twice,
-or lost without a word. `penstock run MODEL --full-refresh` and `penstock drop` are the ways on.
+"""Refuse a definition that no longer fits the rows of its table: they would be counted twice, or
+lost, without a word. `penstock run MODEL --full-refresh` and `penstock drop` are the ways on.
 """
 
 from __future__ import annotations
@@ -22,25 +22,26 @@ Place = tuple[str, str]  # the partition column, and a slice's value
 
 def refuse_other_slices(
     model: Model, records: Sequence[SliceRecord], table: TransactionTable, column: str
-) -> None:
+) -> bool:
     """Raise DefinitionChanged where the table holds slices of another kind than the model's.
 
-    ``column`` is the one that carries the slice's value.
+    ``column`` is the one that carries the slice's value. True where the table was made for such
+    slices and holds no row: nothing is lost when it is made anew.
     """
-    if not table.exists:
-        return
     others = [record for record in records if not record.is_slice_of(model.partition)]
     in_slices = any(fold(name) == fold(column) for name in table.schema.names)
-    if not others and (in_slices == (model.partition is not None) or not table.count_rows()):
-        return
+    if not others and in_slices == (model.partition is not None):
+        return False
+    if not table.count_rows():
+        return bool(others) or in_slices
     if others:
         holds = listed(others)
     elif in_slices:
         holds = f"slices (its column {column} tells them apart)"
     else:
         holds = "rows that belong to no slice"
-    now = f"partitioned {model.slicing}" if model.slicing else "not partitioned"
-    raise _changed(model, "partitioned", f"holds {holds}, and the model is {now}", others)
+    now = f"`partitioned {model.slicing}`" if model.slicing else "not partitioned"
+    raise _changed(model, "partitioned", f"holds {holds}, and the model is now {now}", others)
 
 
 def refuse_lost_rows(
@@ -52,7 +53,7 @@ def refuse_lost_rows(
     """
     if model.strategy == "merge":
         _refuse_keys(model, known, table, place)
-    if known is None or known.strategy == model.strategy or not table.exists:
+    if known is None or known.strategy == model.strategy:
         return None
     rows = table.count_rows(place)
     if not rows or model.strategy == "merge":
@@ -73,7 +74,7 @@ def _refuse_keys(
     """Keys that the rows there lack match nothing: every row would be inserted again. Of several
     rows with one key a merge would leave one.
     """
-    if not table.exists or not _may_differ(model, known) or not table.count_rows(place):
+    if not _may_differ(model, known) or not table.count_rows(place):
         return
     keys = ", ".join(model.keys)
     lacking = [key for key in model.keys if table.schema.find(key) is None]
@@ -127,11 +128,11 @@ def _of(place: Place | None) -> str:
 
 
 def listed(records: Sequence[SliceRecord]) -> str:
-    """``31 slices of partitioned daily (2013-01-01, 2013-01-02, 2013-01-03, ... 2013-01-31)``"""
+    """31 slices of `partitioned daily` (2013-01-01, 2013-01-02, 2013-01-03, ... 2013-01-31)"""
     kinds = sorted({record.slicing for record in records if record.slicing})
     if all(record.slice == WHOLE for record in records):
         return _count(sum(record.rows for record in records), "row")
-    of = f" of partitioned {' and '.join(kinds)}" if kinds else ""
+    of = f" of `partitioned {' and '.join(kinds)}`" if kinds else ""
     values = [record.slice or "the whole table" for record in records]
     if len(values) > _SHOWN + 1:
         values = [*values[:_SHOWN], f"... {values[-1]}"]
@@ -146,12 +147,13 @@ def _changed(
     model: Model, line: str, what: str, slices: Sequence[SliceRecord] = ()
 ) -> DefinitionChanged:
     places = model.annotations.places
+    one = " (or one slice of it: --slice VALUE)" if any(record.slice for record in slices) else ""
     return DefinitionChanged(
         f"{model.target} {what}",
         hint=(
-            f"`penstock run {model.name} --full-refresh` makes the table anew, without them; "
-            f"`penstock drop {model.name}` drops them (or some: --slice VALUE); earlier snapshots "
-            "keep them; or write the line as it was"
+            f"put the line back; or make the table anew: `penstock run {model.name} "
+            f"--full-refresh`; or drop it: `penstock drop {model.name}`{one}. Earlier snapshots "
+            "keep what is there"
         ),
         location=places.get(line) or places.get("materialize") or Location(model.path),
         data={"table": model.target.qualified, "slices": [record.slice for record in slices]},

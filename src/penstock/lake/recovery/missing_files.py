@@ -13,7 +13,7 @@ from penstock.lake.storage import is_remote, list_files, open_system
 _THREADS = 16
 _BATCH = 500
 _REMOTE_BATCH = 8  # an object store is asked for one file at a time: more threads, then
-_LISTED = 200  # above so many files in an object store their directory is listed, 1,000 a request
+_LISTED = 200  # files; to list a directory of more is cheaper, 1,000 names a request
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,15 @@ def look_for(paths: Iterable[str]) -> FileCheck:
     return FileCheck(len(listed), tuple(missing))
 
 
-def missing_below(directory: str, paths: Iterable[str]) -> tuple[str, ...]:
-    """Which of these paths, most of which are below ``directory``, are not there."""
+def missing_below(
+    directory: str, paths: Iterable[str], *, listed_above: int = _LISTED
+) -> tuple[str, ...]:
+    """Which of these paths, most of which are below ``directory``, are not there.
+
+    In an object store the directory is listed where there are more than ``listed_above``.
+    """
     wanted = set(paths)
-    if is_remote(directory) and len(wanted) > _LISTED:
+    if is_remote(directory) and len(wanted) > listed_above:
         wanted -= set(list_files(directory))
     return look_for(wanted).missing
 
