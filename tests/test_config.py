@@ -177,3 +177,22 @@ def test_mistakes_in_the_environment_name_the_variable(
     error = failure(tmp_path, MINIMAL, {name: value})
     assert name in str(error)
     assert said in str(error)
+
+
+@pytest.mark.parametrize(
+    "master",
+    ["local", "local[4]", "local[*]", "local[2, 3]", "yarn", "spark://h:7077", "k8s://h", "sc://h"],
+)
+def test_masters_of_spark(tmp_path: Path, master: str) -> None:
+    assert load(tmp_path, MINIMAL + f"[spark]\nmaster = '{master}'\n").spark.master == master
+
+
+@pytest.mark.parametrize("master", ["locl[2]", "local[0]", "local[two]", "", "http://h"])
+def test_a_master_that_spark_does_not_know_is_told_with_its_line(
+    tmp_path: Path, master: str
+) -> None:
+    error = failure(tmp_path, MINIMAL + f"[spark]\nmaster = '{master}'\n")
+    assert error.exit_code == 2
+    assert error.location is not None
+    assert error.location.line == 5
+    assert f"spark.master is {master!r}" in error.message

@@ -43,6 +43,10 @@ _SECTIONS: Mapping[str, Mapping[str, type]] = {
     "spark": {"master": str, "conf": dict},
     "run": {"jobs": int},
 }
+_SPARK_KEYS = ("spark.master", "spark.conf")
+_MASTER = re.compile(
+    r"local(\[([1-9]\d*|\*)(\s*,\s*[1-9]\d*)?\])?|local-cluster\[.+\]|yarn|(spark|k8s|sc)://\S+"
+)
 _KINDS = {str: "a text", int: "a whole number", bool: "true or false", dict: "a table"}
 
 
@@ -69,12 +73,16 @@ class LakeSettings:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SparkSettings:
-    """``master`` None: local, one thread a core. ``java_home`` and ``path`` find the Java."""
+    """``master`` None: local, one thread a core. ``java_home`` and ``path`` find the Java.
+
+    ``origin`` is where the master, or else the conf, is set.
+    """
 
     master: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
     java_home: str | None = None
     path: str | None = None
+    origin: Location | None = field(default=None, compare=False, repr=False)
 
     def __repr__(self) -> str:
         return masked_repr(self)
@@ -256,6 +264,7 @@ def _build(root: Path, values: Mapping[str, _Value], environ: Mapping[str, str])
     def get(key: str) -> Any:
         return values[key].value if key in values else None
 
+    _check_master(values.get("spark.master"))
     jobs = get("run.jobs")
     if jobs is not None and jobs < 1:
         raise ConfigError("run.jobs must be 1 or more", location=values["run.jobs"].origin)
@@ -269,9 +278,20 @@ def _build(root: Path, values: Mapping[str, _Value], environ: Mapping[str, str])
             conf=_spark_conf(values),
             java_home=environ.get("JAVA_HOME") or None,
             path=environ.get("PATH"),
+            origin=next((values[key].origin for key in _SPARK_KEYS if key in values), None),
         ),
         jobs=jobs,
     )
+
+
+def _check_master(master: _Value | None) -> None:
+    if master is not None and not _MASTER.fullmatch(master.value):
+        raise ConfigError(
+            f"spark.master is {master.value!r}, which Spark does not know",
+            location=master.origin,
+            hint="leave it out to use this machine, or write local[4], spark://HOST:7077, yarn, "
+            "k8s://HOST:PORT, or sc://HOST for Spark Connect",
+        )
 
 
 def _build_lakes(root: Path, values: Mapping[str, _Value]) -> dict[str, LakeSettings]:

@@ -36,6 +36,7 @@
     │       └── CommitUnknown      the connection was lost during COMMIT
     └── StepError                  a step of a run failed (exit code 1)
         ├── QueryFailed            Spark refused or failed the SELECT
+        ├── SparkLost              Spark's process has ended; the next call starts another
         ├── MergeKeyError          NULL or duplicate keys in a merge source
         ├── DefinitionChanged      the script's definition does not fit the rows that are there
         └── DataTestFailed         the slice was not published
@@ -160,7 +161,7 @@ class CatalogVersionUnsupported(CatalogError):
 
 
 class CatalogCorrupt(CatalogError):
-    exit_code = 1
+    pass
 
 
 class NotFound(LakeError):
@@ -241,6 +242,10 @@ class StepError(PenstockError):
 
 class QueryFailed(StepError):
     pass
+
+
+class SparkLost(StepError):
+    """Spark's Java process has ended, or has stopped what ran in it."""
 
 
 class MergeKeyError(StepError):

@@ -59,6 +59,7 @@ class Project:
         self.on_event: EventSink = ignore  # hears that Spark starts where rows are read
         self._spark = spark
         self._closed = False
+        self._is_own = False  # whether the session was started here
         self._lakes: dict[str, Lake] = {}
         self._catalogs: dict[str, Catalog] = {}
 
@@ -167,6 +168,7 @@ class Project:
         )
         used = {step.model.target.lake for step in plan.steps}
         used |= {lake for step in plan.steps for lake in step.model.lakes}
+        self._let_go_of_dead_session()
         # A catalog that cannot be opened is said before the seconds that Spark takes; without Java
         # no catalog is made.
         self._require_spark()
@@ -252,6 +254,7 @@ class Project:
         """What a model's SELECT returns now; nothing is written."""
         from penstock.engine.preview import preview
 
+        self._let_go_of_dead_session()
         plan = self.plan(partition, [self.model(model).name], args)
         df = preview(plan, self._session, self.lake, self.settings)
         return df if limit is None else df.limit(limit)
@@ -268,6 +271,7 @@ class Project:
         self._check_open()
         from penstock.lake.statements.dispatch import is_statement
 
+        self._let_go_of_dead_session()
         if lake is not None or is_statement(text):
             return self.lake(lake or self._default_lake()).sql(text, args)
         from penstock.engine.preview import query
@@ -438,8 +442,19 @@ class Project:
             tell, began = sink or self.on_event, monotonic()
             tell(SparkStarting())
             self._spark = start_session(self.settings.spark, self.settings.name)
+            self._is_own = True
             tell(SparkStarted(monotonic() - began))
         return self._spark
+
+    def _let_go_of_dead_session(self) -> None:
+        """So that another is started, where Spark has ended since the last call."""
+        if self._spark is None or not self._is_own:
+            return
+        from penstock.engine.spark import end, is_alive
+
+        if not is_alive(self._spark):
+            end(self._spark)
+            self._spark = None
 
     def _catalog(self, lake: str) -> Catalog | None:
         """A lake's catalog to ask, not to write; None while no run has made it."""

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from penstock.config import SparkSettings
-from penstock.engine.spark import parse_java_version, require_java, session_conf
-from penstock.errors import EnvironmentMissing
+from penstock.engine.spark import (
+    _not_started,
+    is_alive,
+    parse_java_version,
+    require_java,
+    session_conf,
+)
+from penstock.errors import EnvironmentMissing, Location
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def fake_java(root: Path, version: str) -> Path:
@@ -86,3 +97,18 @@ def test_the_project_settings_win() -> None:
 def test_a_cluster_keeps_its_own_defaults() -> None:
     assert "spark.sql.shuffle.partitions" not in session_conf(SparkSettings(master="yarn"))
     assert session_conf(SparkSettings(master="sc://host")) == {}
+
+
+def test_settings_that_spark_does_not_start_with_are_told_at_their_place() -> None:
+    origin = Location("penstock.toml", 7)
+    settings = SparkSettings(master="sc://127.0.0.1:1", origin=origin)
+    error = _not_started(ConnectionRefusedError("nobody listens"), settings)
+    assert error.location == origin
+    assert error.message.startswith("Spark does not start with the master 'sc://127.0.0.1:1': ")
+    assert error.exit_code == 2
+
+
+def test_a_session_that_works_is_alive(spark: SparkSession) -> None:
+    assert is_alive(spark)
+    with ThreadPoolExecutor(1) as other:
+        assert other.submit(is_alive, spark).result()

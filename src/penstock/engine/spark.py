@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.config import SparkSettings
-from penstock.errors import EnvironmentMissing
+from penstock.errors import ConfigError, EnvironmentMissing, SparkLost
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,7 +36,8 @@ _JVM_CHATTER = (b"WARNING: Using incubator modules", b"NOTE: Picked up JDK_JAVA_
 def start_session(settings: SparkSettings, name: str) -> SparkSession:
     """The session of a project: the running one, or a new one. Seconds when new.
 
-    Raises EnvironmentMissing when Java or PySpark is not there.
+    Raises EnvironmentMissing when Java or PySpark is not there, and ConfigError when the settings
+    are such that Spark does not start.
     """
     require(settings)
     remote = _is_remote(settings)
@@ -54,12 +55,62 @@ def start_session(settings: SparkSettings, name: str) -> SparkSession:
         builder = builder.remote(str(settings.master))
     for key, value in session_conf(settings).items():
         builder = builder.config(key, value)
-    if remote or SparkSession.getActiveSession() is not None:
-        return builder.getOrCreate()
-    # Else PATH's python3 runs the tasks' Python, which need not have what this one has.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    with _filtered_stderr():
-        return builder.getOrCreate()
+    try:
+        if remote or SparkSession.getActiveSession() is not None:
+            return builder.getOrCreate()
+        # Else PATH's python3 runs the tasks' Python, which need not have what this one has.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        with _filtered_stderr():
+            return builder.getOrCreate()
+    except Exception as error:
+        raise _not_started(error, settings) from error
+
+
+def _not_started(error: Exception, settings: SparkSettings) -> ConfigError:
+    from penstock.lake.failures import explain
+
+    where = f" with the master {settings.master!r}" if settings.master else ""
+    explained = explain(error)
+    cause = str(error) if isinstance(explained, SparkLost) else explained.message
+    return ConfigError(
+        f"Spark does not start{where}: {cause.removeprefix('Spark: ')}",
+        location=settings.origin,
+        hint="correct [spark] in penstock.toml; without it Spark runs in this process",
+    )
+
+
+def is_alive(session: SparkSession) -> bool:
+    """Whether a session that was started here can still be used."""
+    from pyspark.sql import SparkSession
+
+    try:
+        if type(session) is not SparkSession:  # Spark Connect's
+            return bool(session.version)
+        # It is known to the thread that made it; in others a small job tells.
+        return SparkSession.getActiveSession() is not None or session.range(1).count() == 1
+    except Exception:  # whatever it says, it does not work
+        return False
+
+
+def end(session: SparkSession) -> None:
+    """Let go of a session that is no longer alive, so that `start_session` starts another.
+
+    PySpark (4.3) goes on with the Java process that it knows, even when that has ended; it has no
+    public way to make it forget, so this is the one place that touches what is its own.
+    """
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    with contextlib.suppress(Exception):
+        session.stop()
+    gateway = SparkContext._gateway
+    if gateway is not None:
+        with contextlib.suppress(Exception):
+            gateway.shutdown()
+        with contextlib.suppress(Exception):
+            gateway.proc.stdin.close()  # the process ends with its input
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = None
 
 
 def require(settings: SparkSettings) -> None:

@@ -22,6 +22,7 @@ from penstock.errors import (
     StepError,
 )
 from penstock.events import Notice, StepFinished, StepStarted
+from penstock.lake.failures import explained
 from penstock.model.header.steps import is_duration
 
 # Conditions of Spark that another try cannot mend: the text, or what it names, is wrong.
@@ -88,7 +89,8 @@ def _run(run: _Run) -> StepResult:
         if run.planned.blocked is not None:
             place = run.planned.model.annotations.places.get("materialize")
             raise StepError(run.planned.blocked, location=place or Location(run.planned.model.path))
-        made, snapshot_id = take_up(run.world, run.planned) or _attempts(run)
+        with explained():
+            made, snapshot_id = take_up(run.world, run.planned) or _attempts(run)
     except Cancelled:
         return _cancelled(run)
     except DataTestFailed as error:

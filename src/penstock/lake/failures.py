@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,6 +15,7 @@ from penstock.errors import (
     DataPathError,
     PenstockError,
     QueryFailed,
+    SparkLost,
 )
 from penstock.sql.duckdb import guards
 
@@ -29,6 +31,16 @@ _SCHEME = re.compile(r"^file:/+")
 _CANNOT_WRITE = ("Mkdirs failed", "Permission denied", "Read-only file system", "No space left")
 _UNREADABLE = "FAILED_READ_FILE."
 _MISSING = {"FAILED_READ_FILE.FILE_NOT_EXIST", "PATH_NOT_FOUND"}
+# What Spark says once its context has stopped, as it does when the heap is full.
+_STOPPED = re.compile(
+    r"SparkContext (?:was|has been) shut ?down|stopped SparkContext|dagScheduler\(\)\" is null"
+    r"|Answer from Java side is empty|Error while (?:sending|receiving)|does not exist in the JVM"
+)
+_NO_MEMORY = re.compile(r"OutOfMemoryError: ?([^\n]*)|\[(UNABLE_TO_ACQUIRE_MEMORY)")
+_MORE_MEMORY = (
+    'give it more, as in "spark.driver.memory" = "4g" in [spark.conf] of penstock.toml '
+    "(it is 1g by default)"
+)
 _OURS = "USER_RAISED_EXCEPTION"
 SPARKS_SQL = "queries and expressions are in Spark's SQL: see docs/sql.md for what is added"
 _HINTS = {
@@ -39,8 +51,23 @@ _HINTS = {
         "parquet.`path` or a DataFrame of views="
     ),
     "DATATYPE_MISSING_SIZE": "write STRING",
+    "UNSUPPORTED_TIME_TYPE": "write a time of day as text: '10:00:00'",
     "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN": "a condition is a comparison: id <> 0 instead of id",
     "CAST_INVALID_INPUT": "correct the value, or use try_cast, which makes NULL of it",
+}
+# Types of DuckDB that Spark's SQL has other names for.
+_NO_TYPE = {
+    "HUGEINT": "write DECIMAL(38, 0)",
+    "UHUGEINT": "write DECIMAL(38, 0)",
+    "UBIGINT": "write DECIMAL(20, 0)",
+    "UINTEGER": "write BIGINT",
+    "USMALLINT": "write INT",
+    "UTINYINT": "write SMALLINT",
+    "GEOMETRY": "write st_geomfromwkb(bytes), or leave the cast out",
+    "UUID": "write STRING",
+    "VARCHAR": "write STRING",
+    "TEXT": "write STRING",
+    "TIMESTAMPTZ": "write TIMESTAMP",
 }
 
 
@@ -63,6 +90,9 @@ def explain(
     and ``fragment`` where known.
     """
     text = str(error)
+    fault = _of_the_machine(error, text)
+    if fault is not None:
+        return fault
     condition, cause = _condition(error, text)
     if condition in _MISSING:
         return _file_missing(text, table, snapshot_id)
@@ -84,7 +114,22 @@ def explain(
     return QueryFailed(f"Spark: {cause}{name}", hint=_hint(condition, cause), data=data)
 
 
+def _of_the_machine(error: BaseException, text: str) -> PenstockError | None:
+    """What has nothing to do with the query: Spark's process ended, or its memory is full."""
+    if isinstance(error, ConnectionError) or _STOPPED.search(text):
+        return SparkLost(
+            "Spark has ended while it was working: most often it ran out of memory",
+            hint=f"run again, which starts it anew; if it ends again, {_MORE_MEMORY}",
+        )
+    full = _NO_MEMORY.search(text)
+    if full is None:
+        return None
+    return QueryFailed(f"Spark ran out of memory ({full[1] or full[2]})", hint=_MORE_MEMORY)
+
+
 def _hint(condition: str | None, cause: str) -> str | None:
+    if condition == "UNSUPPORTED_DATATYPE":
+        return next((hint for name, hint in _NO_TYPE.items() if f'"{name}' in cause.upper()), None)
     if condition == "PARSE_SYNTAX_ERROR" and "near '\"" in cause:
         return '"..." is a text in Spark\'s SQL: a name is in `...`'
     return _HINTS.get(condition or "")
@@ -104,7 +149,15 @@ def explained(*, table: str | None = None, snapshot_id: int | None = None) -> It
 
 
 def _from_spark(error: BaseException) -> bool:
-    return type(error).__module__.split(".")[0] in {"pyspark", "py4j", "grpc"}
+    return type(error).__module__.split(".")[0] in {"pyspark", "py4j", "grpc"} or (
+        isinstance(error, ConnectionError) and _is_of_py4j(error)
+    )
+
+
+def _is_of_py4j(error: BaseException) -> bool:
+    """Whether it was raised in the connection to Spark's Java process."""
+    frames = traceback.walk_tb(error.__traceback__)
+    return any(frame.f_globals.get("__name__", "").startswith("py4j.") for frame, _ in frames)
 
 
 def _condition(error: BaseException, text: str) -> tuple[str | None, str]:

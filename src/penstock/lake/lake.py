@@ -15,6 +15,7 @@ from penstock.lake.add_files import Added, add_data_files
 from penstock.lake.adding.fit import Rules
 from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import LOCK_TIMEOUT, Catalog
+from penstock.lake.failures import explained
 from penstock.lake.files import Table as TableInfo
 from penstock.lake.maintenance.methods import Maintained
 from penstock.lake.naming import DEFAULT_SCHEMA, LAKES, TableRef, fold
@@ -155,7 +156,8 @@ class Lake(Maintained):
             views=views,
             lakes=self._called,
         )
-        return cast("DataFrame", dispatch.run(session, text))
+        with explained():
+            return cast("DataFrame", dispatch.run(session, text))
 
     def explain(
         self,

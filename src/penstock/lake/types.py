@@ -251,10 +251,24 @@ def from_spark_schema(json: Mapping[str, Any]) -> TableSchema:
     return TableSchema(tuple(from_spark_json(f["type"], f["name"]) for f in fields))
 
 
+# What to write in a SELECT instead of a value of a type whose name begins so.
+_INSTEAD = {
+    "interval": (
+        "write a number, as in datediff(b, a) or unix_seconds(b) - unix_seconds(a), or a text: "
+        "CAST({name} AS STRING)"
+    ),
+    "time": "write it as text: CAST({name} AS STRING)",
+    "variant": "write it as JSON: to_json({name})",
+    "geometry": "write well-known bytes: st_asbinary({name})",
+    "geography": "write well-known bytes: st_asbinary({name})",
+}
+
+
 def _no_such_type(spark: object, path: str) -> SchemaMismatch:
+    instead = next((h for kind, h in _INSTEAD.items() if str(spark).startswith(kind)), None)
     return SchemaMismatch(
         f"column {path!r} is of Spark type {spark}, which a table cannot hold",
-        hint="cast it in the SELECT, for example to string or timestamp",
+        hint=(instead or "cast it in the SELECT: CAST({name} AS STRING)").format(name=path),
         data={"column": path, "type": spark},
     )
 

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import pyarrow.parquet as pq
 import pytest
 
@@ -244,6 +245,17 @@ def test_files_are_as_the_options_say(spark: SparkSession, tmp_path: Path) -> No
     small = write_settings({"parquet_row_group_size_bytes": "1000"}.get)
     (file,) = stage(df, tmp_path, settings=small).files
     assert pq.ParquetFile(file.path).num_row_groups > 1
+
+
+@pytest.mark.parametrize("codec", ["lz4", "lz4_raw"])
+def test_lz4_is_the_one_that_duckdb_reads(spark: SparkSession, tmp_path: Path, codec: str) -> None:
+    settings = write_settings({"parquet_compression": codec}.get)
+    (file,) = stage(
+        spark.range(0, 10, 1, 1).selectExpr("id AS a"), tmp_path, settings=settings
+    ).files
+    assert pq.ParquetFile(file.path).metadata.row_group(0).column(0).compression == "LZ4"
+    read = duckdb.sql(f"SELECT sum(a) FROM read_parquet('{file.path}')").fetchone()
+    assert read == (45,)
 
 
 def test_rows_per_file() -> None:

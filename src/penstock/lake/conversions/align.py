@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import SchemaMismatch, UnsupportedFeature
 from penstock.lake.conversions import texts
-from penstock.lake.conversions.spark_types import cast_type, quoted, schema_of, spark_type, to_files
+from penstock.lake.conversions.spark_types import (
+    cast_type,
+    quoted,
+    refuse_unwritable,
+    schema_of,
+    spark_type,
+    to_files,
+)
 from penstock.lake.conversions.widening import fits_decimal
 from penstock.lake.kept import kept_with
 from penstock.lake.naming import fold
@@ -53,6 +60,8 @@ def align(df: DataFrame, schema: TableSchema, *, table: str) -> list[SparkColumn
 
 
 def _aligned(df: DataFrame, schema: TableSchema, table: str) -> list[SparkColumn]:
+    for want in schema.columns:
+        refuse_unwritable(want)  # before a type is asked for that is then refused
     casts = filled(df, schema)
     have = {fold(one.name): one for one in _unique(schema_of(typed(df, schema)), table).columns}
     _refuse_unknown(list(have.values()), schema.columns, table)

@@ -93,6 +93,12 @@ def to_files(value: SparkColumn, column: Column) -> SparkColumn:
 
     Raises UnsupportedFeature for types that Spark cannot write.
     """
+    refuse_unwritable(column)
+    return _convert(value, column, column.name, _checks())
+
+
+def refuse_unwritable(column: Column) -> None:
+    """Raise UnsupportedFeature for a column of a type that Spark cannot write."""
     for part in column.walk():
         if base_type(part.type) in NOT_WRITTEN:
             raise UnsupportedFeature(
@@ -100,7 +106,6 @@ def to_files(value: SparkColumn, column: Column) -> SparkColumn:
                 hint="write this table with DuckDB, or give it a column of another type",
                 data={"column": column.name, "type": part.type},
             )
-    return _convert(value, column, column.name, _checks())
 
 
 def _parse(json: Any) -> DataType:

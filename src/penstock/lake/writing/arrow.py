@@ -34,7 +34,7 @@ _FIELD_ID = b"PARQUET:field_id"
 ROW_ID, SNAPSHOT_ID = "_ducklake_internal_row_id", "_ducklake_internal_snapshot_id"
 _RESERVED = {ROW_ID: 2147483540, SNAPSHOT_ID: 2147483539}
 _V2 = "PARQUET_2_0"
-_CODECS = {"uncompressed": "none", "lz4raw": "lz4", "lz4_raw": "lz4"}
+_CODECS = {"uncompressed": "none", "lz4_raw": "lz4"}
 _SAMPLE = 4_096  # rows
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - of timestamps without a zone
 _EPOCH_UTC = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

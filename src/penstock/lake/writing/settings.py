@@ -14,7 +14,7 @@ TARGET_FILE_SIZE = 512_000_000  # bytes; the default of the real extension, '512
 
 _CODECS: Mapping[str, str] = {
     **{name: name for name in ("snappy", "gzip", "zstd", "uncompressed")},
-    **dict.fromkeys(("lz4", "lz4_raw"), "lz4raw"),
+    **dict.fromkeys(("lz4", "lz4_raw"), "lz4_raw"),  # "lz4" is Hadoop's, which DuckDB cannot read
 }
 _VERSIONS = {"V1": "PARQUET_1_0", "V2": "PARQUET_2_0"}
 # Bytes of a value as files have them, about; what is not here is text or the like.
