@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from penstock.engine.results import (
         Dropped,
         ModelDetail,
-        ModelStatus,
         QueryResult,
         RunResult,
         SnapshotInfo,
+        Statuses,
     )
     from penstock.engine.small import SmallReads
     from penstock.lake.catalog.catalog import Catalog
@@ -197,12 +197,13 @@ class Project:
         column = self.settings.lakes[target.lake].partition_column
         return drop(self.lake(target.lake), target, slice, column)
 
-    def status(self, model: str | None = None) -> tuple[ModelStatus, ...]:
+    def status(self, model: str | None = None) -> Statuses:
         """The slices of one model, or of all, with their states. Starts no Spark.
 
         Of all, with the tables in these lakes that no model makes any more.
         """
         from penstock.engine.inspect import read_state, status_of
+        from penstock.engine.results import Statuses
         from penstock.engine.status import unmade
 
         wanted = self.models if model is None else (self.model(model),)
@@ -218,7 +219,7 @@ class Project:
         if model is None:
             for name, state in states.items():
                 statuses += unmade(state, name, self.models)
-        return tuple(statuses)
+        return Statuses(statuses)
 
     def show(self, model: str) -> ModelDetail:
         """Everything about one model. Starts no Spark."""
@@ -455,6 +456,9 @@ class Project:
         if not is_alive(self._spark):
             end(self._spark)
             self._spark = None
+            for lake in self._lakes.values():  # they know the session that has ended
+                lake.close()
+            self._lakes.clear()
 
     def _catalog(self, lake: str) -> Catalog | None:
         """A lake's catalog to ask, not to write; None while no run has made it."""

@@ -21,6 +21,10 @@ def test_a_catalog_alone(tmp_path: Path) -> None:
         assert lake.schemas() == ["main"]
         assert lake.tables() == []
         assert [snapshot.id for snapshot in lake.snapshots()] == [0]
+        where = f"'sqlite:{tmp_path / 'meta.sqlite'}'"
+        assert repr(lake) == f"Lake('lake', {where})"
+        assert repr(lake.table("t")) == f"Table('main.t', {where})"
+        assert repr(lake.snapshots()[0]).startswith("Snapshot(0, 20")
         with pytest.raises(EnvironmentMissing, match="without a Spark session"):
             lake.sql("SELECT 1")
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from penstock.engine import html
 from penstock.errors import PenstockError
 from penstock.events import Notice
 
@@ -60,6 +61,12 @@ class RunResult:
     @property
     def exit_code(self) -> int:
         return {"done": 0, "cancelled": 130}.get(self.state, 1)
+
+    def _repr_html_(self) -> str:
+        columns = ("name", "slice", "state", "rows", "snapshot_id", "seconds", "reason")
+        rows = [[getattr(step, column) for column in columns] for step in self.steps]
+        headings = ("step", "slice", "state", "rows", "snapshot", "seconds", "reason")
+        return html.table(headings, rows, note=f"run {self.run_id}: {self.state}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +131,22 @@ class ModelStatus:
     def rows(self) -> int | None:
         known = [one.rows for one in self.slices if one.rows is not None]
         return sum(known) if known else None
+
+    def _repr_html_(self) -> str:
+        columns = ("slice", "state", "rows", "snapshot_id", "time", "reason")
+        rows = [[getattr(one, column) for column in columns] for one in self.slices]
+        headings = ("slice", "state", "rows", "snapshot", "time", "reason")
+        return html.table(headings, rows, note=f"{self.model} makes {self.target}")
+
+
+class Statuses(tuple[ModelStatus, ...]):
+    """What `Project.status` returns: one status a model."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        rows = [(one.model, one.target, one.strategy, one.state, one.rows) for one in self]
+        return html.table(("model", "table", "strategy", "state", "rows"), rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,3 +221,8 @@ class QueryResult:
     columns: tuple[tuple[str, str], ...]
     rows: tuple[tuple[Any, ...], ...]
     more: bool = False
+
+    def _repr_html_(self) -> str:
+        shown = f"{len(self.rows):,} row{'' if len(self.rows) == 1 else 's'}"
+        note = f"the first {shown}" if self.more else ""
+        return html.table([name for name, _ in self.columns], self.rows, note=note)

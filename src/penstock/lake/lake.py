@@ -111,6 +111,9 @@ class Lake(Maintained):
         storages.tell(catalog.data_path, told)
         return cls(catalog, source(spark, storages.spark_settings(catalog.data_path)), at, name)
 
+    def __repr__(self) -> str:
+        return f"Lake({self.name!r}, {str(self.catalog)!r})"
+
     @property
     def spark_source(self) -> SparkSource:
         """What gives the session; it raises EnvironmentMissing in a lake without one."""

@@ -63,15 +63,14 @@ def source(
 
     def get() -> SparkSession:
         nonlocal given
-        if spark is None:
-            raise EnvironmentMissing(
-                "this lake was attached without a Spark session, which data needs",
-                hint="attach it with spark=, a session or a function that returns one",
-            )
-        # A session has no __call__; a function may start one, or another where that has ended.
-        session = spark() if callable(spark) else spark
-        if session is not given:
-            given = prepare(session, more)
-        return session
+        if given is None:
+            if spark is None:
+                raise EnvironmentMissing(
+                    "this lake was attached without a Spark session, which data needs",
+                    hint="attach it with spark=, a session or a function that returns one",
+                )
+            # A session has no __call__; a function that starts one is called at first need only.
+            given = prepare(spark() if callable(spark) else spark, more)
+        return given
 
     return get

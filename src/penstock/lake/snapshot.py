@@ -13,7 +13,7 @@ from penstock.errors import ArgumentError
 Moment = str | date | datetime
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Snapshot:
     """One row of ``ducklake_snapshot`` with its changes (format 1.0)."""
 
@@ -26,6 +26,9 @@ class Snapshot:
     author: str | None = None
     message: str | None = None
     extra: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Snapshot({self.id}, {self.time:%Y-%m-%d %H:%M:%S}, {self.changes!r})"
 
 
 @dataclass(frozen=True, slots=True)

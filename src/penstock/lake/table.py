@@ -48,7 +48,7 @@ class WriteResult:
     snapshot: Snapshot | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Table:
     """A name in a lake; whether there is such a table shows when it is used.
 
@@ -61,6 +61,9 @@ class Table:
     at: At
     begin: Callable[[], Transaction]
     view: Callable[[TableRef, Snapshot], DataFrame | None] | None = None  # reads a view
+
+    def __repr__(self) -> str:
+        return f"Table({str(self.ref)!r}, {str(self.catalog)!r})"
 
     def to_df(
         self,

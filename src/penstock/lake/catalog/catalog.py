@@ -81,6 +81,10 @@ class Catalog:
         self.read_only = read_only
         self.last_committed: int | None = None  # the latest snapshot that was made here
 
+    def __str__(self) -> str:
+        """Where it is, without a password."""
+        return str(self._location)
+
     @classmethod
     def open(
         cls,
