@@ -90,19 +90,14 @@ def explain(
     and ``fragment`` where known.
     """
     text = str(error)
-    fault = _of_the_machine(error, text)
+    condition, cause = _condition(error, text)
+    fault = _of_the_machine(error, text, condition)
     if fault is not None:
         return fault
-    condition, cause = _condition(error, text)
     if condition in _MISSING:
         return _file_missing(text, table, snapshot_id)
     if (condition or "").startswith(_UNREADABLE) and _BAD_FILE.search(text):
         return _file_corrupt(text, cause, table, snapshot_id)
-    if any(mark in text for mark in _CANNOT_WRITE) and condition is None:
-        return DataPathError(
-            f"the data path cannot be written: {_java_cause(text)}",
-            hint="check that the directory exists, is writable and has space",
-        )
     data: dict[str, Any] = {"condition": condition, **_place(error, text)}
     refusal = guards.told(condition, cause)
     if refusal is not None:
@@ -114,17 +109,22 @@ def explain(
     return QueryFailed(f"Spark: {cause}{name}", hint=_hint(condition, cause), data=data)
 
 
-def _of_the_machine(error: BaseException, text: str) -> PenstockError | None:
-    """What has nothing to do with the query: Spark's process ended, or its memory is full."""
+def _of_the_machine(error: BaseException, text: str, condition: str | None) -> PenstockError | None:
+    """What is not the query's: Spark has ended, or there is no memory, no space, no permission."""
     if isinstance(error, ConnectionError) or _STOPPED.search(text):
         return SparkLost(
             "Spark has ended while it was working: most often it ran out of memory",
             hint=f"run again, which starts it anew; if it ends again, {_MORE_MEMORY}",
         )
     full = _NO_MEMORY.search(text)
-    if full is None:
-        return None
-    return QueryFailed(f"Spark ran out of memory ({full[1] or full[2]})", hint=_MORE_MEMORY)
+    if full is not None:
+        return QueryFailed(f"Spark ran out of memory ({full[1] or full[2]})", hint=_MORE_MEMORY)
+    if any(mark in text for mark in _CANNOT_WRITE) and condition is None:
+        return DataPathError(
+            f"the data path cannot be written: {_java_cause(text)}",
+            hint="check that the directory exists, is writable and has space",
+        )
+    return None
 
 
 def _hint(condition: str | None, cause: str) -> str | None:
