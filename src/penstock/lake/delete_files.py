@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.lake.files import DeleteFile
-from penstock.lake.storage import is_remote, open_system
+from penstock.lake.storage import is_remote, open_system, output
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,10 +83,10 @@ def _written(path: str, columns: Sequence[pa.Array | pa.ChunkedArray]) -> Delete
         for (name, number), kind in zip(FIELD_IDS.items(), types, strict=True)
     ]
     content = pa.table(list(columns), schema=pa.schema(fields[: len(columns)]))
-    system, place = open_system(path)
-    with system.open_output_stream(place) as out:
+    with output(path) as out:
         pq.write_table(content, out, **_SETTINGS)
         size = out.tell()
+    system, place = open_system(path)
     with system.open_input_file(place) as source:
         footer = pq.read_metadata(source).serialized_size
     return DeleteFile(path, content.num_rows, size, footer)

@@ -27,6 +27,7 @@ from penstock.lake.naming import new_uuid7
 from penstock.lake.parquet.footers import describe, list_files, remove_directory
 from penstock.lake.scan import FILE, POSITION, Scan
 from penstock.lake.schema import TableSchema
+from penstock.lake.storage import make_directory
 from penstock.lake.types import FIELD_ID
 from penstock.lake.writing import publishing
 
@@ -196,7 +197,7 @@ def _write_here(job: _Job, found: Positions) -> None:
         )
         mine = places.sort_by("pos") if olds else places
         folder = Path(job.directory) / f"{_NUMBER}={number}"
-        folder.mkdir(parents=True)
+        make_directory(str(folder))
         since = mine[SNAPSHOT_ID] if job.succeeds(file) else None
         write_deletes(f"{folder}/deletes.parquet", file.path, mine["pos"], since)
 

@@ -29,6 +29,7 @@ from penstock.lake.catalog.paths import absolute_directory
 from penstock.lake.catalog.versions import WRITTEN
 from penstock.lake.recovery.backup import check_files
 from penstock.lake.recovery.missing_files import FileCheck
+from penstock.lake.storage import writing_to
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ def restore(
         with _on_server(path, where, metadata_schema) as connection:
             postgres.copy_from(connection, path, progress)
     else:
-        with _new_file(where) as partial:
+        with _new_file(where) as partial, writing_to(str(partial)):
             shutil.copyfile(path, partial)
         if progress is not None:
             progress(1, 1)

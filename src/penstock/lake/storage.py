@@ -7,8 +7,10 @@ file systems too: a path found in a catalog is enough to open it, from any threa
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -303,14 +305,38 @@ def make_directory(directory: str) -> None:
     try:
         Path(directory).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise _unwritable(Path(directory), error.strerror or str(error)) from error
+        raise _unwritable(directory, error.strerror or str(error), error.errno) from error
 
 
-def _unwritable(parent: Path, why: str) -> DataPathError:
+@contextmanager
+def output(path: str) -> Iterator[fs.NativeFile]:
+    """A new file to write to. Raises DataPathError, as what is done with it does."""
+    with writing_to(path):
+        system, place = open_system(path)
+        with system.open_output_stream(place) as out:
+            yield out
+
+
+@contextmanager
+def writing_to(path: str) -> Iterator[None]:
+    """Raise DataPathError for the system's errors while a file is written or copied."""
+    try:
+        yield
+    except OSError as error:
+        why = str(error).splitlines()[0] if error.errno is None else os.strerror(error.errno)
+        raise _unwritable(path, why, error.errno) from error
+
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+def _unwritable(path: str | Path, why: str, number: int | None = None) -> DataPathError:
     return DataPathError(
-        f"{parent} in the lake's data path cannot be written: {why}",
-        hint="check that the data path exists and is writable",
-        data={"path": str(parent)},
+        f"{path} cannot be written: {why}",
+        hint="nothing was changed: free some space there and run again"
+        if number in _FULL
+        else "check that its directory exists and is writable",
+        data={"path": str(path)},
     )
 
 

@@ -21,6 +21,7 @@ from sqlalchemy import Connection, exc, text
 
 from penstock.errors import (
     CatalogCorrupt,
+    CatalogFull,
     CatalogLocked,
     CatalogMissing,
     CatalogUnreachable,
@@ -341,7 +342,7 @@ def test_a_race_that_was_lost_is_run_again(place: Place) -> None:
 
     with place.open() as catalog:
         assert catalog.write_alone(act) == 1
-        with pytest.raises(CatalogUnreachable):
+        with pytest.raises(CatalogFull, match="free some space"):
             catalog.write_alone(fail)
 
 

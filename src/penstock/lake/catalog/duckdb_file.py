@@ -76,9 +76,21 @@ class DuckDBFile:
                 self._has_writer = False
             try:
                 if self._users == 0 and self._memory is not None:
-                    self._memory.execute(f"DETACH {ATTACHED}")
+                    self._detach(self._memory)
             finally:
                 self._changed.notify_all()
+
+    def _detach(self, memory: DuckDBPyConnection) -> None:
+        """DuckDB checkpoints meanwhile. Where that fails (the disk is full) the file is detached
+        all the same, and its log holds what was committed."""
+        try:
+            memory.execute(f"DETACH {ATTACHED}")
+        except self._error():
+            attached = memory.execute(
+                "SELECT count(*) FROM duckdb_databases() WHERE database_name = ?", [ATTACHED]
+            ).fetchone()
+            if attached != (0,):
+                raise
 
     def _try(self, write: bool) -> bool:
         if self._users:

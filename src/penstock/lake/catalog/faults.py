@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 from sqlalchemy import exc
 
 from penstock.errors import (
     CatalogCorrupt,
     CatalogError,
+    CatalogFull,
     CatalogLocked,
     CatalogMissing,
     CatalogUnreachable,
@@ -39,7 +42,16 @@ def _read_only(where: CatalogLocation, detail: str) -> LakeError:
 def _unreachable(where: CatalogLocation, detail: str) -> LakeError:
     return CatalogUnreachable(
         f"the catalog {where} cannot be opened ({detail})",
-        hint="check the path or the server, its port, and the credentials",
+        hint="check the server, its port, and the credentials"
+        if where.kind == "postgres"
+        else "check the path, its permissions and its disk",
+    )
+
+
+def _full(where: CatalogLocation, detail: str) -> LakeError:
+    return CatalogFull(
+        f"the disk of the catalog {where} is full ({detail})",
+        hint="nothing was changed: free some space there and run again",
     )
 
 
@@ -80,7 +92,7 @@ _SQLITE: Mapping[int, Fault] = {
     8: _read_only,  # READONLY
     10: _unreachable,  # IOERR
     11: _corrupt,  # CORRUPT
-    13: _unreachable,  # FULL
+    13: _full,  # FULL
     14: _unreachable,  # CANTOPEN
     23: _unreachable,  # AUTH
     26: _corrupt,  # NOTADB
@@ -98,6 +110,7 @@ _POSTGRES: Mapping[str, Fault] = {
     "42703": _corrupt,  # undefined_column
     "08": _unreachable,
     "28": _unreachable,
+    "53100": _full,  # disk_full
     "53": _unreachable,
     "57": _unreachable,
     "58": _unreachable,
@@ -109,6 +122,7 @@ _DUCKDB: Mapping[tuple[str, str | None], Fault] = {
     ("IO", "11"): _locked,  # EAGAIN
     ("IO", "1"): _read_only,  # EPERM
     ("IO", "30"): _read_only,  # EROFS
+    ("IO", "28"): _full,  # ENOSPC
     ("IO", None): _corrupt,
     ("Binder", None): _corrupt,
     ("Catalog", None): _corrupt,
@@ -116,6 +130,9 @@ _DUCKDB: Mapping[tuple[str, str | None], Fault] = {
     ("FATAL", None): _unreachable,
     ("INTERNAL", None): _unreachable,
 }
+
+_MAY_BE_FULL = frozenset({"IO", "FATAL", "TransactionContext"})
+_LEAST_ROOM = 1 << 20  # bytes; DuckDB writes blocks of 256 KiB
 
 _LOST_RACES = frozenset({"40001", "40P01"})  # serialization_failure, deadlock_detected
 
@@ -142,6 +159,8 @@ def translate(where: CatalogLocation, error: exc.DBAPIError) -> LakeError | None
     kind, number = duckdb_code(error.orig)
     if kind is not None:
         fault = _DUCKDB.get((kind, number)) or (_unreachable if kind == "IO" else None)
+        if kind in _MAY_BE_FULL and number is None and _has_no_room(where):
+            fault = _full
         return None if fault is None else fault(where, _said(error.orig))
     state = sql_state(error)
     if state is None:
@@ -149,6 +168,14 @@ def translate(where: CatalogLocation, error: exc.DBAPIError) -> LakeError | None
         return _unreachable(where, detail) if lost else None
     fault = _POSTGRES.get(state) or _POSTGRES.get(state[:2])
     return None if fault is None else fault(where, detail)
+
+
+def _has_no_room(where: CatalogLocation) -> bool:
+    """DuckDB tells no number where a checkpoint found the disk full."""
+    try:
+        return shutil.disk_usage(Path(where.target).parent).free < _LEAST_ROOM
+    except OSError:
+        return False
 
 
 def duckdb_code(error: BaseException | None) -> tuple[str | None, str | None]:

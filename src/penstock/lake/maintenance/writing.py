@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, groupby, pairwise
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,7 +21,13 @@ from penstock.lake.naming import new_uuid7
 from penstock.lake.parquet.mapping import in_force
 from penstock.lake.schema import TableSchema
 from penstock.lake.stats import from_footer
-from penstock.lake.storage import is_remote, open_system, remove_file
+from penstock.lake.storage import (
+    is_remote,
+    make_directory,
+    open_system,
+    remove_file,
+    writing_to,
+)
 
 ROW_ID, SNAPSHOT_ID = "_ducklake_internal_row_id", "_ducklake_internal_snapshot_id"
 _FIELD_IDS = {ROW_ID: 2147483540, SNAPSHOT_ID: 2147483539}
@@ -84,8 +90,10 @@ def write_together(files: Sequence[DataFile], job: Job) -> list[NewFile]:
             _take(run, piece, kept, job)
         done += _finished(run, job) if run is not None else []
     except BaseException:
-        if run is not None and run.writer is not None:
-            run.writer.close()
+        if run is not None and run.path:
+            with suppress(OSError):  # writes the footer, for which there may be no room either
+                if run.writer is not None:
+                    run.writer.close()
             remove_file(run.path)
         remove_staged(done)
         raise
@@ -146,7 +154,8 @@ def _finished(run: _Run, job: Job) -> list[NewFile]:
     _flush(run, job, last=True)
     if run.writer is None:
         return [NewFile(None, sources)]
-    run.writer.close()
+    with writing_to(run.path):
+        run.writer.close()
     return [NewFile(_described(run, job), sources)]
 
 
@@ -165,9 +174,13 @@ def _flush(run: _Run, job: Job, *, last: bool) -> None:
     if run.writer is None:
         run.path = _new_path(run.sources[0], job)
         system, name = open_system(run.path)
-        run.writer = pq.ParquetWriter(name, rows.schema, filesystem=system, **job.settings.writer)
+        with writing_to(run.path):
+            run.writer = pq.ParquetWriter(
+                name, rows.schema, filesystem=system, **job.settings.writer
+            )
     run.nans |= arrow.nan_columns(rows)
-    run.writer.write_table(rows, row_group_size=max(1, job.settings.row_group))
+    with writing_to(run.path):
+        run.writer.write_table(rows, row_group_size=max(1, job.settings.row_group))
 
 
 def _sorted(rows: pa.Table, job: Job) -> pa.Table:
@@ -284,7 +297,7 @@ def _new_path(first: DataFile, job: Job) -> str:
     folders = [part for part in below.split("/")[:-1] if "=" in part]
     directory = table.path + "".join(f"{part}/" for part in folders)
     if not is_remote(directory):
-        Path(directory).mkdir(parents=True, exist_ok=True)
+        make_directory(directory)
     return f"{directory}penstock-{mark}{new_uuid7()}.parquet"
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.errors import ArgumentError
+from penstock.errors import ArgumentError, CatalogFull
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.backups import duckdb_file, postgres, sqlite
 from penstock.lake.catalog.backups.progress import Progress
@@ -20,6 +20,7 @@ from penstock.lake.catalog.catalog import LOCK_TIMEOUT, Catalog
 from penstock.lake.catalog.known_files import known_files
 from penstock.lake.catalog.location import CatalogLocation, parse_location
 from penstock.lake.recovery.missing_files import FileCheck, look_for
+from penstock.lake.storage import writing_to
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +60,13 @@ def backup(
     where = parse_location(catalog.uri)
     partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
-        snapshot = _COPIES[where.kind](catalog, where, partial, lock_timeout, progress)
-        partial.replace(path)
+        with writing_to(str(path)):
+            snapshot = _COPIES[where.kind](catalog, where, partial, lock_timeout, progress)
+            partial.replace(path)
+    except CatalogFull as full:  # of the backup's disk: the catalog is only read
+        raise CatalogFull(
+            f"the disk of the backup {path} is full", hint="free some space there, and run again"
+        ) from full
     finally:
         partial.unlink(missing_ok=True)
     files = check_files(catalog) if check else None

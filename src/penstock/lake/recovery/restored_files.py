@@ -25,7 +25,7 @@ from penstock.lake.delete_files import write as write_deletes
 from penstock.lake.deleted.positions import Whose, as_one, load
 from penstock.lake.files import ColumnStats, DataFile, DeleteFile, FileSet
 from penstock.lake.naming import new_uuid7
-from penstock.lake.storage import is_remote, open_system
+from penstock.lake.storage import is_remote, open_system, writing_to
 
 _THREADS = 16
 
@@ -130,13 +130,18 @@ def _copy(source: str, target: str) -> None:
         except FileNotFoundError:
             raise
         except OSError:  # another disk, or one without links
-            shutil.copyfile(source, target)
+            _copy_bytes(source, target)
     except FileNotFoundError:
         raise DataFileMissing(
             f"{source}, which held rows of the table then, is not there",
             hint="roll back to another snapshot, or restore the file",
             data={"path": source},
         ) from None
+
+
+def _copy_bytes(source: str, target: str) -> None:
+    with Path(source).open("rb") as original, writing_to(target), Path(target).open("wb") as copy:
+        shutil.copyfileobj(original, copy)
 
 
 def _delete(data_path: str, path: str, positions: pa.Int64Array) -> DeleteFile | None:

@@ -96,9 +96,9 @@ def _files(
             folder = hive_directory(names, values)
         path = f"{directory}/{folder}{number:05d}.parquet"
         storage.make_parent(path)
-        system, name = storage.open_system(path)
-        with system.open_output_stream(name) as out:
+        with storage.output(path) as out:
             pq.write_table(part, out, use_dictionary=_coded(part), **_settings(target))
+        system, name = storage.open_system(path)
         metadata = pq.read_metadata(name, filesystem=system)
         nans = (
             id_
