@@ -150,6 +150,15 @@ def test_another_key_that_the_rows_have_goes_on(make: Make) -> None:
     assert len(rows(project, "SELECT * FROM t")) == 4
 
 
+def test_a_failure_before_the_first_slice_stays_listed(make: Make) -> None:
+    query = "SELECT if('{partition}' = '2026-01-01', raise_error('no'), id) AS id"
+    project = make({"models/t": DAILY.replace("SELECT id", query)})
+    assert project.run("2026-01-01").state == "failed"
+    assert project.run("2026-01-02").state == "done"
+    states = {one.slice: one.state for one in project.status("t")[0].slices}
+    assert states == {"2026-01-01": "failed", "2026-01-02": "materialized"}
+
+
 def remove_files(project: Project) -> None:
     for path in (project.settings.root / "lake").rglob("*.parquet"):
         path.unlink()
@@ -167,6 +176,16 @@ def test_a_replaced_slice_heals_when_its_file_is_gone(
     assert step(project.run(partition), "t").state == "done"
     assert len(rows(project, "SELECT * FROM t")) == 2
     assert step(project.run(partition), "t").state == "unchanged"
+
+
+def test_an_input_without_its_files_names_the_model_that_makes_it(make: Make) -> None:
+    below = "-- pipeline\n-- materialize ducklake://main/below\nSELECT count(id) AS n FROM t"
+    project = make({"models/t": WHOLE, "models/below": below})
+    project.run()
+    remove_files(project)
+    error = step(project.run(select=["below"]), "below").error
+    assert isinstance(error, DataFileMissing)
+    assert "make main.main.t anew: penstock run t --full-refresh" in str(error)
 
 
 def test_a_merge_without_its_files_names_the_full_refresh(make: Make) -> None:

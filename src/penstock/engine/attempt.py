@@ -31,6 +31,7 @@ from penstock.errors import (
 )
 from penstock.events import CheckFinished, Notice, StepProgress
 from penstock.lake.failures import file_missing
+from penstock.model.graph import table_key
 from penstock.model.model import Model
 
 if TYPE_CHECKING:
@@ -80,19 +81,19 @@ class Attempt:
             raise self._healed_by(error) from error.__cause__
 
     def _healed_by(self, error: DataFileMissing) -> DataFileMissing:
-        """The error with what makes the table anew that has lost a file: this one, or an input."""
+        """The error, with the model that makes the table anew whose file it is."""
         path, name = str(error.data.get("path")), error.data.get("table")
         for table in (self.model.target, *self.model.inputs):
             catalog = self.world.lakes[table.lake].catalog
             known = catalog.known_table(table.schema, table.table, catalog.latest())
-            if known is None or not (path.startswith(known.path) or name == table.qualified):
+            maker = self.world.plan.makers.get(table_key(table))
+            if known is None or maker is None:
                 continue
-            own = table == self.model.target
-            makes = self.model.name if own else f"<the model that makes {table}>"
-            error.hint = (
-                f"restore the file, or make {table} anew: penstock run {makes} --full-refresh"
-            )
-            return error
+            if path.startswith(known.path) or name == table.qualified:
+                error.hint = (
+                    f"restore the file, or make {table} anew: penstock run {maker} --full-refresh"
+                )
+                break
         return error
 
     def _execute_in(
@@ -100,8 +101,9 @@ class Attempt:
     ) -> tuple[Publication, int | None]:
         table = tx.table(table_name(self.model.target))
         into = self._slice(tx, known)
-        anew = self._begin(table, into, known)
-        known = None if anew else known
+        first = not table.exists
+        anew = not first and self._drops(table, into, known)
+        known = None if first or anew else known
         self.say("querying")
         pins = pin(self.world.lakes, self.model, tx.base, self.world.plan.makers)
         resolved = resolve(
@@ -111,7 +113,7 @@ class Attempt:
             session=self.world.session,
             views=views,
             root=self.world.settings.root,
-            beginning=Beginning.of(self.model, self._partition_column) if anew else None,
+            beginning=Beginning.of(self.model, self._partition_column) if first or anew else None,
         )
         tx.create_schema(self.model.target.schema)
         self.say("writing")
@@ -119,7 +121,8 @@ class Attempt:
         self.say("testing")
         checks = self._test(table, into, pins, views)
         self.say("publishing")
-        made = publication(self.world.run_id, self.planned, staged, checks, table, anew=anew)
+        made = publication(self.world.run_id, self.planned, staged, checks, table)
+        made = replace(made, first=first, anew=anew)
         tx.also(lambda connection, snapshot_id: publish(connection, snapshot_id, made))
         snapshot = tx.commit()
         self._warn_of_no_rows(made, known)
@@ -130,22 +133,20 @@ class Attempt:
     def notice(self, message: str) -> None:
         self.world.sink(Notice(message, self.model.name))
 
-    def _begin(self, table: TransactionTable, into: Slice, known: SliceRecord | None) -> bool:
-        """Whether the table is made anew: the records of all its slices go, then.
+    def _drops(self, table: TransactionTable, into: Slice, known: SliceRecord | None) -> bool:
+        """Drop the table where it is to be made anew; whether it was.
 
         Raises DefinitionChanged where that would be needed and was not asked for.
         """
-        if not table.exists:
-            return True
         target = self.model.target.qualified
         if self.world.plan.request.full_refresh:
             records = self.state.slices(target)
-            self.notice(f"full refresh drops {listed(records)}, which earlier snapshots keep")
+            if records:
+                self.notice(f"full refresh drops {listed(records)}, which earlier snapshots keep")
             table.drop()
             return True
-        column = self._partition_column
         others = self.state.slices(target, unless=self.model.slicing)
-        if refuse_other_slices(self.model, others, table, column):
+        if refuse_other_slices(self.model, others, table, self._partition_column):
             table.drop()
             return True
         said = refuse_lost_rows(self.model, known, table, into.place)
@@ -280,8 +281,6 @@ def publication(
     staged: Staged,
     checks: tuple[CheckResult, ...],
     table: TransactionTable,
-    *,
-    anew: bool,
 ) -> Publication:
     model = planned.model
     return Publication(
@@ -299,5 +298,4 @@ def publication(
         at=now(),
         slicing=model.slicing,
         keys=model.keys,
-        anew=anew,
     )

@@ -108,7 +108,8 @@ class CheckRecord:
 class Publication:
     """Everything recorded with a slice: in its data's own transaction.
 
-    ``anew``: the table was made anew, so the records of all its other slices go.
+    ``first``: there was no table, so that nothing recorded of its slices holds; ``anew``: the one
+    there was is dropped, with what was tried for its slices.
     """
 
     run_id: str
@@ -126,6 +127,7 @@ class Publication:
     reason: str | None = None
     slicing: str | None = None
     keys: tuple[str, ...] | None = None
+    first: bool = False
     anew: bool = False
 
 

@@ -127,9 +127,8 @@ def publish(
     assert as_of is not None, "a slice is as recorded at some snapshot"
     if what.anew:
         forget(connection, what.target, None, what.at)
-    connection.execute(
-        delete(SLICE).where(SLICE.c.target == what.target, SLICE.c.slice == what.slice)
-    )
+    void = [] if what.first else [SLICE.c.slice == what.slice]
+    connection.execute(delete(SLICE).where(SLICE.c.target == what.target, *void))
     connection.execute(
         insert(SLICE).values(
             target=what.target,
