@@ -36,9 +36,9 @@
     │       ├── RetriesExhausted   did not land: too many others were quicker
     │       └── CommitUnknown      the connection was lost during COMMIT
     └── StepError                  a step of a run failed (exit code 1)
-        ├── QueryFailed            Spark refused or failed the SELECT
-        ├── SparkLost              Spark's process has ended; the next call starts another
-        ├── MergeKeyError          NULL or duplicate keys in a merge source
+        ├── QueryFailed            Spark refused or failed the SELECT; a LakeError too
+        ├── SparkLost              Spark's process has ended; a LakeError too
+        ├── MergeKeyError          NULL or duplicate keys in a merge source; a LakeError too
         ├── DefinitionChanged      the script's definition does not fit the rows that are there
         └── DataTestFailed         the slice was not published
 """
@@ -245,15 +245,15 @@ class StepError(PenstockError):
     pass
 
 
-class QueryFailed(StepError):
-    pass
+class QueryFailed(StepError, LakeError):
+    """Raised by `Lake.sql` and by steps alike, so it is an error of both."""
 
 
-class SparkLost(StepError):
+class SparkLost(StepError, LakeError):
     """Spark's Java process has ended, or has stopped what ran in it."""
 
 
-class MergeKeyError(StepError):
+class MergeKeyError(StepError, LakeError):
     """``data``: ``null_count``, ``duplicate_count``, ``samples`` (rows as dicts)."""
 
 

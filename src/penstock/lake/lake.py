@@ -153,7 +153,7 @@ class Lake(Maintained):
             spark=self._spark,
             at=self.at,
             begin=self.transaction,
-            names=self._names_in,
+            names=lambda transaction: self._names_in(transaction, current.schema),
             current=current,
             args=args or {},
             views=views,
@@ -182,7 +182,7 @@ class Lake(Maintained):
         """Begin a transaction on the latest snapshot."""
         begun = Transaction(self.catalog, self._spark, author=author, message=message, extra=extra)
         current = Current()
-        current.given = True
+        current.given, current.schema = True, self._current.schema
 
         def runs_sql(
             transaction: Transaction,
@@ -288,9 +288,7 @@ class Lake(Maintained):
     def _called(self) -> frozenset[str]:
         return LAKES | {fold(self.name)}
 
-    def _names_in(self, transaction: Transaction | None) -> Resolver:
+    def _names_in(self, transaction: Transaction | None, schema: str) -> Resolver:
         """What names mean to a statement, which sees the changes of its own transaction."""
-        if transaction is None:
-            return self._names()
-        at = At(transaction.base.id)
-        return replace(self._names(at), transaction=transaction)
+        at = self.at if transaction is None else At(transaction.base.id)
+        return replace(self.names_at(at, schema), transaction=transaction)

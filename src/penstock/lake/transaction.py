@@ -103,6 +103,9 @@ class Transaction:
         found = (self._names.macro(ref, kind) for kind in ("scalar", "table"))
         return [one for one in found if one is not None]
 
+    def has_schema(self, name: str) -> bool:
+        return self._names.has_schema(name)
+
     def create_schema(self, name: str, *, if_not_exists: bool = True) -> None:
         """Create a schema. Raises NameTaken for one that exists, unless it may."""
         if not if_not_exists and self._names.has_schema(name):

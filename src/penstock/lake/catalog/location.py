@@ -12,6 +12,7 @@ from penstock.masking import masked
 
 _PREFIX = "ducklake:"
 _HINT = "write ducklake:PATH, ducklake:sqlite:PATH or ducklake:postgres:dbname=NAME host=HOST"
+_PATH = re.compile(r"[/\\.~\x00]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+]+:")  # one letter: a drive of Windows
 
 
@@ -72,6 +73,12 @@ def _bare(rest: str) -> CatalogLocation:
         raise ConfigError("the catalog's URI is empty", hint=_HINT)
     if found := _SCHEME.match(rest):
         raise ConfigError(f"there are no catalogs of kind {found[0][:-1]!r}", hint=_HINT)
+    if not _PATH.search(rest) and not Path(rest).exists():
+        raise ConfigError(
+            f"{_PREFIX}{rest} is neither a path nor a file that exists; DuckDB looks for a secret "
+            "of that name, and Penstock has none",
+            hint=f"{_HINT}; for a new DuckDB file write ducklake:duckdb:{rest}",
+        )
     if _is_sqlite(rest):
         raise ConfigError(
             f"{rest} is a SQLite file, and a path alone means one of DuckDB",

@@ -64,7 +64,8 @@ class Resolver:
         one = wanted.reference
         self._refuse_other(one)
         snapshot = self.snapshot(wanted.at or self.at)
-        for schema in (one.schema,) if one.schema else self.path:
+        schemas = self._schemas(one, snapshot)
+        for schema in schemas:
             ref = TableRef(schema, one.name)
             state = self.states.get((fold(schema), fold(one.name)))
             if wanted.at is None and state is not None:
@@ -79,7 +80,7 @@ class Resolver:
             view = self.find_view(ref, snapshot)
             if view is not None:
                 return Rows(self.view(view, snapshot))
-        missing = TableRef(one.schema or self.path[0], one.name)
+        missing = TableRef(schemas[0], one.name)
         self.catalog.table(missing.schema, missing.name, snapshot.id)
         raise TableNotFound(
             f"there is no table {missing} any more",
@@ -170,13 +171,28 @@ class Resolver:
         Raises TableNotFound, SchemaNotFound.
         """
         self._refuse_other(one)
-        for schema in (one.schema,) if one.schema else self.path:
+        schemas = self._schemas(one, snapshot)
+        for schema in schemas:
             table = self.catalog.find_table(schema, one.name, snapshot.id)
             if table is not None:
                 return table
             if self.find_view(TableRef(schema, one.name), snapshot) is not None:
                 return None
-        return self.catalog.table(one.schema or self.path[0], one.name, snapshot.id)
+        return self.catalog.table(schemas[0], one.name, snapshot.id)
+
+    def _schemas(self, one: Reference, snapshot: Snapshot) -> tuple[str, ...]:
+        """Where a name is looked up: ``lake.t`` is of the current schema unless a schema is called
+        like the lake.
+        """
+        if one.schema is None:
+            return self.path
+        if one.catalog is None and fold(one.schema) in self.lakes:
+            if self._changing is not None:
+                known = self._changing.has_schema(one.schema)
+            else:
+                known = fold(one.schema) in map(fold, self.catalog.schemas(snapshot.id))
+            return (one.schema,) if known else self.path
+        return (one.schema,)
 
     def _refuse_other(self, one: Reference) -> None:
         if one.catalog is None or fold(one.catalog) in self.lakes:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from penstock.errors import ArgumentError, QueryFailed, SnapshotNotFound, UnsupportedFeature
+from penstock.errors import ArgumentError, NotFound, QueryFailed, UnsupportedFeature
 from penstock.lake.conditions import Predicate
 from penstock.lake.naming import fold
 from penstock.lake.queries import row_ids
@@ -148,6 +148,7 @@ def referred(one: Reference, analysis: Analysis) -> Iterator[None]:
     """Errors inside tell as ``data["reference"]`` what of the text they are about."""
     try:
         yield
-    except (ArgumentError, QueryFailed, SnapshotNotFound, UnsupportedFeature) as problem:
+    except (ArgumentError, NotFound, QueryFailed, UnsupportedFeature) as problem:
         problem.data["reference"] = analysis.text[one.start : one.end]
+        problem.data["reference_at"] = one.start
         raise

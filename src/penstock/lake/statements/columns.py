@@ -52,7 +52,7 @@ def definitions(reader: Reader, args: Mapping[str, Any]) -> list[Defined]:
                 at,
             )
         found.append(one)
-        if not reader.accept(","):
+        if not reader.accept(",") or reader.token.text == ")":  # as in DuckDB, a comma may be last
             break
     reader.expect(")")
     return found

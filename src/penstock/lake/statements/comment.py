@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.lake.naming import DEFAULT_SCHEMA, TableRef
+from penstock.lake.naming import TableRef
 from penstock.lake.statements.answer import Answer, nothing
 from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session, name_of, table_ref
@@ -38,7 +38,7 @@ def _column(session: Session, reader: Reader) -> Answer:
     reader.expect("IS")
     text = comment_or_null(reader)
     reader.finish()
-    ref = TableRef(parts[0] if len(parts) == 3 else DEFAULT_SCHEMA, parts[-2])
+    ref = TableRef(reader.schema_of(parts[:-2], parts[-2]), parts[-2])
     with session.writing() as transaction:
         transaction.comment_on_column(name_of(ref), parts[-1], text)
     return nothing(session.spark)

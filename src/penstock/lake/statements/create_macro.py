@@ -33,7 +33,7 @@ def run(session: Session, reader: Reader, or_replace: bool) -> Answer:
     Overloads follow after commas: ``(a) AS a, (a, b) AS a + b``.
     """
     there_may_be = if_not_exists(reader, or_replace)
-    ref = table_ref(reader, "a macro")
+    ref = table_ref(reader, "a macro", new=True)
     known = session.macro_names()
     forms = [_form(session, reader, known)]
     while reader.accept(","):

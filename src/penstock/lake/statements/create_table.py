@@ -53,7 +53,7 @@ class _Table:
 def run(session: Session, reader: Reader, or_replace: bool) -> Answer:
     """``CREATE [OR REPLACE] TABLE [IF NOT EXISTS] t (a INT, ...) [PARTITIONED BY ...] [AS ...]``"""
     there_may_be = if_not_exists(reader, or_replace)
-    wanted = _Table(table_ref(reader), or_replace, there_may_be)
+    wanted = _Table(table_ref(reader, new=True), or_replace, there_may_be)
     if reader.token.text == "(" and reader.ahead(1).upper not in _QUERY - {"("}:
         if reader.ahead(2).text in {",", ")"}:
             wanted.names = reader.names()

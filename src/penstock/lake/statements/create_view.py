@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from penstock.errors import QueryFailed, UnsupportedFeature
 from penstock.lake.conversions.spark_types import quoted
-from penstock.lake.naming import DEFAULT_SCHEMA, TableRef, fold
+from penstock.lake.naming import TableRef, fold
 from penstock.lake.sql.references import Analysis, Unreadable, analyse
 from penstock.lake.sql.trust import harmless_query
 from penstock.lake.statements.answer import Answer, nothing
@@ -19,7 +21,7 @@ from penstock.lake.transaction import Transaction
 def run(session: Session, reader: Reader, or_replace: bool) -> Answer:
     """``CREATE [OR REPLACE] VIEW [IF NOT EXISTS] v [(a, b)] [COMMENT 'text'] AS SELECT ...``"""
     there_may_be = if_not_exists(reader, or_replace)
-    ref = table_ref(reader, "a view")
+    ref = table_ref(reader, "a view", new=True)
     names = _names(reader) if reader.token.text == "(" else ()
     comment = reader.string("a comment") if reader.accept("COMMENT") else None
     if reader.token.upper in {"TBLPROPERTIES", "WITH", "SCHEMA"}:
@@ -77,8 +79,8 @@ def _names(reader: Reader) -> tuple[str, ...]:
 
 
 def _qualified(session: Session, text: str, ref: TableRef) -> str:
-    """The query with ``main.`` before tables that mean it, where the view is in another schema,
-    and without the lake's name.
+    """The query with the schema before tables of another one than the view's, and without the
+    lake's name.
 
     Names of a stored view are looked up in its own schema first.
     """
@@ -87,21 +89,35 @@ def _qualified(session: Session, text: str, ref: TableRef) -> str:
     except Unreadable as problem:
         raise QueryFailed(f"the query of the view cannot be stored: {problem}") from None
     _refuse_passing(session, analysis)
-    places: list[tuple[int, int, str]] = []
-    for one in analysis.tables:
-        if one.catalog is not None and one.node is not None:  # another reader has another name
-            start = one.node.args["db"].meta["start"]
-            places.append((one.start, start, ""))
-        elif one.schema is None and fold(ref.schema) != fold(DEFAULT_SCHEMA):
-            places.append((one.start, one.start, f"{quoted(DEFAULT_SCHEMA)}."))
-    places += [
-        (one.start, one.end, f"{quoted(one.schema)}.")
-        for one in analysis.qualifiers
-        if one.catalog is not None
-    ]
-    for start, end, said in sorted(places, reverse=True):
+    edits = [*_tables(session, analysis, ref), *_qualifiers(session, analysis)]
+    for start, end, said in sorted(edits, reverse=True):
         text = f"{text[:start]}{said}{text[end:]}"
     return text
+
+
+def _tables(session: Session, analysis: Analysis, ref: TableRef) -> Iterator[tuple[int, int, str]]:
+    for one in analysis.tables:
+        if one.catalog is not None and one.node is not None:  # another reader has another name
+            yield one.start, one.node.args["db"].meta["start"], ""
+        elif one.schema is None:
+            schema = session.schema_with(one.name)
+            if fold(ref.schema) != fold(schema):
+                yield one.start, one.start, f"{quoted(schema)}."
+        elif _is_lake(session, one.schema) and one.node is not None:
+            schema = session.schema_with(one.name)
+            yield one.start, one.node.this.meta["start"], f"{quoted(schema)}."
+
+
+def _qualifiers(session: Session, analysis: Analysis) -> Iterator[tuple[int, int, str]]:
+    for one in analysis.qualifiers:
+        if one.catalog is not None:
+            yield one.start, one.end, f"{quoted(one.schema)}."
+        elif _is_lake(session, one.schema):
+            yield one.start, one.end, f"{quoted(session.schema_with(one.name))}."
+
+
+def _is_lake(session: Session, schema: str) -> bool:
+    return fold(schema) in session.lakes and not session.has_schema(schema)
 
 
 def _refuse_passing(session: Session, analysis: Analysis) -> None:

@@ -22,12 +22,13 @@ from penstock.lake.statements import (
     show,
     transactions,
     update,
+    use,
 )
 from penstock.lake.statements.answer import Answer
 from penstock.lake.statements.placing import place
 from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session
-from penstock.lake.statements.tokens import split
+from penstock.lake.statements.tokens import Token, split
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -57,6 +58,7 @@ STATEMENTS: Mapping[str, Statement] = {
     "START": transactions.begin,
     "TRUNCATE": delete.truncate,
     "UPDATE": update.run,
+    "USE": use.run,
 }
 # What is not there, and the nearest that is.
 _TRANSACTION = "use a transaction for each part: BEGIN, COMMIT or ROLLBACK"
@@ -107,7 +109,6 @@ _NEAREST: Mapping[str, str] = {
     "UNLOCK": "nothing is locked",
     "UNPIVOT": "use SELECT * FROM t UNPIVOT (...)",
     "UPSERT": "use MERGE INTO",
-    "USE": "write schema.table",
     "VACUUM": "use CALL ducklake_cleanup_old_files('lake', cleanup_all => true)",
 }
 _SETTINGS = frozenset(  # of a script
@@ -155,20 +156,23 @@ def _is_statement(text: str) -> bool:
 
 
 def _one(session: Session, text: str, start: int, end: int) -> DataFrame | Answer:
+    named: list[tuple[str, Token]] = []
     try:
-        return _run(session, text, start, end)
+        return _run(session, text, start, end, named)
     except PenstockError as error:
-        place(error, text, start, end)
+        place(error, text, start, end, named)
         raise
 
 
-def _run(session: Session, text: str, start: int, end: int) -> DataFrame | Answer:
+def _run(
+    session: Session, text: str, start: int, end: int, named: list[tuple[str, Token]]
+) -> DataFrame | Answer:
     word = first_word(text[start:end])
     statement = STATEMENTS.get(word)
     if statement is not None:
-        return statement(session, Reader(text, start, end, lakes=session.lakes))
+        return statement(session, _reader(session, text, start, end, named))
     if word == "WITH" and _WRITES.search(text, start, end):
-        reader = Reader(text, start, end, lakes=session.lakes)
+        reader = _reader(session, text, start, end, named)
         statement = _past_with(reader)
         if statement is not None:
             return statement(session, reader)
@@ -178,6 +182,21 @@ def _run(session: Session, text: str, start: int, end: int) -> DataFrame | Answe
         raise _unknown(Reader(text, start, end), word)
     whole = start == 0 and end == len(text)
     return session.query(text if whole else _kept(text, start, end))
+
+
+def _reader(
+    session: Session, text: str, start: int, end: int, named: list[tuple[str, Token]]
+) -> Reader:
+    return Reader(
+        text,
+        start,
+        end,
+        lakes=session.lakes,
+        named=named,
+        schema=session.current.schema,
+        has_schema=session.has_schema,
+        schema_with=session.schema_with,
+    )
 
 
 def _unknown(reader: Reader, word: str) -> QueryFailed:

@@ -157,7 +157,7 @@ def _source(reader: Reader) -> tuple[Span, str, Target | None]:
     else:
         *schema, name = reader.qualified(2, "a table")
         if len(schema) == 1 and reader.token.text != "(":
-            named = Target(TableRef(schema[0], name), None)
+            named = Target(TableRef(reader.schema_of(schema, name), name), None)
         if reader.token.text == "(":  # a table function
             reader.skip()
         for phrase in _TRAVELS:

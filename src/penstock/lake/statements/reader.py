@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from penstock.errors import QueryFailed, UnsupportedFeature
 from penstock.lake import naming
-from penstock.lake.naming import LAKES, fold
+from penstock.lake.naming import DEFAULT_SCHEMA, LAKES, fold
 from penstock.lake.statements import tokens as words
 from penstock.lake.statements.tokens import NAME, NUMBER, STRING, WORD, Token
 
@@ -24,7 +24,8 @@ class Reader:
     """``text`` is the whole text; the statement is ``text[start:end]``.
 
     ``with_`` is the span of the WITH before the statement, once it is passed, and ``with_names``
-    what it names. ``lakes`` are what the lake is called, folded.
+    what it names. ``lakes`` are what the lake is called, folded. ``named`` are the names that were
+    read, each with what it was read as.
     """
 
     text: str
@@ -35,6 +36,10 @@ class Reader:
     with_: tuple[int, int] | None = None
     with_names: list[str] = field(default_factory=list)
     lakes: frozenset[str] = LAKES
+    named: list[tuple[str, Token]] = field(default_factory=list)
+    schema: str = DEFAULT_SCHEMA  # of names without one
+    has_schema: Callable[[str], bool] = lambda _: True
+    schema_with: Callable[[str], str] = lambda _: DEFAULT_SCHEMA  # that has a table of this name
 
     def __post_init__(self) -> None:
         if self.end < 0:
@@ -111,18 +116,20 @@ class Reader:
         if token.kind == NAME:
             if not words.unquoted(token):
                 raise self.wrong(f"{what} cannot be empty", "write what it is called")
-            self.at += 1
-            return words.unquoted(token)
-        if token.kind == WORD:
-            self.at += 1
-            return token.text
-        raise self.wrong(f"{what} is expected, not {self.shown()}")
+        elif token.kind != WORD:
+            raise self.wrong(f"{what} is expected, not {self.shown()}")
+        self.at += 1
+        self.named.append((what, token))
+        return words.unquoted(token) if token.kind == NAME else token.text
 
     def dotted(self, what: str = "a name") -> tuple[str, ...]:
         """``a.b.c``"""
+        first = len(self.named)
         parts = [self.name(what)]
         while self.accept("."):
             parts.append(self.name(what))
+        for at in range(first, len(self.named) - 1):
+            self.named[at] = f"what {what} is in", self.named[at][1]
         return tuple(parts)
 
     def qualified(self, most: int, what: str = "a name") -> tuple[str, ...]:
@@ -140,6 +147,15 @@ class Reader:
                 at,
             )
         return parts[1:]
+
+    def schema_of(self, before: Sequence[str], name: str | None) -> str:
+        """The schema that ``before``, what stands before ``name``, says; ``None`` for a new name.
+
+        The lake's own name says no more than nothing does, unless a schema is called so.
+        """
+        if before and (fold(before[0]) not in self.lakes or self.has_schema(before[0])):
+            return before[0]
+        return self.schema if name is None else self.schema_with(name)
 
     def string(self, what: str = "a text") -> str:
         token = self.token

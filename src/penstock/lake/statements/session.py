@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import LakeError, PenstockError
+from penstock.errors import LakeError, NotFound, PenstockError
 from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.naming import DEFAULT_SCHEMA, LAKES, TableRef, fold, quote_identifier
@@ -34,6 +34,7 @@ class Current(threading.local):
         super().__init__()
         self.transaction: Transaction | None = None
         self.failed = False
+        self.schema = DEFAULT_SCHEMA  # of names without one: that of USE
         self.given = False  # it is a Transaction object's, which ends it
 
     def clear(self) -> None:
@@ -111,21 +112,38 @@ class Session:
         """The zone of times without one; UTC while there is no session."""
         return session_zone(self.spark())
 
+    def has_schema(self, name: str) -> bool:
+        """Whether there is a schema of this name, as the transaction leaves it."""
+        if self.current.transaction is not None:
+            return self.current.transaction.has_schema(name)
+        return fold(name) in map(fold, self.catalog.schemas(self.snapshot_id()))
+
+    def schema_with(self, name: str) -> str:
+        """The schema of a table or view that is named without one: the current one, or ``main``."""
+        current = self.current.schema
+        if fold(current) != DEFAULT_SCHEMA:
+            names = self.names(self.transaction)
+            for schema in (current, DEFAULT_SCHEMA):
+                with suppress(NotFound):
+                    names.require(TableRef(schema, name))
+                    return schema
+        return current
+
     def snapshot_id(self) -> int:
         """That reads see: the transaction's, or what the lake is attached at."""
         found = self.transaction
         return self.catalog.snapshot(self.at).id if found is None else found.base.id
 
 
-def table_ref(reader: Reader, what: str = "a table") -> TableRef:
-    """``t`` of ``main``, or ``s.t``; before that the lake's own name may stand."""
+def table_ref(reader: Reader, what: str = "a table", *, new: bool = False) -> TableRef:
+    """``t``, or ``s.t``; before that the lake's own name may stand. ``new`` is to be made."""
     at = reader.token.start
     parts = reader.qualified(2, what)
     if len(parts) > 2:
         raise reader.wrong(
             f"{'.'.join(parts)} has too many parts", hint="write schema.table", at=at
         )
-    return TableRef(parts[0] if len(parts) == 2 else DEFAULT_SCHEMA, parts[-1])
+    return TableRef(reader.schema_of(parts[:-1], None if new else parts[-1]), parts[-1])
 
 
 def name_of(ref: TableRef) -> str:

@@ -130,7 +130,7 @@ def _of_view(session: Session, ref: TableRef) -> Sequence[Column] | None:
 
 def _narrowed(session: Session, reader: Reader) -> tuple[str, Callable[[str], bool]]:
     """The schema, and which names of it are asked for."""
-    schema = DEFAULT_SCHEMA
+    schema = reader.schema
     if reader.accept_any("FROM", "IN") is not None:
         at = reader.token.start
         schema = reader.qualified(1, "a schema")[-1]
