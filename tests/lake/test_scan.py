@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,7 +67,8 @@ def delete_file(path: Path, positions: list[int], since: list[int] | None = None
         columns[field("_ducklake_internal_snapshot_id", pa.int64(), 2147483539)] = since
     write(path, columns)
     last = max(since) if since else None
-    return DeleteFile(str(path), len(positions), 1, 1, id=7, begin_snapshot=1, partial_max=last)
+    size = path.stat().st_size
+    return DeleteFile(str(path), len(positions), size, 0, id=7, begin_snapshot=1, partial_max=last)
 
 
 def read(spark: SparkSession, files: list[DataFile], schema: TableSchema = KV, **more: Any) -> Any:
@@ -84,7 +86,10 @@ def test_what_one_task_reads_is_not_shuffled(
 ) -> None:
     one = [data_file(kv(tmp_path / "one.parquet", [1, 2, 1]))]
     two = [*one, data_file(kv(tmp_path / "two.parquet", [2]))]
-    large = [replace(one[0], size_bytes=5 << 20)]
+    text = os.urandom(3 << 20).hex()  # a file that is split
+    columns = {field("k", pa.int64(), 1): [1, 2, 1], field("v", pa.string(), 2): [text] * 3}
+    path = write(tmp_path / "large.parquet", columns)
+    large = [data_file(path)]
 
     def counted(files: list[DataFile]) -> tuple[bool, list[Any]]:
         df = scan.read(prepared, Scan("main.t", KV, FileSet(tuple(files)))).groupBy("k").count()

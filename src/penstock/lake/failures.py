@@ -221,7 +221,7 @@ def file_corrupt(
     return DataFileCorrupt(
         f"{path}{_whose(table, snapshot_id)} cannot be read: {why}",
         hint="restore the file, or read a snapshot that does not need it",
-        data={"path": path, "table": table, "snapshot_id": snapshot_id},
+        data={"path": path, "table": table, "snapshot_id": snapshot_id, "why": why},
     )
 
 

@@ -11,10 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from penstock.errors import DataFileCorrupt
 from penstock.lake.deleted.frames import Deletes, places_here
 from penstock.lake.deleted.places import Places
 from penstock.lake.files import DataFile
 from penstock.lake.parquet.columns import ROW_ID_FIELD
+from penstock.lake.parquet.identity import check_file
 from penstock.lake.scan import Scan
 
 if TYPE_CHECKING:
@@ -53,15 +55,17 @@ def read(
 ) -> Read | None:
     """The top-level columns with these field ids, called and typed as ``schema`` has them.
 
-    ``None`` where the file has not all of them with just these types, or cannot be read.
+    ``None`` where the file has not all of them with just these types, or cannot be read. Raises
+    DataFileCorrupt where it is not the file that the catalog names.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         with pq.ParquetFile(file.path, memory_map=True) as content:
+            check_file(file, content.metadata)
             found = names(content.schema_arrow, ids, schema)
-            if found is None or not is_as_told(content.metadata, file):
+            if found is None or has_old_days(content.metadata):
                 return None
             embedded = found.row_id if row_ids else None
             asked = [*found.columns, *([] if embedded is None else [embedded])]
@@ -91,8 +95,13 @@ def read_batches(
         content = pq.ParquetFile(file.path, memory_map=True)
     except (pa.ArrowException, OSError):
         return None
+    try:
+        check_file(file, content.metadata)
+    except DataFileCorrupt:
+        content.close()
+        raise
     found = names(content.schema_arrow, ids, schema)
-    if found is None or not is_as_told(content.metadata, file):
+    if found is None or has_old_days(content.metadata):
         content.close()
         return None
     return _batches(content, found, schema.names, size, row_ids)
@@ -112,11 +121,6 @@ def _batches(
             if row_ids is not None and embedded is None:
                 arrays.append(pa.nulls(batch.num_rows, pa.int64()))
             yield pa.record_batch(arrays, names=called)
-
-
-def is_as_told(metadata: pq.FileMetaData, file: DataFile) -> bool:
-    """Whether a file has as many rows as the catalog says, and its days are of today's calendar."""
-    return bool(metadata.num_rows == file.record_count) and not has_old_days(metadata)
 
 
 def has_old_days(metadata: pq.FileMetaData) -> bool:

@@ -202,8 +202,8 @@ def _read_group(job: _Job) -> DataFrame:
     if job.by_snapshot:
         metadata = {FIELD_ID: _SNAPSHOT_FIELD} if group.mapping is None else {}
         columns = columns.add(SNAPSHOT_ID, "long", True, metadata)
-    paths = [file.path for file in job.files]
-    df = read_files(job.spark, columns, paths, table=scan.table, snapshot_id=scan.snapshot_id)
+    told = {file.path: file.size_bytes for file in job.files}
+    df = read_files(job.spark, columns, told, table=scan.table, snapshot_id=scan.snapshot_id)
     as_they_stand, found = values(named, scan.schema, group)
     if job.needs == _Needs(False, False, False) and not extra:
         return df if as_they_stand else df.select(*found)

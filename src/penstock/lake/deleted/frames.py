@@ -211,9 +211,8 @@ def _by_spark(spark: SparkSession, deletes: Deletes, owners: pa.Array) -> DataFr
     schema = StructType().add("pos", "long").add(SNAPSHOT_ID, "long")
     at = deletes.snapshot_id
     with explained(table=deletes.table, snapshot_id=at):
-        rows = read_files(
-            spark, schema, [d.path for d in listed], table=deletes.table, snapshot_id=at
-        )
+        sizes = {delete.path: delete.size_bytes for delete in listed}
+        rows = read_files(spark, schema, sizes, table=deletes.table, snapshot_id=at)
         rows = rows.withColumn(_DELETE, keys.column(rows))
         table = pa.table(
             {

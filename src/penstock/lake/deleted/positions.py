@@ -20,6 +20,7 @@ from penstock.lake.delete_files import SNAPSHOT_ID
 from penstock.lake.deleted import puffin
 from penstock.lake.failures import file_corrupt, file_missing
 from penstock.lake.files import DataFile, DeleteFile
+from penstock.lake.parquet.identity import check_file, check_owner, check_size
 from penstock.lake.storage import is_remote, open_system, read_bytes
 
 _THREADS = 16
@@ -55,7 +56,9 @@ def _load(file: DataFile, whose: Whose) -> Gone:
     delete = file.delete
     assert delete is not None, "asked for only where there is one"
     try:
-        positions, since = _READERS[delete.format](delete, bound_of(delete, whose.snapshot_id))
+        positions, since = _READERS[delete.format](
+            file, delete, bound_of(delete, whose.snapshot_id)
+        )
     except FileNotFoundError:
         raise file_missing(delete.path, whose.table, whose.snapshot_id) from None
     except (pa.ArrowException, OSError, KeyError) as error:
@@ -76,8 +79,16 @@ def bound_of(delete: DeleteFile, snapshot_id: int | None) -> int | None:
     return None if delete.id is None else snapshot_id
 
 
-def _parquet(delete: DeleteFile, snapshot_id: int | None) -> tuple[pa.Array, pa.Array]:
-    with pq.ParquetFile(_source(delete.path)) as content:
+def _parquet(
+    file: DataFile, delete: DeleteFile, snapshot_id: int | None
+) -> tuple[pa.Array, pa.Array]:
+    source = _source(delete.path)
+    with pq.ParquetFile(source) as content:
+        size = None if isinstance(source, str) else source.size()
+        check_file(delete, content.metadata, size=size)
+        why = check_owner(content.metadata, file.path)
+        if why is not None:
+            raise file_corrupt(delete.path, why, None, None)
         told = SNAPSHOT_ID in content.schema_arrow.names
         read = content.read(["pos", SNAPSHOT_ID] if told else ["pos"]).combine_chunks()
     since = _since(delete, read.num_rows)
@@ -101,12 +112,19 @@ def _source(path: str) -> str | NativeFile:
     return system.open_input_file(place)
 
 
-def _puffin(delete: DeleteFile, snapshot_id: int | None) -> tuple[pa.Array, pa.Array]:  # noqa: ARG001 - of the table's shape
-    found = puffin.positions(read_bytes(delete.path), delete.path)
+def _puffin(
+    file: DataFile,  # noqa: ARG001 - of the table's shape
+    delete: DeleteFile,
+    snapshot_id: int | None,  # noqa: ARG001 - of the table's shape
+) -> tuple[pa.Array, pa.Array]:
+    content = read_bytes(delete.path)
+    check_size(delete.path, len(content), delete.size_bytes)
+    found = puffin.positions(content, delete.path)
     return found, _since(delete, len(found))
 
 
-_READERS: Mapping[str, Callable[[DeleteFile, int | None], tuple[pa.Array, pa.Array]]] = {
+_Reader = Callable[[DataFile, DeleteFile, int | None], tuple[pa.Array, pa.Array]]
+_READERS: Mapping[str, _Reader] = {
     "parquet": _parquet,
     "puffin": _puffin,
 }

@@ -20,6 +20,7 @@ from penstock.lake.arrow_expressions.refusal import NotHere
 from penstock.lake.files import DataFile
 from penstock.lake.files_here import Deleted
 from penstock.lake.inlined.values import arrow_schema
+from penstock.lake.parquet.identity import check_file
 from penstock.lake.schema import TableSchema
 from penstock.lake.values.sequence import sequence
 
@@ -67,7 +68,7 @@ class Matched:
 
 
 def read(files: Sequence[DataFile], job: Reading, bounds: Bounds) -> list[Matched]:
-    """The rows that match, in the order of the files. Raises NotHere."""
+    """The rows that match, in the order of the files. Raises NotHere, DataFileCorrupt."""
     if not job.condition.columns:
         raise NotHere("all rows or none")
     held = _Held(bounds)
@@ -148,10 +149,11 @@ def _open(file: DataFile, job: Reading) -> _Opened:
     columns = TableSchema(tuple(known[name] for name in wanted))
     with pq.ParquetFile(file.path, memory_map=True) as content:
         metadata, held = content.metadata, content.schema_arrow
+    check_file(file, metadata)
     ids = [column.id for column in columns.columns]
     names = files_here.names(held, ids, arrow_schema(columns))
-    if names is None or not files_here.is_as_told(metadata, file):
-        raise NotHere(f"{file.path} has other columns or rows, or days of another calendar")
+    if names is None or files_here.has_old_days(metadata):
+        raise NotHere(f"{file.path} has other columns, or days of another calendar")
     return _Opened(file, metadata, dict(zip(wanted, names.columns, strict=True)), names.row_id)
 
 

@@ -16,6 +16,7 @@ from penstock.lake.failures import file_corrupt, file_missing
 from penstock.lake.files import DataFile
 from penstock.lake.maintenance.blocks import Blocks, window
 from penstock.lake.parquet.columns import EMBEDDED_ROW_ID, MAPPED_ROW_ID
+from penstock.lake.parquet.identity import check_file
 from penstock.lake.storage import is_remote, open_system
 
 _THREADS = 4
@@ -86,9 +87,10 @@ def _cost(batch: _Batch) -> int:
 def _whole(file: DataFile, table: str) -> pa.Table:
     with _explained(file, table):
         # One read of the disk: looking for the footer first takes three.
-        found = _opened(pa.BufferReader(_content(file.path))).read(use_threads=False)
-        _counted(file, found.num_rows, table)
-        return _row_ids_named(file, found)
+        content = _content(file.path)
+        opened = _opened(pa.BufferReader(content))
+        check_file(file, opened.metadata, table, size=len(content))
+        return _row_ids_named(file, opened.read(use_threads=False))
 
 
 def _content(path: str) -> bytes | pa.Buffer:
@@ -103,7 +105,7 @@ def _in_pieces(file: DataFile, table: str, rows: int) -> Iterator[Piece]:
     system, name = open_system(file.path)
     with _explained(file, table), system.open_input_file(name) as stream:
         content = _in_blocks(stream, rows) if is_remote(file.path) else _opened(stream)
-        _counted(file, content.metadata.num_rows, table)
+        check_file(file, content.metadata, table, size=stream.size())
         start = 0
         for batch in content.iter_batches(rows):
             found = pa.Table.from_batches([batch], content.schema_arrow)
@@ -133,12 +135,6 @@ def _in_blocks(source: pa.NativeFile, rows: int) -> pq.ParquetFile:
     kept = window(metadata, rows)
     file = source if kept is None else pa.PythonFile(Blocks(source, kept), mode="r")
     return _opened(file, metadata)
-
-
-def _counted(file: DataFile, rows: int, table: str) -> None:
-    if rows != file.record_count:
-        why = f"it has {rows} rows where the catalog says {file.record_count}"
-        raise file_corrupt(file.path, why, table, None)
 
 
 @contextmanager

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from penstock.lake.failures import explained, file_corrupt, file_missing
 from penstock.lake.kept import kept_with
 from penstock.lake.parquet import manifest
+from penstock.lake.parquet.identity import check_size
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -22,19 +23,23 @@ _GLOB = re.compile(r"[\[\]{}*?\\]")
 def read_files(
     spark: SparkSession,
     schema: StructType,
-    paths: Sequence[str],
+    told: Mapping[str, int],
     *,
     table: str | None = None,
     snapshot_id: int | None = None,
 ) -> DataFrame:
     """The rows of these files, at least one, as ``schema``: fields with an id match by it.
 
+    ``told`` are their sizes in bytes by path, as the catalog has them.
+
     Each file is named, so Spark infers no partition columns from directories. A path without a
     scheme is on the local disk, whatever file system Spark takes for its default. Raises
-    DataFileMissing when one is gone, DataFileCorrupt when one is empty (to Spark that is no error).
+    DataFileMissing when one is gone, DataFileCorrupt when one has another size (an empty one is no
+    error to Spark).
     """
+    paths = list(told)
     elsewhere = "connect" in type(spark).__module__  # its server need not have this disk
-    sizes = {} if elsewhere else _look(paths, table, snapshot_id)
+    sizes = {} if elsewhere else _look(told, table, snapshot_id)
     with explained(table=table, snapshot_id=snapshot_id):
         if len(sizes) == len(paths) and manifest.serves(spark, len(paths)):
             return manifest.read(_reader(spark, schema), sizes)
@@ -46,10 +51,10 @@ def _reader(spark: SparkSession, schema: StructType) -> DataFrameReader:
     return spark.read.schema(schema).options(ignoreMissingFiles="false", mergeSchema="false")
 
 
-def _look(paths: Sequence[str], table: str | None, snapshot_id: int | None) -> dict[str, int]:
+def _look(told: Mapping[str, int], table: str | None, snapshot_id: int | None) -> dict[str, int]:
     """What is on a local disk is looked at first: some 2 µs a file. The sizes of these files."""
     sizes: dict[str, int] = {}
-    for path in paths:
+    for path, wanted in told.items():
         if "://" in path:
             continue
         try:
@@ -58,6 +63,7 @@ def _look(paths: Sequence[str], table: str | None, snapshot_id: int | None) -> d
             raise file_missing(path, table, snapshot_id) from None
         if size == 0:
             raise file_corrupt(path, "it is empty", table, snapshot_id)
+        check_size(path, size, wanted, table, snapshot_id)
         sizes[path] = size
     return sizes
 

@@ -25,7 +25,8 @@ from penstock.lake.delete_files import write as write_deletes
 from penstock.lake.deleted.positions import Whose, as_one, load
 from penstock.lake.files import ColumnStats, DataFile, DeleteFile, FileSet
 from penstock.lake.naming import new_uuid7
-from penstock.lake.storage import is_remote, open_system, writing_to
+from penstock.lake.parquet.identity import check_size
+from penstock.lake.storage import is_remote, open_system, size_of, writing_to
 
 _THREADS = 16
 
@@ -89,6 +90,7 @@ def restored(
         name = f"{directory}{_hive(file.path)}ducklake-{new_uuid7()}"
         copy = f"{name}.parquet"
         _copy(file.path, copy)
+        check_size(file.path, size_of(copy) or 0, file.size_bytes)
         return replace(
             file,
             path=copy,
