@@ -14,6 +14,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
+from penstock.lake.catalog.rows import damaged
 from penstock.lake.values.bounds import format_timestamp
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -104,5 +105,8 @@ class Instant(types.TypeDecorator[dt.datetime]):
             return None
         if isinstance(value, int):
             return _EPOCH + dt.timedelta(microseconds=value)
-        moment = dt.datetime.fromisoformat(value) if isinstance(value, str) else value
+        try:
+            moment = dt.datetime.fromisoformat(value) if isinstance(value, str) else value
+        except ValueError:
+            raise damaged(f"{value!r} is where a time must be") from None
         return moment.astimezone(dt.UTC)

@@ -189,7 +189,7 @@ class Commit:
         # snapshot has the id that ours would get: the insert fails and the commit is tried anew.
         if since is None:
             [since] = ask(connection, since_snapshot(self.base.id))
-        others = [one for one in (Snapshot(*row) for row in since) if one.id <= latest.id]
+        others = [one for one in (reads.as_snapshot(row) for row in since) if one.id <= latest.id]
         if len(others) != latest.id - self.base.id:
             raise CommitConflict(
                 f"what was changed since snapshot {self.base.id} is no longer on record",

@@ -8,12 +8,13 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, select
 
-from penstock.errors import SchemaNotFound, TableNotFound
+from penstock.errors import ArgumentError, CatalogCorrupt, SchemaNotFound, TableNotFound
 from penstock.lake.catalog import reads
 from penstock.lake.catalog import tables as t
 from penstock.lake.catalog.rows import damaged
 from penstock.lake.catalog.suggest import did_you_mean
 from penstock.lake.naming import DEFAULT_SCHEMA, fold
+from penstock.lake.option_values import OPTIONS
 
 Scope = tuple[
     str | None, int | None
@@ -38,7 +39,22 @@ class Options:
         if table_id is not None:
             wanted.insert(0, ("table", table_id))
         values = {(row.scope, row.scope_id): row.value for row in self.rows if row.key == key}
-        return next((values[scope] for scope in wanted if scope in values), None)
+        return next((checked(key, values[scope]) for scope in wanted if scope in values), None)
+
+
+def checked(key: str, text: str) -> str:
+    """The text of an option as the catalog has it. Raises CatalogCorrupt for what it cannot be."""
+    kind = OPTIONS.get(key)
+    if kind is not None:
+        try:
+            kind.reads(key, text)
+        except ArgumentError as error:
+            raise CatalogCorrupt(
+                f"the catalog is damaged: {text!r} is no value of the option {key}",
+                hint=f"set it anew (set_option): {error.hint}",
+                data={"option": key, "value": text},
+            ) from error
+    return text
 
 
 def find_scope(connection: Connection, schema: str | None, table: str | None) -> Scope:

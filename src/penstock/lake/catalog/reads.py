@@ -73,10 +73,18 @@ def snapshots_query() -> Any:
     )
 
 
+def as_snapshot(row: Sequence[Any]) -> Snapshot:
+    """A row of `snapshots_query`. Raises CatalogCorrupt without its numbers and its time."""
+    numbers = (row[0], *row[2:5])
+    if row[1] is None or set(map(type, numbers)) != {int}:
+        raise damaged(f"row {row[0]} of ducklake_snapshot lacks its time or one of its numbers")
+    return Snapshot(*row)
+
+
 def latest(connection: Connection) -> Snapshot | None:
     """The newest snapshot; ``None`` in a catalog without any, which is corrupt."""
     row = connection.execute(latest_query()).first()
-    return None if row is None else Snapshot(*row)
+    return None if row is None else as_snapshot(row)
 
 
 def latest_query() -> Any:
@@ -89,7 +97,7 @@ def latest_query() -> Any:
 def snapshots(connection: Connection) -> list[Snapshot]:
     """All snapshots, oldest first."""
     rows = connection.execute(snapshots_query().order_by(tables.snapshot.c.snapshot_id))
-    return [Snapshot(*row) for row in rows]
+    return [as_snapshot(row) for row in rows]
 
 
 def snapshot(connection: Connection, at: At) -> Snapshot | None:
@@ -97,7 +105,7 @@ def snapshot(connection: Connection, at: At) -> Snapshot | None:
     if at.version is not None:
         query = snapshots_query().where(tables.snapshot.c.snapshot_id == at.version)
         row = connection.execute(query).first()
-        return None if row is None else Snapshot(*row)
+        return None if row is None else as_snapshot(row)
     if at.timestamp is not None:
         found = _id_at(connection, at.timestamp)
         return None if found is None else snapshot(connection, At(version=found))

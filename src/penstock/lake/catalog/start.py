@@ -48,7 +48,7 @@ def beginning(answer: Answer) -> tuple[Snapshot | None, Sequence[reads.OptionRow
     """What `BEGINNING` gives: the newest snapshot and every option, which are of one time."""
     options = [reads.OptionRow(*row[:4]) for row in answer]
     there = bool(answer) and answer[0][4] is not None
-    return Snapshot(*answer[0][4:]) if there else None, options
+    return reads.as_snapshot(answer[0][4:]) if there else None, options
 
 
 def _since_query() -> Any:
@@ -76,7 +76,10 @@ def start(changes: ChangeSet, answer: Answer) -> Start | None:
     if not answer:
         return None
     first = answer[0]
-    latest, wants_message = Snapshot(*first[:_OF_SNAPSHOT]), required.is_on(first[_OF_SNAPSHOT])
+    latest, wants_message = (
+        reads.as_snapshot(first[:_OF_SNAPSHOT]),
+        required.is_on(first[_OF_SNAPSHOT]),
+    )
     table_id = _table_id(changes)
     if table_id is None:
         return Start(latest, wants_message)

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import BindParameter, Connection, Executable, bindparam, false, select
 
 from penstock.lake.catalog import tables as t
+from penstock.lake.catalog.rows import check_column
 from penstock.lake.catalog.work import Target, Totals, Work
 from penstock.lake.files import DataFile
 from penstock.lake.stats import TableColumnStats, merge
@@ -41,6 +42,8 @@ def from_rows(rows: Sequence[Sequence[Any]]) -> Totals:
     if not rows or rows[0][0] is None:
         return Totals()
     first = rows[0][1:]
+    for name, value in zip(_COUNTED, first, strict=False):
+        check_column([value], "ducklake_table_stats", name, optional=name == "file_size_bytes")
     columns = {row[4]: TableColumnStats(*row[4:]) for row in rows if row[4] is not None}
     return Totals(True, first[0] or 0, first[1] or 0, first[2] or 0, columns)
 
@@ -131,6 +134,7 @@ def _queries() -> tuple[Executable, Executable, Executable, Executable]:
     return read, count, bound, t.table_column_stats.delete().where(*of_column)
 
 
+_COUNTED = ("record_count", "next_row_id", "file_size_bytes")
 _S, _C = t.table_stats.c, t.table_column_stats.c
 COLUMNS = (
     *(_S.table_id, _S.record_count, _S.next_row_id, _S.file_size_bytes),

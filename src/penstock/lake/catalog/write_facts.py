@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection, select
 
 from penstock.lake.catalog import objects, reads, tables
+from penstock.lake.catalog.options import checked
+from penstock.lake.catalog.rows import check_counts
 from penstock.lake.files import Table
 from penstock.lake.objects import SortKey
 
@@ -37,6 +39,7 @@ def write_facts(
     rows = [row for row in reads.metadata_rows(connection) if (row.scope, row.scope_id) in scopes]
     rows.sort(key=lambda row: scopes[(row.scope, row.scope_id)])
     options = {row.key: row.value for row in rows}
+    options = {key: checked(key, text) for key, text in options.items()}
     if table is None:
         return WriteFacts(options)
     sort_by = objects.sort_keys(connection, table.id, snapshot_id)
@@ -53,12 +56,14 @@ def _schema_id(connection: Connection, name: str, snapshot_id: int) -> int | Non
 def _row_bytes(connection: Connection, table_id: int) -> float | None:
     f = tables.of(connection).data_file.c
     query = (
-        select(f.file_size_bytes, f.footer_size, f.record_count)
+        select(f.data_file_id, f.file_size_bytes, f.footer_size, f.record_count)
         .where(f.table_id == table_id, f.end_snapshot.is_(None))
         .order_by(f.begin_snapshot.desc())
         .limit(_NEWEST)
     )
     rows = connection.execute(query).all()
+    names = ("file_size_bytes", "footer_size", "record_count")
+    check_counts(rows, lambda row: f"row {row.data_file_id} of ducklake_data_file", optional=names)
     count = sum(row.record_count or 0 for row in rows)
     size = sum((row.file_size_bytes or 0) - (row.footer_size or 0) for row in rows)
     return size / count if count >= _ENOUGH and size > 0 else None

@@ -54,7 +54,7 @@ def settings_of(catalog: Catalog, table: Table, snapshot_id: int) -> ParquetSett
     codec = told.get("parquet_compression", "snappy").lower()
     level = told.get("parquet_compression_level")
     return ParquetSettings(
-        compression=_CODECS.get(codec, codec),
+        compression=_CODECS.get(codec, codec),  # `checked` knows no other
         level=None if level is None else int(level),
         data_page_version="2.0" if told.get("parquet_version", "").upper() == "V2" else "1.0",
         row_group=int(told.get("parquet_row_group_size") or _ROW_GROUP),
