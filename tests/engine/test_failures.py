@@ -206,3 +206,23 @@ def test_before_the_start_the_partitioned_step_is_skipped_and_the_run_succeeds(m
 
 def test_query_failed_is_the_error(make: Make) -> None:
     assert isinstance(failure(make, HEAD + "SELECT nope"), QueryFailed)
+
+
+def test_a_bad_input_file_is_the_users_file(make: Make) -> None:
+    head = "-- pipeline\n-- materialize ducklake://main/{}\n"
+    read = "SELECT * FROM read_{0}('{1}.{0}', columns = {{'a': 'INTEGER', 'b': 'VARCHAR'}})"
+    scripts = {"models/rows": head.format("rows") + read.format("csv", "semi")}
+    scripts["models/bad"] = head.format("bad") + read.format("csv", "bad")
+    scripts["models/parquet"] = head.format("parquet") + "SELECT * FROM read_parquet('bad.csv')"
+    scripts["models/array"] = head.format("array") + "SELECT * FROM read_json('array.json')"
+    project = make(scripts)
+    root = project.settings.root
+    (root / "semi.csv").write_text("a;b\n1;x\n")
+    (root / "bad.csv").write_text("a,b\n1,x\ntwo,y\n")
+    (root / "array.json").write_text('[\n{"a": 1},\n{"a": 2}\n]')
+    result = project.run()
+    assert (step(result, "rows").rows, step(result, "array").rows) == (1, 2)
+    bad, parquet = (step(result, name).error for name in ("bad", "parquet"))
+    assert "bad.sql:3:15: bad.csv, line 3: 'two' is not of its column's type" in str(bad)
+    assert "parquet.sql:3:15: bad.csv: this is not a Parquet file" in str(parquet)
+    assert "snapshot" not in f"{bad}{parquet}"

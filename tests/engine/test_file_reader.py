@@ -14,8 +14,8 @@ PLACE = Location("models/raw.sql", 7, 6)
 
 
 def read(root: Path, function: str = "read_csv", path: Any = "a.csv", **options: Any) -> Files:
-    (root / "a.csv").touch()
-    (root / "b.csv").touch()
+    for name in ("a.csv", "b.csv"):
+        (root / name).write_text("x,y\n1,2\n")
     return files(function, path, options, root=root, location=PLACE)
 
 

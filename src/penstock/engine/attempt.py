@@ -23,6 +23,7 @@ from penstock.engine.testing import Tester
 from penstock.engine.views import Views
 from penstock.engine.world import World
 from penstock.errors import (
+    DataFileCorrupt,
     DataFileMissing,
     DataTestFailed,
     MergeKeyError,
@@ -217,7 +218,7 @@ class Attempt:
         df = self._fit(table, resolved.df, into)
         try:
             return STRATEGIES[self.model.strategy](table, df, into)
-        except QueryFailed as error:
+        except (QueryFailed, DataFileCorrupt, DataFileMissing) as error:
             raise resolved.placed(error) from error.__cause__
         except SchemaMismatch as error:
             error.location = error.location or resolved.start

@@ -6,12 +6,15 @@ instead of becoming NULL.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import ArgumentError, Location, QueryFailed
+from penstock.engine.input_files import Fault, Unfit, fault_in, local_files, settle
+from penstock.errors import ArgumentError, Location, PenstockError, QueryFailed
+from penstock.lake.failures import local_path
 from penstock.lake.kept import kept_with
 from penstock.lake.naming import quote_identifier
 from penstock.model.nearest import nearest
@@ -20,20 +23,55 @@ from penstock.sql.spark_types import spark_type
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
+_READING = re.compile(r"reading file (file:\S*?)\. ")
+_CAUSED_BY = re.compile(r"Caused by: [\w.$]+: (?:\[[\w.]+\] )?(.+?)(?: SQLSTATE: .*)?(?:\n|$)")
+_CORRECT = {
+    "csv": "correct the row, or say how the file is written: delim, quote, header, columns",
+    "json": "correct it: read_json reads an object a line, or one array",
+    "parquet": "replace the file",
+}
+
+
+def innermost(error: PenstockError) -> str:
+    """Why a file could not be read: Spark's own message names the file and no more."""
+    causes = _CAUSED_BY.findall(str(error.__cause__))
+    return causes[-1].strip() if causes else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Files to read: Spark's format and options, and a schema (DDL) or None to infer it."""
+    """Files to read: Spark's format and options, and a schema (DDL) or None to infer it.
+
+    ``root`` is the project's directory: paths in messages are as below it.
+    """
 
     format: str
     paths: tuple[str, ...]
     options: Mapping[str, str] = field(default_factory=dict)
     schema: str | None = None
+    root: Path = field(default=Path(), compare=False)
 
     def read(self, session: SparkSession) -> DataFrame:
         key = ("files", self.format, tuple(sorted(self.options.items())), self.schema)
         reader = kept_with(session).get(key, lambda: self._reader(session))
         return reader.load(list(self.paths))
+
+    def blamed(self, error: PenstockError) -> QueryFailed | None:
+        """What Spark says of one of these files in the user's words; None for other errors."""
+        cause = f"{error.message}\n{error.__cause__ or ''}"
+        named = error.data.get("path") or next(iter(_READING.findall(cause)), None)
+        if named is None and not str(error.data.get("condition")).startswith("MALFORMED_RECORD"):
+            return None
+        path = None if named is None else Path(local_path(str(named)))
+        if path is not None and not any(path.is_relative_to(one) for one in self.paths):
+            return None
+        inside = local_files(self.paths) if path is None else [path] if path.is_file() else []
+        faults = (fault_in(self.format, one, self.options, cause) for one in inside)
+        fault = next(filter(None, faults), None)
+        if fault is None:
+            why = "the file is gone" if path and not path.exists() else innermost(error)
+            fault = Fault(path or Path(self.paths[0]), why or error.message)
+        return QueryFailed(fault.text(self.root), hint=_CORRECT[self.format], data=error.data)
 
     def _reader(self, session: SparkSession) -> DataFrameReader:
         reader = session.read.format(self.format).options(**self.options)
@@ -66,6 +104,12 @@ def _columns(value: Any) -> Mapping[str, str]:
             for name, kind in value.items()
         )
     }
+
+
+def _json_format(value: Any) -> Mapping[str, str]:
+    if value not in ("auto", "array", "newline_delimited"):
+        raise ValueError("must be 'auto', 'array' or 'newline_delimited'")
+    return {}  # what it means is seen in the files
 
 
 def _date_format(name: str) -> Option:
@@ -119,8 +163,8 @@ _CSV: Mapping[str, Option] = {
     "columns": _columns,
 }
 _JSON: Mapping[str, Option] = {
-    # DuckDB tells an array from lines by itself; Spark must be told.
-    "format": lambda value: {"multiLine": str(value == "array").lower()},
+    "encoding": _text("encoding"),
+    "format": _json_format,
     "dateformat": _date_format("dateFormat"),
     "timestampformat": _date_format("timestampFormat"),
     "columns": _columns,
@@ -164,7 +208,12 @@ def files(
     found = tuple(
         path for text in _texts(function, paths, location) for path in _find(text, root, location)
     )
-    return Files(kind, found, converted, schema)
+    try:
+        settle(kind, found, converted, options, inferred=schema is None)
+    except Unfit as unfit:
+        text = unfit.fault.text(root)
+        raise QueryFailed(text, hint=unfit.hint, location=location) from None
+    return Files(kind, found, converted, schema, root)
 
 
 def _convert(

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.engine.beginning import Beginning
 from penstock.engine.choosing import analysed, predicates
-from penstock.engine.file_reader import Files, files
+from penstock.engine.file_reader import Files, files, innermost
 from penstock.engine.joins import BY_HASH, are_by_equality
 from penstock.engine.macros import names_for, run
 from penstock.engine.pins import Pins, Rows
 from penstock.engine.views import Views
 from penstock.errors import (
     ArgumentError,
+    LakeError,
     Location,
-    NotFound,
     PenstockError,
     QueryFailed,
     UnsupportedFeature,
@@ -40,8 +39,6 @@ from penstock.model.sources import (
     TableSource,
     TimeTravel,
 )
-
-_CAUSED_BY = re.compile(r"Caused by: [\w.$]+: (?:\[[\w.]+\] )?(.+?)(?: SQLSTATE: .*)?(?:\n|$)")
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -64,9 +61,16 @@ class Resolved:
     names: Mapping[str, str]  # view -> what the user calls it
     start: Location
     one_task: bool = False
+    files: Mapping[FileSource, Files] = field(default_factory=dict)
 
-    def placed(self, error: QueryFailed) -> QueryFailed:
-        return place(error, self.rendered, self.names)
+    def placed(self, error: PenstockError) -> PenstockError:
+        """The error at its place in the script, in the user's names; of a bad input file, its."""
+        for source, read in self.files.items():
+            blamed = read.blamed(error)
+            if blamed is not None:
+                blamed.location = source.location
+                return blamed
+        return place(error, self.rendered, self.names) if isinstance(error, QueryFailed) else error
 
 
 def resolve(
@@ -93,8 +97,13 @@ def resolve(
     analysis = analysed(rendered) if query.tables else None
     keep = predicates(analysis, named, values, session_zone(session)) if analysis else {}
     empty = beginning.source_in(query.sources) if beginning else None
+    inputs = {
+        source: _files(source, query, bindings, root)
+        for source in query.sources
+        if isinstance(source, FileSource)
+    }
     read = {
-        source: _read(source, query, bindings, pins, session, root=root, keep=keep.get(source))
+        source: _read(source, inputs, bindings, pins, session, keep=keep.get(source))
         for source in query.sources
         if source != empty
     }
@@ -127,7 +136,8 @@ def resolve(
         except QueryFailed as error:
             error.location = error.location or empty.location
             raise
-    return Resolved(df, rendered, names, query_start(query), one_task and macros is None)
+    one_task = one_task and macros is None
+    return Resolved(df, rendered, names, query_start(query), one_task, inputs)
 
 
 def quoted(named: Mapping[QuerySource, str]) -> dict[QuerySource, str]:
@@ -137,29 +147,32 @@ def quoted(named: Mapping[QuerySource, str]) -> dict[QuerySource, str]:
 
 def _read(
     source: QuerySource,
-    query: Query,
+    inputs: Mapping[FileSource, Files],
     bindings: Bindings,
     pins: Pins,
     session: SparkSession,
     *,
-    root: Path,
     keep: Predicate | None,
 ) -> Rows:
     try:
         with explained():
             if isinstance(source, FileSource):
-                return Rows(_read_file(source, query, bindings, root).read(session))
+                return Rows(inputs[source].read(session))
             if isinstance(source, FunctionSource):
                 return pins.call(source, bindings)
             if source.at is None:
                 return pins.read(source.table, keep)
             return pins.read_at(source.table, moment(source.at, bindings), keep)
-    except (ArgumentError, NotFound, QueryFailed) as error:
+    except (ArgumentError, LakeError, QueryFailed) as error:
+        blamed = inputs[source].blamed(error) if isinstance(source, FileSource) else None
+        if blamed is not None:
+            blamed.location = source.location
+            raise blamed from error.__cause__
         error.location = error.location or source.location
         raise
 
 
-def _read_file(source: FileSource, query: Query, bindings: Bindings, root: Path) -> Files:
+def _files(source: FileSource, query: Query, bindings: Bindings, root: Path) -> Files:
     options = {name: value.evaluate(bindings) for name, value in source.options}
     path = path_of(source, bindings, query.arguments)
     return files(source.function, path, options, root=root, location=source.location)
@@ -187,20 +200,14 @@ def called(source: QuerySource, bindings: Bindings) -> str:
 
 def place(error: PenstockError, rendered: RenderedQuery, names: Mapping[str, str]) -> QueryFailed:
     """The error at its place in the user's file, in the user's names."""
-    message = error.message + _innermost(error)
+    message = error.message
+    if str(error.data.get("condition")).startswith("FAILED_READ_FILE") and innermost(error):
+        message += f": {innermost(error)}"
     for view, name in names.items():
         message = message.replace(f"`{view}`", name).replace(view, name)
     line, position = _position(error.data, rendered.sql)
     location = error.location or rendered.locate(line, position)
     return QueryFailed(message, hint=error.hint, location=location, data=error.data)
-
-
-def _innermost(error: PenstockError) -> str:
-    """Why a file could not be read: Spark's own message names the file and no more."""
-    if not str(error.data.get("condition")).startswith("FAILED_READ_FILE"):
-        return ""
-    causes = _CAUSED_BY.findall(str(error.__cause__))
-    return f": {causes[-1].strip()}" if causes else ""
 
 
 def _position(data: Mapping[str, Any], sql: str) -> tuple[int, int]:

@@ -1,0 +1,251 @@
+"""The user's own files: how they are written, and where one of them is wrong. Without Spark.
+
+Spark takes a file as it is told to, and says of a bad one no more than its name. Files that are on
+this machine are looked into; what has a scheme, or a compression that Python does not read, is not.
+"""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import csv
+import gzip
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any
+
+SEPARATORS = (",", ";", "\t", "|")
+_SAMPLE = 64 * 1024  # bytes of a file by which it is judged
+_WHOLE = 64 * 1024 * 1024  # bytes of a JSON document that is read whole to find what is wrong
+_FILES = 100  # of a directory or pattern, that are looked into
+_OPEN: Mapping[str, Callable[[Path], Any]] = {".gz": gzip.open, ".bz2": bz2.open}
+_UNREAD = (".zst", ".zstd", ".snappy", ".lz4", ".deflate")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong with a file; ``line`` counts from 1."""
+
+    path: Path
+    reason: str
+    line: int | None = None
+
+    def text(self, root: Path) -> str:
+        """``data/x.csv, line 3: why``, the path as the project has it."""
+        below = self.path.is_relative_to(root)
+        name = str(self.path.relative_to(root) if below else self.path)
+        return f"{name}{f', line {self.line}' if self.line else ''}: {self.reason}"
+
+
+class Unfit(Exception):
+    """A file that is not written as it would be read."""
+
+    def __init__(self, fault: Fault, hint: str) -> None:
+        super().__init__(fault.reason)
+        self.fault, self.hint = fault, hint
+
+
+def settle(
+    kind: str,
+    paths: Sequence[str],
+    converted: dict[str, str],
+    options: Mapping[str, Any],
+    *,
+    inferred: bool,
+) -> None:
+    """Complete Spark's options (``converted``) by what the files are.
+
+    ``options`` are those of the call, ``inferred`` whether the files have to tell their columns.
+    Raises Unfit.
+    """
+    inside = local_files(paths)
+    asked = {name.lower(): value for name, value in options.items()}
+    if kind == "csv" and not asked.keys() & {"delim", "sep", "auto_detect"}:
+        converted["sep"] = _separator(inside, converted)
+    if kind == "json":
+        format_ = str(asked.get("format", "auto"))
+        converted["multiLine"] = _as_document(inside, converted["encoding"], format_)
+    if kind == "parquet":
+        return
+    if "encoding" not in asked:
+        for fault in filter(None, map(not_utf8, inside)):
+            raise Unfit(fault, "say how it is encoded: encoding = 'ISO-8859-1'; or convert it")
+    if inferred and inside and all(map(_is_empty, inside)):
+        raise Unfit(
+            Fault(inside[0], "the file is empty: it says nothing of its columns"),
+            "say them: columns = {'id': 'INTEGER', 'name': 'VARCHAR'}",
+        )
+
+
+def _separator(paths: Sequence[Path], converted: Mapping[str, str]) -> str:
+    """What the files have between columns; a comma where none is seen."""
+    known: tuple[Path, str] | None = None
+    for path in paths:
+        marks = separators_of(path, converted["encoding"], converted["quote"])
+        if len(marks) > 1:
+            both = " and ".join(repr(mark) for mark in marks)
+            raise Unfit(
+                Fault(path, f"{both} could each be its separator"), "say which it is: delim = ';'"
+            )
+        if marks and known and known[1] != marks[0]:
+            reason = f"its separator is {marks[0]!r}, and that of {known[0].name} is {known[1]!r}"
+            raise Unfit(Fault(path, reason), "read them apart, each with its delim")
+        known = known or ((path, marks[0]) if marks else None)
+    return known[1] if known else converted["sep"]
+
+
+def _as_document(paths: Sequence[Path], encoding: str, format_: str) -> str:
+    """``true`` for JSON files that are one array or object each, ``false`` for lines."""
+    document = {path: is_document(path, encoding) for path in paths}
+    lines = [path for path, whole in document.items() if not whole and not _is_empty(path)]
+    if format_ == "newline_delimited":
+        return "false"
+    if format_ == "array" and lines:  # Spark would read the first line and no more
+        raise Unfit(Fault(lines[0], "this is no array"), "leave out format = 'array'")
+    if lines and any(document.values()):
+        reason = "it has an object a line, and others are arrays"
+        raise Unfit(Fault(lines[0], reason), "read them apart, and UNION ALL the two")
+    return str(format_ == "array" or any(document.values())).lower()
+
+
+def local_files(paths: Sequence[str]) -> list[Path]:
+    """The files of ``paths`` that can be looked into, those of directories too."""
+    found: list[Path] = []
+    for path in (Path(text) for text in paths if "://" not in text):
+        inside = sorted(path.rglob("*")) if path.is_dir() else [path]
+        found += [one for one in inside if one.is_file() and one.name[0] not in "._"]
+    return [path for path in found if path.suffix not in _UNREAD][:_FILES]
+
+
+def separators_of(path: Path, encoding: str, quote: str) -> tuple[str, ...]:
+    """The separators that give every row of the sample the same number of columns, two or more."""
+    return tuple(mark for mark in SEPARATORS if _splits(_sample(path, encoding), mark, quote))
+
+
+def is_document(path: Path, encoding: str) -> bool:
+    """Whether a JSON file is one array or object over several lines, not an object a line."""
+    text = _sample(path, encoding).lstrip()
+    if text.startswith("["):
+        return True
+    try:
+        json.loads(text.partition("\n")[0] or "null")
+    except ValueError:
+        return isinstance(_document(path, encoding), dict)
+    return False
+
+
+def not_utf8(path: Path) -> Fault | None:
+    """Where a file is not UTF-8. Spark puts a replacement character in such places."""
+    decoder: codecs.IncrementalDecoder = codecs.lookup("utf-8").incrementaldecoder()
+    line = 1
+    with _open(path) as file:
+        while True:
+            part = file.read(1 << 20)
+            try:
+                decoder.decode(part, final=not part)
+            except UnicodeDecodeError as error:
+                return Fault(path, "not UTF-8", line + error.object[: error.start].count(b"\n"))
+            if not part:
+                return None
+            line += part.count(b"\n")
+
+
+def fault_in(kind: str, path: Path, options: Mapping[str, str], cause: str) -> Fault | None:
+    """What is wrong with a file of which Spark says ``cause``; None when nothing is seen."""
+    return _FAULTS[kind](path, options, cause)
+
+
+def _csv_fault(path: Path, options: Mapping[str, str], cause: str) -> Fault | None:
+    text = cause.partition('For input string: "')[2].rpartition('"')[0]
+    width = None
+    with _open(path) as file:
+        lines = codecs.iterdecode(file, options["encoding"], errors="replace")
+        rows = csv.reader(lines, delimiter=options["sep"], quotechar=options["quote"])
+        for row in rows:
+            width = width or len(row)
+            if row and len(row) != width:
+                reason = f"the row has {len(row)} of {width} columns"
+                return Fault(path, reason, rows.line_num)
+            if text and text in row:
+                return Fault(path, f"{text!r} is not of its column's type", rows.line_num)
+    return None
+
+
+def _json_fault(path: Path, options: Mapping[str, str], _cause: str) -> Fault | None:
+    if options["multiLine"] == "true":
+        try:
+            with _open(path) as file:
+                json.loads(file.read(_WHOLE).decode(options["encoding"], "replace"))
+        except json.JSONDecodeError as error:
+            return Fault(path, f"not JSON: {error.msg} at column {error.colno}", error.lineno)
+        return None
+    with _open(path) as file:
+        for number, line in enumerate(codecs.iterdecode(file, options["encoding"], "replace"), 1):
+            try:
+                json.loads(line.rstrip("\r\n") or "null")
+            except json.JSONDecodeError as error:
+                return Fault(path, f"not JSON: {error.msg} at column {error.colno}", number)
+    return None
+
+
+def _parquet_fault(path: Path, _options: Mapping[str, str], _cause: str) -> Fault | None:
+    with path.open("rb") as file:
+        first = file.read(4)
+        file.seek(max(0, path.stat().st_size - 4))
+        last = file.read(4)
+    if first != b"PAR1":
+        return Fault(path, "this is not a Parquet file")
+    return None if last == b"PAR1" else Fault(path, "the Parquet file is cut short")
+
+
+_FAULTS: Mapping[str, Callable[[Path, Mapping[str, str], str], Fault | None]] = {
+    "csv": _csv_fault,
+    "json": _json_fault,
+    "parquet": _parquet_fault,
+}
+
+
+def _is_empty(path: Path) -> bool:
+    with _open(path) as file:
+        return not file.read(_SAMPLE).strip()
+
+
+def _splits(text: str, mark: str, quote: str) -> bool:
+    rows = csv.reader(_lines(text), delimiter=mark, quotechar=quote or None)
+    try:
+        widths = {len(row) for row in rows if row}
+    except csv.Error:
+        return False
+    return len(widths) == 1 and widths.pop() > 1
+
+
+def _lines(text: str) -> Iterator[str]:
+    """The whole lines of a sample; of one that was cut, not the last."""
+    lines = text.splitlines(keepends=True)
+    cut = len(lines) > 1 and len(text) >= _SAMPLE // 4 and not text.endswith("\n")
+    return islice(lines, len(lines) - cut)
+
+
+def _sample(path: Path, encoding: str) -> str:
+    with _open(path) as file:
+        content: bytes = file.read(_SAMPLE)
+    return content.decode(encoding, "replace").removeprefix("\ufeff")
+
+
+def _document(path: Path, encoding: str) -> object:
+    """The one document that a file is; None when it is none, or too large to tell."""
+    with _open(path) as file:
+        content: bytes = file.read(_WHOLE + 1)
+    try:
+        return None if len(content) > _WHOLE else json.loads(content.decode(encoding, "replace"))
+    except ValueError:
+        return None
+
+
+def _open(path: Path) -> IO[bytes]:
+    opener = _OPEN.get(path.suffix)
+    file: IO[bytes] = path.open("rb") if opener is None else opener(path)
+    return file
