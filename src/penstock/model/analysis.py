@@ -23,12 +23,14 @@ from penstock.model.nearest import nearest
 from penstock.model.part import Part, Scope, SourceEdit
 from penstock.model.references import (
     ColumnPrefix,
+    References,
     TableReference,
     UnreadableQuery,
     find_references,
 )
 from penstock.model.rewrites import AsofError, asof_joins, from_first
 from penstock.model.script import Statement
+from penstock.model.sieve import empty_place
 from penstock.model.sources import FileSource, TableSource, TimeTravel
 from penstock.model.timetravel import AtClause, find_clauses
 from penstock.sql.lake_functions import NAMES
@@ -181,13 +183,32 @@ def _replace(reading: _Reading, index: int, token: Token, marker: str) -> None:
         reading.edits.append(Edit(token.start, token.end, f"{left}{marker}{right}"))
 
 
-def _place_tables(reading: _Reading, calls: dict[int, Call], clauses: dict[int, AtClause]) -> None:
+def _references(reading: _Reading) -> References | None:
+    """The tables that the statement names; None, and a finding, where that cannot be told."""
     scope, tokens = reading.scope, reading.tokens
+    empty = empty_place(tokens) if scope.dialect == "spark" else None
+    if empty is not None:
+        hint = "write what is missing, or take the comma or the word away"
+        reading.error(empty[0], f"the query cannot be read: {empty[1]}", hint, "unreadable-query")
+        return None
     try:
         found = find_references(scope.source, tokens, scope.dialect, reading.masked, scope.hidden)
     except UnreadableQuery as error:
         other = "correct the SQL" if scope.dialect == "duckdb" else _OTHER_DIALECT
         reading.error(error.offset, str(error), error.hint or other, "unreadable-query")
+        return None
+    if found.unread is not None:
+        message = f"only Spark can read this query ({found.unread})"
+        hint = "ask Spark before it runs: penstock check --spark"
+        where = reading.where(found.unread.offset)
+        reading.findings.append(Diagnostic("warning", message, where, hint, "sparks-own"))
+    return found
+
+
+def _place_tables(reading: _Reading, calls: dict[int, Call], clauses: dict[int, AtClause]) -> None:
+    tokens = reading.tokens
+    found = _references(reading)
+    if found is None:
         return
     for table in found.tables:
         call = calls.pop(tokens[table.last].start, None)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
+from penstock.model.by_tokens import computed_name, dotted_names, table_places
 from penstock.model.lexer import Source, Token, mask, match_paren
 from penstock.model.rewrites import query_starts
+from penstock.model.sieve import is_sparks_own
 
 #: sqlglot's own objects in its messages
 _INTERNAL = re.compile(r" (but got <Token|missing for <class).*", re.DOTALL)
@@ -52,8 +53,11 @@ class ColumnPrefix:
 
 @dataclass(frozen=True, slots=True)
 class References:
+    """``unread`` is why sqlglot could not read the query, which Spark may."""
+
     tables: tuple[TableReference, ...]
     columns: tuple[ColumnPrefix, ...]
+    unread: UnreadableQuery | None = None
 
 
 def find_references(
@@ -68,11 +72,50 @@ def find_references(
     ``masked`` are spans that sqlglot must not see, with what it sees instead; ``hidden`` are
     folded names of temporary tables. Raises :class:`UnreadableQuery`.
     """
+    computed = computed_name(tokens)
+    if computed is not None:  # a value would choose what is read, and Spark takes paths there
+        reason = "a table's name cannot be computed by IDENTIFIER(...)"
+        hint = "write the name, or read_csv(...) for a file"
+        raise UnreadableQuery(reason, computed.start, hint)
     start, end = tokens[0].start, tokens[-1].end
     spans = [*masked, *_own_masks(tokens)]
     text = mask(source.text, spans)[start:end]
-    tree = _parse(text, dialect, start)
+    try:
+        tree = _parse(text, dialect, start)
+    except UnreadableQuery as error:
+        if dialect != "spark" or not is_sparks_own(tokens, str(error)):
+            raise
+        return _by_tokens(tokens, masked, hidden, error)
     return References(tuple(_tables(tree, tokens, start, hidden)), tuple(_columns(tree, start)))
+
+
+def _by_tokens(
+    tokens: Sequence[Token],
+    masked: Sequence[tuple[int, int, str]],
+    hidden: frozenset[str],
+    error: UnreadableQuery,
+) -> References:
+    seen = [
+        (index, token)
+        for index, token in enumerate(tokens)
+        if not any(start <= token.start < end for start, end, _ in masked)
+    ]
+    visible = [token for _, token in seen]
+    tables = []
+    for place in table_places(visible):
+        name = visible[place.first : place.last + 1 : 2]
+        if len(name) == 1 and name[0].text.casefold() in hidden:
+            continue
+        parts, end = tuple(token.text for token in name), visible[place.last].end
+        last = seen[place.last][0]
+        tables.append(TableReference(parts, name[0].start, end, last, place.bare))
+    starts = {table.start for table in tables}
+    columns = [
+        ColumnPrefix(tuple((token.text, token.start) for token in name))
+        for name in dotted_names(visible)
+        if name[0].start not in starts
+    ]
+    return References(tuple(tables), tuple(columns), error)
 
 
 def _own_masks(tokens: Sequence[Token]) -> Iterator[tuple[int, int, str]]:
@@ -100,11 +143,11 @@ def _match_condition(tokens: Sequence[Token], index: int) -> Iterator[tuple[int,
 
 
 def _parse(text: str, dialect: str, start: int) -> exp.Expr:
-    first_error: ParseError | TokenError | None = None
+    first_error: ParseError | TokenError | AssertionError | None = None
     for reader in READERS[dialect]:
         try:
             return sqlglot.parse_one(text, read=reader)
-        except (ParseError, TokenError) as error:
+        except (ParseError, TokenError, AssertionError) as error:
             first_error = first_error or error
     detail = getattr(first_error, "errors", None) or [{}]
     raise _unreadable(text, start, detail[0])
@@ -129,7 +172,6 @@ def _unreadable(text: str, start: int, detail: dict[str, object]) -> UnreadableQ
 def _tables(
     tree: exp.Expr, tokens: Sequence[Token], start: int, hidden: frozenset[str]
 ) -> Iterator[TableReference]:
-    _refuse_computed_names(tree, tokens)
     by_end = {token.end: index for index, token in enumerate(tokens)}
     found = [table for table in tree.find_all(exp.Table) if _is_name(table)]
     for table in sorted(found, key=lambda table: _span(table.parts[0])[0]):
@@ -143,21 +185,6 @@ def _tables(
             table.parent, exp.From | exp.Join | exp.Subquery | exp.Paren
         )
         yield TableReference(parts, first, last, by_end[last], bare)
-
-
-def _refuse_computed_names(tree: exp.Expr, tokens: Sequence[Token]) -> None:
-    """``FROM IDENTIFIER(...)``: a value would choose what is read, and Spark takes paths there."""
-    tables = [table.this for table in tree.find_all(exp.Table)]
-    if any(
-        isinstance(name, exp.Anonymous) and name.name.upper() == "IDENTIFIER" for name in tables
-    ):
-        place = next(
-            token.start
-            for before, token in pairwise(tokens)
-            if token.word == "IDENTIFIER" and before.word in {"FROM", "JOIN", ","}
-        )
-        reason = "a table's name cannot be computed by IDENTIFIER(...)"
-        raise UnreadableQuery(reason, place, "write the name, or read_csv(...) for a file")
 
 
 def _is_name(table: exp.Table) -> bool:

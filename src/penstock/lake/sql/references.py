@@ -107,7 +107,7 @@ def analyse(text: str) -> Analysis:
 
 
 def _parse(text: str) -> tuple[exp.Expression, list[Any]]:
-    problem: SqlglotError | None = None
+    problem: SqlglotError | AssertionError | None = None
     # The function settings() is a keyword to sqlglot, SYSTEM_VERSION is not: words as long keep
     # all places.
     known = _SYSTEM.sub(f"{'VERSION':14}", _KEYWORD.sub("setting_", text))
@@ -116,7 +116,7 @@ def _parse(text: str) -> tuple[exp.Expression, list[Any]]:
             try:
                 trees = [tree for tree in sqlglot.parse(written, read=dialect) if tree is not None]
                 return _only_select(trees), sqlglot.tokenize(written, read=dialect)
-            except SqlglotError as error:
+            except (SqlglotError, AssertionError) as error:  # it asserts on some unions
                 problem = problem or error
     raise Unreadable(str(problem).splitlines()[0]) from problem
 
