@@ -43,7 +43,7 @@ def append_rows(table: CandidateTable, rows: pa.Table | Sequence[Mapping[str, ob
             hint="create it first: rows by themselves do not tell the types of its columns",
             data={"table": name},
         )
-    values = typed(rows, table.schema, table=name)
+    values = typed(rows, table.written_schema, table=name)
     count = values.num_rows
     if not count:
         return Staged(unchanged=True)

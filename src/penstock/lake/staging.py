@@ -306,7 +306,7 @@ class TransactionTable(DefinableTable):
         with_fingerprint: bool = False,
     ) -> Written:
         target = self.target(slice)
-        columns = align(df, self.schema, table=self._candidate.qualified_name)
+        columns = align(df, self.written_schema, table=self._candidate.qualified_name)
         written = write(df, columns, target, with_fingerprint=with_fingerprint)
         self.stage(self._candidate, written.directory)
         return written

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from penstock.errors import ColumnNotFound, TableNotFound
@@ -14,13 +15,14 @@ from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.options import Options
 from penstock.lake.catalog.write_facts import write_facts
 from penstock.lake.changes import Slice
+from penstock.lake.conversions.moments import with_moment
 from penstock.lake.conversions.spark_types import cast_type, literal, quoted
 from penstock.lake.files import DataFile, FileSet
 from penstock.lake.naming import fold
 from penstock.lake.parquet.footers import remove_directory
 from penstock.lake.partitioning import partition_keys, partition_value
 from penstock.lake.schema import Column, TableSchema
-from penstock.lake.session import SparkSource
+from penstock.lake.session import SparkSource, session_zone
 from penstock.lake.snapshot import Snapshot
 from penstock.lake.values.bounds import base_type
 from penstock.lake.writing.inline_back import OF_FRAMES, row_limit, taken_back
@@ -46,6 +48,7 @@ class Context:
     base: Snapshot
     schema_path: Callable[[str], str]  # name -> absolute directory; raises SchemaNotFound
     options: Options | None = None  # of the lake, as they were at the start
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))  # what now() is
 
 
 class CandidateTable:
@@ -68,6 +71,12 @@ class CandidateTable:
     @property
     def exists(self) -> bool:
         return self._candidate.exists
+
+    @property
+    def written_schema(self) -> TableSchema:
+        """The columns for rows to be written: a default ``now()`` is when the transaction began."""
+        context = self._context
+        return with_moment(self.schema, context.started, lambda: session_zone(context.spark()))
 
     @property
     def schema(self) -> TableSchema:

@@ -198,7 +198,7 @@ def _satisfying(table: TransactionTable, df: DataFrame, where: str | SparkColumn
     from pyspark.sql import functions as fn
 
     name = table.candidate.qualified_name
-    rows = df.select(*align(df, table.schema, table=name))
+    rows = df.select(*align(df, table.written_schema, table=name))
     condition = fn.expr(where) if isinstance(where, str) else where
     shown = fn.to_json(fn.struct(*map(quoted, rows.columns[:8])), {"ignoreNullFields": "false"})
     said = f"a new row of {name} does not satisfy the condition of what it replaces: "

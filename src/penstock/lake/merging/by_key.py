@@ -81,13 +81,13 @@ def merge(
     with explained(table=name):
         plan = physical(table.context.spark(), df) if large else ""
         keep = not reads_files_only(plan)
-    source = merge_source(df, table.schema, keys, table=name, keep=keep)
+    source = merge_source(df, table.written_schema, keys, table=name, keep=keep)
     try:
         with explained(table=name):
             job = MergeJob(
                 spark=table.context.spark(),
                 name=name,
-                schema=table.schema,
+                schema=table.written_schema,
                 target=target,
                 source=source,
                 scanned=scanned,
@@ -144,8 +144,8 @@ def _into_nothing(
 ) -> Staged:
     """Where no row can match: the query runs once, and its keys are checked in what was written."""
     name = table.candidate.qualified_name
-    part, names = key_columns(df, table.schema, keys, table=name)
-    written = write(df, align(df, table.schema, table=name), target)
+    part, names = key_columns(df, table.written_schema, keys, table=name)
+    written = write(df, align(df, table.written_schema, table=name), target)
     if not written.rows:
         return Staged(unchanged=table.candidate.create is None)
     try:

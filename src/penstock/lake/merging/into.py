@@ -88,7 +88,7 @@ def _job(table: TransactionTable, spec: MergeSpec, source: DataFrame) -> _Job:
     touching = (*spec.of("matched"), *by_source)
     name = table.candidate.qualified_name
     scanned = table.scan_all()
-    return _Job(table, spec, name, table.schema, scanned, source, touching, bool(by_source))
+    return _Job(table, spec, name, table.written_schema, scanned, source, touching, bool(by_source))
 
 
 def _run(job: _Job) -> Staged:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.errors import QueryFailed, SchemaMismatch
+from penstock.lake.conversions.moments import NOW
 from penstock.lake.naming import fold
 from penstock.lake.schema import Column
 from penstock.lake.statements import literals
@@ -127,4 +128,5 @@ def _expression(reader: Reader, column: Column, text: str, at: int) -> Column:
         found = sqlglot.parse_one(f"SELECT {text}", read="duckdb").expressions[0].sql("duckdb")
     except SqlglotError as error:
         raise reader.wrong(f"the default of {column.name} is not understood", at=at) from error
-    return replace(column, default=found, default_kind="expression")
+    default = NOW if found.upper() == "CURRENT_TIMESTAMP" else found  # as DuckDB stores it
+    return replace(column, default=default, default_kind="expression")

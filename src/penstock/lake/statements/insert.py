@@ -164,7 +164,7 @@ def _literal_rows(reader: Reader, args: Mapping[str, Any]) -> list[list[Any]] | 
 
 
 def _stage(session: Session, table: TransactionTable, insert: Insert, reader: Reader) -> Staged:
-    schema, name = table.schema, str(insert.ref)
+    schema, name = table.written_schema, str(insert.ref)
     fixed = insert.fixed or {}
     assignment.columns_of(schema, list(fixed), name)
     wanted = _wanted(insert, schema, name)

@@ -87,7 +87,7 @@ def run(session: Session, reader: Reader) -> Answer:
         with variables(session) as names:
             written = Expressions(session, reader, merge.of, names, merge.named)
             try:
-                spec = _spec(merge, written, table.schema, source)
+                spec = _spec(merge, written, table.written_schema, source)
             except QueryFailed as problem:
                 if merge.evolve and "has no column" in problem.message:
                     problem.hint = _NEW_COLUMNS

@@ -79,7 +79,7 @@ def run(session: Session, reader: Reader) -> Answer:
     reader.finish()
     with session.writing() as transaction:
         table = existing(session, transaction, of.ref)
-        wanted = places_of(reader, sets, table.schema, of)
+        wanted = places_of(reader, sets, table.written_schema, of)
         spans = (*(one.span for one in sets), source, where)
         refuse_names(session, reader, spans, table.schema.names)
         if source is None and where is not None:
