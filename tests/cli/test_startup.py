@@ -21,6 +21,7 @@ pytestmark = pytest.mark.spark  # to make what the commands read; they themselve
 
 WITHOUT_SPARK = (
     ("check",),
+    ("plan",),
     ("status",),
     ("status", "clean/flights"),
     ("show", "clean/flights"),

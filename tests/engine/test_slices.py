@@ -132,6 +132,20 @@ def test_a_value_by_time_leaves_dynamic_steps_to_the_payload() -> None:
     assert slices(model("b", TENANT), partition="eu", payload={"tenant": "acme"}) == {"b": "eu"}
 
 
+def test_a_payload_that_is_missing_is_shown() -> None:
+    nested = PartitionSpec("dynamic", key="$.customer.region")
+    with pytest.raises(PartitionError) as caught:
+        slices(model("a", DAILY), model("b", nested))
+    assert """--payload '{"customer": {"region": "..."}}'""" in str(caught.value)
+    assert str(caught.value.location) == "b.sql"
+
+
+def test_a_day_that_a_zone_skips_is_placed() -> None:
+    with pytest.raises(PartitionError, match="2011-12-30 never was") as caught:
+        slices(model("a", PartitionSpec("daily", tz="Pacific/Apia")), partition=date(2011, 12, 30))
+    assert str(caught.value.location) == "a.sql"
+
+
 @pytest.mark.parametrize("spec", [DAILY, TENANT])
 def test_an_empty_value_is_none(spec: PartitionSpec) -> None:
     with pytest.raises(PartitionError, match="the partition is empty"):

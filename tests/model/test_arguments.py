@@ -164,6 +164,12 @@ def test_what_others_declare_is_left_alone() -> None:
     assert bind([Argument("x", "int", "1")], {"y": "2"}) == {"x": 1}
 
 
+def test_the_partition_is_never_asked_for_as_an_argument() -> None:
+    with pytest.raises(ArgumentError, match=r"partition \(text\) has no value") as caught:
+        bind([Argument("partition", "text")], {})
+    assert "-- partitioned daily" in (caught.value.hint or "")
+
+
 def test_a_name_that_no_script_declares() -> None:
     known = ["cutoff"]
     unknown({"cutoff": "x"}, known)

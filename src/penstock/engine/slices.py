@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import datetime, time, timedelta
 
 from penstock.engine.request import Partition, RunRequest
 from penstock.errors import Location, PartitionError
@@ -76,7 +76,7 @@ def _buckets(chain: Steps, moment: Partition) -> list[datetime | None]:
     The topmost step of a kind resolves for all steps of this kind in the chain. When a value was
     asked for, steps of other kinds take the slice that holds all of it.
     """
-    own = [_own_bucket(_spec(model), moment) for model in chain]
+    own = [_own_bucket(model, moment) for model in chain]
     known = {
         spec: bucket
         for spec, bucket in zip(map(_spec, chain), own, strict=True)
@@ -91,15 +91,17 @@ def _buckets(chain: Steps, moment: Partition) -> list[datetime | None]:
     ]
 
 
-def _own_bucket(spec: PartitionSpec, moment: Partition) -> datetime | None:
-    if isinstance(moment, datetime):
-        return partition.bucket_at(spec, moment)
-    if isinstance(moment, date):
+def _own_bucket(model: Model, moment: Partition) -> datetime | None:
+    spec = _spec(model)
+    if isinstance(moment, str):
+        with suppress(PartitionError):
+            return partition.bucket_of(spec, moment)
+        return None
+    with _placed(model):  # its zone may skip this day or hour
+        if isinstance(moment, datetime):
+            return partition.bucket_at(spec, moment)
         midnight = datetime.combine(moment, time())
         return partition.bucket_around(spec, midnight, midnight + timedelta(days=1))
-    with suppress(PartitionError):
-        return partition.bucket_of(spec, moment)
-    return None
 
 
 def _dynamic(steps: Steps, request: RunRequest, asked: str | None) -> dict[str, StepSlice]:

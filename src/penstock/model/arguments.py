@@ -227,9 +227,12 @@ def _value(argument: Argument, texts: Mapping[str, str | None]) -> object:
         return None if text is None else convert(argument, text)
     if argument.default is not None or argument.automatic:
         return default_of(argument)
+    of_slice = argument.name == PARTITION  # which comes from --partition, never from --arg
     raise ArgumentError(
         f"argument {argument.name} ({argument.type}) has no value",
-        hint=f"give it: --arg {argument.name}=VALUE",
+        hint="a script has it by a line `-- partitioned daily` in its header"
+        if of_slice
+        else f"give it: --arg {argument.name}=VALUE",
         location=argument.location,
         data={"argument": argument.name},
     )

@@ -276,7 +276,7 @@ def value_from(spec: PartitionSpec, payload: Mapping[str, Any]) -> str:
     if not payload:
         raise PartitionError(
             f"there is no payload to take the partition {key} from",
-            hint="give the value: --partition VALUE",
+            hint=f"send it: --payload '{_example(key)}', or leave the step out with --select",
         )
     trigger = payload.get("trigger")
     found: Any = trigger if isinstance(trigger, Mapping) else payload
@@ -290,6 +290,14 @@ def value_from(spec: PartitionSpec, payload: Mapping[str, Any]) -> str:
             )
         found = found[name]
     return _scalar(found, key)
+
+
+def _example(key: str) -> str:
+    """A payload that has the key: ``{"a": {"b": "..."}}``."""
+    value: object = "..."
+    for name in reversed(key.split(".")[1:]):
+        value = {name: value}
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _scalar(found: object, key: str) -> str:
