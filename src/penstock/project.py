@@ -506,11 +506,14 @@ def _refuse_abandoned(wanted: LakeSettings) -> None:
     """Raise CatalogVanished: a lake that lost its catalog is not one that nothing has run for."""
     from penstock.lake.catalog.abandoned import refuse_abandoned
     from penstock.lake.catalog.location import parse_location
-    from penstock.lake.storage import Storage, tell
+    from penstock.lake.storage import Storage, hold
 
-    if wanted.data_path is not None:
-        tell(wanted.data_path, Storage.of(wanted.storage or None))
-    refuse_abandoned(parse_location(wanted.catalog), wanted.data_path)
+    location, path = parse_location(wanted.catalog), wanted.data_path
+    release = hold(path, Storage.of(wanted.storage or None)) if path else lambda: None
+    try:
+        refuse_abandoned(location, path)
+    finally:
+        release()
 
 
 def _text(value: object) -> str | None:

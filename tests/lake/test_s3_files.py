@@ -69,7 +69,7 @@ def test_a_large_file_is_read_in_blocks(tmp_path: Path) -> None:
     """Of 400 column chunks, in the order of the file; nothing is asked for twice."""
     with s3.server(tmp_path, "blocks") as store, relay(str(store["endpoint"])) as found:
         path = "s3://blocks/large.parquet"
-        storage.tell(path, storage.Storage.of({**store, "endpoint": found.endpoint}))
+        storage.use(path, storage.Storage.of({**store, "endpoint": found.endpoint}))
         system, place = storage.open_system(path)
         rows = pa.table({f"c{n}": pa.array(range(n, 400_000 + n)) for n in range(4)})
         with system.open_output_stream(place) as out:

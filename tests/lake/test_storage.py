@@ -81,3 +81,39 @@ def test_local_files(tmp_path: Path) -> None:
 def test_only_directories_of_a_write_are_removed(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="badly formed"):
         storage.remove_directory(str(tmp_path))
+
+
+def _attach(folder: Path, name: str, given: dict[str, str] | None) -> Lake:
+    path = f"s3://shared-bucket/{name}/"
+    uri = f"ducklake:sqlite:{folder}/{name}.sqlite"
+    return Lake.attach(uri, data_path=path, storage=given, new_catalog=True)
+
+
+def test_credentials_are_neither_lent_nor_taken(tmp_path: Path) -> None:
+    other = {**LOCAL, "access_key": "other"}
+    with _attach(tmp_path, "a", LOCAL) as a:
+        assert storage.told(a.catalog.data_path) == Storage.of(LOCAL)
+        for given in (None, other):
+            with pytest.raises(ConfigError, match="shared-bucket") as error:
+                _attach(tmp_path, "b", given)
+            assert "hidden" not in str(error.value)
+        with _attach(tmp_path, "b", LOCAL):
+            pass
+        assert storage.told(a.catalog.data_path) == Storage.of(LOCAL)
+    assert storage.told("s3://shared-bucket/a/") is None
+    with _attach(tmp_path, "b", None), pytest.raises(ConfigError, match="credentials"):
+        _attach(tmp_path, "a", LOCAL)
+    forgotten = _attach(tmp_path, "a", LOCAL)
+    del forgotten
+    _attach(tmp_path, "b", other).close()
+
+
+def test_spark_opens_a_bucket_once(tmp_path: Path) -> None:
+    with _attach(tmp_path, "a", LOCAL) as lake:
+        settings = storage.spark_settings(lake.catalog.data_path)
+        assert settings["fs.s3a.bucket.shared-bucket.access.key"] == "k"
+    with (
+        _attach(tmp_path, "b", {**LOCAL, "access_key": "other"}) as lake,
+        pytest.raises(ConfigError, match="another process"),
+    ):
+        storage.spark_settings(lake.catalog.data_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.model.query import Query
@@ -32,7 +33,7 @@ def lakes_for(session: SparkSession, lakes: Mapping[str, Lake]) -> dict[str, Lak
     return {
         name: Lake(
             lake.catalog,
-            source(session, spark_settings(lake.catalog.data_path)),
+            source(session, partial(spark_settings, lake.catalog.data_path)),
             lake.at,
             lake.name,
         )

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
+from weakref import finalize
 
 from penstock.attach_options import refuse_others
 from penstock.lake import options
@@ -55,6 +58,7 @@ class Lake(Maintained):
         self.at = at
         self._spark = spark
         self._current = Current()
+        self._closing: finalize[[], Lake] | None = None  # of the one that `attach` made
 
     @classmethod
     def attach(
@@ -93,23 +97,28 @@ class Lake(Maintained):
         at = At.of(snapshot_version, snapshot_time)
         pinned = at != At()
         told = Storage.of(storage)
-        if data_path is not None:
-            storages.tell(data_path, told)  # a new catalog is made after a look at its data path
-        catalog = Catalog.open(
-            uri,
-            data_path=data_path,
-            read_only=read_only or pinned,
-            create=create_if_not_exists and not pinned,
-            metadata_schema=metadata_schema,
-            override_data_path=override_data_path,
-            lock_timeout=lock_timeout,
-            inlining_row_limit=data_inlining_row_limit,
-            new_catalog=new_catalog,
-        )
-        if pinned:
-            catalog.snapshot(at)  # raises now rather than at the first read
-        storages.tell(catalog.data_path, told)
-        return cls(catalog, source(spark, storages.spark_settings(catalog.data_path)), at, name)
+        with ExitStack() as on_error:
+            if data_path is not None:  # looked at before a new catalog is made
+                on_error.callback(storages.hold(data_path, told))
+            catalog = Catalog.open(
+                uri,
+                data_path=data_path,
+                read_only=read_only or pinned,
+                create=create_if_not_exists and not pinned,
+                metadata_schema=metadata_schema,
+                override_data_path=override_data_path,
+                lock_timeout=lock_timeout,
+                inlining_row_limit=data_inlining_row_limit,
+                new_catalog=new_catalog,
+            )
+            on_error.callback(catalog.close)
+            if pinned:
+                catalog.snapshot(at)  # raises now rather than at the first read
+            on_error.callback(storages.hold(catalog.data_path, told))
+            more = partial(storages.spark_settings, catalog.data_path)
+            lake = cls(catalog, source(spark, more), at, name)
+            lake._closing = finalize(lake, on_error.pop_all().close)
+        return lake
 
     def __repr__(self) -> str:
         return f"Lake({self.name!r}, {str(self.catalog)!r})"
@@ -258,6 +267,8 @@ class Lake(Maintained):
 
     def close(self) -> None:
         """Close the catalog. The Spark session is the caller's."""
+        if self._closing is not None:
+            self._closing()
         self.catalog.close()
 
     def __enter__(self) -> Self:

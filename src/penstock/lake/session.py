@@ -56,9 +56,12 @@ def session_zone(spark: SparkSession) -> str:
 
 
 def source(
-    spark: SparkSession | SparkSource | None, more: Mapping[str, str] | None = None
+    spark: SparkSession | SparkSource | None, more: Callable[[], Mapping[str, str]] = dict
 ) -> SparkSource:
-    """A function that gives the prepared session, from what `Lake.attach` was given."""
+    """A function that gives the prepared session, from what `Lake.attach` was given.
+
+    ``more`` gives the settings of this lake alone, asked when the session is first needed.
+    """
     given: SparkSession | None = None
 
     def get() -> SparkSession:
@@ -70,7 +73,7 @@ def source(
                     hint="attach it with spark=, a session or a function that returns one",
                 )
             # A session has no __call__; a function that starts one is called at first need only.
-            given = prepare(spark() if callable(spark) else spark, more)
+            given = prepare(spark() if callable(spark) else spark, more())
         return given
 
     return get

@@ -1,18 +1,20 @@
 """Files and directories of a lake, wherever they are: on a local disk or in an object store.
 
 Paths are plain local ones or URIs, as the catalog gives them; pyarrow's file systems do the work.
-What an object store has to be told is known by bucket for the whole process, as Hadoop holds its
-file systems too: a path found in a catalog is enough to open it, from any thread.
+What an object store has to be told is known by bucket, as Hadoop holds its file systems too, while
+a lake on it is attached: a path in a catalog is enough to open it, from any thread. So lakes on one
+bucket that are attached at the same time must have been given the same.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -115,9 +117,18 @@ class Storage:
         )
 
 
-# By bucket: what it was told, and the open file system. Written once per bucket and process.
-_TOLD: dict[str, Storage] = {}
-_OPEN: dict[str, fs.FileSystem] = {}
+@dataclass(slots=True)
+class _Store:
+    """A bucket as the lakes that are attached now have it; all of them were given the same."""
+
+    storage: Storage
+    system: fs.FileSystem | None = None
+    lakes: int = 0
+
+
+_STORES: dict[str, _Store] = {}  # by bucket
+_IN_SPARK: dict[str, Storage] = {}  # by bucket, as Hadoop keeps what it opened
+_LOCK = Lock()
 
 
 def bucket_of(path: str) -> str | None:
@@ -126,15 +137,53 @@ def bucket_of(path: str) -> str | None:
     return url.netloc if url is not None and url.scheme in _S3 else None
 
 
-def tell(path: str, storage: Storage | None) -> None:
-    """From now on the bucket of ``path`` is opened with this. Raises ConfigError if not."""
+def hold(path: str, storage: Storage | None) -> Callable[[], None]:
+    """Have the bucket of ``path`` opened with ``storage`` until what this returns is called.
+
+    For a lake: its credentials are neither lent to another lake on the bucket nor taken from one.
+    Raises ConfigError where a lake that is attached has given others.
+    """
     bucket = bucket_of(path)
-    if storage is None or (bucket is not None and _TOLD.get(bucket) == storage):
-        return
     if bucket is None:
-        raise storage_elsewhere(path)
-    _OPEN[bucket] = storage.open()
-    _TOLD[bucket] = storage
+        if storage is not None:
+            raise storage_elsewhere(path)
+        return lambda: None
+    wanted = storage or Storage()
+    with _LOCK:
+        store = _STORES.get(bucket)
+        if store is None:
+            store = _STORES[bucket] = _Store(wanted, None if storage is None else storage.open())
+        elif store.storage != wanted:
+            raise _other_storage(bucket, "a lake that is attached has", "close that lake first")
+        store.lakes += 1
+    released = False
+
+    def release() -> None:
+        nonlocal released
+        with _LOCK:
+            if released:
+                return
+            released = True
+            store.lakes -= 1
+            if not store.lakes and _STORES.get(bucket) is store:
+                del _STORES[bucket]
+
+    return release
+
+
+def use(path: str, storage: Storage | None) -> None:
+    """From now on the bucket of ``path`` is opened with this: in a process that has no lakes."""
+    bucket = bucket_of(path)
+    if bucket is not None:
+        _STORES[bucket] = _Store(storage or Storage())
+
+
+def _other_storage(bucket: str, whose: str, next_step: str) -> ConfigError:
+    return ConfigError(
+        f"{whose} other storage settings (credentials, endpoint, ...) for the bucket {bucket}",
+        hint=f"give both the same, or {next_step}: credentials are not shared between lakes",
+        data={"bucket": bucket},
+    )
 
 
 def storage_elsewhere(path: str) -> ConfigError:
@@ -146,14 +195,27 @@ def storage_elsewhere(path: str) -> ConfigError:
 
 
 def spark_settings(path: str) -> dict[str, str]:
-    """What a Spark session must be set to before it opens ``path``; none for local paths."""
+    """What a Spark session must be set to before it opens ``path``; none for local paths.
+
+    Hadoop opens a bucket once a process, whatever is set later. Raises ConfigError where that was
+    with other settings.
+    """
     bucket = bucket_of(path)
-    return {} if bucket is None else _TOLD.get(bucket, Storage()).spark_settings(bucket)
+    if bucket is None:
+        return {}
+    wanted = told(path) or Storage()
+    with _LOCK:
+        if _IN_SPARK.setdefault(bucket, wanted) != wanted:
+            raise _other_storage(
+                bucket, "Spark has been used in this process with", "start another process"
+            )
+    return wanted.spark_settings(bucket)
 
 
 def told(path: str) -> Storage | None:
     """What the bucket of ``path`` was told, for another process; ``None`` for nothing."""
-    return _TOLD.get(bucket_of(path) or "")
+    store = _STORES.get(bucket_of(path) or "")
+    return None if store is None else store.storage
 
 
 def is_remote(path: str) -> bool:
@@ -170,9 +232,10 @@ def open_system(path: str) -> tuple[fs.FileSystem, str]:
     if bucket is None:
         system, root = fs.FileSystem.from_uri(path)
         return system, root
-    if bucket not in _OPEN:
-        _OPEN[bucket] = Storage().open()
-    return _OPEN[bucket], path.split("://", 1)[1]
+    store = _STORES.get(bucket) or _Store(Storage())
+    if store.system is None:
+        store.system = store.storage.open()
+    return store.system, path.split("://", 1)[1]
 
 
 def list_files(directory: str, suffix: str = ".parquet") -> list[str]:

@@ -207,3 +207,20 @@ def test_as_duckdb_does_it(
     spec = MergeSpec(spark.createDataFrame(frames[1]), on, clauses)
     MergeBuilder(spec, table.merge_into(spec.source, on).finish).execute()
     assert sorted((tuple(row) for row in table.to_df().collect()), key=repr) == expected
+
+
+def test_keys_that_are_zero_or_no_number(lake: Lake, spark: SparkSession) -> None:
+    """``-0.0`` and NaN match what they match in DuckDB, and the key there stays."""
+    lake.sql("CREATE TABLE t(k DOUBLE, v INT)")
+    lake.sql("INSERT INTO t VALUES (0.0, 1), (CAST('nan' AS DOUBLE), 2)")
+    source = spark.createDataFrame([(-0.0, 3), (float("nan"), 4)], "k double, v int")
+    merge = lake.table("t").merge_into(source, "t.k = s.k")
+    merge.when_matched_update({"v": "s.v"}).when_not_matched_insert_all().execute()
+    query = "SELECT CAST(k AS VARCHAR), v FROM lk.t ORDER BY v"
+    assert duck.rows(lake.catalog.uri, query) == [("0.0", 3), ("nan", 4)]
+    text = (
+        "WITH t(k, v) AS (VALUES (0.0::DOUBLE, 1), ('nan'::DOUBLE, 2)), "
+        "s(k, v) AS (VALUES (-0.0::DOUBLE, 3), ('nan'::DOUBLE, 4)) "
+        "SELECT t.k::VARCHAR, s.v FROM t JOIN s ON t.k = s.k ORDER BY s.v"
+    )
+    assert duckdb.sql(text).fetchall() == [("0.0", 3), ("nan", 4)]

@@ -29,7 +29,7 @@ def test_local_writes_know_no_committer(spark: SparkSession, tmp_path: Path) -> 
 
 def test_the_committer_file_is_named(spark: SparkSession) -> None:
     """What the session has for a user's own writes is not to publish the lake's."""
-    storage.tell("s3://plain/x/", storage.Storage.of(NOWHERE))
+    storage.use("s3://plain/x/", storage.Storage.of(NOWHERE))
     assert publishing.options(spark, "s3://plain/x/") == QUIET | {"fs.s3a.committer.name": "file"}
 
 
@@ -37,7 +37,9 @@ def test_the_committer_file_is_named(spark: SparkSession) -> None:
 def test_magic_without_its_classes(spark: SparkSession, tmp_path: Path) -> None:
     uri = f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}"
     told = {**NOWHERE, "committer": "magic"}
-    with Lake.attach(uri, data_path="s3://nowhere/l/", spark=spark, storage=told) as lake:
+    with Lake.attach(
+        uri, data_path="s3://nowhere/l/", spark=spark, storage=told, new_catalog=True
+    ) as lake:
         before = lake.catalog.latest()
         with pytest.raises(EnvironmentMissing) as error:
             lake.table("t").append(spark.range(3))

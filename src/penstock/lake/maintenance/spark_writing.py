@@ -19,7 +19,7 @@ from penstock.lake.compaction import NewFile
 from penstock.lake.maintenance.groups import Group
 from penstock.lake.maintenance.writing import Job, write_together
 from penstock.lake.naming import new_uuid7
-from penstock.lake.storage import Storage, list_files, remove_file, tell, told
+from penstock.lake.storage import Storage, list_files, remove_file, told, use
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -110,7 +110,7 @@ def _written(packed: bytes) -> bytes:
 
 def _outcome(files: Group, job: Job, storage: Storage | None) -> list[NewFile] | LakeError:
     try:
-        tell(job.table.path, storage)
+        use(job.table.path, storage)
         return write_together(files, job)
     except LakeError as error:  # as itself: Spark would make text of it
         return error
