@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from penstock.engine.plan import Plan
     from penstock.engine.request import Partition
+    from penstock.engine.resolve import Resolved
     from penstock.engine.results import (
         Dropped,
         ModelDetail,
@@ -253,12 +254,21 @@ class Project:
         args: Mapping[str, object] | None = None,
     ) -> DataFrame:
         """What a model's SELECT returns now; nothing is written."""
-        from penstock.engine.preview import preview
-
-        self._let_go_of_dead_session()
-        plan = self.plan(partition, [self.model(model).name], args)
-        df = preview(plan, self._session, self.lake, self.settings)
+        df = self._previewed(model, partition, args).df
         return df if limit is None else df.limit(limit)
+
+    def preview_rows(
+        self,
+        model: str,
+        partition: Partition | None = None,
+        limit: int = 100,
+        args: Mapping[str, object] | None = None,
+    ) -> QueryResult:
+        """The first rows of what `preview` returns, as Python values."""
+        from penstock.engine.small import collected
+
+        previewed = self._previewed(model, partition, args)
+        return collected(previewed.df, limit, previewed.placed)
 
     def sql(
         self, text: str, args: Mapping[str, Any] | None = None, *, lake: str | None = None
@@ -275,10 +285,7 @@ class Project:
         self._let_go_of_dead_session()
         if lake is not None or is_statement(text):
             return self.lake(lake or self._default_lake()).sql(text, args)
-        from penstock.engine.preview import query
-
-        makers = makers_of(self.models)
-        return query(text, args or {}, self._session, self.lake, self.settings, makers=makers)
+        return self._queried(text, args).df
 
     def query(
         self, text: str, *, lake: str | None = None, limit: int = 100, spark: bool = False
@@ -294,8 +301,13 @@ class Project:
         if found is not None:
             return found
         from penstock.engine.small import collected
+        from penstock.lake.statements.dispatch import is_statement
 
-        return collected(self.sql(text, lake=lake), limit)
+        if lake is not None or is_statement(text):
+            return collected(self.sql(text, lake=lake), limit)
+        self._let_go_of_dead_session()
+        queried = self._queried(text, None)
+        return collected(queried.df, limit, queried.placed)
 
     def read(
         self,
@@ -397,6 +409,21 @@ class Project:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def _previewed(
+        self, model: str, partition: Partition | None, args: Mapping[str, object] | None
+    ) -> Resolved:
+        from penstock.engine.preview import preview
+
+        self._let_go_of_dead_session()
+        plan = self.plan(partition, [self.model(model).name], args)
+        return preview(plan, self._session, self.lake, self.settings)
+
+    def _queried(self, text: str, args: Mapping[str, Any] | None) -> Resolved:
+        from penstock.engine.preview import query
+
+        makers = makers_of(self.models)
+        return query(text, args or {}, self._session, self.lake, self.settings, makers=makers)
 
     def _small(
         self, limit: int, ask: Callable[[SmallReads], QueryResult | None]

@@ -226,3 +226,7 @@ def test_a_bad_input_file_is_the_users_file(make: Make) -> None:
     assert "bad.sql:3:15: bad.csv, line 3: 'two' is not of its column's type" in str(bad)
     assert "parquet.sql:3:15: bad.csv: this is not a Parquet file" in str(parquet)
     assert "snapshot" not in f"{bad}{parquet}"
+    with pytest.raises(QueryFailed, match=r"bad.sql:3:15: bad.csv, line 3"):
+        project.preview_rows("bad")
+    with pytest.raises(QueryFailed, match=r"query:1:15: bad.csv, line 3"):
+        project.query(read.format("csv", "bad"))

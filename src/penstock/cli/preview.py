@@ -63,7 +63,5 @@ def command(
         if table:
             result = project.read(model, partition, limit=limit, spark=spark)
         else:
-            from penstock.engine.small import collected
-
-            result = collected(project.preview(model, partition, args=args), limit)
+            result = project.preview_rows(model, partition, limit, args)
     print_result(result, form)

@@ -12,7 +12,7 @@ from penstock.engine.beginning import Beginning
 from penstock.engine.explain import explain
 from penstock.engine.pins import Pins, table_name
 from penstock.engine.plan import Plan
-from penstock.engine.resolve import resolve
+from penstock.engine.resolve import Resolved, resolve
 from penstock.engine.sessions import lakes_for, session_for
 from penstock.engine.views import Views
 from penstock.errors import Diagnostic, InputError, ModelError, PartitionError, QueryFailed
@@ -43,11 +43,12 @@ _HINTS = {
 }
 
 
-def preview(plan: Plan, session: Session, attach: Attach, settings: Settings) -> DataFrame:
+def preview(plan: Plan, session: Session, attach: Attach, settings: Settings) -> Resolved:
     """What the SELECT of the plan's one step returns at this moment."""
     (step,) = plan.steps
     if reason := step.blocked or step.skipped:
-        raise PartitionError(f"{step.name}: {reason}")
+        hint = "ask for a later slice with --partition" if step.skipped else None
+        raise PartitionError(f"{step.name}: {reason}", hint=hint)
     column = settings.lakes[step.model.target.lake].partition_column
     beginning = Beginning.of(step.model, column)
     reader = _Reader(session, attach, settings, plan.makers)
@@ -62,7 +63,7 @@ def query(
     settings: Settings,
     *,
     makers: Makers,
-) -> DataFrame:
+) -> Resolved:
     """A SELECT with tables named as in a script; ``args`` are bound to its ``:name`` markers.
 
     Raises ModelError for a text that cannot be run, before Spark starts where that can be told.
@@ -117,7 +118,7 @@ class _Reader:
         bindings: Bindings,
         args: Mapping[str, Any] | None = None,
         beginning: Beginning | None = None,
-    ) -> DataFrame:
+    ) -> Resolved:
         attached = {name: self.attach(name) for name in parsed.lakes}
         latest = {name: lake.catalog.latest() for name, lake in attached.items()}
         versions = {name: snapshot.id for name, snapshot in latest.items()}
@@ -129,7 +130,7 @@ class _Reader:
         lakes = attached if session is common else lakes_for(session, attached)
         with Views(session) as views:
             try:
-                resolved = resolve(
+                return resolve(
                     parsed,
                     bindings,
                     Pins(lakes, versions, makers=self.makers),
@@ -141,7 +142,6 @@ class _Reader:
                 )
             except QueryFailed as error:
                 raise _as_input(error) from error.__cause__
-            return resolved.df
 
 
 def _for_query(finding: Diagnostic) -> Diagnostic:

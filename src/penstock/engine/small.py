@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from penstock.config import Settings, SparkSettings
 from penstock.engine.results import QueryResult
+from penstock.errors import PenstockError
 from penstock.lake.naming import TableRef
 from penstock.lake.sql.plain_select import PlainSelect, plain_select
 from penstock.model.asset import DEFAULT_SCHEMA, TableName
@@ -87,14 +88,24 @@ def _is_local(spark: SparkSettings) -> bool:
     return spark.master is None or spark.master.startswith("local")
 
 
-def collected(frame: DataFrame, limit: int) -> QueryResult:
+def collected(
+    frame: DataFrame,
+    limit: int,
+    placed: Callable[[PenstockError], PenstockError] | None = None,
+) -> QueryResult:
     """The first rows of a DataFrame. One more is asked for, to know whether there are more.
 
-    Raises QueryFailed: most of what Spark refuses it refuses only now.
+    Raises QueryFailed: most of what Spark refuses it refuses only now. ``placed`` says its errors
+    at their place.
     """
     from penstock.lake.failures import explained
 
-    with explained():
-        rows = [tuple(row) for row in frame.limit(limit + 1).collect()]
-        columns = tuple((name, kind) for name, kind in frame.dtypes)
+    try:
+        with explained():
+            rows = [tuple(row) for row in frame.limit(limit + 1).collect()]
+            columns = tuple((name, kind) for name, kind in frame.dtypes)
+    except PenstockError as error:
+        if placed is None:
+            raise
+        raise placed(error) from error.__cause__
     return QueryResult(columns, tuple(rows[:limit]), len(rows) > limit)
