@@ -85,16 +85,27 @@ class Project:
     def graph(self) -> Graph:
         return Graph.of(self.models)
 
-    def check(self) -> tuple[Diagnostic, ...]:
+    def check(self, *, spark: bool = False) -> tuple[Diagnostic, ...]:
         """What is wrong with a project that could be loaded, in file order.
 
         `load` raises the errors of scripts. Errors among these are faults that only running the
-        models would meet: a project without models can still answer queries.
+        models would meet: a project without models can still answer queries. With ``spark`` each
+        query is analysed by Spark against the schemas that are known; none runs.
         """
         self._check_open()
         from penstock.engine.project_check import check_project
 
-        return (*self._findings, *check_project(self.settings, self.models, self._catalog))
+        findings = (*self._findings, *check_project(self.settings, self.models, self._catalog))
+        if not spark or any(finding.rule == "lake" for finding in findings):
+            return findings
+        from penstock.engine.spark_check import check_queries
+
+        ordered = [self.model(name) for name in self.graph.order()]
+        lakes = {
+            name: self.lake(name) for name in self.settings.lakes if self._catalog(name) is not None
+        }
+        session = self._session()
+        return (*findings, *check_queries(ordered, session, lakes, self.settings))
 
     def plan(
         self,

@@ -18,21 +18,24 @@ from penstock.progress.words import count
     epilog="""\b
 Examples:
   penstock check
+  penstock check --spark
   penstock check --project examples/flights --json""",
 )
+@click.option("--spark", is_flag=True, help="Let Spark analyse every query; none is run.")
 @project_option
 @json_option
 @debug_option
 @click.pass_context
-def command(ctx: click.Context, *, project_dir: Path | None, as_json: bool) -> None:
+def command(ctx: click.Context, *, spark: bool, project_dir: Path | None, as_json: bool) -> None:
     """Read penstock.toml and every model: headers, queries, references, cycles.
 
     Findings are `file:line:column: severity: message`. Exit code 2 when one is an error. Starts
-    no Spark, so it answers at once.
+    no Spark, so it answers at once. With --spark, each query is analysed against the schemas of
+    the tables that it reads: as the models before it make them, or as their lakes have them.
     """
     try:
         with load_project(project_dir) as project:
-            findings = project.check()
+            findings = project.check(spark=spark)
     except ModelError as error:
         if not as_json:
             raise

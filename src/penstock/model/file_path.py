@@ -39,6 +39,11 @@ def path_of(source: FileSource, bindings: Bindings, arguments: Sequence[Argument
     return source.path.evaluate(bindings)
 
 
+def depends_on_values(path: Constant) -> bool:
+    """Whether the partition or an argument is part of the path."""
+    return next(_values(path), None) is not None
+
+
 def _values(path: Constant) -> Iterator[PartitionValue | ArgumentValue]:
     if isinstance(path, PartitionValue | ArgumentValue):
         yield path

@@ -1,0 +1,173 @@
+"""``check --spark``: Spark analyses every query against the schemas that are known; none runs.
+
+A table is known by the query of the model that makes it, or by its lake. What is not known is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from penstock.config import Settings
+from penstock.engine.beginning import Beginning
+from penstock.engine.pins import Pins, Readable, Rows
+from penstock.engine.resolve import Resolved, query_start, resolve
+from penstock.engine.sessions import lakes_for, session_for
+from penstock.engine.views import Views
+from penstock.errors import Diagnostic, Location, NotFound, PenstockError
+from penstock.lake.naming import fold
+from penstock.model import arguments
+from penstock.model.arguments import Argument
+from penstock.model.asset import TableName
+from penstock.model.constants import Bindings
+from penstock.model.data_test import CustomTest
+from penstock.model.file_path import depends_on_values
+from penstock.model.graph import makers_of, table_key
+from penstock.model.model import Model
+from penstock.model.query import Query
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructField
+
+    from penstock.lake.lake import Lake
+
+
+class _Unknown(Exception):
+    """Something that a query reads has no schema yet."""
+
+
+def check_queries(
+    models: Sequence[Model], session: SparkSession, lakes: Mapping[str, Lake], settings: Settings
+) -> tuple[Diagnostic, ...]:
+    """Findings about the queries of ``models``, given in the order of their graph, by file.
+
+    ``lakes`` are those that there are. Reads no rows but those from which the types of files are
+    inferred.
+    """
+    versions = {name: lake.catalog.latest().id for name, lake in lakes.items()}
+    checker = _Checker(session, settings, Pins(lakes, versions, makers=makers_of(models)))
+    findings = [finding for model in models for finding in checker.check(model)]
+    return tuple(sorted(findings, key=lambda f: (str(f.location.path), f.location.line or 0)))
+
+
+@dataclass(slots=True)
+class _Checker:
+    """``pins`` show the tables of the models that were analysed, whose keys are ``made``."""
+
+    session: SparkSession
+    settings: Settings
+    pins: Pins
+    made: set[str] = field(default_factory=set)
+
+    def check(self, model: Model) -> Iterator[Diagnostic]:
+        session = session_for(model.query, self.session)
+        with Views(session) as views:
+            resolved = yield from self._query(model, model.query, session, views)
+            if resolved is None:
+                return
+            yield from _missing_columns(model, resolved.df.columns)
+            made = self._made(model, resolved.df)
+            self.pins = self.pins.showing(model.target, made)
+            self.made.add(table_key(model.target))
+            for script in model.test_scripts:
+                yield from self._query(model, script.query, session, views)
+
+    def _query(
+        self, model: Model, query: Query, session: SparkSession, views: Views
+    ) -> Generator[Diagnostic, None, Resolved | None]:
+        """The query as Spark reads it; None, and a finding, where that cannot be."""
+        try:
+            return self._resolve(model, query, session, views)
+        except (_Unknown, NotFound) as error:
+            place = getattr(error, "location", None) or query_start(query)
+            message = f"not analysed: {getattr(error, 'message', error)}"
+            yield Diagnostic("warning", message, place, None, "not-analysed")
+        except PenstockError as error:
+            place = error.location or query_start(query)
+            yield Diagnostic("error", error.message, place, error.hint, "spark")
+        return None
+
+    def _resolve(self, model: Model, query: Query, session: SparkSession, views: Views) -> Resolved:
+        for source in query.files:
+            if depends_on_values(source.path):
+                raise _Unknown(f"which file {source.function} reads depends on the run")
+        own = query is model.query and self._columns(model.target) is None
+        for table in query.reads:
+            known = table_key(table) in self.made or self._columns(table) is not None
+            if not known and not (own and table_key(table) == table_key(model.target)):
+                if table_key(table) in self.pins.makers:
+                    raise _Unknown(f"the columns of {table} are not known before its first run")
+                raise _Unknown(f"no model makes {table}, and its lake does not have it")
+        column = self.settings.lakes[model.target.lake].partition_column
+        return resolve(
+            query,
+            _bindings(model, query),
+            self._pins(session),
+            session=session,
+            views=views,
+            root=self.settings.root,
+            beginning=Beginning.of(model, column) if own else None,
+        )
+
+    def _pins(self, session: SparkSession) -> Pins:
+        """The tables for a query with settings of its own."""
+        if session is self.session:
+            return self.pins
+        lakes = lakes_for(session, self.pins.lakes)
+        return Pins(lakes, self.pins.versions, self.pins.candidates)
+
+    def _made(self, model: Model, df: DataFrame) -> Readable:
+        """The table once the model has run: what it has and the query lacks stays."""
+        from pyspark.sql.types import StringType, StructField, StructType
+
+        fields = {fold(f.name): f for f in df.schema.fields}
+        if model.partition is not None:
+            managed = self.settings.lakes[model.target.lake].partition_column
+            fields[fold(managed)] = StructField(managed, StringType())
+        if model.strategy != "replace" or model.partition is not None:
+            fields |= {fold(f.name): f for f in self._columns(model.target) or ()}
+        empty = self.session.createDataFrame([], StructType(list(fields.values())))
+        return Readable(dict(empty.dtypes), lambda _: Rows(empty), lambda _: None)
+
+    def _columns(self, table: TableName) -> Sequence[StructField] | None:
+        """The columns that the lake's table has now; ``None`` where there is none."""
+        if table.lake not in self.pins.lakes:
+            return None
+        try:
+            return list(Pins(self.pins.lakes, self.pins.versions).read(table).df.schema.fields)
+        except NotFound:
+            return None
+
+
+def _bindings(model: Model, query: Query) -> Bindings:
+    """Values of the right types: which ones does not matter to a query's analysis."""
+    spec = model.partition
+    pattern = spec.pattern if spec is not None else None
+    partition = None if spec is None else datetime.now(UTC).strftime(pattern or "value")
+    texts = {a.name: _example(a) for a in query.arguments if a.default is None and not a.automatic}
+    return Bindings(partition, arguments.bind(query.arguments, texts, partition=partition))
+
+
+def _example(argument: Argument) -> str:
+    return arguments.TYPES[arguments.base_type(argument.type) or "text"][1]
+
+
+def _missing_columns(model: Model, columns: Sequence[str]) -> Iterator[Diagnostic]:
+    """Keys and tested columns that the query does not make."""
+    made = {fold(name) for name in columns}
+    places = model.annotations.places
+    wanted = [("materialize", "key", key) for key in model.keys]
+    wanted += [
+        (f"data_test:{number}", "tested column", test.column)
+        for number, test in enumerate(model.annotations.data_tests)
+        if not isinstance(test, CustomTest)
+    ]
+    for keyword, what, name in wanted:
+        if fold(name) not in made:
+            place = places.get(keyword, Location(model.path))
+            hint = f"it makes {', '.join(columns)}"
+            message = f"the query does not make the {what} {name}"
+            yield Diagnostic("error", message, place, hint, "column")
