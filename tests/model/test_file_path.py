@@ -9,7 +9,7 @@ import pytest
 from penstock.errors import ArgumentError, PartitionError
 from penstock.model.arguments import bind
 from penstock.model.constants import Bindings
-from penstock.model.file_path import path_of
+from penstock.model.file_path import partition_of_a_file, path_of
 from penstock.model.names import Names
 from penstock.model.query import read_query
 
@@ -57,6 +57,28 @@ def test_an_argument_is_a_segment_unless_it_is_its_own_default() -> None:
     for value in ("../a", "data/a.csv", "*", ""):
         with pytest.raises(ArgumentError, match=r"argument file: .* becomes part of a path"):
             path("'x/' || $file", header=header, file=value)
+
+
+@pytest.mark.parametrize(
+    ("call", "partition"),
+    [
+        ("'in/' || '{partition}' || '.csv'", "2026-01-01"),
+        ("'in/' || '{partition}'", "2026-01-01.csv"),
+        ("'{partition}' || '/2026-01-01.csv'", "in"),
+        ("'{partition}' || '/' || '{partition}'", None),
+        ("'gone/' || '{partition}'", None),
+        ("'*/' || '{partition}'", None),
+        ("$partition", None),
+        ("'in/a'", None),
+    ],
+)
+def test_a_partition_that_leads_to_a_file(tmp_path: Path, call: str, partition: str | None) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/2026-01-01.csv").touch()
+    text = f"SELECT '{{partition}}' FROM read_csv({call})"
+    query, _ = read_query(text, Path("q.sql"), names=Names(("main",)), partitioned=True)
+    assert query is not None
+    assert partition_of_a_file(query.files[0].path, tmp_path) == partition
 
 
 @pytest.mark.parametrize(

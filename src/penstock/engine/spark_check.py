@@ -23,7 +23,7 @@ from penstock.model.arguments import Argument
 from penstock.model.asset import TableName
 from penstock.model.constants import Bindings
 from penstock.model.data_test import CustomTest
-from penstock.model.file_path import depends_on_values
+from penstock.model.file_path import depends_on_values, partition_of_a_file
 from penstock.model.graph import makers_of, table_key
 from penstock.model.model import Model
 from penstock.model.query import Query
@@ -91,9 +91,12 @@ class _Checker:
         return None
 
     def _resolve(self, model: Model, query: Query, session: SparkSession, views: Views) -> Resolved:
+        partition = None
         for source in query.files:
             if depends_on_values(source.path):
-                raise _Unknown(f"which file {source.function} reads depends on the run")
+                partition = partition_of_a_file(source.path, self.settings.root)
+                if partition is None:
+                    raise _Unknown(f"which file {source.function} reads depends on the run")
         own = query is model.query and self._columns(model.target) is None
         for table in query.reads:
             known = table_key(table) in self.made or self._columns(table) is not None
@@ -104,7 +107,7 @@ class _Checker:
         column = self.settings.lakes[model.target.lake].partition_column
         return resolve(
             query,
-            _bindings(model, query),
+            _bindings(model, query, partition),
             self._pins(session),
             session=session,
             views=views,
@@ -142,11 +145,11 @@ class _Checker:
             return None
 
 
-def _bindings(model: Model, query: Query) -> Bindings:
-    """Values of the right types: which ones does not matter to a query's analysis."""
+def _bindings(model: Model, query: Query, partition: str | None) -> Bindings:
+    """Values of the right types: which ones does not matter but to the files that are read."""
     spec = model.partition
-    pattern = spec.pattern if spec is not None else None
-    partition = None if spec is None else datetime.now(UTC).strftime(pattern or "value")
+    if spec is not None and partition is None:
+        partition = datetime.now(UTC).strftime(spec.pattern or "value")
     texts = {a.name: _example(a) for a in query.arguments if a.default is None and not a.automatic}
     return Bindings(partition, arguments.bind(query.arguments, texts, partition=partition))
 

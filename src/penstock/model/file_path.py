@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from penstock.errors import ArgumentError, Location, PartitionError
 from penstock.model.arguments import PARTITION, Argument, default_of
@@ -17,6 +18,7 @@ from penstock.model.constants import (
     Concat,
     Constant,
     ListOf,
+    Literal,
     PartitionValue,
     as_text,
 )
@@ -42,6 +44,24 @@ def path_of(source: FileSource, bindings: Bindings, arguments: Sequence[Argument
 def depends_on_values(path: Constant) -> bool:
     """Whether the partition or an argument is part of the path."""
     return next(_values(path), None) is not None
+
+
+def partition_of_a_file(path: Constant, root: Path) -> str | None:
+    """A partition for which the path leads to a file, where the partition stands in it once."""
+    if path == PartitionValue():
+        path = Concat((path,))
+    if not isinstance(path, Concat):
+        return None
+    texts = [str(part.value) if isinstance(part, Literal) else None for part in path.parts]
+    if texts.count(None) != 1 or PartitionValue() not in path.parts:
+        return None
+    at = texts.index(None)
+    before, after = ("".join(map(str, side)) for side in (texts[:at], texts[at + 1 :]))
+    if Path(before).is_absolute() or _FORBIDDEN.search((before + after).replace("/", "")):
+        return None
+    for match in sorted(root.glob(f"{before}*{after}")):
+        return match.relative_to(root).as_posix()[len(before) :].removesuffix(after)
+    return None
 
 
 def _values(path: Constant) -> Iterator[PartitionValue | ArgumentValue]:
