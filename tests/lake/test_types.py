@@ -169,3 +169,13 @@ def test_no_spark(name: str) -> None:
     """In a process of its own: importing the catalog must not bring PySpark in."""
     code = f"import penstock.lake.{name}, sys; sys.exit('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("spark", "hint"),
+    [("variant", "column of type JSON"), ("geometry(4326)", "column of type BLOB")],
+)
+def test_what_to_write_instead(spark: str, hint: str) -> None:
+    with pytest.raises(SchemaMismatch) as caught:
+        from_spark_json(spark, "c")
+    assert hint in str(caught.value)

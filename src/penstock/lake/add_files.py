@@ -9,20 +9,22 @@ deletion, NULLs in NOT NULL columns, a path that contradicts the file.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
-from penstock.errors import CommitConflict
+from penstock.errors import CommitConflict, UnsupportedFeature
 from penstock.lake.adding.files import Progress, Reader
 from penstock.lake.adding.fit import Rules
 from penstock.lake.adding.globs import expand
 from penstock.lake.catalog import added
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.changes import ChangeSet, TableChange
-from penstock.lake.files import DataFile, Table
+from penstock.lake.files import DataFile, NameMapping, Table
 from penstock.lake.naming import TableRef
 from penstock.lake.snapshot import Snapshot
+from penstock.lake.staging import TransactionTable
+from penstock.lake.transaction import Also
 
 STRICT = Rules()
 
@@ -83,6 +85,54 @@ def add_data_files(
         base, changes, author=author, message=message, extra=extra, also=(look,)
     )
     return Added(added_files, snapshot)
+
+
+def stage_data_files(
+    catalog: Catalog, table: TransactionTable, paths: str | Sequence[str], rules: Rules = STRICT
+) -> tuple[tuple[AddedFile, ...], Also]:
+    """`add_data_files` in a transaction: the files, and what has to run in its commit.
+
+    Raises UnsupportedFeature for a table whose definition the transaction changes.
+    """
+    candidate = table.candidate
+    info = candidate.base
+    if info is None or candidate.schema != info.schema or candidate.partitioning is not None:
+        raise UnsupportedFeature(
+            f"files cannot be added to {candidate.qualified_name} in the transaction that makes or "
+            "alters it",
+            hint="COMMIT before, then add them",
+        )
+    files = Reader(info, rules, rules.hive_partitioning).read_all(expand(paths))
+    staged = {file.path for file in candidate.added} & {file.path for file in files}
+    if staged:
+        raise CommitConflict(
+            f"{min(staged)} is added twice in this transaction",
+            hint="add it once; its rows would be there twice",
+        )
+    table.stage(candidate.with_files(_with_mappings(files, candidate.added)))
+
+    def look(connection: Connection, snapshot_id: int) -> None:
+        _check_new(connection, catalog.data_path, info, files, snapshot_id)
+
+    return tuple(AddedFile(one.path, one.record_count, one.size_bytes) for one in files), look
+
+
+def _with_mappings(files: Sequence[DataFile], staged: Sequence[DataFile]) -> list[DataFile]:
+    """The files with ids of their name mappings, below -1 as no commit has seen them."""
+    taken = min((file.mapping_id for file in staged if file.mapping_id is not None), default=-1)
+    made: list[NameMapping] = []
+    numbered: list[DataFile] = []
+    for file in files:
+        if file.mapping is None:
+            numbered.append(file)
+            continue
+        plain = replace(file.mapping, id=None)
+        own = next((one for one in made if replace(one, id=None) == plain), None)
+        if own is None:
+            own = replace(file.mapping, id=min(taken, -1) - 1 - len(made))
+            made.append(own)
+        numbered.append(replace(file, mapping=own, mapping_id=own.id))
+    return numbered
 
 
 def _check_new(

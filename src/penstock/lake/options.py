@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from sqlalchemy import Connection
+
 from penstock.errors import NameTaken
 from penstock.lake.catalog import options as stored
 from penstock.lake.catalog.catalog import Catalog
@@ -26,15 +30,29 @@ def set_option(
     and TableNotFound, NameTaken where rows are to be inlined whose table has a column that is
     called as inlined rows call one of their own (DuckDB refuses that, too).
     """
+    write = option_writer(catalog, key, value, schema=schema, table=table)
+    with catalog.writing() as connection:
+        write(connection)
+
+
+def option_writer(
+    catalog: Catalog,
+    key: str,
+    value: object,
+    *,
+    schema: str | None = None,
+    table: str | None = None,
+) -> Callable[[Connection], None]:
+    """What writes an option, once it is known that it can be. Raises as `set_option`."""
     name, text = (option_kind(key).name, None) if value is None else option_text(key, value)
     if table is not None and schema is None:
         ref = TableRef.parse(table)
         schema, table = ref.schema, ref.name
     if name == INLINING_ROW_LIMIT and text not in {None, "0"}:
         _refuse_reserved(catalog, schema, table)
-    with catalog.writing() as connection:
+    with catalog.reading() as connection:
         scope = stored.find_scope(connection, schema, table)
-        stored.write_option(connection, scope, name, text)
+    return lambda connection: stored.write_option(connection, scope, name, text)
 
 
 def _refuse_reserved(catalog: Catalog, schema: str | None, table: str | None) -> None:

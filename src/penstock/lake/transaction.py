@@ -69,12 +69,25 @@ class Transaction:
         self._catalog = catalog
         self._info = {"author": author, "message": message, "extra": extra}
         self._also: list[Also] = []
+        self._options: list[Callable[[Connection], None]] = []
         self._tables: dict[Key, TransactionTable] = {}
         self._nameless: list[TransactionTable] = []  # dropped, and the name is another's by now
         self._names = StagedNames(catalog, self.base)
         self._outcome_open = False
         self.runs_sql: RunsSql | None = None  # given by the lake that began it
         self._context = Context(catalog, spark, self.base, self._names.schema_path, options)
+
+    @property
+    def has_changes(self) -> bool:
+        return bool(self._changes())
+
+    def begin_again(self) -> None:
+        """See the latest snapshot. For a transaction that has changed nothing."""
+        self._clear()
+        self.base, options = self._catalog.beginning()
+        self._names = StagedNames(self._catalog, self.base)
+        spark, path = self._context.spark, self._names.schema_path
+        self._context = Context(self._catalog, spark, self.base, path, options)
 
     def table(self, name: str) -> TransactionTable:
         """The table ``schema.name`` (or ``name`` in ``main``), existing or to be made."""
@@ -313,21 +326,30 @@ class Transaction:
         """Have ``write(connection, snapshot_id)`` run in the data's own catalog transaction."""
         self._also.append(write)
 
+    def set_option(self, write: Callable[[Connection], None]) -> None:
+        """Have an option written with the commit, which makes no snapshot for it alone."""
+        self._options.append(write)
+
     def commit(self) -> Snapshot | None:
         """Publish what was staged; ``None`` when that is nothing (``also`` is not run then).
 
         When the commit did not land, the staged files are removed: CommitConflict,
         RetriesExhausted, CatalogLocked. CommitUnknown leaves them alone.
         """
-        changes = self._changes()
+        changes, options = self._changes(), list(self._options)
         if not changes:
             self.rollback()
+            if options:
+                with self._catalog.writing() as connection:
+                    for write in options:
+                        write(connection)
             return None
+        also = [*self._also, *(_at_commit(write) for write in options)]
         # Whatever ends this call but an answer (Ctrl-C, a fault) leaves it open whether the commit
         # landed: then its files must stay, even when the caller rolls back.
         self._outcome_open = True
         try:
-            snapshot = self._catalog.commit(self.base, changes, **self._info, also=self._also)
+            snapshot = self._catalog.commit(self.base, changes, **self._info, also=also)
         except CommitUnknown:
             raise
         except (CommitError, CatalogError, ReadOnlyLake):
@@ -363,6 +385,7 @@ class Transaction:
             self.rollback()
 
     def _clear(self) -> None:
+        self._options.clear()
         self._tables.clear()
         self._nameless.clear()
         self._names.clear()
@@ -419,6 +442,10 @@ class Transaction:
             self._names.changes(),
             tables=tuple(change for change in changes if change is not None),
         )
+
+
+def _at_commit(write: Callable[[Connection], None]) -> Also:
+    return lambda connection, _: write(connection)
 
 
 def _quoted(ref: TableRef) -> str:

@@ -258,9 +258,9 @@ _INSTEAD = {
         "CAST({name} AS STRING)"
     ),
     "time": "write it as text: CAST({name} AS STRING)",
-    "variant": "write it as JSON: to_json({name})",
-    "geometry": "write well-known bytes: st_asbinary({name})",
-    "geography": "write well-known bytes: st_asbinary({name})",
+    "variant": "write it as JSON, to_json({name}), into a column of type JSON or VARCHAR",
+    "geometry": "write well-known bytes, st_asbinary({name}), into a column of type BLOB",
+    "geography": "write well-known bytes, st_asbinary({name}), into a column of type BLOB",
 }
 
 

@@ -97,13 +97,21 @@ def to_files(value: SparkColumn, column: Column) -> SparkColumn:
     return _convert(value, column, column.name, _checks())
 
 
+# What to do about a column of a type that Spark does not write.
+_ANOTHER = "write this table with DuckDB, or give it a column of another type"
+_INSTEAD = {
+    "variant": "write this table with DuckDB, or give it a JSON column: INSERT to_json(value)",
+    "geometry": "write this table with DuckDB, or give it a BLOB column: INSERT st_asbinary(value)",
+}
+
+
 def refuse_unwritable(column: Column) -> None:
     """Raise UnsupportedFeature for a column of a type that Spark cannot write."""
     for part in column.walk():
         if base_type(part.type) in NOT_WRITTEN:
             raise UnsupportedFeature(
                 f"column {column.name!r} is {part.type}, which Spark cannot write",
-                hint="write this table with DuckDB, or give it a column of another type",
+                hint=_INSTEAD.get(part.type, _ANOTHER),
                 data={"column": column.name, "type": part.type},
             )
 

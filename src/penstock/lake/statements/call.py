@@ -22,6 +22,7 @@ from penstock.lake.snapshot import moment
 from penstock.lake.statements.answer import Answer, nothing
 from penstock.lake.statements.composed import begun
 from penstock.lake.statements.constants import constant
+from penstock.lake.statements.existing import existing
 from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session
 from penstock.sql import lake_functions
@@ -85,7 +86,10 @@ def _called(session: Session, reader: Reader, name: str, start: int, at: int) ->
     given = _bound(session, one, positional, named)
     if one.name in _IN_TRANSACTION:
         return _IN_TRANSACTION[one.name](session, given)
-    _refuse_open(session, one.name)
+    if one.name in _COMPACTING:
+        return _answer(session, one, _compacted(session, one, given))
+    if one.name not in _PART_OF:
+        _refuse_open(session, one.name)
     return _answer(session, one, one.function(session, **given))
 
 
@@ -98,9 +102,25 @@ def checkpoint(session: Session, reader: Reader) -> Answer:
             called = naming.called(reader.lakes)
             raise reader.wrong(f"{name} is not this lake", f"it is called {called}", at)
     reader.finish()
-    _refuse_open(session, "CHECKPOINT")
-    one = CALLS["checkpoint"]
+    one = CALLS["checkpoint"]  # as in DuckDB, commits of its own also beside an open transaction
     return _answer(session, one, one.function(session))
+
+
+def _compacted(session: Session, one: Call, given: Mapping[str, Any]) -> Sequence[Any]:
+    """Compaction changes no rows and is a commit of its own, as no commit can be compaction and
+    changes. An open transaction goes on from there, if it has changed nothing yet.
+    """
+    found = session.transaction
+    if found is None:
+        return one.function(session, **given)
+    if found.has_changes:
+        raise LakeError(
+            f"{one.name} is a commit of its own, and the open transaction has changed something",
+            hint="COMMIT or ROLLBACK before; or call it first in the transaction",
+        )
+    rows = one.function(session, **given)
+    found.begin_again()
+    return rows
 
 
 def _refuse_open(session: Session, name: str) -> None:
@@ -235,13 +255,14 @@ class Nothing:
 
 
 def _set_option(session: Session, **given: Any) -> Sequence[Nothing]:
-    options.set_option(
-        session.catalog,
-        given["option"],
-        given["value"],
-        schema=given.get("schema"),
-        table=given.get("table_name"),
-    )
+    of = {"schema": given.get("schema"), "table": given.get("table_name")}
+    if session.transaction is None:
+        options.set_option(session.catalog, given["option"], given["value"], **of)
+        return ()
+    with session.writing() as transaction:
+        transaction.set_option(
+            options.option_writer(session.catalog, given["option"], given["value"], **of)
+        )
     return ()
 
 
@@ -250,7 +271,14 @@ def _add_data_files(session: Session, **given: Any) -> Sequence[add_files.AddedF
     if given.get("schema") is not None:
         ref = TableRef(given["schema"], ref.name)
     given.pop("schema", None)
-    return add_files.add_data_files(session.catalog, ref, given.pop("path"), Rules(**given)).files
+    paths, rules = given.pop("path"), Rules(**given)
+    if session.transaction is None:
+        return add_files.add_data_files(session.catalog, ref, paths, rules).files
+    with session.writing() as transaction:
+        table = existing(session, transaction, ref)
+        files, look = add_files.stage_data_files(session.catalog, table, paths, rules)
+        transaction.also(look)
+    return files
 
 
 def _set_commit_message(session: Session, given: Mapping[str, Any]) -> Answer:
@@ -267,6 +295,8 @@ def _set_commit_message(session: Session, given: Mapping[str, Any]) -> Answer:
 _IN_TRANSACTION: Mapping[str, Callable[[Session, Mapping[str, Any]], Answer]] = {
     "set_commit_message": _set_commit_message
 }
+_PART_OF = frozenset({"add_data_files", "set_option"})  # of an open transaction
+_COMPACTING = frozenset({"flush_inlined_data", "merge_adjacent_files", "rewrite_data_files"})
 _OWN = (
     Call(
         "set_option",
