@@ -357,7 +357,7 @@ class Project:
         """Raises ArgumentError with the nearest name."""
         self._check_open()
         for model in self.models:
-            if name in (model.name, model.target.qualified, str(model.target)):
+            if name in (model.name, model.target.qualified, model.target.full, str(model.target)):
                 return model
         names = [model.name for model in self.models]
         near = nearest(name, names)

@@ -81,7 +81,7 @@ def test_a_relationship_to_no_table_is_a_warning(project: Path) -> None:
     (project / "models/t.sql").write_text(tests + STEP)
     result = check(project)
     assert (result.exit_code, result.stdout) == (0, "1 model, no errors, 1 warning\n")
-    assert "t.sql:3:4: warning: no model makes main.main.gone" in result.stderr
+    assert "t.sql:3:4: warning: no model makes main.gone" in result.stderr
 
 
 def test_what_nothing_acts_on_is_reported(project: Path) -> None:

@@ -69,7 +69,7 @@ def test_a_run_is_lines_and_a_second_one_changes_nothing(shop: Path) -> None:
 
 def test_a_failed_test_shows_its_rows_and_ends_with_1(failed: Result) -> None:
     assert failed.exit_code == 1
-    assert "broken failed; main.main.broken is as it was" in failed.stdout
+    assert "broken failed; main.broken is as it was" in failed.stdout
     assert "test accepted_values customer failed on 1 row" in failed.stdout
     assert "grace" in failed.stdout
 
@@ -97,13 +97,13 @@ def test_status_as_json(shop: Path) -> None:
 
 def test_status_of_one_model_has_its_tests(shop: Path) -> None:
     text = penstock(shop, "status", "orders").stdout
-    assert "orders makes main.main.orders (merge)" in text
+    assert "orders makes main.orders (merge)" in text
     assert "3/3" in text
 
 
 def test_show_names_columns_tests_and_inputs(shop: Path) -> None:
     text = penstock(shop, "show", "customers").stdout
-    assert "reads     main.main.orders" in text
+    assert "reads     main.orders" in text
     assert "spent     decimal" in text
     assert "unique customer" in text
 
@@ -138,7 +138,7 @@ def test_sql_says_what_it_would_read(shop: Path) -> None:
     assert "files: 0 of 2" in said
     assert "chosen by: order_id > 3" in said
     (table,) = as_json(shop, "sql", query, "--explain")["tables"]
-    assert (table["name"], table["files"], table["of_files"]) == ("main.main.orders", 0, 2)
+    assert (table["name"], table["files"], table["of_files"]) == ("main.orders", 0, 2)
     assert table["unused"] == ["LENGTH(customer) > 1"]
 
 

@@ -101,7 +101,7 @@ def test_explain(filled: Project, tmp_path: Path) -> None:
     csv.write_text("id\n1\n")
     query = f"SELECT t.id FROM t JOIN read_csv('{csv}') c ON t.id = c.id AND t.id < :n"
     table, file = filled.explain(query, {"n": 12}).tables
-    assert (table.name, table.kind, table.files, table.of_files) == ("main.main.t", "table", 1, 3)
+    assert (table.name, table.kind, table.files, table.of_files) == ("main.t", "table", 1, 3)
     assert (table.used, file.kind) == (("t.id < :n",), "file")
     (old,) = filled.explain("SELECT * FROM t AT (VERSION => 1)").tables
     assert (old.snapshot, old.files, old.of_files) == (1, 1, 1)

@@ -57,7 +57,7 @@ def test_a_slice_is_dropped_without_spark(project: Project) -> None:
 @pytest.mark.spark
 def test_a_table_is_dropped_and_made_again(project: Project) -> None:
     dropped = project.drop("t")
-    assert (dropped.table, dropped.slices, dropped.rows) == ("main.main.t", DAYS, 4)
+    assert (dropped.table, dropped.slices, dropped.rows) == ("main.t", DAYS, 4)
     assert project.status("t")[0].slices == ()
     assert len(rows(project, "SELECT * FROM t AT (VERSION => 2)")) == 4
     with pytest.raises(TableNotFound, match=r"there is no table main\.main\.t"):
@@ -85,13 +85,13 @@ def test_the_command_asks_first(project: Project) -> None:
     assert "to drop it: --yes" in refused.stderr
     done = CliRunner().invoke(main, [*arguments, "--yes", "--slice", DAYS[1], "--json"])
     assert json.loads(done.stdout) == {
-        "table": "main.main.t",
+        "table": "main.t",
         "slices": [DAYS[1]],
         "rows": 2,
         "snapshot_id": 3,
     }
     done = CliRunner().invoke(main, [*arguments, "--yes"])
-    assert done.stdout == "dropped main.main.t at snapshot 4: 2 rows\n"
+    assert done.stdout == "dropped main.t at snapshot 4: 2 rows\n"
 
 
 def test_killed_before_statements_it_leaves_table_and_records_alike(tmp_path: Path) -> None:

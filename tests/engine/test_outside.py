@@ -125,4 +125,4 @@ def test_a_table_of_a_model_that_is_no_more(project: Project, tmp_path: Path) ->
     finally:
         script.write_text(text)
     assert (days.model, days.state) == ("days", "materialized")
-    assert (whole.model, whole.target, whole.state) == (None, "main.main.whole", "no model")
+    assert (whole.model, whole.target, whole.state) == (None, "main.whole", "no model")

@@ -18,7 +18,7 @@ from penstock.engine.world import World
 
 
 def planned(name: str, *after: str) -> PlannedStep:
-    model = SimpleNamespace(name=name, target=f"main.main.{name}", strategy="replace")
+    model = SimpleNamespace(name=name, target=f"main.{name}", strategy="replace")
     return PlannedStep(cast(Any, model), None, after)
 
 

@@ -39,6 +39,23 @@ def test_warn_says_what_is_missing() -> None:
     assert "old is missing" in fit(Difference((), ("old",)), "warn", "main.t").notices[0]
 
 
+MERGED = """
+    -- pipeline
+    -- materialize ducklake://main/t merge key=a
+    SELECT {}
+"""
+
+
+@pytest.mark.spark
+def test_a_merge_keeps_the_values_of_columns_that_its_select_lacks(make: Make) -> None:
+    make({"models/t": MERGED.format("1 AS a, 2 AS b, 3 AS c")}).run()
+    project = make({"models/t": MERGED.format("* FROM VALUES (1, 5), (2, 6) v(a, c)")})
+    result = project.run()
+    assert rows(project, "SELECT a, b, c FROM t ORDER BY a") == [(1, 2, 5), (2, None, 6)]
+    (said,) = (str(notice) for notice in result.notices)
+    assert "b is missing in the SELECT: NULL in new rows; rows that are updated keep" in said
+
+
 @pytest.mark.spark
 def test_ignore_on_a_partitioned_table(make: Make) -> None:
     make({"models/t": DAILY.format("", "1 AS a")}).run(partition="2026-01-01")

@@ -133,5 +133,5 @@ def test_a_table_that_no_model_makes_is_listed_while_it_is_there(model: Model) -
     old = replace(slice_of(model), target="main.old")
     there = LakeState((old,), outside=Outside(there=frozenset({"main.old"})))
     (one,) = unmade(there, "main", [model])
-    assert (one.model, one.target, one.state, one.rows) == (None, "main.main.old", "no model", 3)
+    assert (one.model, one.target, one.state, one.rows) == (None, "main.old", "no model", 3)
     assert unmade(LakeState((old,)), "main", [model]) == []

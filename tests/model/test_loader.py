@@ -54,8 +54,8 @@ def test_inputs_are_reads_and_on(tmp_path: Path) -> None:
     )
     (model,) = load_models(project(tmp_path, models__t=text), lakes=LAKES).models
     assert [str(table) for table in model.inputs] == [
-        "main.main.a",
-        "main.main.b",
+        "main.a",
+        "main.b",
         "analytics.main.b",
     ]
     assert [str(table) for table in model.on] == ["analytics.main.b"]
@@ -164,8 +164,8 @@ def test_custom_tests(tmp_path: Path, place: str, suffix: str) -> None:
     (model,) = load_models(project(tmp_path, models__t=step, **{place: test}), lakes=LAKES).models
     (script,) = model.test_scripts
     assert script.name == f"tests/sane{suffix}"
-    assert [str(table) for table in script.query.reads] == ["main.main.t", "main.main.other"]
-    assert [str(table) for table in model.test_reads] == ["main.main.other"]
+    assert [str(table) for table in script.query.reads] == ["main.t", "main.other"]
+    assert [str(table) for table in model.test_reads] == ["main.other"]
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_a_manual_step_may_write(tmp_path: Path) -> None:
     text = f"{head}CREATE TABLE main.t AS SELECT 1; INSERT INTO t SELECT * FROM s"
     (model,) = load_models(project(tmp_path, models__t=text), lakes=LAKES).models
     assert (model.strategy, len(model.query.parts)) == ("manual", 2)
-    assert [str(table) for table in model.reads] == ["main.main.t", "main.main.s"]
+    assert [str(table) for table in model.reads] == ["main.t", "main.s"]
 
 
 def test_the_example_is_clean() -> None:

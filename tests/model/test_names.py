@@ -11,12 +11,12 @@ ALIASED = Names(("main", "analytics"), aliases={"dl": "analytics"})
 @pytest.mark.parametrize(
     ("names", "written", "table"),
     [
-        (Names(("main",)), "t", "main.main.t"),
+        (Names(("main",)), "t", "main.t"),
         (Names(("shop",)), "t", "shop.main.t"),
-        (Names(("main", "analytics")), "t", "main.main.t"),
+        (Names(("main", "analytics")), "t", "main.t"),
         (Names(("a", "b"), default_lake="b"), "t", "b.main.t"),
         (Names(("main",)), "clean.t", "main.clean.t"),
-        (Names(("main",)), "main.t", "main.main.t"),
+        (Names(("main",)), "main.t", "main.t"),
         (Names(("shop",)), "shop.t", "shop.main.t"),
         (Names(("a", "b")), "a.t", "a.main.t"),
         (Names(("main",)), "main.clean.t", "main.clean.t"),
@@ -28,7 +28,7 @@ ALIASED = Names(("main", "analytics"), aliases={"dl": "analytics"})
         (Names(("main", "a"), use=("a", "s")), "t", "a.s.t"),
         (Names(("main", "a"), use=("a", "s")), "x.t", "a.x.t"),
         (Names(("main", "a"), use=("a", "s")), "main.t", "a.main.t"),
-        (Names(("main",), aliases={"clean": "main"}), "clean.t", "main.main.t"),
+        (Names(("main",), aliases={"clean": "main"}), "clean.t", "main.t"),
     ],
 )
 def test_resolving(names: Names, written: str, table: str) -> None:

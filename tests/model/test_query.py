@@ -111,14 +111,14 @@ def test_from_first(text: str, rendered: str) -> None:
     [
         ("WITH t AS (SELECT 1) SELECT * FROM t", []),
         ("WITH t AS (SELECT 1) SELECT * FROM T", []),
-        ("WITH t AS (SELECT 1) SELECT * FROM dl.t", ["main.main.t"]),
-        ("WITH t AS (SELECT * FROM t) SELECT * FROM t", ["main.main.t"]),
+        ("WITH t AS (SELECT 1) SELECT * FROM dl.t", ["main.t"]),
+        ("WITH t AS (SELECT * FROM t) SELECT * FROM t", ["main.t"]),
         ("WITH RECURSIVE t AS (SELECT 1 UNION ALL SELECT * FROM t) SELECT * FROM t", []),
-        ("WITH a AS (SELECT * FROM b), b AS (SELECT 1) SELECT * FROM a, b", ["main.main.b"]),
+        ("WITH a AS (SELECT * FROM b), b AS (SELECT 1) SELECT * FROM a, b", ["main.b"]),
         ("WITH a AS (SELECT 1), b AS (SELECT * FROM a) SELECT * FROM b", []),
         ("WITH a AS (SELECT 1) SELECT * FROM (SELECT * FROM a)", []),
-        ("SELECT * FROM (WITH a AS (SELECT 1) SELECT * FROM a), a", ["main.main.a"]),
-        ("WITH a AS (WITH b AS (SELECT 1) SELECT * FROM b) SELECT * FROM a, b", ["main.main.b"]),
+        ("SELECT * FROM (WITH a AS (SELECT 1) SELECT * FROM a), a", ["main.a"]),
+        ("WITH a AS (WITH b AS (SELECT 1) SELECT * FROM b) SELECT * FROM a, b", ["main.b"]),
         ("WITH a AS (SELECT 1) SELECT 1 WHERE EXISTS (SELECT 1 FROM a)", []),
         ("WITH a AS (SELECT 1) (SELECT * FROM a) UNION ALL SELECT * FROM a", []),
     ],
@@ -130,14 +130,14 @@ def test_ctes_shadow_tables(text: str, found: list[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("SELECT * FROM t", ["main.main.t"]),
+        ("SELECT * FROM t", ["main.t"]),
         ("SELECT * FROM clean.t", ["main.clean.t"]),
         ("SELECT * FROM dl.clean.t", ["main.clean.t"]),
         ("SELECT * FROM analytics.main.t", ["analytics.main.t"]),
         ("USE analytics; SELECT * FROM t", ["analytics.main.t"]),
         (
             "ATTACH 'ducklake://analytics' AS a; SELECT * FROM a.t, dl.t, a.t x",
-            ["analytics.main.t", "main.main.t"],
+            ["analytics.main.t", "main.t"],
         ),
         ("SELECT 'FROM dl.x' /* FROM dl.y */ -- FROM dl.z\n", []),
     ],
@@ -282,7 +282,7 @@ def test_time_travel_by_time(clause: str) -> None:
 def test_one_table_at_two_versions_is_two_sources() -> None:
     text = "SELECT * FROM t AT (VERSION => 1) a, t AT (VERSION => 2) b, t AT (VERSION => 1) c"
     assert render(text).sql == "SELECT * FROM `v0` a, `v1` b, `v0` c"
-    assert tables(text) == ["main.main.t"]
+    assert tables(text) == ["main.t"]
 
 
 def test_a_column_named_version_is_no_time_travel() -> None:

@@ -236,7 +236,8 @@ class Attempt:
         found = evolution.difference(df.columns, table.schema.names, managed)
         materialize = self.model.annotations.materialize
         policy = (materialize.on_schema_change if materialize else None) or "warn"
-        fit = evolution.fit(found, policy, self.model.target.qualified)
+        merges = self.model.strategy == "merge"
+        fit = evolution.fit(found, policy, self.model.target.qualified, merges=merges)
         for notice in fit.notices:
             self.world.sink(Notice(notice, self.model.name))
         df = evolution.without(df, fit.leave_out)

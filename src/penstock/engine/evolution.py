@@ -72,8 +72,13 @@ def refuse_managed(columns: Sequence[str], managed: str, location: Location) -> 
         )
 
 
-def fit(found: Difference, policy: str, table: str) -> Fit:
-    """Raises SchemaMismatch when the policy does not allow the difference."""
+def fit(found: Difference, policy: str, table: str, *, merges: bool = False) -> Fit:
+    """Raises SchemaMismatch when the policy does not allow the difference.
+
+    ``merges``: rows that the SELECT updates keep their values of columns that it lacks.
+    """
+    if policy == "warn":
+        return _warn(found, table, merges=merges)
     return _POLICIES[policy](found, table)
 
 
@@ -81,13 +86,15 @@ def without(df: DataFrame, columns: Sequence[str]) -> DataFrame:
     return df.drop(*columns) if columns else df
 
 
-def _warn(found: Difference, table: str) -> Fit:
+def _warn(found: Difference, table: str, *, merges: bool) -> Fit:
     notices = []
     if found.added:
         notices.append(f"{table}: {_list(found.added)} added; NULL in the rows of earlier runs")
     if found.missing:
-        missing = f"{_list(found.missing)} missing"
-        notices.append(f"{table}: {missing} in the SELECT, and NULL from now on")
+        now = "NULL from now on"
+        if merges:
+            now = "NULL in new rows; rows that are updated keep what they have"
+        notices.append(f"{table}: {_list(found.missing)} missing in the SELECT: {now}")
     return Fit(evolves=True, notices=tuple(notices))
 
 
@@ -111,7 +118,6 @@ def _sync(found: Difference, table: str) -> Fit:
 
 
 _POLICIES: Mapping[str, Callable[[Difference, str], Fit]] = {
-    "warn": _warn,
     "ignore": _ignore,
     "fail": _fail,
     "sync": _sync,

@@ -19,6 +19,7 @@ from penstock.engine.state.records import (
     StepRecord,
 )
 from penstock.lake.naming import fold
+from penstock.model.asset import TableName
 from penstock.model.model import Model
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def unmade(state: LakeState, lake: str, models: Iterable[Model]) -> list[ModelSt
     return [
         ModelStatus(
             model=None,
-            target=f"{lake}.{target}",
+            target=str(TableName(lake, *target.split(".", 1))),
             strategy=records[-1].strategy,
             partitioned=None,
             slices=tuple(

@@ -25,8 +25,14 @@ class TableName:
     def qualified(self) -> str:
         return f"{self.schema}.{self.table}"
 
+    @property
+    def full(self) -> str:
+        return f"{self.lake}.{self.qualified}"
+
     def __str__(self) -> str:
-        return f"{self.lake}.{self.schema}.{self.table}"
+        """``lake.schema.table``; ``main.t`` for ``main.main.t``, as it may be written."""
+        is_default = (self.lake, self.schema) == (DEFAULT_LAKE, DEFAULT_SCHEMA)
+        return self.qualified if is_default else self.full
 
 
 _PREFIXES = (
