@@ -158,7 +158,7 @@ def test_preview_writes_nothing(shop: Path) -> None:
         (("sql", "SELECT * FROM main.order"), "query:1:15: there is no table"),
         (("sql", "VACUUM main.orders"), "VACUUM is not supported, at line 1:1"),
         (("sql", ""), "the query is empty"),
-        (("sql", "SELECT nope FROM main.orders"), "error: query:1:8: Spark: "),
+        (("sql", "SELECT nope FROM main.orders"), "query:1:8: error: Spark: "),
         (("preview", "order"), "did you mean 'orders'?"),
     ],
 )

@@ -13,6 +13,7 @@ from penstock.errors import (
     Diagnostic,
     Location,
     ModelError,
+    QueryFailed,
     TableNotFound,
 )
 
@@ -62,7 +63,13 @@ def test_exit_code_is_the_error_s_own(error: Exception, code: int) -> None:
 
 def test_message_names_place_cause_and_next_step() -> None:
     error = ConfigError("no catalog", hint="add one", location=Location("penstock.toml", 4, 1))
-    assert message_of(error) == "error: penstock.toml:4:1: no catalog\n  → add one"
+    assert message_of(error) == "penstock.toml:4:1: error: no catalog\n  → add one"
+
+
+def test_a_statement_s_error_has_its_place_in_front_too() -> None:
+    error = QueryFailed("there is no x, at line 2:7", data={"line": 2, "column": 7}, hint="y")
+    assert message_of(error) == "query:2:7: error: there is no x\n  → y"
+    assert message_of(QueryFailed("no place", data={"line": 2})) == "error: no place"
 
 
 def test_model_error_prints_every_finding() -> None:

@@ -60,6 +60,22 @@ def test_a_full_heap_names_the_setting() -> None:
 
 
 @pytest.mark.parametrize(
+    ("listed", "said"),
+    [
+        ("`a`, `_penstock_file`, `t`.`_ducklake_internal_row_id`, `b`", "[`a`, `b`]."),
+        ("`_penstock_position`", "cannot be resolved."),
+    ],
+)
+def test_internal_columns_are_never_suggested(listed: str, said: str) -> None:
+    text = f"cannot be resolved. Did you mean one of the following? [{listed}]. SQLSTATE: 42703"
+    error = explain(Py4JNetworkError(f"[UNRESOLVED_COLUMN.WITH_SUGGESTION] `c` {text}"))
+    assert error.message.startswith("Spark: `c` cannot be resolved.")
+    assert said in error.message
+    assert "_penstock" not in error.message
+    assert "_ducklake" not in error.message
+
+
+@pytest.mark.parametrize(
     ("name", "instead"), [("HUGEINT", "DECIMAL(38, 0)"), ("GEOMETRY", "st_geomfromwkb")]
 )
 def test_types_of_duckdb_say_what_spark_calls_them(name: str, instead: str) -> None:

@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.errors import ModelError, PenstockError
+from penstock.errors import Location, ModelError, PenstockError
 
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
@@ -27,7 +27,9 @@ def message_of(error: BaseException) -> str:
     if isinstance(error, ModelError):
         return str(error)
     if isinstance(error, PenstockError):
-        return f"error: {error}"
+        place, message = _placed(error)
+        hint = f"\n  → {error.hint}" if error.hint else ""
+        return f"{place}error: {message}{hint}"
     # The text of an error out of Spark goes on with the Java stack: its first line is the cause.
     first = next(iter(str(error).splitlines()), "")
     return (
@@ -35,6 +37,17 @@ def message_of(error: BaseException) -> str:
         "  → This should have been a clear message. Run again with --debug for the traceback, "
         "and please report it."
     )
+
+
+def _placed(error: PenstockError) -> tuple[str, str]:
+    """The place in front of the message, and the message: statements tell theirs at its end."""
+    if error.location is not None:
+        return f"{error.location}: ", error.message
+    numbers = [error.data[key] for key in ("line", "column") if key in error.data]
+    said = f", at line {':'.join(map(str, numbers))}"
+    if not numbers or not error.message.endswith(said):
+        return "", error.message
+    return f"{Location('query', *numbers)}: ", error.message.removesuffix(said)
 
 
 def plain_error(error: PenstockError) -> Mapping[str, Any]:

@@ -26,6 +26,8 @@ _LINE = re.compile(r"\(line (\d+), pos(?:ition)? (\d+)\)|line (\d+),? pos (\d+)"
 _READ_FILE = re.compile(r"reading file (\S.*?)\. (?=File does not exist)", re.DOTALL)
 _BAD_FILE = re.compile(r"while reading file (\S.*?\.parquet)\. ", re.DOTALL)
 _NO_PATH = re.compile(r"Path does not exist: (.*?)\. SQLSTATE", re.DOTALL)
+_SUGGESTED = re.compile(r" ?Did you mean one of the following\? \[([^\]]*)\]\.")
+_INTERNAL = re.compile(r"`(?:_penstock_|_ducklake_internal_|_metadata)")
 _JAVA_CAUSE = re.compile(r"(?:java|org)\.[\w.$]+(?:Exception|Error): ([^\n]+)")
 _SCHEME = re.compile(r"^file:/+")
 _CANNOT_WRITE = ("Mkdirs failed", "Permission denied", "Read-only file system", "No space left")
@@ -166,7 +168,13 @@ def _condition(error: BaseException, text: str) -> tuple[str | None, str]:
     found = _CONDITION.search(text)
     if found is None:
         return condition, _java_cause(text)
-    return condition or found[1], " ".join(found[2].split())
+    return condition or found[1], _SUGGESTED.sub(_suggestion, " ".join(found[2].split()))
+
+
+def _suggestion(match: re.Match[str]) -> str:
+    """Spark's list of similar names without the columns that a lake adds for itself."""
+    names = [name for name in match[1].split(", ") if not _INTERNAL.search(name)]
+    return f" Did you mean one of the following? [{', '.join(names)}]." if names else ""
 
 
 def _java_cause(text: str) -> str:
