@@ -47,7 +47,13 @@ if TYPE_CHECKING:
 class Project:
     """The models of one directory and the lakes they write to.
 
-    Catalogs are opened when they are first needed: close the project, or use it in a ``with``.
+    Catalogs are opened when they are first needed: close the project, or use it in a ``with``::
+
+        with Project.load("shop") as project:
+            result = project.run(select="orders")
+            print(result.state, [step.rows for step in result.steps])
+            print(project.query("SELECT * FROM orders ORDER BY id", limit=3).rows)
+            print(project.status("orders")[0].state)
     """
 
     def __init__(

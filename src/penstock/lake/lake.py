@@ -48,7 +48,13 @@ _OPTIONS = (
 class Lake(Maintained):
     """A DuckLake: a catalog and, for data, a Spark session. Threads may share it.
 
-    ``at`` is the snapshot that reads see when they name none.
+    ``at`` is the snapshot that reads see when they name none::
+
+        with Lake.attach("ducklake:sqlite:meta.sqlite", data_path="data", spark=spark) as lake:
+            lake.sql("CREATE TABLE orders AS SELECT 1 AS id, 'ada' AS customer")
+            lake.sql("SELECT * FROM orders AT (VERSION => 1)").show()
+            lake.table("orders").append([{"id": 2, "customer": "grace"}])
+            print(lake.snapshots()[-1], [table.name for table in lake.tables()])
     """
 
     def __init__(self, catalog: Catalog, spark: SparkSource, at: At, name: str = "lake") -> None:

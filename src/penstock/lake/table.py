@@ -52,7 +52,13 @@ class WriteResult:
 class Table:
     """A name in a lake; whether there is such a table shows when it is used.
 
-    ``at`` is where the lake was attached, used when a read names no snapshot itself.
+    ``at`` is where the lake was attached, used when a read names no snapshot itself::
+
+        orders = lake.table("main.orders")
+        orders.append([{"id": 3, "customer": "edsger"}])
+        orders.update({"customer": "upper(customer)"}, "id = 1")
+        orders.delete("id = 2")
+        rows = orders.to_df(version=2).collect()
     """
 
     ref: TableRef
