@@ -41,7 +41,7 @@ def test_warn_says_what_is_missing() -> None:
 
 MERGED = """
     -- pipeline
-    -- materialize ducklake://main/t merge key=a
+    -- materialize ducklake://main/t key=a
     SELECT {}
 """
 
