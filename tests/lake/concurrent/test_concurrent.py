@@ -9,6 +9,7 @@ import pytest
 from tests import duck
 from tests.lake.catalog.conftest import Place, postgres_server, postgres_uri
 from tests.lake.concurrent.run import Race, run
+from tests.lake.concurrent.soak import soak
 from tests.lake.concurrent.upkeep import keep
 
 __all__ = ["postgres_server", "postgres_uri"]
@@ -41,3 +42,10 @@ def test_upkeep_beside_writers_and_duckdb(postgres_uri: str, tmp_path: Path) -> 
     assert not kept.problems, "\n".join(kept.problems)
     assert kept.done["merge_adjacent_files"], "nothing was merged"
     assert all("which was to be compacted" in one or "flush" in one for one in kept.refused)
+
+
+@pytest.mark.postgres
+def test_both_change_and_compact_one_table(postgres_uri: str, tmp_path: Path) -> None:
+    result = soak(Place(postgres_uri, f"{tmp_path}/data/"), tmp_path, seconds=6, seed=1)
+    assert not result.problems, "\n".join(result.problems)
+    assert result.counts["penstock delete"] + result.counts["duckdb delete"], "none was deleted"
