@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.engine.file_reader import Files, files
-from penstock.errors import DataFileCorrupt, QueryFailed
+from penstock.errors import ArgumentError, DataFileCorrupt, QueryFailed
 
 CSV, JSON = "read_csv", "read_json"
 
@@ -32,6 +32,7 @@ def read(root: Path, function: str, content: dict[str, str | bytes], **options: 
         ("a;b\n1\n", ","),
         ('a;b\n"x;y";2\n', ";"),
         ("\ufeffa;b\n\n1;2\n", ";"),
+        ("#, x\na;b\n1;2\n", ","),
     ],
 )
 def test_the_separator_is_seen(tmp_path: Path, text: str, separator: str) -> None:
@@ -41,6 +42,27 @@ def test_the_separator_is_seen(tmp_path: Path, text: str, separator: str) -> Non
 def test_a_separator_that_is_said_holds(tmp_path: Path) -> None:
     assert read(tmp_path, CSV, {"a.csv": "a;b\n1;2\n"}, delim="|").options["sep"] == "|"
     assert read(tmp_path, CSV, {"a.csv": "a;b\n1;2\n"}, auto_detect=False).options["sep"] == ","
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "separator"),
+    [
+        ("#, x\na;b\n1;2\n", {"comment": "#"}, ";"),
+        ("a;b\n'x;y';2\n", {"quote": "'"}, ";"),
+        ('a;b\n"x\\";y";2\n', {"escape": "\\"}, ";"),
+        ('a;b\n";2\n', {"quote": ""}, ";"),
+        ("a;b\n1;2\n", {"quote": "''"}, ","),
+    ],
+)
+def test_the_other_options_hold(
+    tmp_path: Path, text: str, options: dict[str, str], separator: str
+) -> None:
+    assert read(tmp_path, CSV, {"a.csv": text}, **options).options["sep"] == separator
+
+
+def test_an_unknown_encoding_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match=r"encoding is 'utf-7\.5', which is no encoding"):
+        read(tmp_path, CSV, {"a.csv": "a,b"}, encoding="utf-7.5")
 
 
 def test_a_large_or_compressed_file_is_judged_by_its_beginning(tmp_path: Path) -> None:
@@ -56,6 +78,7 @@ def test_a_large_or_compressed_file_is_judged_by_its_beginning(tmp_path: Path) -
         ('[{"a": 1}]', "true"),
         (' \n[\n{"a": 1}\n]', "true"),
         ('{"a": 1}\n{"a": 2}\n', "false"),
+        ('[{"a": 1}]\n[{"a": 2}]\n', "false"),  # of which a document would be the first
         ('{\n"a": 1\n}\n', "true"),  # one object over several lines
         ('{\n"a": 1\n}\n{\n"a": 2\n}\n', "false"),  # fails when it is read
     ],
@@ -73,6 +96,8 @@ def test_arrays_of_json_are_told_from_lines(tmp_path: Path, text: str, whole: st
         (CSV, {"a.csv": ""}, {}, "a.csv: the file is empty.*\n.*columns = "),
         (JSON, {"a.json": '{"a": 1}\n{"a": 2}'}, {"format": "array"}, "a.json: this is no array"),
         (JSON, {"a.json": "[]", "b.json": "{}"}, {}, "b.json: it has an object a line, and"),
+        (JSON, {"a.json": '[{"a":1},\n{"a":]'}, {}, "a.json, line 2: not JSON: .* at column 6"),
+        (JSON, {"a.json": '[\n{"a": 1}\n]\n[\n]'}, {}, "a.json, line 4: not JSON: Extra data"),
     ],
 )
 def test_files_that_would_be_misread_are_refused(
@@ -104,7 +129,6 @@ def blamed(found: Files, cause: str, path: Path | None = None) -> str:
         (CSV, 'a,b\n"1\n",x\n2,y,z\n', "", "line 4: the row has 3 of 2 columns"),
         (CSV, "a,b\ntwo,x\n", 'For input string: "two"', "line 2: 'two' is not of its column's"),
         (JSON, '{"a":1}\n{"a":\n', "", "line 2: not JSON: Expecting value at column 6"),
-        (JSON, '[{"a":1},\n{"a":]', "", "line 2: not JSON: Expecting value at column 6"),
         ("read_parquet", "PAR1 and no end", "", ": the Parquet file is cut short"),
         ("read_parquet", "", "", ": this is not a Parquet file"),
     ],

@@ -6,6 +6,7 @@ instead of becoming NULL.
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -85,6 +86,14 @@ def _text(*names: str) -> Option:
     return lambda value: dict.fromkeys(names, str(value))
 
 
+def _encoding(value: Any) -> Mapping[str, str]:
+    try:
+        codecs.lookup(str(value))
+    except LookupError:
+        raise ValueError(f"is {value!r}, which is no encoding") from None
+    return {"encoding": str(value)}
+
+
 def _flag(*names: str) -> Option:
     return lambda value: dict.fromkeys(names, str(_boolean(value)).lower())
 
@@ -154,7 +163,7 @@ _CSV: Mapping[str, Option] = {
     "escape": _text("escape"),
     "comment": _text("comment"),
     "nullstr": _text("nullValue"),
-    "encoding": _text("encoding"),
+    "encoding": _encoding,
     "dateformat": _date_format("dateFormat"),
     "timestampformat": _date_format("timestampFormat"),
     "auto_detect": _flag("inferSchema"),
@@ -163,7 +172,7 @@ _CSV: Mapping[str, Option] = {
     "columns": _columns,
 }
 _JSON: Mapping[str, Option] = {
-    "encoding": _text("encoding"),
+    "encoding": _encoding,
     "format": _json_format,
     "dateformat": _date_format("dateFormat"),
     "timestampformat": _date_format("timestampFormat"),

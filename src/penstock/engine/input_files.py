@@ -11,11 +11,15 @@ import codecs
 import csv
 import gzip
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from _csv import Reader as _Rows  # csv has no public name for it
 
 SEPARATORS = (",", ";", "\t", "|")
 _SAMPLE = 64 * 1024  # bytes of a file by which it is judged
@@ -84,7 +88,7 @@ def _separator(paths: Sequence[Path], converted: Mapping[str, str]) -> str:
     """What the files have between columns; a comma where none is seen."""
     known: tuple[Path, str] | None = None
     for path in paths:
-        marks = separators_of(path, converted["encoding"], converted["quote"])
+        marks = separators_of(path, converted)
         if len(marks) > 1:
             both = " and ".join(repr(mark) for mark in marks)
             raise Unfit(
@@ -105,6 +109,10 @@ def _as_document(paths: Sequence[Path], encoding: str, format_: str) -> str:
         return "false"
     if format_ == "array" and lines:  # Spark would read the first line and no more
         raise Unfit(Fault(lines[0], "this is no array"), "leave out format = 'array'")
+    for path in (path for path, whole in document.items() if whole):
+        fault = _document_fault(path, encoding)  # Spark would read what comes before it
+        if fault is not None:
+            raise Unfit(fault, "correct it: read_json reads an object a line, or one array")
     if lines and any(document.values()):
         reason = "it has an object a line, and others are arrays"
         raise Unfit(Fault(lines[0], reason), "read them apart, and UNION ALL the two")
@@ -120,21 +128,20 @@ def local_files(paths: Sequence[str]) -> list[Path]:
     return [path for path in found if path.suffix not in _UNREAD][:_FILES]
 
 
-def separators_of(path: Path, encoding: str, quote: str) -> tuple[str, ...]:
+def separators_of(path: Path, options: Mapping[str, str]) -> tuple[str, ...]:
     """The separators that give every row of the sample the same number of columns, two or more."""
-    return tuple(mark for mark in SEPARATORS if _splits(_sample(path, encoding), mark, quote))
+    text = _sample(path, options["encoding"])
+    return tuple(mark for mark in SEPARATORS if _splits(text, {**options, "sep": mark}))
 
 
 def is_document(path: Path, encoding: str) -> bool:
     """Whether a JSON file is one array or object over several lines, not an object a line."""
-    text = _sample(path, encoding).lstrip()
-    if text.startswith("["):
-        return True
+    first, _, rest = _sample(path, encoding).lstrip().partition("\n")
     try:
-        json.loads(text.partition("\n")[0] or "null")
+        json.loads(first or "null")
     except ValueError:
-        return isinstance(_document(path, encoding), dict)
-    return False
+        return first.startswith("[") or isinstance(_document(path, encoding), dict)
+    return first.startswith("[") and not rest.strip()
 
 
 def not_utf8(path: Path) -> Fault | None:
@@ -161,9 +168,8 @@ def fault_in(kind: str, path: Path, options: Mapping[str, str], cause: str) -> F
 def _csv_fault(path: Path, options: Mapping[str, str], cause: str) -> Fault | None:
     text = cause.partition('For input string: "')[2].rpartition('"')[0]
     width = None
-    with _open(path) as file:
-        lines = codecs.iterdecode(file, options["encoding"], errors="replace")
-        rows = csv.reader(lines, delimiter=options["sep"], quotechar=options["quote"])
+    with _open(path) as file, suppress(csv.Error, TypeError):  # of more than one character
+        rows = _rows(codecs.iterdecode(file, options["encoding"], errors="replace"), options)
         for row in rows:
             width = width or len(row)
             if row and len(row) != width:
@@ -174,20 +180,37 @@ def _csv_fault(path: Path, options: Mapping[str, str], cause: str) -> Fault | No
     return None
 
 
+def _rows(lines: Iterable[str], options: Mapping[str, str]) -> _Rows:
+    """The rows of CSV as Spark splits them. A line of comment is an empty row."""
+    quote, escape, comment = (options.get(name) for name in ("quote", "escape", "comment"))
+    return csv.reader(
+        ("\n" if comment and line.startswith(comment) else line for line in lines),
+        delimiter=options["sep"],
+        quotechar=quote or None,
+        quoting=csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE,
+        escapechar=escape if quote and escape and escape != quote else None,
+    )
+
+
 def _json_fault(path: Path, options: Mapping[str, str], _cause: str) -> Fault | None:
     if options["multiLine"] == "true":
-        try:
-            with _open(path) as file:
-                json.loads(file.read(_WHOLE).decode(options["encoding"], "replace"))
-        except json.JSONDecodeError as error:
-            return Fault(path, f"not JSON: {error.msg} at column {error.colno}", error.lineno)
-        return None
+        return _document_fault(path, options["encoding"])
     with _open(path) as file:
         for number, line in enumerate(codecs.iterdecode(file, options["encoding"], "replace"), 1):
             try:
                 json.loads(line.rstrip("\r\n") or "null")
             except json.JSONDecodeError as error:
                 return Fault(path, f"not JSON: {error.msg} at column {error.colno}", number)
+    return None
+
+
+def _document_fault(path: Path, encoding: str) -> Fault | None:
+    with _open(path) as file:
+        content: bytes = file.read(_WHOLE + 1)
+    try:
+        json.loads("null" if len(content) > _WHOLE else _text(content, encoding))
+    except json.JSONDecodeError as error:
+        return Fault(path, f"not JSON: {error.msg} at column {error.colno}", error.lineno)
     return None
 
 
@@ -213,11 +236,10 @@ def _is_empty(path: Path) -> bool:
         return not file.read(_SAMPLE).strip()
 
 
-def _splits(text: str, mark: str, quote: str) -> bool:
-    rows = csv.reader(_lines(text), delimiter=mark, quotechar=quote or None)
+def _splits(text: str, options: Mapping[str, str]) -> bool:
     try:
-        widths = {len(row) for row in rows if row}
-    except csv.Error:
+        widths = {len(row) for row in _rows(_lines(text), options) if row}
+    except (csv.Error, TypeError):  # a quote of more than one character
         return False
     return len(widths) == 1 and widths.pop() > 1
 
@@ -232,7 +254,7 @@ def _lines(text: str) -> Iterator[str]:
 def _sample(path: Path, encoding: str) -> str:
     with _open(path) as file:
         content: bytes = file.read(_SAMPLE)
-    return content.decode(encoding, "replace").removeprefix("\ufeff")
+    return _text(content, encoding)
 
 
 def _document(path: Path, encoding: str) -> object:
@@ -240,9 +262,13 @@ def _document(path: Path, encoding: str) -> object:
     with _open(path) as file:
         content: bytes = file.read(_WHOLE + 1)
     try:
-        return None if len(content) > _WHOLE else json.loads(content.decode(encoding, "replace"))
+        return None if len(content) > _WHOLE else json.loads(_text(content, encoding))
     except ValueError:
         return None
+
+
+def _text(content: bytes, encoding: str) -> str:
+    return content.decode(encoding, "replace").removeprefix("\ufeff")
 
 
 def _open(path: Path) -> IO[bytes]:
