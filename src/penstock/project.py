@@ -312,6 +312,7 @@ class Project:
         A plain SELECT of a small table on this machine is answered from its files, without
         starting Spark, unless ``spark`` asks for it. Raises what `sql` raises, and QueryFailed.
         """
+        self._check_open()
         if lake is not None:
             lake = self._lake_name(lake)
         found = None if spark else self._small(limit, lambda reads: reads.query(text, lake))
@@ -355,6 +356,7 @@ class Project:
 
         Starts no Spark. Raises what `sql` raises before it starts it.
         """
+        self._check_open()
         from penstock.engine.preview import explain_query
 
         return explain_query(text, args or {}, self.lake, self.settings)

@@ -99,6 +99,9 @@ def test_a_closed_project_has_one_answer(tmp_path: Path) -> None:
     for call in (project.check, project.plan, project.run, project.status, project.snapshots):
         with pytest.raises(LakeClosed, match="is closed"):
             call()
-    for ask in (project.show, project.lake, project.sql, project.preview, project.query):
+    for ask in (project.show, project.lake, project.sql, project.query, project.explain):
         with pytest.raises(LakeClosed, match="is closed"):
             ask("t")
+    for see in (project.preview, project.preview_rows, project.read):
+        with pytest.raises(LakeClosed, match="is closed"):
+            see("t")
