@@ -39,7 +39,7 @@ def test_there_and_back(project: Path) -> None:
     assert made.exit_code == 0, made.output
     assert "lake main at snapshot 1" in made.output
     assert "Data files are not in it; they stay in" in made.output
-    assert "All of its 1 file are there." in made.output
+    assert "Missing files: none of 1." in made.output
     again = penstock("restore", target, "--project", project)
     assert again.exit_code == 2
     assert "there is a catalog at" in again.stderr
@@ -58,7 +58,7 @@ def test_missing_files(project: Path) -> None:
     to = f"sqlite:{project}/other.sqlite"
     done = penstock("restore", project / "one.bak", "--to", to, "--check")
     assert done.exit_code == 1
-    assert "1 file of 1 are missing" in done.stderr
+    assert "Missing files: 1 of 1:" in done.stderr
 
 
 def test_to_another_kind_of_database(project: Path) -> None:

@@ -8,7 +8,6 @@ import click
 
 from penstock.cli.failure import EXIT_FAILED
 from penstock.cli.output import print_json, say
-from penstock.progress.words import count
 
 if TYPE_CHECKING:
     from penstock.lake.recovery.missing_files import FileCheck
@@ -32,9 +31,9 @@ def _say_files(found: FileCheck | None) -> None:
     if found is None:
         return
     if not found.missing:
-        say(f"All of its {count(found.files, 'file')} are there.")
+        say(f"Missing files: none of {found.files:,}.")
         return
-    say(f"{count(len(found.missing), 'file')} of {found.files:,} are missing:", err=True)
+    say(f"Missing files: {len(found.missing):,} of {found.files:,}:", err=True)
     for path in found.missing[:_SHOWN]:
         say(f"  {path}", err=True)
     if len(found.missing) > _SHOWN:
