@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import CatalogFull, DataPathError
+from penstock.lake.failures import explain
 from penstock.lake.lake import Lake
 
 ROWS = pa.table({"i": pa.array(range(100_000), pa.int64())})
@@ -77,3 +78,31 @@ def test_of_the_catalog(small: Path, tmp_path: Path, kind: str) -> None:
         (small / "filler").unlink()
         _append(lake, ROWS)
         assert len(lake.snapshots()) == len(before) + 1
+
+
+WRITES = (
+    "org.apache.spark.SparkException: [TASK_WRITE_FAILED] Task failed while writing rows. "
+    "SQLSTATE: 58030\n\tat org.apache.spark.A.b(A.scala:1)\n"
+    "Caused by: java.io.IOException: No space left on device\n\tat java.base/c.d(e.java:2)"
+)
+READS = (
+    "org.apache.spark.SparkException: [FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while "
+    "reading file file:///d/x.parquet. File does not exist. It is possible the underlying files "
+    "have been updated."
+)
+
+
+def test_of_what_spark_writes() -> None:
+    """The texts are those of Spark 4.3.0 on such a disk, shortened."""
+    error = explain(RuntimeError(WRITES))
+    assert isinstance(error, DataPathError)
+    assert error.message == "the data path cannot be written: No space left on device"
+
+
+def test_of_a_file_that_went_meanwhile() -> None:
+    error = explain(RuntimeError(READS), table="main.t", snapshot_id=3)
+    assert (
+        error.message
+        == "the catalog names /d/x.parquet of main.t at snapshot 3, which is not there"
+    )
+    assert "maintenance removed it while this ran" in str(error)

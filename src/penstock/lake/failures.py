@@ -30,7 +30,11 @@ _SUGGESTED = re.compile(r" ?Did you mean one of the following\? \[([^\]]*)\]\.")
 _INTERNAL = re.compile(r"`(?:_penstock_|_ducklake_internal_|_metadata)")
 _JAVA_CAUSE = re.compile(r"(?:java|org)\.[\w.$]+(?:Exception|Error): ([^\n]+)")
 _SCHEME = re.compile(r"^file:/+")
-_CANNOT_WRITE = ("Mkdirs failed", "Permission denied", "Read-only file system", "No space left")
+_CANNOT_WRITE = re.compile(
+    r"^(?:[^\n]*(?:Exception|Error): )?"
+    r"([^\n]*?(?:Mkdirs failed|Permission denied|Read-only file system|No space left)[^\n]*)",
+    re.MULTILINE,
+)
 _UNREADABLE = "FAILED_READ_FILE."
 _MISSING = {"FAILED_READ_FILE.FILE_NOT_EXIST", "PATH_NOT_FOUND"}
 # What Spark says once its context has stopped, as it does when the heap is full.
@@ -121,9 +125,10 @@ def _of_the_machine(error: BaseException, text: str, condition: str | None) -> P
     full = _NO_MEMORY.search(text)
     if full is not None:
         return QueryFailed(f"Spark ran out of memory ({full[1] or full[2]})", hint=_MORE_MEMORY)
-    if any(mark in text for mark in _CANNOT_WRITE) and condition is None:
+    cannot_write = _CANNOT_WRITE.search(text)
+    if cannot_write is not None and condition in (None, "TASK_WRITE_FAILED"):
         return DataPathError(
-            f"the data path cannot be written: {_java_cause(text)}",
+            f"the data path cannot be written: {cannot_write[1].split(' (exists=')[0].strip()}",
             hint="check that the directory exists, is writable and has space",
         )
     return None
@@ -201,7 +206,12 @@ def _place(error: BaseException, text: str) -> dict[str, Any]:
 def _file_missing(text: str, table: str | None, snapshot_id: int | None) -> DataFileMissing:
     found = _READ_FILE.search(text) or _NO_PATH.search(text)
     path = local_path(found[1]) if found else "a data file"
-    return file_missing(path, table, snapshot_id)
+    missing = file_missing(path, table, snapshot_id)
+    missing.hint = (
+        "if maintenance removed it while this ran, run again, and keep files for longer "
+        f"(the option delete_older_than); else {missing.hint}"
+    )
+    return missing
 
 
 def _file_corrupt(

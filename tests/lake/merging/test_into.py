@@ -215,7 +215,7 @@ def test_keys_that_are_zero_or_no_number(lake: Lake, spark: SparkSession) -> Non
     lake.sql("INSERT INTO t VALUES (0.0, 1), (CAST('nan' AS DOUBLE), 2)")
     source = spark.createDataFrame([(-0.0, 3), (float("nan"), 4)], "k double, v int")
     merge = lake.table("t").merge_into(source, "t.k = s.k")
-    merge.when_matched_update({"v": "s.v"}).when_not_matched_insert_all().execute()
+    merge.when_matched_update(set={"v": "s.v"}).when_not_matched_insert_all().execute()
     query = "SELECT CAST(k AS VARCHAR), v FROM lk.t ORDER BY v"
     assert duck.rows(lake.catalog.uri, query) == [("0.0", 3), ("nan", 4)]
     text = (
