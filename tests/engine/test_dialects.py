@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from penstock.errors import QueryFailed
 from penstock.project import Project
 
 pytestmark = pytest.mark.spark
@@ -32,3 +33,32 @@ def test_a_model_and_its_test(make: Make) -> None:
     df = project.sql("FROM foreign")
     assert df.columns[:7] == ["digits", "day", "rounded", "last", "week", "weeks", "count_star()"]
     assert [tuple(row)[:7] for row in df.collect()] == [(2.0, 0, 2, 2, "2026-W01", 14, 1)]
+
+
+def test_names_in_double_quotes(make: Make) -> None:
+    """A test's condition over a name in double quotes sees the rows, and bad ones stop the run."""
+    made = """
+        -- pipeline
+        -- data_test tests/known
+        -- materialize ducklake://main/orders
+        SELECT "id" AS id, "status" FROM VALUES (1, 'paid'), (2, 'bogus') AS v("id", "status")
+    """
+    project = make(
+        {"models/orders": made, "tests/known": "SELECT * FROM orders WHERE \"status\" = 'bogus'"}
+    )
+    result = project.run()
+    (step,) = result.steps
+    assert step.state == "failed"
+    assert [check.failures for check in step.checks] == [1]
+    assert [tuple(row) for row in project.preview("orders").collect()] == [
+        (1, "paid"),
+        (2, "bogus"),
+    ]
+
+
+def test_a_text_in_double_quotes_says_what_to_write(make: Make) -> None:
+    project = make({})
+    with pytest.raises(QueryFailed) as caught:
+        project.sql("SELECT *\nFROM VALUES (1, 'paid') AS v(id, status) WHERE status = \"paid\"")
+    assert caught.value.hint == "\"paid\" is a name: write 'paid' for the text"
+    assert str(caught.value.location) == "query:2:57"

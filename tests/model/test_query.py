@@ -150,7 +150,7 @@ def test_which_table_is_meant(text: str, found: list[str]) -> None:
     ("text", "rendered"),
     [
         ("SELECT '{partition}'", "SELECT :penstock_partition"),
-        ('SELECT "{partition}"', "SELECT :penstock_partition"),
+        ('SELECT "a" FROM dl."t"', "SELECT `a` FROM `v0` AS `t`"),
         ("SELECT '{partition}'::date", "SELECT :penstock_partition::date"),
         ("SELECT DATE '{partition}'", "SELECT CAST(:penstock_partition AS DATE)"),
         ("SELECT 'a/' || '{partition}'", "SELECT 'a/' || :penstock_partition"),

@@ -39,6 +39,7 @@ from penstock.model.sources import (
     TableSource,
     TimeTravel,
 )
+from penstock.sql import quoting
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -207,7 +208,8 @@ def place(error: PenstockError, rendered: RenderedQuery, names: Mapping[str, str
         message = message.replace(f"`{view}`", name).replace(view, name)
     line, position = _position(error.data, rendered.sql)
     location = error.location or rendered.locate(line, position)
-    return QueryFailed(message, hint=error.hint, location=location, data=error.data)
+    hint = quoting.hint(error, rendered.source.quoted) or error.hint
+    return QueryFailed(message, hint=hint, location=location, data=error.data)
 
 
 def _position(data: Mapping[str, Any], sql: str) -> tuple[int, int]:

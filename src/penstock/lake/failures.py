@@ -138,7 +138,7 @@ def _hint(condition: str | None, cause: str) -> str | None:
     if condition == "UNSUPPORTED_DATATYPE":
         return next((hint for name, hint in _NO_TYPE.items() if f'"{name}' in cause.upper()), None)
     if condition == "PARSE_SYNTAX_ERROR" and "near '\"" in cause:
-        return '"..." is a text in Spark\'s SQL: a name is in `...`'
+        return '"..." is a name: a text is in single quotes'
     return _HINTS.get(condition or "")
 
 

@@ -34,6 +34,7 @@ from penstock.lake.statements.session import Session as Statements
 from penstock.lake.storage import Storage
 from penstock.lake.table import Table
 from penstock.lake.transaction import Transaction
+from penstock.sql.quoting import backticked, hinted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -174,8 +175,8 @@ class Lake(Maintained):
             views=views,
             lakes=self._called,
         )
-        with explained():
-            return cast("DataFrame", dispatch.run(session, text))
+        with hinted(text), explained():
+            return cast("DataFrame", dispatch.run(session, backticked(text)))
 
     def explain(
         self,
@@ -189,7 +190,8 @@ class Lake(Maintained):
 
         With ``plan`` also Spark's plan. Its text (``str()``) is for reading.
         """
-        return explain(self._names(), text, args=args, views=views, plan=plan)
+        with hinted(text):
+            return explain(self._names(), backticked(text), args=args, views=views, plan=plan)
 
     def transaction(
         self, author: str | None = None, message: str | None = None, extra: str | None = None

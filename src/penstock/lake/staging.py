@@ -40,6 +40,7 @@ from penstock.lake.schema import (
 from penstock.lake.types import from_spark_schema, to_spark_schema
 from penstock.lake.writing import fingerprint
 from penstock.lake.writing.spark import Written, write
+from penstock.sql.quoting import hinted, if_text, texts_in
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -231,7 +232,8 @@ class TransactionTable(DefinableTable):
 
     def delete(self, where: str | SparkColumn | None = None) -> Staged:
         """Delete the rows that satisfy a condition over the table's columns, all without one."""
-        return delete_where(self, where)
+        with hinted(where):
+            return delete_where(self, if_text(where))
 
     def update(
         self,
@@ -239,11 +241,13 @@ class TransactionTable(DefinableTable):
         where: str | SparkColumn | None = None,
     ) -> Staged:
         """Give the rows that satisfy a condition new values; see `dml.where.update_where`."""
-        return update_where(self, set, where)
+        with hinted(where, *set.values()):
+            return update_where(self, texts_in(set), if_text(where))
 
     def overwrite(self, df: DataFrame, where: str | SparkColumn | None = None) -> Staged:
         """Replace the rows that satisfy a condition by ``df``, whose rows satisfy it too."""
-        return overwrite_where(self, df, where)
+        with hinted(where):
+            return overwrite_where(self, df, if_text(where))
 
     def evolve(self, df: DataFrame, *, drop: str | Sequence[str] = ()) -> None:
         """Make the table able to hold ``df``: its new columns are added at the end (NULL in the

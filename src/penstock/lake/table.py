@@ -17,6 +17,7 @@ from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.feed import Bound
 from penstock.lake.conditions import Predicate
+from penstock.lake.failures import explained
 from penstock.lake.files import Table as TableInfo
 from penstock.lake.merging.into import run
 from penstock.lake.merging.spec import MergeBuilder, MergeSpec
@@ -28,6 +29,7 @@ from penstock.lake.session import SparkSource, session_zone
 from penstock.lake.snapshot import LATEST, At, Moment, Snapshot, moment
 from penstock.lake.sql.predicates import of_where
 from penstock.lake.transaction import Staged, Transaction, TransactionTable
+from penstock.sql.quoting import hinted, if_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -89,6 +91,18 @@ class Table:
         ``row_ids`` adds the column ``rowid``, which stays a row's own through updates and
         compactions. Raises SnapshotNotFound, SchemaNotFound, TableNotFound, UnsupportedFeature.
         """
+        with hinted(where), explained(table=str(self.ref)):
+            return self._read(version, timestamp, if_text(where), row_ids=row_ids, keep=keep)
+
+    def _read(
+        self,
+        version: int | None,
+        timestamp: Moment | None,
+        where: str | SparkColumn | None,
+        *,
+        row_ids: bool,
+        keep: Predicate | None,
+    ) -> DataFrame:
         at = self.catalog.snapshot(self._at(version, timestamp))
         if self.view is not None and not row_ids and not self._is_there(at):
             rows = self.view(self.ref, at)

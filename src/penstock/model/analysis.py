@@ -132,7 +132,10 @@ def _is_bare_token(tokens: Sequence[Token], index: int) -> bool:
 
 
 def _bind_partition(reading: _Reading, index: int, token: Token) -> None:
-    if token.kind == "IDENTIFIER" or token.text != TOKEN:
+    if token.kind == "IDENTIFIER" and token.text == TOKEN:
+        message = f"{TOKEN} stands in quotes that make it a name"
+        reading.error(token.start, message, f"write '{TOKEN}'", "partition-token")
+    elif token.kind == "IDENTIFIER" or token.text != TOKEN:
         message = f"{TOKEN} stands inside a longer text, where it is not replaced"
         hint = f"concatenate: 'before' || '{TOKEN}' || 'after'"
         reading.error(token.start, message, hint, "partition-token")

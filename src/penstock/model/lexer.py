@@ -11,6 +11,7 @@ from sqlglot.dialects import Dialect
 from sqlglot.errors import TokenError
 
 from penstock.errors import Location
+from penstock.sql.quoting import backticked, names_in
 
 _QUOTES = {"'": "'", '"': '"', "`": "`", "/*": "*/", "--": "\n"}
 _OPENER = re.compile(r"'|\"|`|/\*|--")
@@ -18,10 +19,21 @@ _OPENER = re.compile(r"'|\"|`|/\*|--")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file's text; every offset in the model counts characters of ``text``."""
+    """A file's text; every offset in the model counts characters of ``text``.
+
+    ``quoted`` are the names in double quotes that the text had, which has them in backticks.
+    """
 
     path: Path
     text: str
+    quoted: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, path: Path, text: str, dialect: str) -> Source:
+        """The source of a script as it is written in its dialect."""
+        if dialect != "spark":
+            return cls(path, text)
+        return cls(path, backticked(text), names_in(text))
 
     def location(self, offset: int) -> Location:
         line_start = self.text.rfind("\n", 0, offset) + 1

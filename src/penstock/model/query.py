@@ -132,7 +132,7 @@ def read_query(
 
     ``None`` when a finding is an error.
     """
-    source = Source(path, text)
+    source = Source.of(path, text, dialect)
     arguments, findings = declared(text, path, partitioned=partitioned)
     script = read_script(source, names, start=start, dialect=dialect, manual=manual)
     found = [*findings, *script.findings]

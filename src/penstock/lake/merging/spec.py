@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from penstock.errors import UnsupportedFeature
+from penstock.sql.quoting import hinted, if_text, texts_in
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -29,6 +30,11 @@ class Clause:
     action: Action
     condition: str | SparkColumn | None = None
     values: Mapping[str, object] | None = None
+
+    def for_spark(self) -> Clause:
+        """With names in double quotes in backticks."""
+        values = None if self.values is None else texts_in(self.values)
+        return replace(self, condition=if_text(self.condition), values=values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +65,17 @@ class MergeSpec:
         """Whether what matches is deleted, whatever matches it: then it may match often."""
         matched = self.of("matched")
         return bool(matched) and matched[0].action == "delete" and matched[0].condition is None
+
+    def texts(self) -> Iterator[object]:
+        """Its conditions and values."""
+        yield self.on
+        for clause in self.clauses:
+            yield from (clause.condition, *(clause.values or {}).values())
+
+    def for_spark(self) -> MergeSpec:
+        """With names in double quotes in backticks."""
+        clauses = tuple(clause.for_spark() for clause in self.clauses)
+        return replace(self, on=if_text(self.on), clauses=clauses)
 
     def check(self) -> None:
         """Raise UnsupportedFeature for a MERGE without a clause, or with one that never applies."""
@@ -134,7 +151,8 @@ class MergeBuilder(Generic[Result]):
 
     def execute(self) -> Result:
         """Merge. Raises MergeKeyError when several source rows match a target row."""
-        return self.finish(self.spec)
+        with hinted(*self.spec.texts()):
+            return self.finish(self.spec.for_spark())
 
     def _with(self, clause: Clause) -> MergeBuilder[Result]:
         return replace(self, spec=replace(self.spec, clauses=(*self.spec.clauses, clause)))

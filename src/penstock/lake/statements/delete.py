@@ -6,7 +6,6 @@ from penstock.lake.dml import rows as dml
 from penstock.lake.dml.where import delete_here, delete_where
 from penstock.lake.statements.answer import Answer, counts
 from penstock.lake.statements.composed import begun
-from penstock.lake.statements.double_quotes import refuse_names
 from penstock.lake.statements.existing import existing
 from penstock.lake.statements.plain import plain
 from penstock.lake.statements.reader import Reader
@@ -52,7 +51,6 @@ def remove(
     """Delete what the condition finds; without one, all rows."""
     if source is None and where is None:
         return delete_where(table, None)
-    refuse_names(session, reader, (source, where), table.schema.names)
     if source is None and where is not None:
         condition = plain(session, reader, where)
         staged = None if condition is None else delete_here(table, condition)

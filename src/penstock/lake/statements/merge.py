@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,6 @@ from penstock.lake.schema import TableSchema
 from penstock.lake.statements.answer import Answer, counts
 from penstock.lake.statements.composed import begun
 from penstock.lake.statements.default_text import default_text
-from penstock.lake.statements.double_quotes import refuse_names
 from penstock.lake.statements.existing import existing
 from penstock.lake.statements.expressions import Expressions, variables
 from penstock.lake.statements.reader import Reader
@@ -80,7 +79,6 @@ def run(session: Session, reader: Reader) -> Answer:
     merge = _read(reader)
     with session.writing() as transaction:
         table = existing(session, transaction, merge.of.ref)
-        refuse_names(session, reader, _expressions(merge), table.schema.names)
         text = begun(reader).add("SELECT * FROM ").take(merge.source)
         source = session.asked(text, {})
         _refuse_source(session, reader, merge, table)
@@ -103,15 +101,6 @@ def run(session: Session, reader: Reader) -> Answer:
         deleted=staged.rows_deleted,
         inserted=staged.rows_inserted,
     )
-
-
-def _expressions(merge: _Merge) -> Iterator[Span | None]:
-    """Where the statement's own expressions stand."""
-    yield merge.on
-    for when in merge.whens:
-        yield when.condition
-        yield from (one.span for one in when.sets or ())
-        yield from when.values or ()
 
 
 def _read(reader: Reader) -> _Merge:

@@ -16,7 +16,6 @@ from penstock.lake.schema import Column, TableSchema
 from penstock.lake.statements.answer import Answer, counts
 from penstock.lake.statements.composed import Composed, begun
 from penstock.lake.statements.default_text import default_text
-from penstock.lake.statements.double_quotes import refuse_names
 from penstock.lake.statements.existing import existing
 from penstock.lake.statements.plain import plain
 from penstock.lake.statements.reader import Reader
@@ -80,8 +79,6 @@ def run(session: Session, reader: Reader) -> Answer:
     with session.writing() as transaction:
         table = existing(session, transaction, of.ref)
         wanted = places_of(reader, sets, table.written_schema, of)
-        spans = (*(one.span for one in sets), source, where)
-        refuse_names(session, reader, spans, table.schema.names)
         if source is None and where is not None:
             done = _here(session, reader, table, dict(zip(wanted, sets, strict=True)), where)
             if done is not None:

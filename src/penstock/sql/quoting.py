@@ -1,0 +1,85 @@
+"""Names in double quotes, which Spark reads as texts unless its session is told otherwise.
+
+``"name"`` is a name in every text that Penstock takes, as in DuckDB and in the standard. The texts
+are rewritten once, where they come in, so that no session's settings matter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TypeVar
+
+from penstock.errors import ColumnNotFound, PenstockError
+
+T = TypeVar("T")
+
+# Comments, texts and names in backticks are passed over; r"\d" and X"1F" are literals of Spark's.
+_QUOTED = re.compile(
+    r"""--(?:\\\n|[^\n])*
+    | /\*.*?\*/
+    | (?<!\w)[rRxX](?:"[^"]*"|'[^']*')
+    | '(?:[^'\\]|\\.|'')*'
+    | `(?:[^`]|``)*`
+    | "(?P<name>(?:[^"]|"")+)" """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def backticked(text: str) -> str:
+    """``text`` for Spark, with names in double quotes in backticks.
+
+    What follows a name stays where it was, unless there is a backtick in the name.
+    """
+    return _QUOTED.sub(_in_backticks, text)
+
+
+def _in_backticks(match: re.Match[str]) -> str:
+    written = match["name"]
+    if written is None:
+        return match[0]
+    name = written.replace('""', '"').replace("`", "``")
+    return f"`{name}`".ljust(len(match[0]))
+
+
+def if_text(value: T) -> T | str:
+    """`backticked` for SQL text; anything else, such as a Column, as it is."""
+    return backticked(value) if isinstance(value, str) else value
+
+
+def texts_in(values: Mapping[str, object]) -> dict[str, object]:
+    """`if_text` of each value."""
+    return {name: if_text(value) for name, value in values.items()}
+
+
+def names_in(text: str) -> frozenset[str]:
+    """What stands in double quotes in ``text``."""
+    found = (match["name"] for match in _QUOTED.finditer(text))
+    return frozenset(name.replace('""', '"') for name in found if name is not None)
+
+
+def hint(error: PenstockError, names: frozenset[str]) -> str | None:
+    """What to write instead, if the error is that a name in double quotes is no column."""
+    missing = str(error.data.get("condition")).startswith("UNRESOLVED_COLUMN")
+    if not missing and not isinstance(error, ColumnNotFound):
+        return None
+    said = error.message.split("cannot be resolved")[0]
+    name = next(
+        (name for name in sorted(names) if f"`{name}`" in said or f"'{name}'" in said), None
+    )
+    if name is None:
+        return None
+    text = name.replace("'", "''")
+    return f"\"{name}\" is a name: write '{text}' for the text"
+
+
+@contextmanager
+def hinted(*texts: object) -> Iterator[None]:
+    """Errors inside that a text was taken for a name say how a text is written."""
+    try:
+        yield
+    except PenstockError as error:
+        names = [names_in(text) for text in texts if isinstance(text, str) and '"' in text]
+        error.hint = hint(error, frozenset().union(*names)) or error.hint
+        raise
