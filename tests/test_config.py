@@ -196,3 +196,12 @@ def test_a_master_that_spark_does_not_know_is_told_with_its_line(
     assert error.location is not None
     assert error.location.line == 5
     assert f"spark.master is {master!r}" in error.message
+
+
+def test_the_dialect_of_scripts(tmp_path: Path) -> None:
+    assert load(tmp_path).dialect == "spark"
+    assert load(tmp_path, f'[project]\ndialect = "duckdb"\n{MINIMAL}').dialect == "duckdb"
+    error = failure(tmp_path, f'[project]\ndialect = "postgres"\n{MINIMAL}')
+    assert error.message == "project.dialect must be spark or duckdb, not 'postgres'"
+    assert error.location is not None
+    assert error.location.line == 2

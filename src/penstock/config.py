@@ -21,11 +21,12 @@ from penstock.errors import ConfigError, Location
 from penstock.masking import masked_repr, shown
 
 FILE_NAME = "penstock.toml"
+DIALECTS = ("spark", "duckdb")
 PREFIX = "PENSTOCK_"
 
 # What each section may hold, and what each value must be. A lake's and Spark's own names are free.
 _SECTIONS: Mapping[str, Mapping[str, type]] = {
-    "project": {"name": str, "models": str},
+    "project": {"name": str, "models": str, "dialect": str},
     "lakes": {
         "catalog": str,
         "data_path": str,
@@ -90,7 +91,10 @@ class SparkSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything a project is told. ``root`` holds penstock.toml; ``jobs`` None: by cores."""
+    """Everything a project is told. ``root`` holds penstock.toml; ``jobs`` None: by cores.
+
+    ``dialect`` is that of scripts and queries that name none.
+    """
 
     root: Path
     name: str
@@ -98,6 +102,7 @@ class Settings:
     lakes: Mapping[str, LakeSettings]
     spark: SparkSettings = SparkSettings()
     jobs: int | None = None
+    dialect: str = "spark"
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +286,19 @@ def _build(root: Path, values: Mapping[str, _Value], environ: Mapping[str, str])
             origin=next((values[key].origin for key in _SPARK_KEYS if key in values), None),
         ),
         jobs=jobs,
+        dialect=_dialect(values.get("project.dialect")),
     )
+
+
+def _dialect(given: _Value | None) -> str:
+    if given is None:
+        return DIALECTS[0]
+    if given.value not in DIALECTS:
+        raise ConfigError(
+            f"project.dialect must be {' or '.join(DIALECTS)}, not {given.value!r}",
+            location=given.origin,
+        )
+    return str(given.value)
 
 
 def _check_master(master: _Value | None) -> None:

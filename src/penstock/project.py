@@ -84,7 +84,12 @@ class Project:
         ``overrides`` are settings by dotted key. Raises ConfigError, ModelError.
         """
         settings = load_settings(Path(directory), overrides=overrides)
-        loaded = load_models(settings.root, lakes=settings.lakes, models_dir=settings.models)
+        loaded = load_models(
+            settings.root,
+            lakes=settings.lakes,
+            models_dir=settings.models,
+            dialect=settings.dialect,
+        )
         return cls(settings, loaded, spark)
 
     @cached_property
@@ -288,11 +293,17 @@ class Project:
         return collected(previewed.df, limit, previewed.placed)
 
     def sql(
-        self, text: str, args: Mapping[str, Any] | None = None, *, lake: str | None = None
+        self,
+        text: str,
+        args: Mapping[str, Any] | None = None,
+        *,
+        lake: str | None = None,
+        dialect: str | None = None,
     ) -> DataFrame:
         """A query over the project's tables, named as in a script, or statements on one lake.
 
-        ``args`` are the values of ``:name`` markers. A text that is not one query runs on ``lake``
+        ``args`` are the values of ``:name`` markers, ``dialect`` is the project's unless it is
+        given. A text that is not one query runs on ``lake``
         (by default ``main``, or the only one there is), as `Lake.sql` does it. Raises ModelError,
         with places in ``text``, and what reading and writing raise.
         """
@@ -300,12 +311,22 @@ class Project:
         from penstock.lake.statements.dispatch import is_statement
 
         self._let_go_of_dead_session()
-        if lake is not None or is_statement(text):
-            return self.lake(lake or self._default_lake()).sql(text, args)
-        return self._queried(text, args).df
+        if is_statement(text):
+            dialect = dialect or "spark"  # statements are the lake's own; DuckDB's are refused
+            return self.lake(lake or self._default_lake()).sql(text, args, dialect=dialect)
+        dialect = dialect or self.settings.dialect
+        if lake is not None:
+            return self.lake(lake).sql(text, args, dialect=dialect)
+        return self._queried(text, args, dialect).df
 
     def query(
-        self, text: str, *, lake: str | None = None, limit: int = 100, spark: bool = False
+        self,
+        text: str,
+        *,
+        lake: str | None = None,
+        limit: int = 100,
+        spark: bool = False,
+        dialect: str | None = None,
     ) -> QueryResult:
         """The first rows of what `sql` returns, as Python values.
 
@@ -315,6 +336,8 @@ class Project:
         self._check_open()
         if lake is not None:
             lake = self._lake_name(lake)
+        # An order of DuckDB's puts NULLs elsewhere: its queries are Spark's once translated.
+        spark = spark or (dialect or self.settings.dialect) != "spark"
         found = None if spark else self._small(limit, lambda reads: reads.query(text, lake))
         if found is not None:
             return found
@@ -322,9 +345,9 @@ class Project:
         from penstock.lake.statements.dispatch import is_statement
 
         if lake is not None or is_statement(text):
-            return collected(self.sql(text, lake=lake), limit)
+            return collected(self.sql(text, lake=lake, dialect=dialect), limit)
         self._let_go_of_dead_session()
-        queried = self._queried(text, None)
+        queried = self._queried(text, None, dialect or self.settings.dialect)
         return collected(queried.df, limit, queried.placed)
 
     def read(
@@ -351,7 +374,9 @@ class Project:
 
         return collected(published(self.lake, found.target, self.settings, value), limit)
 
-    def explain(self, text: str, args: Mapping[str, Any] | None = None) -> Explanation:
+    def explain(
+        self, text: str, args: Mapping[str, Any] | None = None, *, dialect: str | None = None
+    ) -> Explanation:
         """What `sql` would read: for each table the files, of how many, and by what it chose them.
 
         Starts no Spark. Raises what `sql` raises before it starts it.
@@ -359,7 +384,8 @@ class Project:
         self._check_open()
         from penstock.engine.preview import explain_query
 
-        return explain_query(text, args or {}, self.lake, self.settings)
+        wanted = dialect or self.settings.dialect
+        return explain_query(text, args or {}, self.lake, self.settings, wanted)
 
     def model(self, name: str) -> Model:
         """Raises ArgumentError with the nearest name."""
@@ -438,11 +464,18 @@ class Project:
         plan = self.plan(partition, [self.model(model).name], args)
         return preview(plan, self._session, self.lake, self.settings)
 
-    def _queried(self, text: str, args: Mapping[str, Any] | None) -> Resolved:
+    def _queried(self, text: str, args: Mapping[str, Any] | None, dialect: str) -> Resolved:
         from penstock.engine.preview import query
 
-        makers = makers_of(self.models)
-        return query(text, args or {}, self._session, self.lake, self.settings, makers=makers)
+        return query(
+            text,
+            args or {},
+            self._session,
+            self.lake,
+            self.settings,
+            makers=makers_of(self.models),
+            dialect=dialect,
+        )
 
     def _small(
         self, limit: int, ask: Callable[[SmallReads], QueryResult | None]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock.errors import QueryFailed
+from penstock.errors import QueryFailed, UnsupportedFeature
 from penstock.project import Project
 
 pytestmark = pytest.mark.spark
@@ -62,3 +62,19 @@ def test_a_text_in_double_quotes_says_what_to_write(make: Make) -> None:
         project.sql("SELECT *\nFROM VALUES (1, 'paid') AS v(id, status) WHERE status = \"paid\"")
     assert caught.value.hint == "\"paid\" is a name: write 'paid' for the text"
     assert str(caught.value.location) == "query:2:57"
+
+
+def test_queries(make: Make) -> None:
+    project = make({})
+    project.sql("CREATE TABLE notes (id INT, s VARCHAR); INSERT INTO notes VALUES (1, 'a b')")
+    query = "SELECT * EXCLUDE (id), id / 2 AS half FROM notes WHERE s[1:1] = 'a'"
+    with pytest.raises(QueryFailed, match=r"query:1:\d+: a slice of a text"):
+        project.sql(query, dialect="duckdb")
+    text = "SELECT * EXCLUDE (id), id / 2 AS half, $n AS n FROM notes AT (VERSION => 2)"
+    lake = project.lake("main")
+    df = lake.sql(text, {"n": 7}, dialect="duckdb")
+    assert [row.asDict() for row in df.collect()] == [{"s": "a b", "half": 0.5, "n": 7}]
+    with pytest.raises(UnsupportedFeature, match=r"hash .*, at line 2:3"):
+        lake.sql("SELECT id,\n  hash(id) FROM notes", dialect="duckdb")
+    with pytest.raises(UnsupportedFeature, match="INSERT"):
+        lake.sql("INSERT INTO notes SELECT 1, 'x'", dialect="duckdb")

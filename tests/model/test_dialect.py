@@ -40,3 +40,32 @@ def test_what_cannot_be_translated_has_a_place(text: str, reason: str) -> None:
 def test_what_can_be_translated_is_no_finding() -> None:
     text = "SELECT * EXCLUDE (a), log(x), l[-1], 1_000, strftime(ts, '%Y-%m-%dT%H') FROM dl.t"
     assert findings(text) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT §strptime(s, '%Y') AS d FROM dl.t",
+        "SELECT id,\n  §arg_max(a, b) AS m FROM dl.t",
+        "SELECT * §EXCLUDE (a) FROM dl.t",
+        "SELECT §1_000 AS n",
+        "SELECT §unnest([1, 2]) AS x",
+        "SELECT §date_diff('day', a, b) AS days FROM dl.t",
+        "SELECT l§[1:2] AS part FROM dl.t",
+        "SELECT §COLUMNS('a') FROM dl.t",
+    ],
+)
+def test_duckdb_forms_in_spark_name_the_dialect(text: str) -> None:
+    finding = findings(text.replace("§", ""), "spark")[0]
+    at = text.index("§")
+    line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+    assert (finding.location.line, finding.location.column) == (line, column)
+    assert "-- dialect duckdb" in (finding.hint or "")
+
+
+def test_what_spark_has_is_no_form_of_duckdb() -> None:
+    text = (
+        "SELECT date_diff(b, a), datediff(day, a, b), l[0], element_at(m, 'a:b'), v:path.x, "
+        "strlen, t.list, transform(l, x -> x + 1), array_agg(a), 'strptime(s)' FROM dl.t"
+    )
+    assert findings(text, "spark") == ()

@@ -280,3 +280,11 @@ def test_a_declared_type_is_for_a_model_that_reads_its_own_table(tmp_path: Path)
     text = STEP.format("t append") + "-- column n BIGINT\nSELECT 1 AS n"
     assert rules(scan(tmp_path, models__t=text)) == [("warning", "column-type", 3)]
     assert scan(tmp_path, models__t=f"{text} FROM t").diagnostics == ()
+
+
+def test_the_dialect_of_a_project(tmp_path: Path) -> None:
+    text = "-- pipeline\n-- materialize ducklake://main/t\nSELECT l[-1] AS x FROM read_csv('a.csv')"
+    own = text.replace("-- pipeline", "-- pipeline\n-- dialect spark")
+    root = project(tmp_path, models__t=text, models__u=own.replace("main/t", "main/u"))
+    first, second = load_models(root, lakes=LAKES, dialect="duckdb").models
+    assert (first.query.dialect, second.query.dialect) == ("duckdb", "spark")

@@ -17,6 +17,7 @@ from penstock.cli.options import (
 )
 from penstock.cli.output import print_json, say
 from penstock.cli.starting import starting
+from penstock.config import DIALECTS
 
 
 @click.command(
@@ -29,6 +30,7 @@ Examples:
   penstock sql "SELECT count(*) FROM main.flights AT (VERSION => 3)" --json
   penstock sql "SELECT * FROM flights WHERE distance_km > 3000" --explain
   penstock sql "CREATE TABLE notes (id INTEGER, text VARCHAR); INSERT INTO notes VALUES (1, 'a')"
+  penstock sql "SELECT * EXCLUDE (text) FROM notes" --dialect duckdb
   penstock sql --file changes.sql --lake main""",
 )
 @click.argument("text", metavar="SQL", required=False)
@@ -37,6 +39,11 @@ Examples:
     "path",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Read the statements from a file.",
+)
+@click.option(
+    "--dialect",
+    type=click.Choice(DIALECTS),
+    help="The dialect of a query [default: the project's, which is spark unless it says].",
 )
 @click.option("--lake", help="The lake that statements run on (main, or the only one).")
 @limit_option(100, "rows")
@@ -49,6 +56,7 @@ def command(
     *,
     text: str | None,
     path: Path | None,
+    dialect: str | None,
     lake: str | None,
     limit: int,
     explain: bool,
@@ -66,9 +74,10 @@ def command(
     sql = text if text is not None else path.read_text() if path is not None else ""
     with starting() as on_event, load_project(project_dir, on_event) as project:
         if not explain:
-            print_result(project.query(sql, lake=lake, limit=limit, spark=spark), form)
+            result = project.query(sql, lake=lake, limit=limit, spark=spark, dialect=dialect)
+            print_result(result, form)
             return
-        explained = project.explain(sql)
+        explained = project.explain(sql, dialect=dialect)
     if form == "json":
         print_json({"tables": explained.tables})
     else:

@@ -37,6 +37,7 @@ _SELECT_ONLY = (
     "ask with one SELECT (WITH, FROM, VALUES and TABLE will do); a model's run writes tables"
 )
 _HINTS = {
+    "duckdb-form": 'ask with --dialect duckdb (in Python: dialect="duckdb")',
     "script-writes": _SELECT_ONLY,
     "script-no-select": _SELECT_ONLY,
     "unreadable-query": "correct it; it is read as Spark's SQL",
@@ -63,13 +64,14 @@ def query(
     settings: Settings,
     *,
     makers: Makers,
+    dialect: str,
 ) -> Resolved:
     """A SELECT with tables named as in a script; ``args`` are bound to its ``:name`` markers.
 
     Raises ModelError for a text that cannot be run, before Spark starts where that can be told.
     """
     reader = _Reader(session, attach, settings, makers)
-    return reader.read(_parsed(text, settings), Bindings(), args)
+    return reader.read(_parsed(text, settings, dialect), Bindings(), args)
 
 
 def published(
@@ -86,18 +88,19 @@ def published(
 
 
 def explain_query(
-    text: str, args: Mapping[str, Any], attach: Attach, settings: Settings
+    text: str, args: Mapping[str, Any], attach: Attach, settings: Settings, dialect: str
 ) -> Explanation:
     """What `query` would read. Starts no Spark. Raises ModelError, NotFound."""
-    parsed = _parsed(text, settings)
+    parsed = _parsed(text, settings, dialect)
     lakes = {name: attach(name) for name in parsed.lakes}
     given = {one.name: one.value for one in parsed.settings}
     zone = given.get(_ZONE, settings.spark.conf.get(_ZONE, "UTC"))
     return explain(parsed, lakes, args, zone)
 
 
-def _parsed(text: str, settings: Settings) -> Query:
-    parsed, findings = read_query(text, _NAME, names=Names(tuple(settings.lakes)))
+def _parsed(text: str, settings: Settings, dialect: str) -> Query:
+    names = Names(tuple(settings.lakes))
+    parsed, findings = read_query(text, _NAME, names=names, dialect=dialect)
     if parsed is None:
         raise ModelError([_for_query(finding) for finding in findings])
     return parsed

@@ -146,15 +146,20 @@ class Lake(Maintained):
         text: str,
         args: Mapping[str, Any] | None = None,
         views: Mapping[str, DataFrame] | None = None,
+        *,
+        dialect: str = "spark",
     ) -> DataFrame:
         """Run a query or another statement, or several with ``;`` between; the last one's rows.
 
         ``args`` are the values of ``:name`` markers. ``views`` are DataFrames that a query may
         name like tables. What a statement other than a query answers (counts, names) is known
         without Spark, and is a DataFrame when it is used as one. BEGIN opens a transaction for
-        this lake in this thread.
+        this lake in this thread. A query may be of the ``dialect`` ``duckdb``: it is translated, or
+        refused with UnsupportedFeature where that is not known to mean the same.
         """
         self.catalog.check_open()  # a query may name no table
+        if dialect != "spark":
+            text = self._names().translated(text, dialect)
         return self._run(self._current, text, args, views)
 
     def _run(

@@ -15,6 +15,7 @@ from penstock.model.constants import (
     PartitionValue,
 )
 from penstock.model.files import Call, find_calls, read_call
+from penstock.model.foreign import duckdb_forms
 from penstock.model.lake_calls import find_lake_calls, read_lake_call
 from penstock.model.lexer import Token, match_paren
 from penstock.model.mapping import Edit
@@ -77,6 +78,7 @@ def read_part(
     calls = _take_calls(reading)
     clauses = _take_clauses(reading)
     _bind_tokens(reading)
+    _refuse_foreign(reading)
     _place_tables(reading, calls, clauses)
     reading.edits += from_first(tokens)
     try:
@@ -124,6 +126,14 @@ def _bind_tokens(reading: _Reading) -> None:
         elif token.kind == "L_BRACE" and _is_bare_token(reading.tokens, index):
             hint = f"write '{TOKEN}'"
             reading.error(token.start, f"{TOKEN} stands without quotes", hint, "partition-token")
+
+
+def _refuse_foreign(reading: _Reading) -> None:
+    if reading.scope.dialect != "spark":
+        return
+    for offset, form in duckdb_forms(reading.tokens):
+        message = f"{form} is DuckDB's SQL, and the script is in Spark's"
+        reading.error(offset, message, "add `-- dialect duckdb` to the header", "duckdb-form")
 
 
 def _is_bare_token(tokens: Sequence[Token], index: int) -> bool:

@@ -82,8 +82,13 @@ class Annotations:
         return {name: value for name, value in found.items() if value}
 
 
-def parse(text: str, path: Path | str = "<text>") -> tuple[Annotations, tuple[Diagnostic, ...]]:
-    """The annotations of a script and every finding about them, in file order."""
+def parse(
+    text: str, path: Path | str = "<text>", *, dialect: str = "spark"
+) -> tuple[Annotations, tuple[Diagnostic, ...]]:
+    """The annotations of a script and every finding about them, in file order.
+
+    ``dialect`` is that of a script that names none.
+    """
     header = read_header(text, Path(path))
     draft = Draft()
     for line in header.lines:
@@ -93,6 +98,7 @@ def parse(text: str, path: Path | str = "<text>") -> tuple[Annotations, tuple[Di
     _report_block_comment(text, header, Path(path), draft)
     findings = (_ease(finding, draft) for finding in draft.findings)
     ordered = sorted(findings, key=lambda found: found.location.line or 0)
+    draft.dialect = draft.dialect or dialect
     return _freeze(draft), tuple(ordered)
 
 

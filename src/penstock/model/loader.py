@@ -46,6 +46,7 @@ class _Place:
     root: Path
     models: Path
     names: Names
+    dialect: str
 
 
 def load_models(
@@ -54,12 +55,15 @@ def load_models(
     lakes: Collection[str],
     models_dir: str | Path = "models",
     default_lake: str | None = None,
+    dialect: str = "spark",
 ) -> Loaded:
     """The models of the project at ``root``, and warnings.
 
     Raises :class:`ModelError` with every finding when one of them is an error.
     """
-    loaded = scan_models(root, lakes=lakes, models_dir=models_dir, default_lake=default_lake)
+    loaded = scan_models(
+        root, lakes=lakes, models_dir=models_dir, default_lake=default_lake, dialect=dialect
+    )
     if loaded.errors:
         raise ModelError(loaded.diagnostics)
     return loaded
@@ -71,9 +75,10 @@ def scan_models(
     lakes: Collection[str],
     models_dir: str | Path = "models",
     default_lake: str | None = None,
+    dialect: str = "spark",
 ) -> Loaded:
     """The models that can be read, and what is wrong with the others."""
-    place = _Place(root, root / models_dir, Names(tuple(lakes), default_lake))
+    place = _Place(root, root / models_dir, Names(tuple(lakes), default_lake), dialect)
     if not place.models.is_dir():
         message = "there is no directory of models"
         hint = "make it, or name another one in penstock.toml: [project] models = ..."
@@ -108,7 +113,7 @@ def _load(path: Path, place: _Place) -> _File:
     text, findings = _read(path)
     if text is None:
         return _File(path, findings)
-    annotations, findings = parse(text, path)
+    annotations, findings = parse(text, path, dialect=place.dialect)
     if not annotations.in_pipeline and annotations.materialize is None:
         return _File(path, report_script(text, path, annotations, findings))
     tests, test_findings = _test_scripts(annotations, place)
@@ -154,7 +159,7 @@ def _test_script(
     text, findings = _read(path)
     if text is None:
         return None, findings
-    own, findings = parse(text, path)
+    own, findings = parse(text, path, dialect=place.dialect)
     query, found = read_query(
         text,
         path,

@@ -6,7 +6,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from penstock.errors import PenstockError, QueryFailed, TableNotFound, UnsupportedFeature
+from penstock.errors import (
+    ArgumentError,
+    PenstockError,
+    QueryFailed,
+    TableNotFound,
+    UnsupportedFeature,
+)
 from penstock.lake import naming
 from penstock.lake.candidate.names import StagedView
 from penstock.lake.catalog import objects
@@ -245,6 +251,15 @@ class Resolver:
             what = f"the view {self.inside[-1].qualified_name}"
             text = harmless_query(text, what, self._is_function)
         return nested_literals.in_spark(text)
+
+    def translated(self, text: str, dialect: str) -> str:
+        """A query of DuckDB's in Spark's SQL, its macros expanded.
+
+        Raises UnsupportedFeature for what cannot be translated, and for statements.
+        """
+        if dialect != "duckdb":
+            raise ArgumentError(f"there is no dialect {dialect!r}", hint="write spark or duckdb")
+        return views.translated(text, self.book(text))
 
     def _is_function(self, _: str | None, name: str) -> bool:
         return name in self.functions()

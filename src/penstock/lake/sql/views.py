@@ -8,12 +8,12 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from penstock.errors import UnsupportedFeature
+from penstock.errors import QueryFailed, UnsupportedFeature
 from penstock.lake.naming import fold
 from penstock.lake.objects import View
 from penstock.lake.sql.macros import Book, expand
 from penstock.sql.duckdb.text import named_inside, projections, readable
-from penstock.sql.duckdb.translate import to_spark
+from penstock.sql.duckdb.translate import to_spark, translate
 
 _SPARK = "spark"
 
@@ -37,6 +37,27 @@ def spark_text(view: View, book: Book) -> str:
         raise unreadable(view, str(error).splitlines()[0]) from None
     except UnsupportedFeature as problem:
         raise unreadable(view, problem.message) from None
+
+
+def translated(text: str, book: Book) -> str:
+    """A query that somebody wrote for DuckDB, the lake's names and time travel still in it.
+
+    Raises UnsupportedFeature and QueryFailed with the place in ``text``.
+    """
+    try:
+        return translate(expand(text, book, "duckdb"), book.names())
+    except SqlglotError as error:
+        reason = str(error).splitlines()[0]
+        raise QueryFailed(f"this is no query of DuckDB's: {reason}") from None
+    except UnsupportedFeature as problem:
+        line, column = _place(text, int(problem.data["start"]))
+        problem.message += f", at line {line}:{column}"
+        problem.data |= {"line": line, "column": column}
+        raise
+
+
+def _place(text: str, at: int) -> tuple[int, int]:
+    return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
 
 
 def column_names(view: View, columns: Sequence[str]) -> list[str]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
+from penstock.config import DIALECTS
 from penstock.model.header.draft import Draft, Retry
 from penstock.model.header.lines import CommentLine
 from penstock.model.nearest import nearest
 
-DIALECTS = ("spark", "duckdb")
 MAX_TAG = 50
 MAX_RETRIES = 2**32 - 1
 _DURATION = re.compile(r"\+?\d+[smhd]?")
