@@ -65,6 +65,19 @@ def test_conditions_of_methods(pond: Lake) -> None:
     assert ids(pond) == [12]
 
 
+def test_types_of_the_format_in_casts(pond: Lake) -> None:
+    """In queries and conditions they mean what they mean in CREATE TABLE."""
+    df = pond.sql(
+        "SELECT CAST(id AS VARCHAR) AS a, id::VARCHAR || 'x' AS b, '2020-01-02'::TIMESTAMPTZ AS c, "
+        "CAST(id AS DOUBLE PRECISION) AS d, id::HUGEINT AS e FROM fish WHERE id::TEXT = '1'"
+    )
+    kinds = ["string", "string", "timestamp", "double", "decimal(38,0)"]
+    assert [kind for _, kind in df.dtypes] == kinds
+    assert [tuple(row)[:2] for row in df.collect()] == [("1", "1x")]
+    pond.table("fish").delete("\"id\"::VARCHAR = '2'")
+    assert ids(pond) == [1, 3]
+
+
 @pytest.mark.parametrize(
     "act",
     [

@@ -13,7 +13,7 @@ from penstock.lake.naming import TableRef
 from penstock.lake.sql.plain_select import PlainSelect, plain_select
 from penstock.model.asset import DEFAULT_SCHEMA, TableName
 from penstock.model.names import Names, UnknownName
-from penstock.sql.quoting import backticked
+from penstock.sql.quoting import for_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -36,7 +36,7 @@ class SmallReads:
 
         ``None`` where Spark has to answer, or to say what is wrong.
         """
-        select = plain_select(backticked(text))
+        select = plain_select(for_spark(text))
         if select is None:
             return None
         try:

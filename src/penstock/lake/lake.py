@@ -34,7 +34,7 @@ from penstock.lake.statements.session import Session as Statements
 from penstock.lake.storage import Storage
 from penstock.lake.table import Table
 from penstock.lake.transaction import Transaction
-from penstock.sql.quoting import backticked, hinted
+from penstock.sql.quoting import for_spark, hinted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -181,7 +181,7 @@ class Lake(Maintained):
             lakes=self._called,
         )
         with hinted(text), explained():
-            return cast("DataFrame", dispatch.run(session, backticked(text)))
+            return cast("DataFrame", dispatch.run(session, for_spark(text)))
 
     def explain(
         self,
@@ -196,7 +196,7 @@ class Lake(Maintained):
         With ``plan`` also Spark's plan. Its text (``str()``) is for reading.
         """
         with hinted(text):
-            return explain(self._names(), backticked(text), args=args, views=views, plan=plan)
+            return explain(self._names(), for_spark(text), args=args, views=views, plan=plan)
 
     def transaction(
         self, author: str | None = None, message: str | None = None, extra: str | None = None

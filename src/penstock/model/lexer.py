@@ -11,7 +11,7 @@ from sqlglot.dialects import Dialect
 from sqlglot.errors import TokenError
 
 from penstock.errors import Location
-from penstock.sql.quoting import backticked, names_in
+from penstock.sql.quoting import for_spark, names_in
 
 _QUOTES = {"'": "'", '"': '"', "`": "`", "/*": "*/", "--": "\n"}
 _OPENER = re.compile(r"'|\"|`|/\*|--")
@@ -33,7 +33,7 @@ class Source:
         """The source of a script as it is written in its dialect."""
         if dialect != "spark":
             return cls(path, text)
-        return cls(path, backticked(text), names_in(text))
+        return cls(path, for_spark(text), names_in(text))
 
     def location(self, offset: int) -> Location:
         line_start = self.text.rfind("\n", 0, offset) + 1

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from penstock.errors import ColumnNotFound, PenstockError
+from penstock.sql.cast_types import in_spark
 
 T = TypeVar("T")
 
@@ -25,6 +26,11 @@ _QUOTED = re.compile(
     | "(?P<name>(?:[^"]|"")+)" """,
     re.VERBOSE | re.DOTALL,
 )
+
+
+def for_spark(text: str) -> str:
+    """SQL of Spark's dialect as Penstock takes it, as Spark takes it: names and types of casts."""
+    return in_spark(backticked(text))
 
 
 def backticked(text: str) -> str:
@@ -44,8 +50,8 @@ def _in_backticks(match: re.Match[str]) -> str:
 
 
 def if_text(value: T) -> T | str:
-    """`backticked` for SQL text; anything else, such as a Column, as it is."""
-    return backticked(value) if isinstance(value, str) else value
+    """`for_spark` for SQL text; anything else, such as a Column, as it is."""
+    return for_spark(value) if isinstance(value, str) else value
 
 
 def texts_in(values: Mapping[str, object]) -> dict[str, object]:
