@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock.errors import ArgumentError
+from penstock.errors import ArgumentError, SnapshotNotFound
 from penstock.lake.catalog import tables as t
 from penstock.lake.catalog.catalog import Catalog
 from tests.lake.catalog.conftest import Place
@@ -78,3 +78,23 @@ def test_which_snapshots(place: Place) -> None:
         upkeep(place, "expire_snapshots", versions=[1], older_than=dt.datetime.now(dt.UTC))
     with pytest.raises(ArgumentError, match="zone"):
         upkeep(place, "expire_snapshots", older_than=dt.datetime(2026, 1, 1))  # noqa: DTZ001 - refused
+
+
+def test_a_snapshot_that_expires_under_a_reader_is_no_table_with_fewer_rows(place: Place) -> None:
+    play(
+        place,
+        [
+            "CALL lk.set_option('data_inlining_row_limit', 0)",
+            "CREATE TABLE t(i INT)",
+            "INSERT INTO t VALUES (1)",
+            "DELETE FROM t",
+            "INSERT INTO t VALUES (2)",
+        ],
+    )
+    with Catalog.open(place.uri) as catalog:
+        old = next(one.id for one in catalog.snapshots() if "inserted" in one.changes)
+        table = catalog.table("main", "t", old)
+        assert len(catalog.files(table, old).files) == 1
+        upkeep(place, "expire_snapshots", versions=[old])
+        with pytest.raises(SnapshotNotFound, match=f"there is no snapshot {old}"):
+            catalog.files(table, old)

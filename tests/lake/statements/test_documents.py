@@ -116,7 +116,6 @@ SECTIONS = {
 ELSEWHERE = (
     "ATTACH 'ducklake:my_ducklake.ducklake' AS my_ducklake",
     "DETACH my_ducklake",
-    "USE memory",
     "CREATE SECRET (TYPE ducklake, METADATA_PATH 'a')",
     "DROP SECRET s",
     "COPY FROM DATABASE my_duckdb TO my_ducklake",

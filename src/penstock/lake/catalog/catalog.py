@@ -315,10 +315,16 @@ class Catalog:
 
         With ``keep`` those only that may hold rows which satisfy it.
 
-        Raises UnsupportedFeature for what would give wrong rows if it were passed over.
+        Raises UnsupportedFeature for what would give wrong rows if it were passed over,
+        SnapshotNotFound where the snapshot has expired since it was looked up: files that only it
+        had are no longer listed then.
         """
         with self.reading() as connection:
-            return files.load_files(connection, table, snapshot_id, keep)
+            listed = files.load_files(connection, table, snapshot_id, keep)
+            at = At(version=snapshot_id)
+            if reads.snapshot(connection, at) is None:
+                raise reads.snapshot_missing(connection, at)
+        return listed
 
     def current(self, table: Table, snapshot_id: int) -> Table | None:
         """The table as it is at a snapshot, by whatever name; ``None`` where it was dropped."""
