@@ -143,7 +143,7 @@ def test_what_is_no_text_or_no_directory(tmp_path: Path) -> None:
     (tmp_path / "penstock.toml").write_bytes(b"\xff")
     with pytest.raises(ConfigError, match=r"not UTF-8 \(byte 0\)"):
         load_settings(tmp_path, environ={})
-    with pytest.raises(ConfigError, match=r"penstock\.toml is no directory"):
+    with pytest.raises(ConfigError, match=r"penstock\.toml is not a directory"):
         load_settings(tmp_path / "penstock.toml", environ={})
 
 

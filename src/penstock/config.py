@@ -144,7 +144,8 @@ def _from_file(path: Path) -> dict[str, _Value]:
         ) from None
     except NotADirectoryError:
         raise ConfigError(
-            f"{path.parent} is no directory", hint="--project takes the directory of penstock.toml"
+            f"{path.parent} is not a directory",
+            hint="--project takes the directory of penstock.toml",
         ) from None
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", location=Location(path)) from None

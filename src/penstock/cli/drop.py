@@ -52,6 +52,7 @@ def _ask(question: str) -> None:
     """:raises ArgumentError: nobody is there to answer"""
     if not sys.stdin.isatty():
         raise ArgumentError(
-            "drop asks before it drops, and this is no terminal", hint="to drop it: --yes"
+            "drop asks for confirmation, and there is no terminal to ask on",
+            hint="to drop it: --yes",
         )
     click.confirm(question, abort=True, err=True)

@@ -90,7 +90,7 @@ def _encoding(value: Any) -> Mapping[str, str]:
     try:
         codecs.lookup(str(value))
     except LookupError:
-        raise ValueError(f"is {value!r}, which is no encoding") from None
+        raise ValueError(f"is {value!r}, which is not an encoding") from None
     return {"encoding": str(value)}
 
 

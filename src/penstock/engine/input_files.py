@@ -108,7 +108,7 @@ def _as_document(paths: Sequence[Path], encoding: str, format_: str) -> str:
     if format_ == "newline_delimited":
         return "false"
     if format_ == "array" and lines:  # Spark would read the first line and no more
-        raise Unfit(Fault(lines[0], "this is no array"), "leave out format = 'array'")
+        raise Unfit(Fault(lines[0], "this is not an array"), "leave out format = 'array'")
     for path in (path for path, whole in document.items() if whole):
         fault = _document_fault(path, encoding)  # Spark would read what comes before it
         if fault is not None:

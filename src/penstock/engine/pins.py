@@ -156,7 +156,7 @@ class Pins:
 
     @contextmanager
     def _naming_the_maker(self, table: TableName) -> Iterator[None]:
-        """A table that is missing because its model never ran is no misspelt name."""
+        """A table that is missing because its model never ran does not have a misspelt name."""
         try:
             yield
         except (SchemaNotFound, TableNotFound) as error:

@@ -24,7 +24,7 @@ class PlannedStep:
 
     ``after`` are the planned steps that must have succeeded before it. ``bindings`` are what its
     script may refer to. ``blocked`` says why it cannot run; its failure is then that. ``skipped``
-    says why there is nothing for it to do, which is no failure.
+    says why there is nothing for it to do; that is not a failure.
     """
 
     model: Model

@@ -121,6 +121,8 @@ def _refuse_unwritable(directory: Path, what: str) -> None:
     """Raise LakeError for a directory that can neither be written to nor made."""
     there = next(path for path in (directory, *directory.parents) if path.exists())
     if not there.is_dir():
-        raise LakeError(f"the {what} cannot be: {there} is no directory", hint="name another one")
+        raise LakeError(
+            f"the {what} cannot be: {there} is not a directory", hint="name another one"
+        )
     if not os.access(there, os.W_OK | os.X_OK):
         raise LakeError(f"the {what} cannot be: {there} is not writable", hint="check its rights")

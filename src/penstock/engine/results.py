@@ -86,7 +86,7 @@ class Dropped:
 class SliceStatus:
     """``state`` is ``missing``, ``running``, ``failed``, ``materialized``, ``stale`` (the script
     has changed since), ``changed outside`` (its rows have, by ``outside_snapshot``: None where that
-    has expired), ``other kind`` (of a `partitioned` line that is no more) or ``no model``.
+    has expired), ``other kind`` (of a `partitioned` line that has changed) or ``no model``.
 
     ``tests`` and ``tests_failed`` count the latest results recorded for the slice. ``time`` is
     when its current content was last published or confirmed, or when the attempt in ``state`` was.

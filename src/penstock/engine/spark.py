@@ -93,7 +93,7 @@ def is_alive(session: SparkSession) -> bool:
 
 
 def end(session: SparkSession) -> None:
-    """Let go of a session that is no longer alive, so that `start_session` starts another.
+    """Forget a session that is no longer alive, so that `start_session` starts another.
 
     PySpark (4.3) goes on with the Java process that it knows, even when that has ended; it has no
     public way to make it forget, so this is the one place that touches what is its own.

@@ -44,7 +44,7 @@ def check_queries(
 ) -> tuple[Diagnostic, ...]:
     """Findings about the queries of ``models``, given in the order of their graph, by file.
 
-    ``lakes`` are those that there are. Reads no rows but those from which the types of files are
+    ``lakes`` are the lakes that exist. Reads no rows but those from which the types of files are
     inferred.
     """
     versions = {name: lake.catalog.latest().id for name, lake in lakes.items()}

@@ -13,7 +13,7 @@ from penstock.model.lexer import Token, match_paren
 
 _OPENING = ("L_PAREN", "L_BRACKET", "L_BRACE")
 _CLOSING = ("R_PAREN", "R_BRACKET", "R_BRACE")
-#: functions in whose brackets FROM is no clause: ``extract(day FROM d)``
+#: functions whose arguments may contain FROM: ``extract(day FROM d)``
 _WITH_FROM = ("EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "OVERLAY")
 _QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE")
 #: words that end a FROM clause: commas behind them separate no tables

@@ -117,5 +117,5 @@ def _table(lake: _Lake, positional: tuple[Constant, ...], schema: str | None) ->
         return None
     *before, name = dotted(first.value) or [first.value]
     if len(before) > 1:
-        raise UnknownName(f"`{first.value}` is no table of a lake", "write schema.table")
+        raise UnknownName(f"`{first.value}` is not a table of a lake", "write schema.table")
     return TableName(lake.name, before[0] if before else schema or lake.schema, name)

@@ -53,7 +53,7 @@ def _of_code(tokens: tuple[Token, ...], source: Source) -> Iterator[Diagnostic]:
             yield Diagnostic("error", message, where, f"write `{HEADER}` above", "model-ddl")
             return
         if nearest(word, (_DDL,), cutoff=0.75):
-            message = f"`{word} (...)` is no statement, so the file makes no model"
+            message = f"`{word} (...)` is not a known statement, so the file makes no model"
             hint = f"a model begins with `{HEADER}`; {_DDL} (...) is not in this version"
             yield Diagnostic("error", message, where, hint, "model-ddl")
             return

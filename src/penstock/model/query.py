@@ -77,7 +77,7 @@ class Query:
 
     @property
     def calls_others(self) -> bool:
-        """Whether it calls functions that are none of Spark's: macros, perhaps."""
+        """Whether it calls functions that Spark does not have: possibly macros."""
         known = FUNCTIONS | LAKE_FUNCTIONS | {name.lower() for name in FILE_FUNCTIONS}
         return any(
             after.kind == "L_PAREN"

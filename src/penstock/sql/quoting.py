@@ -66,7 +66,7 @@ def names_in(text: str) -> frozenset[str]:
 
 
 def hint(error: PenstockError, names: frozenset[str]) -> str | None:
-    """What to write instead, if the error is that a name in double quotes is no column."""
+    """What to write instead, if the error is that a name in double quotes is not a column."""
     missing = str(error.data.get("condition")).startswith("UNRESOLVED_COLUMN")
     if not missing and not isinstance(error, ColumnNotFound):
         return None

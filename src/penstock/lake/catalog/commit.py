@@ -98,7 +98,7 @@ class _ConnectionLost(Exception):
 
 
 class _CommitBusy(Exception):
-    """A reader did not let go of the catalog while COMMIT waited for it; nothing landed."""
+    """A reader held the catalog until COMMIT timed out; nothing landed."""
 
     def __init__(self, error: LakeError) -> None:
         self.error = error

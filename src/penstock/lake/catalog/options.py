@@ -50,7 +50,7 @@ def checked(key: str, text: str) -> str:
             kind.reads(key, text)
         except ArgumentError as error:
             raise CatalogCorrupt(
-                f"the catalog is damaged: {text!r} is no value of the option {key}",
+                f"the catalog is damaged: {text!r} is not a value of the option {key}",
                 hint=f"set it anew (set_option): {error.hint}",
                 data={"option": key, "value": text},
             ) from error

@@ -1,4 +1,4 @@
-"""Which files maintenance may remove: a row of the catalog alone is no licence to delete a file.
+"""Which files maintenance may remove: a row of the catalog alone does not justify deleting a file.
 
 Paths below the data path are compared after ``..`` and symbolic links are resolved: a row may say
 ``../../etc/passwd``, and a directory below the data path may be a link that leads out of it.
@@ -48,7 +48,7 @@ class DataPath:
         return f"{self._parents[parent]}/{name}"
 
     def holds(self, path: str) -> bool:
-        """Whether a file of this path is below the data path, and is no link itself."""
+        """Whether a file of this path is below the data path, and is not itself a link."""
         if is_remote(path):
             below = path.removeprefix(self._path)
             return below != path and not _STEPS.intersection(below.split("/"))

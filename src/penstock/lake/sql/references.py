@@ -147,7 +147,7 @@ def _is_table(table: exp.Table) -> bool:
 
 
 def _is_file(table: exp.Table) -> bool:
-    """Whether it is no table of the lake and no function."""
+    """Whether it is neither a table of the lake nor a function."""
     if isinstance(table.this, exp.Identifier):
         return fold(table.db) in FORMATS
     return not isinstance(table.this, exp.Func)

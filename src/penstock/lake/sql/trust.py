@@ -129,7 +129,7 @@ def _refuse_word(words: Sequence[_Word], at: int, what: str) -> None:
 
 
 def _refuse_call(words: Sequence[_Word], at: int, what: str, own: Own) -> None:
-    """Unless what stands before a bracket is no call, or one of a function that may be called."""
+    """Refuse a call of a function that is not allowed."""
     name = words[at]
     if name.kind not in {"name", "word", "string"} or _text(words, at + 1) != "(":
         return

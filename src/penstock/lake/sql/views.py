@@ -48,7 +48,7 @@ def translated(text: str, book: Book) -> str:
         return translate(expand(text, book, "duckdb"), book.names())
     except SqlglotError as error:
         reason = str(error).splitlines()[0]
-        raise QueryFailed(f"this is no query of DuckDB's: {reason}") from None
+        raise QueryFailed(f"this is not a query in DuckDB's dialect: {reason}") from None
     except UnsupportedFeature as problem:
         line, column = _place(text, int(problem.data["start"]))
         problem.message += f", at line {line}:{column}"

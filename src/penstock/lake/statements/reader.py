@@ -151,7 +151,7 @@ class Reader:
     def schema_of(self, before: Sequence[str], name: str | None) -> str:
         """The schema that ``before``, what stands before ``name``, says; ``None`` for a new name.
 
-        The lake's own name says no more than nothing does, unless a schema is called so.
+        The lake's own name adds nothing, unless a schema has that name.
         """
         if before and (fold(before[0]) not in self.lakes or self.has_schema(before[0])):
             return before[0]

@@ -73,7 +73,7 @@ def retry(line: CommentLine, draft: Draft) -> None:
         guess = next(iter(re.findall(r"\d+[smhd]?(?![\w.])", delay[0])), "5s")
         draft.warn(
             line.location,
-            f"`{line.text}`: the delay `{delay[0]}` is no duration, so there is none",
+            f"`{line.text}`: the delay `{delay[0]}` is not a duration, so it is dropped",
             f"write `{line.prefix} retry {count} {guess}`",
             rule="retry-delay",
         )

@@ -60,7 +60,7 @@ def _trigger(line: CommentLine, draft: Draft) -> Trigger | None:
     if duration is not None and not is_duration(duration):
         draft.warn(
             line.location,
-            f"`{line.text}`: `debounce={duration}` is no duration, so there is none",
+            f"`{line.text}`: `debounce={duration}` is not a duration, so it is dropped",
             f"write `{line.prefix} on {text} debounce=60s`",
             rule="debounce",
         )
