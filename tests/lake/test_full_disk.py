@@ -70,13 +70,13 @@ def test_of_the_catalog(small: Path, tmp_path: Path, kind: str) -> None:
         before = lake.snapshots()
         _fill(small)
         with pytest.raises(CatalogFull, match=r"disk of the catalog .* is full"):
-            _append(lake, ROWS)
+            _append(lake, ROWS.slice(0, 2_000))
         with pytest.raises(CatalogFull, match=r"disk of the backup .* is full"):
             lake.backup(small / "backup")
         assert lake.snapshots() == before
         assert not list(small.glob("*backup*"))
         (small / "filler").unlink()
-        _append(lake, ROWS)
+        _append(lake, ROWS.slice(0, 2_000))
         assert len(lake.snapshots()) == len(before) + 1
 
 

@@ -112,6 +112,8 @@ def test_spark_opens_a_bucket_once(tmp_path: Path) -> None:
     with _attach(tmp_path, "a", LOCAL) as lake:
         settings = storage.spark_settings(lake.catalog.data_path)
         assert settings["fs.s3a.bucket.shared-bucket.access.key"] == "k"
+    with _attach(tmp_path, "a", {**LOCAL, "committer": "magic"}) as lake:  # of writes, not of that
+        assert storage.spark_settings(lake.catalog.data_path) == settings
     with (
         _attach(tmp_path, "b", {**LOCAL, "access_key": "other"}) as lake,
         pytest.raises(ConfigError, match="another process"),

@@ -127,7 +127,7 @@ class _Store:
 
 
 _STORES: dict[str, _Store] = {}  # by bucket
-_IN_SPARK: dict[str, Storage] = {}  # by bucket, as Hadoop keeps what it opened
+_IN_SPARK: dict[str, Mapping[str, str]] = {}  # by bucket, as Hadoop keeps what it opened
 _LOCK = Lock()
 
 
@@ -203,13 +203,13 @@ def spark_settings(path: str) -> dict[str, str]:
     bucket = bucket_of(path)
     if bucket is None:
         return {}
-    wanted = told(path) or Storage()
+    wanted = (told(path) or Storage()).spark_settings(bucket)
     with _LOCK:
         if _IN_SPARK.setdefault(bucket, wanted) != wanted:
             raise _other_storage(
                 bucket, "Spark has been used in this process with", "start another process"
             )
-    return wanted.spark_settings(bucket)
+    return wanted
 
 
 def told(path: str) -> Storage | None:

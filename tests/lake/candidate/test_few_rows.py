@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.lake.candidate import few_rows as module
+from penstock.lake.catalog import tables
 from penstock.lake.lake import Lake
 from tests.lake.conftest import Rows
 
@@ -144,6 +145,11 @@ def test_a_file_that_is_gone(lake: Lake, rows: Rows) -> None:
     assert lake.table("t").few_rows(["k"], lake.catalog.latest().id) is None
 
 
+def _footer_size(path: str) -> int:
+    """As the last eight bytes say: its length, then the magic number."""
+    return int.from_bytes(Path(path).read_bytes()[-8:-4], "little")
+
+
 def test_days_of_another_calendar(lake: Lake, rows: Rows) -> None:
     """Spark turns those that are written as Spark 2 wrote them."""
     lake.table("t").append(rows(KV, ABC).coalesce(1))
@@ -154,4 +160,9 @@ def test_days_of_another_calendar(lake: Lake, rows: Rows) -> None:
     with pq.ParquetWriter(file.data_file, content.schema, store_schema=False) as writer:
         writer.write_table(content)
         writer.add_key_value_metadata({"org.apache.spark.legacyDateTime": ""})
+    with lake.catalog.writing() as connection:  # another file in its place would be refused
+        size, footer = Path(file.data_file).stat().st_size, _footer_size(file.data_file)
+        connection.execute(
+            tables.data_file.update().values(file_size_bytes=size, footer_size=footer)
+        )
     assert lake.table("t").few_rows(["k"], latest) is None
