@@ -24,10 +24,11 @@ import duckdb
 from rich.console import Console
 
 from penstock import Lake, Project
-from penstock.cli.output import print_table, seconds
+from penstock.cli.output import print_table
 from penstock.engine.results import RunResult, StepResult
 from penstock.errors import PenstockError
 from penstock.events import Event, SparkStarting, StepFinished, StepProgress, StepStarted
+from penstock.progress.words import seconds
 
 EXAMPLE = Path(__file__).resolve().parent / "flights"
 FIRST_DAY = date(2013, 1, 1)
