@@ -40,14 +40,17 @@ def detail_of(model: Model, catalog: Catalog | None, column: str) -> ModelDetail
     target = model.target.qualified
     versions: tuple[SchemaVersion, ...] = ()
     runs: tuple[StepRun, ...] = ()
-    table = None
+    table, state = None, LakeState()
     if catalog is not None:
-        state = State(catalog)
-        versions = state.read(lambda one: reading.schema_versions(one, target), ())
-        runs = state.read(lambda one: reading.step_runs(one, target, LAST_RUNS), ())
+        with State(catalog).reading() as connection:
+            if connection is not None:
+                versions = reading.schema_versions(connection, target)
+                runs = reading.step_runs(connection, target, LAST_RUNS)
+                state = LakeState.read(connection, target)
+        state = replace(state, outside=look(catalog, state.slices, column))
         table = catalog.find_table(model.target.schema, model.target.table, catalog.latest().id)
     return ModelDetail(
-        status=status_of(model, read_state(catalog, column, target)),
+        status=status_of(model, state),
         path=str(model.path),
         keys=model.keys,
         inputs=tuple(str(one) for one in model.inputs),

@@ -8,12 +8,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from penstock.config import LakeSettings, Settings
 from penstock.engine.strategies.registry import STRATEGIES
 from penstock.errors import Diagnostic, LakeError, Location, PenstockError
-from penstock.lake.catalog import objects
-from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.location import parse_location
 from penstock.lake.naming import fold
 from penstock.lake.storage import Storage, bucket_of, is_remote, refuse_unknown, storage_elsewhere
@@ -23,7 +22,12 @@ from penstock.model.graph import makers_of, table_key
 from penstock.model.model import Model
 from penstock.model.not_taken import FIRST_MODEL
 
-Catalogs = Callable[[str], Catalog | None]  # a lake's catalog, read-only; None while there is none
+if TYPE_CHECKING:
+    from penstock.lake.catalog.catalog import Catalog
+
+Catalogs = Callable[
+    [str], "Catalog | None"
+]  # a lake's catalog, read-only; None while there is none
 
 
 def check_project(
@@ -74,6 +78,8 @@ def _is_there(table: TableName, catalogs: Catalogs | None) -> bool:
         catalog = catalogs(table.lake) if catalogs else None
         if catalog is None:
             return catalogs is None
+        from penstock.lake.catalog import objects  # loads SQLAlchemy, which check seldom needs
+
         latest = catalog.latest()
         if catalog.known_table(table.schema, table.table, latest) is not None:
             return True

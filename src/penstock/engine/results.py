@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from penstock.engine import html
 from penstock.errors import PenstockError
 from penstock.events import Notice
 
@@ -63,6 +62,8 @@ class RunResult:
         return {"done": 0, "cancelled": 130}.get(self.state, 1)
 
     def _repr_html_(self) -> str:
+        from penstock.engine import html  # a notebook asks, a command never
+
         columns = ("name", "slice", "state", "rows", "snapshot_id", "seconds", "reason")
         rows = [[getattr(step, column) for column in columns] for step in self.steps]
         headings = ("step", "slice", "state", "rows", "snapshot", "seconds", "reason")
@@ -133,6 +134,8 @@ class ModelStatus:
         return sum(known) if known else None
 
     def _repr_html_(self) -> str:
+        from penstock.engine import html  # a notebook asks, a command never
+
         columns = ("slice", "state", "rows", "snapshot_id", "time", "reason")
         rows = [[getattr(one, column) for column in columns] for one in self.slices]
         headings = ("slice", "state", "rows", "snapshot", "time", "reason")
@@ -145,6 +148,8 @@ class Statuses(tuple[ModelStatus, ...]):
     __slots__ = ()
 
     def _repr_html_(self) -> str:
+        from penstock.engine import html  # a notebook asks, a command never
+
         rows = [(one.model, one.target, one.strategy, one.state, one.rows) for one in self]
         return html.table(("model", "table", "strategy", "state", "rows"), rows)
 
@@ -223,6 +228,8 @@ class QueryResult:
     more: bool = False
 
     def _repr_html_(self) -> str:
+        from penstock.engine import html  # a notebook asks, a command never
+
         shown = f"{len(self.rows):,} row{'' if len(self.rows) == 1 else 's'}"
         note = f"the first {shown}" if self.more else ""
         return html.table([name for name, _ in self.columns], self.rows, note=note)

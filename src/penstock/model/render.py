@@ -17,7 +17,6 @@ from penstock.model.part import Part
 from penstock.model.rewrites import ASOF_SETTING, asof_joins
 from penstock.model.script import Setting
 from penstock.model.sources import QuerySource
-from penstock.sql.duckdb.translate import translate
 
 _STAND_IN = "penstock_source_{}_"
 
@@ -124,6 +123,9 @@ def _put_names(text: str, names: Mapping[str, str]) -> Mapped:
 def _translated(step: Mapped) -> Mapped:
     """DuckDB's text in Spark's SQL, with a place for every token that both texts have."""
     try:
+        # Late: commands that only look need no translator, and answer at once.
+        from penstock.sql.duckdb.translate import translate
+
         result = translate(step.text, asof=True)
     except UnsupportedFeature as error:
         raise UnsupportedSql(error.message, step.back(int(error.data["start"]))) from None

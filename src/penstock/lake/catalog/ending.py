@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from sqlalchemy import Connection, Table, func, select
@@ -49,6 +48,8 @@ def add_deletes(work: Work, target: Target, deletes: Mapping[int, DeleteFile]) -
     for chunk in _chunks([key for key in earlier if key not in succeeding]):
         _end(work, t.delete_file, target.id, chunk)
     late = [key for key in succeeding if deletes[key].partial_max != snapshot_id]
+    from concurrent.futures import ThreadPoolExecutor  # seldom needed
+
     with ThreadPoolExecutor(_THREADS, "penstock-renumbered") as pool:
         corrected = pool.map(lambda key: renumbered(deletes[key], snapshot_id), late)
         settled = {**deletes, **dict(zip(late, corrected, strict=True))}
