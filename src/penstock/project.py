@@ -9,14 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Any, Self
 
-from penstock.config import LakeSettings, Settings, load_settings
-from penstock.errors import ArgumentError, CatalogMissing, Diagnostic, LakeClosed, TableNotFound
-from penstock.events import EventSink, SparkStarted, SparkStarting, ignore
+from penstock.config import Settings, load_settings
+from penstock.engine.connections import Connections
+from penstock.errors import ArgumentError, Diagnostic, TableNotFound
+from penstock.events import EventSink, ignore
 from penstock.lake.naming import names_of
-from penstock.model.asset import DEFAULT_LAKE
 from penstock.model.graph import Graph, makers_of
 from penstock.model.loader import Loaded, load_models
 from penstock.model.model import Model
@@ -64,11 +63,7 @@ class Project:
         self.models = loaded.models
         self._findings = loaded.diagnostics
         self.on_event: EventSink = ignore  # hears that Spark starts where rows are read
-        self._spark = spark
-        self._closed = False
-        self._is_own = False  # whether the session was started here
-        self._lakes: dict[str, Lake] = {}
-        self._catalogs: dict[str, Catalog] = {}
+        self._connections = Connections(settings, spark)
 
     @classmethod
     def load(
@@ -103,7 +98,7 @@ class Project:
         models would meet: a project without models can still answer queries. With ``spark`` each
         query is analysed by Spark against the schemas that are known; none runs.
         """
-        self._check_open()
+        self._connections.check_open()
         from penstock.engine.project_check import check_project
 
         findings = (*self._findings, *check_project(self.settings, self.models, self._catalog))
@@ -130,7 +125,7 @@ class Project:
         full_refresh: bool = False,
     ) -> Plan:
         """What `run` would do, as a value. Raises ArgumentError, PartitionError."""
-        self._check_open()
+        self._connections.check_open()
         from penstock.engine.plan import make_plan
         from penstock.engine.request import RunRequest
 
@@ -191,10 +186,10 @@ class Project:
         )
         used = {step.model.target.lake for step in plan.steps}
         used |= {lake for step in plan.steps for lake in step.model.lakes}
-        self._let_go_of_dead_session()
+        self._connections.drop_dead_session()
         # A catalog that cannot be opened is said before the seconds that Spark takes; without Java
         # no catalog is made.
-        self._require_spark()
+        self._connections.require_spark()
         lakes = {name: self.lake(name, new_catalog=new_catalog) for name in sorted(used)}
         with showing(on_event) as sink:
             return run_plan(
@@ -238,7 +233,7 @@ class Project:
             )
             for name in sorted(_lakes_of(wanted))
         }
-        statuses = [status_of(one, states[one.target.lake]) for one in wanted]
+        statuses = [status_of(each, states[each.target.lake]) for each in wanted]
         if model is None:
             for name, state in states.items():
                 statuses += unmade(state, name, self.models)
@@ -248,9 +243,9 @@ class Project:
         """Everything about one model. Starts no Spark."""
         from penstock.engine.inspect import detail_of
 
-        found = self.model(model)
-        lake = found.target.lake
-        return detail_of(found, self._catalog(lake), self.settings.lakes[lake].partition_column)
+        shown = self.model(model)
+        lake = shown.target.lake
+        return detail_of(shown, self._catalog(lake), self.settings.lakes[lake].partition_column)
 
     def snapshots(
         self, lake: str | None = None, limit: int | None = None
@@ -258,15 +253,19 @@ class Project:
         """The snapshots of one lake, or of all, newest first. Starts no Spark."""
         from penstock.engine.inspect import snapshot_infos
 
-        names = list(self.settings.lakes) if lake is None else [self._lake_name(lake)]
+        names = (
+            list(self.settings.lakes)
+            if lake is None
+            else [self._connections.lake_settings(lake).name]
+        )
         catalogs = {name: self._catalog(name) for name in names}
-        found = [
+        snapshots = [
             info
             for name, catalog in catalogs.items()
             if catalog is not None
             for info in snapshot_infos(name, catalog)
         ]
-        return tuple(sorted(found, key=lambda one: one.time, reverse=True)[:limit])
+        return tuple(sorted(snapshots, key=lambda snapshot: snapshot.time, reverse=True)[:limit])
 
     def preview(
         self,
@@ -307,13 +306,15 @@ class Project:
         (by default ``main``, or the only one there is), as `Lake.sql` does it. Raises ModelError,
         with places in ``text``, and what reading and writing raise.
         """
-        self._check_open()
+        self._connections.check_open()
         from penstock.lake.statements.dispatch import is_statement
 
-        self._let_go_of_dead_session()
+        self._connections.drop_dead_session()
         if is_statement(text):
             dialect = dialect or "spark"  # statements are the lake's own; DuckDB's are refused
-            return self.lake(lake or self._default_lake()).sql(text, args, dialect=dialect)
+            return self.lake(lake or self._connections.default_lake()).sql(
+                text, args, dialect=dialect
+            )
         dialect = dialect or self.settings.dialect
         if lake is not None:
             return self.lake(lake).sql(text, args, dialect=dialect)
@@ -333,20 +334,20 @@ class Project:
         A plain SELECT of a small table on this machine is answered from its files, without
         starting Spark, unless ``spark`` asks for it. Raises what `sql` raises, and QueryFailed.
         """
-        self._check_open()
+        self._connections.check_open()
         if lake is not None:
-            lake = self._lake_name(lake)
+            lake = self._connections.lake_settings(lake).name
         # An order of DuckDB's puts NULLs elsewhere: its queries are Spark's once translated.
         spark = spark or (dialect or self.settings.dialect) != "spark"
-        found = None if spark else self._small(limit, lambda reads: reads.query(text, lake))
-        if found is not None:
-            return found
+        rows = None if spark else self._small(limit, lambda reads: reads.query(text, lake))
+        if rows is not None:
+            return rows
         from penstock.engine.small import collected
         from penstock.lake.statements.dispatch import is_statement
 
         if lake is not None or is_statement(text):
             return collected(self.sql(text, lake=lake, dialect=dialect), limit)
-        self._let_go_of_dead_session()
+        self._connections.drop_dead_session()
         queried = self._queried(text, None, dialect or self.settings.dialect)
         return collected(queried.df, limit, queried.placed)
 
@@ -363,16 +364,17 @@ class Project:
         As in `query`, Spark starts only for what is not small. Raises ArgumentError for a model
         that has published nothing yet or has no slices, and PartitionError.
         """
-        found = self.model(model)
-        value = None if partition is None else self._slice(found, partition)
-        self._require_published(found)
-        rows = None if spark else self._small(limit, lambda read: read.table(found.target, value))
+        maker = self.model(model)
+        target = maker.target
+        value = None if partition is None else self._slice(maker, partition)
+        self._require_published(maker)
+        rows = None if spark else self._small(limit, lambda read: read.table(target, value))
         if rows is not None:
             return rows
         from penstock.engine.preview import published
         from penstock.engine.small import collected
 
-        return collected(published(self.lake, found.target, self.settings, value), limit)
+        return collected(published(self.lake, target, self.settings, value), limit)
 
     def explain(
         self, text: str, args: Mapping[str, Any] | None = None, *, dialect: str | None = None
@@ -381,7 +383,7 @@ class Project:
 
         Starts no Spark. Raises what `sql` raises before it starts it.
         """
-        self._check_open()
+        self._connections.check_open()
         from penstock.engine.preview import explain_query
 
         wanted = dialect or self.settings.dialect
@@ -389,7 +391,7 @@ class Project:
 
     def model(self, name: str) -> Model:
         """Raises ArgumentError with the nearest name."""
-        self._check_open()
+        self._connections.check_open()
         for model in self.models:
             if name in (model.name, model.target.qualified, model.target.full, str(model.target)):
                 return model
@@ -406,43 +408,14 @@ class Project:
         Raises CatalogVanished where there is no catalog beside the files of a lake: with
         ``new_catalog`` it is made there all the same.
         """
-        self._check_open()
-        known = self._lake_name(name)
-        if known not in self._lakes or self._lakes[known].catalog.closed:
-            from penstock.lake.lake import Lake
-
-            wanted = self.settings.lakes[known]
-            self._lakes[known] = Lake.attach(
-                wanted.catalog,
-                data_path=wanted.data_path,
-                override_data_path=wanted.override_data_path,
-                metadata_schema=wanted.metadata_schema,
-                spark=self._session,
-                name=known,
-                storage=wanted.storage or None,
-                new_catalog=new_catalog,
-            )
-        return self._lakes[known]
+        return self._connections.lake(name, self._session, new_catalog=new_catalog)
 
     def close(self) -> None:
         """Close the catalogs; every call from here on raises LakeClosed.
 
         A Spark session goes on: the next project uses it.
         """
-        self._closed = True
-        for lake in self._lakes.values():
-            lake.close()
-        for catalog in self._catalogs.values():
-            catalog.close()
-        self._lakes.clear()
-        self._catalogs.clear()
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise LakeClosed(
-                f"the project in {self.settings.root} is closed",
-                hint="load it again, or keep the work inside the `with` block",
-            )
+        self._connections.close()
 
     def __enter__(self) -> Self:
         return self
@@ -460,7 +433,7 @@ class Project:
     ) -> Resolved:
         from penstock.engine.preview import preview
 
-        self._let_go_of_dead_session()
+        self._connections.drop_dead_session()
         plan = self.plan(partition, [self.model(model).name], args)
         return preview(plan, self._session, self.lake, self.settings)
 
@@ -481,7 +454,7 @@ class Project:
         self, limit: int, ask: Callable[[SmallReads], QueryResult | None]
     ) -> QueryResult | None:
         """An answer without Spark; a session that is there may have settings of its own."""
-        if self._spark is not None:
+        if self._connections.has_session:
             return None
         from penstock.engine.small import SmallReads
 
@@ -508,91 +481,15 @@ class Project:
                 hint=f"run it first: penstock run --select {model.name}",
             )
 
-    def _require_spark(self) -> None:
-        if self._spark is None:
-            from penstock.engine.spark import require
-
-            require(self.settings.spark)
-
     def _session(self, sink: EventSink | None = None) -> SparkSession:
-        self._check_open()
-        if self._spark is None:
-            from penstock.engine.spark import start_session
-
-            tell, began = sink or self.on_event, monotonic()
-            tell(SparkStarting())
-            self._spark = start_session(self.settings.spark, self.settings.name)
-            self._is_own = True
-            tell(SparkStarted(monotonic() - began))
-        return self._spark
-
-    def _let_go_of_dead_session(self) -> None:
-        """So that another is started, where Spark has ended since the last call."""
-        if self._spark is None or not self._is_own:
-            return
-        from penstock.engine.spark import end, is_alive
-
-        if not is_alive(self._spark):
-            end(self._spark)
-            self._spark = None
-            for lake in self._lakes.values():  # they know the session that has ended
-                lake.close()
-            self._lakes.clear()
+        return self._connections.session(sink or self.on_event)
 
     def _catalog(self, lake: str) -> Catalog | None:
-        """A lake's catalog to ask, not to write; None while no run has made it."""
-        self._check_open()
-        if lake in self._lakes and not self._lakes[lake].catalog.closed:
-            return self._lakes[lake].catalog
-        if lake not in self._catalogs:
-            from penstock.lake.catalog.catalog import Catalog
-
-            wanted = self.settings.lakes[lake]
-            moved = wanted.override_data_path
-            try:
-                self._catalogs[lake] = Catalog.open(
-                    wanted.catalog,
-                    data_path=wanted.data_path if moved else None,
-                    override_data_path=moved,
-                    read_only=True,
-                    metadata_schema=wanted.metadata_schema,
-                )
-            except CatalogMissing:
-                _refuse_abandoned(wanted)
-                return None
-        return self._catalogs[lake]
-
-    def _default_lake(self) -> str:
-        names = list(self.settings.lakes)
-        return names[0] if len(names) == 1 else DEFAULT_LAKE
-
-    def _lake_name(self, name: str) -> str:
-        if name in self.settings.lakes:
-            return name
-        near = nearest(name, self.settings.lakes)
-        known = ", ".join(self.settings.lakes)
-        raise ArgumentError(
-            f"there is no lake {name!r}",
-            hint=f"did you mean {near!r}?" if near else f"penstock.toml has {known}",
-        )
+        return self._connections.catalog(lake)
 
 
 def _lakes_of(models: Sequence[Model]) -> set[str]:
     return {model.target.lake for model in models}
-
-
-def _refuse_abandoned(wanted: LakeSettings) -> None:
-    """Raise CatalogVanished: a lake that lost its catalog is not one that nothing has run for."""
-    from penstock.lake.catalog.abandoned import refuse_abandoned
-    from penstock.lake.catalog.location import parse_location
-    from penstock.lake.storage import Storage, hold
-
-    location, path = parse_location(wanted.catalog), wanted.data_path
-    release = hold(path, Storage.of(wanted.storage or None)) if path else lambda: None
-    try:
-        refuse_abandoned(location, path)
-    finally:
-        release()
 
 
 def _text(value: object) -> str | None:

@@ -43,7 +43,7 @@ def project(tmp_path: Path, spark: SparkSession) -> Iterator[Project]:
 def test_a_slice_is_dropped_without_spark(project: Project) -> None:
     with Project.load(project.settings.root) as other:
         dropped = other.drop("t", DAYS[0])
-        assert other._spark is None
+        assert not other._connections.has_session
         assert (dropped.slices, dropped.rows, dropped.snapshot_id) == ((DAYS[0],), 2, 3)
         assert [one.slice for one in other.status("t")[0].slices] == [DAYS[1]]
     assert rows(project, COUNT) == [(DAYS[1], 2)]

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.counting import counting
-from penstock.cli.files import conclude
-from penstock.cli.lakes import lake_settings
-from penstock.cli.options import debug_option, json_option, project_option
+from penstock.cli.failure import EXIT_FAILED
+from penstock.cli.options import debug_option, json_option, lake_settings, project_option
+from penstock.cli.output import print_json, say
+from penstock.cli.render import counting
+
+if TYPE_CHECKING:
+    from penstock.lake.recovery.missing_files import FileCheck
+
+_SHOWN = 10  # missing files that are listed
 
 
 @click.command(
@@ -47,3 +53,28 @@ def command(
         f"Data files are not in it; they stay in {made.data_path}"
     )
     conclude({"lake": name, "backup": made}, said, made.files, as_json=as_json)
+
+
+def conclude(made: object, said: str, files: FileCheck | None, *, as_json: bool) -> None:
+    """Print what `backup` or `restore` made; the exit code is 1 when a file is missing."""
+    if as_json:
+        print_json(made)
+    else:
+        say(said)
+        _say_files(files)
+    if files is not None and files.missing:
+        click.get_current_context().exit(EXIT_FAILED)
+
+
+def _say_files(files: FileCheck | None) -> None:
+    """Print which data files are missing; nothing when they were not checked."""
+    if files is None:
+        return
+    if not files.missing:
+        say(f"Missing files: none of {files.files:,}.")
+        return
+    say(f"Missing files: {len(files.missing):,} of {files.files:,}:", err=True)
+    for path in files.missing[:_SHOWN]:
+        say(f"  {path}", err=True)
+    if len(files.missing) > _SHOWN:
+        say(f"  and {len(files.missing) - _SHOWN:,} more", err=True)

@@ -11,8 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from penstock.cli.lakes import lake_settings
-from penstock.cli.options import debug_option, find_project, json_option, project_option
+from penstock.cli.options import (
+    debug_option,
+    find_project,
+    json_option,
+    lake_settings,
+    project_option,
+)
 from penstock.cli.output import print_json, print_table, say
 from penstock.errors import ArgumentError
 from penstock.progress.words import count
@@ -123,7 +128,7 @@ def command(
     with _opened(on, spark=spark) as kept:
         done = checkpoint(kept, on_done=say, **arguments)
     if on.as_json:
-        print_json({one.name: one.rows for one in done})
+        print_json({task.name: task.rows for task in done})
 
 
 def _say(one: Done) -> None:
@@ -148,7 +153,7 @@ def _run(name: str, on: _On, arguments: Mapping[str, Any], *, spark: bool = Fals
     if on.as_json:
         print_json(rows)
         return
-    columns = [one.name for one in fields(call.returns)]
+    columns = [field.name for field in fields(call.returns)]
     listed = [[getattr(row, column) for column in columns] for row in rows]
     print_table(columns, listed, empty="Nothing to do.")
 

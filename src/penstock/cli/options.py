@@ -13,6 +13,7 @@ from penstock.errors import ArgumentError, ConfigError
 from penstock.events import EventSink, ignore
 
 if TYPE_CHECKING:
+    from penstock.config import LakeSettings
     from penstock.project import Project
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -206,3 +207,21 @@ def parse_payload(text: str | None) -> Mapping[str, Any] | None:
             "--payload must be a JSON object", hint="""for example: --payload '{"region": "eu"}'"""
         )
     return payload
+
+
+def lake_settings(project_dir: Path | None, name: str | None) -> tuple[str, LakeSettings]:
+    """A lake of penstock.toml and its name; without a name, the only lake. Reads no script.
+
+    :raises ArgumentError: there is no such lake, or there are several and none is named
+    """
+    from penstock.config import load_settings
+
+    lakes = load_settings(project_dir or find_project()).lakes
+    known = ", ".join(lakes)
+    if name is None:
+        if len(lakes) > 1:
+            raise ArgumentError(f"there are several lakes: {known}", hint="name one with --lake")
+        name = next(iter(lakes))
+    if name not in lakes:
+        raise ArgumentError(f"there is no lake {name!r}", hint=f"penstock.toml has {known}")
+    return name, lakes[name]

@@ -16,7 +16,7 @@ from penstock.cli.options import (
     project_option,
     spark_option,
 )
-from penstock.cli.starting import starting
+from penstock.cli.render import starting
 from penstock.errors import ArgumentError
 
 

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import click
 
-from penstock.cli.counting import counting
-from penstock.cli.files import conclude
-from penstock.cli.lakes import lake_settings
-from penstock.cli.options import debug_option, json_option, project_option
+from penstock.cli.backup import conclude
+from penstock.cli.options import debug_option, json_option, lake_settings, project_option
+from penstock.cli.render import counting
 from penstock.cli.status import clock
 
 

@@ -39,6 +39,7 @@ def command(lake: str | None, limit: int, project_dir: Path | None, as_json: boo
         return
     columns = ("lake", "snapshot", "time", "changes", "author", "message")
     rows = [
-        (one.lake, one.id, clock(one.time), one.changes, one.author, one.message) for one in newest
+        (each.lake, each.id, clock(each.time), each.changes, each.author, each.message)
+        for each in newest
     ]
     print_table(columns, rows, empty="No snapshots yet: nothing has run.")

@@ -16,7 +16,7 @@ from penstock.cli.options import (
     spark_option,
 )
 from penstock.cli.output import print_json, say
-from penstock.cli.starting import starting
+from penstock.cli.render import starting
 from penstock.config import DIALECTS
 
 

@@ -49,15 +49,15 @@ def command(model: str | None, project_dir: Path | None, as_json: bool) -> None:
 def print_models(statuses: tuple[ModelStatus, ...]) -> None:
     rows = [
         (
-            one.model or "(none)",
-            one.target,
-            one.strategy,
-            _slices(one),
-            one.rows,
-            _snapshot(one),
-            _latest(one),
+            status.model or "(none)",
+            status.target,
+            status.strategy,
+            _slices(status),
+            status.rows,
+            _snapshot(status),
+            _latest(status),
         )
-        for one in statuses
+        for status in statuses
     ]
     columns = ("model", "table", "strategy", "slices", "rows", "snapshot", "last made")
     print_table(columns, rows, empty="The project has no models yet.")
@@ -67,15 +67,15 @@ def print_slices(status: ModelStatus) -> None:
     say(f"{status.model} makes {status.target} ({status.strategy})")
     rows = [
         (
-            one.slice or "whole table",
-            _state(one),
-            one.rows,
-            one.snapshot_id,
-            f"{one.tests - one.tests_failed}/{one.tests}" if one.tests else None,
-            clock(one.time),
-            one.reason,
+            each.slice or "whole table",
+            _state(each),
+            each.rows,
+            each.snapshot_id,
+            f"{each.tests - each.tests_failed}/{each.tests}" if each.tests else None,
+            clock(each.time),
+            each.reason,
         )
-        for one in status.slices
+        for each in status.slices
     ]
     columns = ("slice", "state", "rows", "snapshot", "tests", "time", "reason")
     print_table(columns, rows, empty="Never run.")
@@ -94,16 +94,16 @@ def _slices(status: ModelStatus) -> str:
     return ", ".join(f"{number} {state}" for state, number in counts.items()) or "missing"
 
 
-def _state(one: SliceStatus) -> str:
-    at = f" (snapshot {one.outside_snapshot})" if one.outside_snapshot is not None else ""
-    return f"{one.state}{at}"
+def _state(status: SliceStatus) -> str:
+    at = f" (snapshot {status.outside_snapshot})" if status.outside_snapshot is not None else ""
+    return f"{status.state}{at}"
 
 
 def _snapshot(status: ModelStatus) -> int | None:
     return max(
-        (one.snapshot_id for one in status.slices if one.snapshot_id is not None), default=None
+        (each.snapshot_id for each in status.slices if each.snapshot_id is not None), default=None
     )
 
 
 def _latest(status: ModelStatus) -> str:
-    return clock(max((one.time for one in status.slices if one.time is not None), default=None))
+    return clock(max((each.time for each in status.slices if each.time is not None), default=None))

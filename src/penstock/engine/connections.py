@@ -1,0 +1,162 @@
+"""The Spark session and the lakes of a project, each opened when it is first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from penstock.config import LakeSettings, Settings
+from penstock.errors import ArgumentError, CatalogMissing, LakeClosed
+from penstock.events import EventSink, SparkStarted, SparkStarting
+from penstock.model.asset import DEFAULT_LAKE
+from penstock.model.nearest import nearest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from penstock.lake.catalog.catalog import Catalog
+    from penstock.lake.lake import Lake
+
+
+class Connections:
+    """Closed as a whole: every use of closed connections raises LakeClosed."""
+
+    def __init__(self, settings: Settings, spark: SparkSession | None) -> None:
+        self.settings = settings
+        self._spark = spark
+        self._is_own = False  # whether the session was started here
+        self._closed = False
+        self._lakes: dict[str, Lake] = {}
+        self._catalogs: dict[str, Catalog] = {}
+
+    @property
+    def has_session(self) -> bool:
+        return self._spark is not None
+
+    def session(self, sink: EventSink) -> SparkSession:
+        """The session of the project, started when there is none; ``sink`` hears that it starts."""
+        self.check_open()
+        if self._spark is None:
+            from penstock.engine.spark import start_session
+
+            began = monotonic()
+            sink(SparkStarting())
+            self._spark = start_session(self.settings.spark, self.settings.name)
+            self._is_own = True
+            sink(SparkStarted(monotonic() - began))
+        return self._spark
+
+    def require_spark(self) -> None:
+        """Raise EnvironmentMissing when a session cannot be started on this machine."""
+        if self._spark is None:
+            from penstock.engine.spark import require
+
+            require(self.settings.spark)
+
+    def drop_dead_session(self) -> None:
+        """Forget a session that has ended since the last call, so that another is started."""
+        if self._spark is None or not self._is_own:
+            return
+        from penstock.engine.spark import end, is_alive
+
+        if not is_alive(self._spark):
+            end(self._spark)
+            self._spark = None
+            for lake in self._lakes.values():  # they hold the session that has ended
+                lake.close()
+            self._lakes.clear()
+
+    def lake(
+        self, name: str, spark: Callable[[], SparkSession], *, new_catalog: bool = False
+    ) -> Lake:
+        """The lake ``name`` of penstock.toml, attached for writing; a new lake is created.
+
+        Raises ArgumentError, CatalogVanished.
+        """
+        self.check_open()
+        settings = self.lake_settings(name)
+        if name not in self._lakes or self._lakes[name].catalog.closed:
+            from penstock.lake.lake import Lake
+
+            self._lakes[name] = Lake.attach(
+                settings.catalog,
+                data_path=settings.data_path,
+                override_data_path=settings.override_data_path,
+                metadata_schema=settings.metadata_schema,
+                spark=spark,
+                name=name,
+                storage=settings.storage or None,
+                new_catalog=new_catalog,
+            )
+        return self._lakes[name]
+
+    def catalog(self, name: str) -> Catalog | None:
+        """The catalog of a lake, to read only; None when no run has created it yet."""
+        self.check_open()
+        if name in self._lakes and not self._lakes[name].catalog.closed:
+            return self._lakes[name].catalog
+        if name not in self._catalogs:
+            from penstock.lake.catalog.catalog import Catalog
+
+            settings = self.settings.lakes[name]
+            moved = settings.override_data_path
+            try:
+                self._catalogs[name] = Catalog.open(
+                    settings.catalog,
+                    data_path=settings.data_path if moved else None,
+                    override_data_path=moved,
+                    read_only=True,
+                    metadata_schema=settings.metadata_schema,
+                )
+            except CatalogMissing:
+                _refuse_abandoned(settings)
+                return None
+        return self._catalogs[name]
+
+    def lake_settings(self, name: str) -> LakeSettings:
+        """Raises ArgumentError with the nearest name."""
+        lakes = self.settings.lakes
+        if name in lakes:
+            return lakes[name]
+        near = nearest(name, lakes)
+        raise ArgumentError(
+            f"there is no lake {name!r}",
+            hint=f"did you mean {near!r}?" if near else f"penstock.toml has {', '.join(lakes)}",
+        )
+
+    def default_lake(self) -> str:
+        """The lake of statements that name none: the only one, otherwise ``main``."""
+        names = list(self.settings.lakes)
+        return names[0] if len(names) == 1 else DEFAULT_LAKE
+
+    def check_open(self) -> None:
+        if self._closed:
+            raise LakeClosed(
+                f"the project in {self.settings.root} is closed",
+                hint="load it again, or keep the work inside the `with` block",
+            )
+
+    def close(self) -> None:
+        """Close the catalogs. A Spark session goes on: the next project uses it."""
+        self._closed = True
+        for lake in self._lakes.values():
+            lake.close()
+        for catalog in self._catalogs.values():
+            catalog.close()
+        self._lakes.clear()
+        self._catalogs.clear()
+
+
+def _refuse_abandoned(settings: LakeSettings) -> None:
+    """Raise CatalogVanished when files of a lake are there without their catalog."""
+    from penstock.lake.catalog.abandoned import refuse_abandoned
+    from penstock.lake.catalog.location import parse_location
+    from penstock.lake.storage import Storage, hold
+
+    location, path = parse_location(settings.catalog), settings.data_path
+    release = hold(path, Storage.of(settings.storage or None)) if path else lambda: None
+    try:
+        refuse_abandoned(location, path)
+    finally:
+        release()
