@@ -1,7 +1,7 @@
 # `make demo` and `make test` need nothing but Java 17+ and Python 3.11+: they make .venv themselves.
 VENV := .venv
 BIN := $(VENV)/bin
-# Newer than pyproject.toml means: everything in it is installed.
+# Newer than pyproject.toml and constraints.txt means: everything in them is installed.
 INSTALLED := $(VENV)/.installed
 # The tests ask DuckDB 1.4.4 too, which wrote format 0.3; another Python that has it will do.
 OLD_DUCKDB := .venv-duckdb-1.4/.installed
@@ -9,48 +9,55 @@ ifdef PENSTOCK_TEST_DUCKDB_1_4
 OLD_DUCKDB :=
 endif
 
-.PHONY: demo test gates format bench clean prerequisites duckdb-1.4
+.PHONY: help demo test gates format bench lock clean prerequisites duckdb-1.4
 .DEFAULT_GOAL := demo
 
-demo: prerequisites $(INSTALLED)
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z0-9.-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: prerequisites $(INSTALLED) ## the flights example, from nothing, compared with DuckDB (the default)
 	@$(BIN)/python examples/demo.py
 
 # Two workers with a Spark session each: one compares with DuckDB, the other does the rest.
-test: prerequisites $(INSTALLED) $(OLD_DUCKDB)
+test: prerequisites $(INSTALLED) $(OLD_DUCKDB) ## run every test
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup
 
-gates: $(INSTALLED)
+gates: $(INSTALLED) ## check with ruff, mypy and import-linter
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-format: $(INSTALLED)
+format: $(INSTALLED) ## let ruff format and fix
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-bench: prerequisites $(INSTALLED)
+bench: prerequisites $(INSTALLED) ## measure the figures (long; leave the machine alone meanwhile)
 	@$(BIN)/python -m bench
 
-clean:
-	rm -rf $(VENV) .venv-duckdb-1.4 build dist demo
+# From an environment of its own, so that nothing older stays.
+lock: prerequisites ## write constraints.txt anew, with the newest versions that pyproject.toml allows
+	@rm -rf .venv-lock
+	@sh scripts/install.sh .venv-lock '.[dev,bench,s3,connect]'
+	@{ echo "# Made by \`make lock\`: the versions that the gates, the tests and the benchmarks run with."; \
+		.venv-lock/bin/python -m pip freeze --exclude penstock; } >constraints.txt
+	@rm -rf .venv-lock
+
+clean: ## remove everything that was made, the environments too
+	rm -rf $(VENV) .venv-duckdb-1.4 .venv-lock build dist demo
 
 # First of all, and each time: a Java that went away should not become a Spark stack trace.
 prerequisites:
 	@sh scripts/prerequisites.sh >/dev/null
 
 # Order-only: the check runs before the installation but never makes it run again.
-$(INSTALLED): pyproject.toml | prerequisites
-	@echo "Installing into $(VENV) (some minutes the first time: Spark is 400 MB) ..."
-	@"$$(sh scripts/prerequisites.sh)" -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+$(INSTALLED): pyproject.toml constraints.txt | prerequisites
+	@sh scripts/install.sh $(VENV) -c constraints.txt -e '.[dev]'
 	@touch $@
 
-duckdb-1.4: $(OLD_DUCKDB)
+duckdb-1.4: $(OLD_DUCKDB) ## install DuckDB 1.4.4 for the tests of format 0.3
 
 # A test that needs it is skipped where it is not there, but `make test` sees to it that it is.
 .venv-duckdb-1.4/.installed: tests/requirements-duckdb-1.4.txt | prerequisites
-	@echo "Installing DuckDB 1.4.4 into $(@D) for the tests of format 0.3 ..."
-	@"$$(sh scripts/prerequisites.sh)" -m venv $(@D)
-	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@sh scripts/install.sh $(@D) -r $<
 	@touch $@
