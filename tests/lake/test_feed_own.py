@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlalchemy import event
 
-from penstock.lake.catalog import feed as catalog_feed
 from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.catalog.files import feed as catalog_feed
 from penstock.lake.lake import Lake
 from tests.lake import feeds
 from tests.lake.catalog.conftest import Place, postgres_server, postgres_uri

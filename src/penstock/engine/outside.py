@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from penstock.engine.state.records import WHOLE, SliceRecord
-from penstock.lake.catalog import touched
+from penstock.lake.catalog.snapshots import touched
 from penstock.lake.conflicts import ParsedChanges
 from penstock.lake.naming import fold
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from penstock.config import LakeSettings, Settings
 from penstock.engine.strategies.registry import STRATEGIES
 from penstock.errors import Diagnostic, LakeError, Location, PenstockError
-from penstock.lake.catalog.location import parse_location
+from penstock.lake.catalog.database.location import parse_location
 from penstock.lake.naming import fold
 from penstock.lake.storage import Storage, bucket_of, is_remote, refuse_unknown, storage_elsewhere
 from penstock.model.asset import TableName, table_of

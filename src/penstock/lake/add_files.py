@@ -17,8 +17,8 @@ from penstock.errors import CommitConflict, UnsupportedFeature
 from penstock.lake.adding.files import Progress, Reader
 from penstock.lake.adding.fit import Rules
 from penstock.lake.adding.globs import expand
-from penstock.lake.catalog import added
 from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.catalog.files import known_files
 from penstock.lake.changes import ChangeSet, TableChange
 from penstock.lake.files import DataFile, NameMapping, Table
 from penstock.lake.naming import TableRef
@@ -140,7 +140,7 @@ def _check_new(
 ) -> None:
     """Within the commit, so that two who add the same file cannot both succeed."""
     paths = {file.path for file in files}
-    known = added.in_force(connection, table, before=snapshot) & paths
+    known = known_files.in_force(connection, table, before=snapshot) & paths
     if known:
         raise CommitConflict(
             f"{len(known)} of these files are in table {table.qualified_name} already, such as "
@@ -148,7 +148,7 @@ def _check_new(
             hint="leave them out; rows of a file that is added twice would be there twice",
             data={"table": table.qualified_name, "paths": sorted(known)[:100]},
         )
-    dying = added.scheduled(connection, data_path) & paths
+    dying = known_files.scheduled(connection, data_path) & paths
     if dying:
         raise CommitConflict(
             f"{len(dying)} of these files are scheduled for deletion, such as {min(dying)}",

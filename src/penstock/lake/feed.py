@@ -13,9 +13,9 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from penstock.lake import inline_rows
-from penstock.lake.catalog import feed as catalog_feed
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.catalog.feed import Bound, Changed
+from penstock.lake.catalog.files import feed as catalog_feed
+from penstock.lake.catalog.files.feed import Bound, Changed
 from penstock.lake.conversions.spark_types import quoted
 from penstock.lake.deleted.frames import Deletes, deleted_positions
 from penstock.lake.failures import explained

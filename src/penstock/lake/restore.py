@@ -19,14 +19,14 @@ from sqlalchemy import Connection
 
 from penstock.errors import ArgumentError, CatalogCorrupt, UnsupportedFeature
 from penstock.lake.catalog import create as creation
-from penstock.lake.catalog import engine as engines
-from penstock.lake.catalog import tables
 from penstock.lake.catalog.backups import across, postgres, unpacked
-from penstock.lake.catalog.backups.progress import Progress
+from penstock.lake.catalog.backups.file_copies import Progress
 from penstock.lake.catalog.catalog import LOCK_TIMEOUT, Catalog
-from penstock.lake.catalog.location import CatalogLocation, parse_location
-from penstock.lake.catalog.paths import absolute_directory
-from penstock.lake.catalog.versions import WRITTEN
+from penstock.lake.catalog.create import WRITTEN
+from penstock.lake.catalog.database import engine as engines
+from penstock.lake.catalog.database import metadata
+from penstock.lake.catalog.database.location import CatalogLocation, parse_location
+from penstock.lake.catalog.database.paths import absolute_directory
 from penstock.lake.recovery.backup import check_files
 from penstock.lake.recovery.missing_files import FileCheck
 from penstock.lake.storage import writing_to
@@ -102,8 +102,8 @@ def restore(
 def _move(catalog: Catalog, data_path: str) -> None:
     """Have the restored catalog look for its files elsewhere."""
     with catalog.writing() as connection:
-        c = tables.metadata.c
-        moved = tables.metadata.update().where(c.key == "data_path", c.scope.is_(None))
+        c = metadata.metadata.c
+        moved = metadata.metadata.update().where(c.key == "data_path", c.scope.is_(None))
         connection.execute(moved.values(value=data_path))
     catalog.data_path = data_path
 

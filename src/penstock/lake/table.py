@@ -15,7 +15,7 @@ from penstock.lake.altering import Altering
 from penstock.lake.candidate.few_rows import few_rows
 from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.catalog.feed import Bound
+from penstock.lake.catalog.files.feed import Bound
 from penstock.lake.conditions import Predicate
 from penstock.lake.failures import explained
 from penstock.lake.files import Table as TableInfo

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.lake.candidate import few_rows as module
-from penstock.lake.catalog import tables
+from penstock.lake.catalog.database import metadata
 from penstock.lake.lake import Lake
 from tests.lake.conftest import Rows
 
@@ -163,6 +163,6 @@ def test_days_of_another_calendar(lake: Lake, rows: Rows) -> None:
     with lake.catalog.writing() as connection:  # another file in its place would be refused
         size, footer = Path(file.data_file).stat().st_size, _footer_size(file.data_file)
         connection.execute(
-            tables.data_file.update().values(file_size_bytes=size, footer_size=footer)
+            metadata.data_file.update().values(file_size_bytes=size, footer_size=footer)
         )
     assert lake.table("t").few_rows(["k"], latest) is None

@@ -10,8 +10,8 @@ from typing import Any
 
 from sqlalchemy import Connection, create_engine, select
 
-from penstock.lake.catalog import tables as t
-from penstock.lake.catalog.pruning import kept
+from penstock.lake.catalog.database import metadata as t
+from penstock.lake.catalog.statistics.pruning import kept
 from penstock.lake.files import Table
 from penstock.lake.schema import Column, TableSchema
 from penstock.lake.sql.predicates import of_where

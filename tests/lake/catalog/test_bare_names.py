@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import ConfigError
-from penstock.lake.catalog.location import parse_location
+from penstock.lake.catalog.database.location import parse_location
 
 
 @pytest.mark.parametrize("uri", ["ducklake:my_lake", "my_lake"])

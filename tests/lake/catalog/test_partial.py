@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock.errors import CatalogCorrupt
-from penstock.lake.catalog.partial import partial_of
+from penstock.lake.catalog.files.files import partial_of
 from penstock.lake.files import Partial
 
 

@@ -20,8 +20,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection
 
-from penstock.lake.catalog import tables as t
 from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.catalog.database import metadata as t
 from tests.lake.catalog import pruned
 
 # Few values, close together, so that bounds and constants meet.

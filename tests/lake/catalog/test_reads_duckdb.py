@@ -46,7 +46,7 @@ def table(place: Place) -> Table:
 
 
 def stored_stats(lake: Catalog, table: Table) -> list[ColumnStats]:
-    from penstock.lake.catalog import tables as t
+    from penstock.lake.catalog.database import metadata as t
 
     query = t.file_column_stats.select().order_by("column_id")
     with lake.reading() as connection:

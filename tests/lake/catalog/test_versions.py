@@ -6,7 +6,8 @@ import pytest
 from sqlalchemy import select, text
 
 from penstock.errors import TableNotFound, UnsupportedFeature
-from penstock.lake.catalog import objects, tables
+from penstock.lake.catalog import objects
+from penstock.lake.catalog.database import metadata
 from tests.lake.catalog import staging
 from tests.lake.catalog.conftest import Place
 
@@ -69,8 +70,8 @@ def test_read_and_not_written(place: Place, version: str, statements: tuple[str,
 def test_every_table_can_be_asked(place: Place, version: str, statements: tuple[str, ...]) -> None:
     change_version(place, version, statements)
     with place.open() as lake, lake.reading() as connection:
-        found = tables.of(connection)
-        for name in tables.Tables.__slots__:
+        found = metadata.of(connection)
+        for name in metadata.Tables.__slots__:
             connection.execute(select(getattr(found, name))).all()
         connection.execute(select(found.partial_file_info)).all()
 

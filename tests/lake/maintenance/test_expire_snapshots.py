@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from penstock.errors import ArgumentError, SnapshotNotFound
-from penstock.lake.catalog import tables as t
 from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.catalog.database import metadata as t
 from tests.lake.catalog.conftest import Place
 from tests.lake.maintenance.lakes import play, upkeep
 

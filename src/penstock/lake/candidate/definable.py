@@ -13,7 +13,7 @@ from penstock.lake.candidate import reserved, sorting
 from penstock.lake.candidate.state import Candidate, renamed_fields, restaged, with_versions
 from penstock.lake.candidate.table import CandidateTable
 from penstock.lake.catalog import objects
-from penstock.lake.catalog.totals import columns_without_nulls
+from penstock.lake.catalog.statistics.totals import columns_without_nulls
 from penstock.lake.changes import NewTable, TagChanges
 from penstock.lake.conversions.spark_types import quoted
 from penstock.lake.files import PartitionField

@@ -9,7 +9,7 @@ from typing import Any
 from penstock.errors import ArgumentError, NameTaken, NotFound, SchemaNotFound, TableNotFound
 from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.catalog.state import SchemaEntry, schemas_at
+from penstock.lake.catalog.work import SchemaEntry, schemas_at
 from penstock.lake.changes import ChangeSet, NewMacro, NewView, TagChanges
 from penstock.lake.naming import DEFAULT_SCHEMA, TableRef, directory_name, fold, new_uuid7
 from penstock.lake.objects import COMMENT, Macro, View

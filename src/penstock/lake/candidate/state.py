@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from penstock.errors import UnsupportedFeature
-from penstock.lake.catalog.mappings import mapping_paths
+from penstock.lake.catalog.files.mappings import mapping_paths
 from penstock.lake.changes import NewTable, Slice, TableChange, TagChanges
 from penstock.lake.comparable import INTEGERS
 from penstock.lake.files import (

@@ -12,10 +12,11 @@ from typing import Any
 
 from sqlalchemy import Boolean, ColumnElement, Connection, and_, case, func, or_, select
 
-from penstock.lake.catalog import inlined, tables
+from penstock.lake.catalog.database import metadata
+from penstock.lake.catalog.database.rows import NoNumber
+from penstock.lake.catalog.inlined import inlined
 from penstock.lake.catalog.reads import visible
-from penstock.lake.catalog.rows import NoNumber
-from penstock.lake.catalog.typed_text import TO_MICROSECONDS
+from penstock.lake.catalog.statistics.typed_text import TO_MICROSECONDS
 from penstock.lake.comparable import INTEGERS
 from penstock.lake.files import Table
 from penstock.lake.schema import Column
@@ -36,7 +37,7 @@ class Totals:
 
 def totals(connection: Connection, table: Table, snapshot_id: int) -> Totals:
     """The number of rows at a snapshot, by five sums."""
-    t = tables.of(connection)
+    t = metadata.of(connection)
     f, d = t.data_file.c, t.delete_file.c
     inside = case((or_(f.partial_max > snapshot_id, t.partial_file_info.is_not(None)), 1), else_=0)
     unread = case(
@@ -88,10 +89,10 @@ def extremes(
     exact = _EXACT.get("integer" if column.type in INTEGERS else base_type(column.type))
     if exact is None or column.id is None:
         return None
-    t = tables.of(connection)
+    t = metadata.of(connection)
     s, f = t.file_column_stats.c, t.data_file.c
     of_bounds = [
-        tables.optional(t.file_column_stats, f"{end}_is_exact", Boolean()) for end in _ENDS
+        metadata.optional(t.file_column_stats, f"{end}_is_exact", Boolean()) for end in _ENDS
     ]
     query = (
         select(f.record_count, s.value_count, s.null_count, s.min_value, s.max_value, *of_bounds)

@@ -18,18 +18,20 @@ from penstock.errors import (
     TableNotFound,
     UnsupportedFeature,
 )
-from penstock.lake.catalog import create, files, history, objects, reads
-from penstock.lake.catalog import engine as engines
+from penstock.lake.catalog import create, objects, reads
 from penstock.lake.catalog.abandoned import refuse_abandoned
-from penstock.lake.catalog.commit import Also, Commit, RetryPolicy, retried
-from penstock.lake.catalog.faults import corrupt
-from penstock.lake.catalog.location import CatalogLocation, parse_location
+from penstock.lake.catalog.commits.commit import Also, Commit, RetryPolicy, retried
+from penstock.lake.catalog.commits.start import BEGINNING, beginning
+from penstock.lake.catalog.commits.writes import CommitInfo
+from penstock.lake.catalog.create import check_writable
+from penstock.lake.catalog.database import engine as engines
+from penstock.lake.catalog.database.faults import corrupt
+from penstock.lake.catalog.database.location import CatalogLocation, parse_location
+from penstock.lake.catalog.files import files
 from penstock.lake.catalog.opening import open_or_create
 from penstock.lake.catalog.options import Options
-from penstock.lake.catalog.start import BEGINNING, beginning
+from penstock.lake.catalog.snapshots import history
 from penstock.lake.catalog.suggest import did_you_mean
-from penstock.lake.catalog.versions import check_writable
-from penstock.lake.catalog.writes import CommitInfo
 from penstock.lake.changes import ChangeSet
 from penstock.lake.conditions import Predicate
 from penstock.lake.files import FileSet, Table

@@ -9,9 +9,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, FromClause, Subquery, case, func, or_, select
 
-from penstock.lake.catalog import tables
+from penstock.lake.catalog.database import metadata
+from penstock.lake.catalog.database.rows import NoNumber, Record, check_begin, damaged
 from penstock.lake.catalog.reads import visible
-from penstock.lake.catalog.rows import NoNumber, Record, check_begin, damaged
 from penstock.lake.files import DataFile, DeleteFile, Table
 from penstock.lake.naming import fold
 from penstock.lake.objects import (
@@ -55,7 +55,7 @@ def views(
     connection: Connection, snapshot_id: int, names: Collection[str] | None = None
 ) -> list[View]:
     """The views at a snapshot, by schema and name; of these names only, where given."""
-    t = tables.of(connection)
+    t = metadata.of(connection)
     v, s = t.view.c, t.schema.c
     query = (
         select(
@@ -77,7 +77,7 @@ def views(
 
 def view_names(connection: Connection, snapshot_id: int) -> list[str]:
     """``main.v`` of every view at a snapshot."""
-    t = tables.of(connection)
+    t = metadata.of(connection)
     query = (
         select(t.schema.c.schema_name, t.view.c.view_name)
         .join_from(t.view, t.schema, t.view.c.schema_id == t.schema.c.schema_id)
@@ -106,7 +106,7 @@ def _view_column_tags(
     connection: Connection, snapshot_id: int, ids: Collection[int]
 ) -> dict[int, dict[str, dict[str, str]]]:
     """By view and column name. Only format 1.1 has them; its column names are those of the view."""
-    t = tables.of(connection)
+    t = metadata.of(connection)
     c = t.view_column_tag.c
     if not ids or isinstance(t.view_column_tag, Subquery):  # the empty one of other versions
         return {}
@@ -131,7 +131,7 @@ def macros(
     connection: Connection, snapshot_id: int, names: Collection[str] | None = None
 ) -> list[Macro]:
     """The macros at a snapshot, by schema and name; of these names only, where given."""
-    t = tables.of(connection)
+    t = metadata.of(connection)
     m, s = t.macro.c, t.schema.c
     query = (
         select(m.macro_id, m.macro_name, m.begin_snapshot, s.schema_name)
@@ -158,7 +158,7 @@ def macros(
 def _forms(connection: Connection, ids: Sequence[int]) -> dict[int, tuple[MacroForm, ...]]:
     if not ids:
         return {}
-    t = tables.of(connection)
+    t = metadata.of(connection)
     p, i = t.macro_parameters.c, t.macro_impl.c
     parameters: dict[tuple[int, int], list[Parameter]] = defaultdict(list)
     query = select(t.macro_parameters).where(p.macro_id.in_(ids))
@@ -192,7 +192,7 @@ def _parameter(row: Record) -> Parameter:
 
 def describe(connection: Connection, table: Table, snapshot_id: int) -> Description:
     """The tags of a table and its columns, and what its rows are sorted by."""
-    t = tables.of(connection)
+    t = metadata.of(connection)
     c = t.column_tag.c
     names = {column.id: column.name for column in table.schema.columns}
     found: dict[str, dict[str, str]] = defaultdict(dict)
@@ -213,7 +213,7 @@ def describe(connection: Connection, table: Table, snapshot_id: int) -> Descript
 
 def sort_keys(connection: Connection, table_id: int, snapshot_id: int) -> tuple[SortKey, ...]:
     """What the rows of a table are sorted by when files are written, in key order."""
-    t = tables.of(connection)
+    t = metadata.of(connection)
     i, e = t.sort_info.c, t.sort_expression.c
     query = (
         select(
@@ -239,7 +239,7 @@ def _tags(
 ) -> dict[int, dict[str, str]]:
     if not ids:
         return {}
-    t = tables.of(connection)
+    t = metadata.of(connection)
     c = t.tag.c
     query = select(c.object_id, c.key, c.value, c.begin_snapshot).where(
         c.object_id.in_(list(ids)), visible(t.tag, snapshot_id)
@@ -255,7 +255,7 @@ def _tags(
 
 def options(connection: Connection) -> list[Option]:
     """Every option that is stored, by name; what it is set for by its name of now."""
-    t = tables.of(connection)
+    t = metadata.of(connection)
     m = t.metadata.c
     rows = connection.execute(select(m.key, m.value, m.scope, m.scope_id)).all()
     scoped = {row.scope for row in rows if row.scope}
@@ -276,7 +276,7 @@ def options(connection: Connection) -> list[Option]:
 
 def _entries(connection: Connection) -> dict[tuple[str, int], str]:
     """Names of schemas and tables, those of dropped ones as well, by scope and id."""
-    t = tables.of(connection)
+    t = metadata.of(connection)
     s, c = t.schema.c, t.table.c
     schemas = {row[0]: row[1] for row in connection.execute(select(s.schema_id, s.schema_name))}
     query = select(c.table_id, c.schema_id, c.table_name).order_by(c.begin_snapshot)
@@ -318,7 +318,7 @@ def _listed(file: DataFile, delete: DeleteFile | None) -> ListedFile:
 
 def table_sizes(connection: Connection, snapshot_id: int) -> list[tuple[Any, ...]]:
     """Files and deletes of every table in force, as ``ducklake_table_info`` has them."""
-    t = tables.of(connection)
+    t = metadata.of(connection)
     c = t.table.c
     named = select(c.table_name, c.schema_id, c.table_id, c.table_uuid)
     named = named.where(visible(t.table, snapshot_id)).order_by(c.table_id)

@@ -1,22 +1,26 @@
-"""Opening a catalog: it is read or created, and its version and data path are checked."""
+"""Opening a catalog: it is read or created, and its version and data path are checked.
+
+A lake that was moved is noticed: its catalog still has the path where its files were.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, select
 
 from penstock.errors import CatalogMissing, ConfigError, DataPathError
 from penstock.lake.catalog import create as creation
-from penstock.lake.catalog import engine as engines
-from penstock.lake.catalog import reads, tables
+from penstock.lake.catalog import reads
 from penstock.lake.catalog.abandoned import default_data_path, refuse_abandoned
-from penstock.lake.catalog.faults import corrupt
-from penstock.lake.catalog.location import CatalogLocation
-from penstock.lake.catalog.moved import was_moved
-from penstock.lake.catalog.paths import absolute_directory
-from penstock.lake.catalog.versions import check_version
+from penstock.lake.catalog.create import check_version
+from penstock.lake.catalog.database import engine as engines
+from penstock.lake.catalog.database import metadata
+from penstock.lake.catalog.database.faults import corrupt
+from penstock.lake.catalog.database.location import CatalogLocation
+from penstock.lake.catalog.database.paths import absolute_directory, is_remote, resolve
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,7 @@ def open_or_create(
     wanted = None if data_path is None else absolute_directory(data_path)
     stored = _ensure(engine, location, wanted, may_create, new_catalog)
     version = check_version(location, stored.get("version"))
-    engine = engine.execution_options(**{tables.FORMAT: version})
+    engine = engine.execution_options(**{metadata.FORMAT: version})
     known = stored.get("data_path")
     if known is None:
         raise corrupt(location, "it has no data_path")
@@ -105,3 +109,25 @@ def _elsewhere(location: CatalogLocation, known: str, wanted: str) -> DataPathEr
         "say), set override_data_path = true",
         data={"stored": known, "given": wanted},
     )
+
+
+def was_moved(connection: Connection, stored: str, wanted: str) -> bool:
+    """Whether the directory ``stored`` is gone and the lake's files are in ``wanted``.
+
+    Of each table one file is looked for; a lake without files shows nothing.
+    """
+    if is_remote(stored) or is_remote(wanted) or Path(stored).exists():
+        return False
+    latest = reads.latest(connection)
+    if latest is None:
+        return False
+    file, found = metadata.of(connection).data_file, False
+    for table in reads.load_tables(connection, wanted, latest.id):
+        some = select(file.c.path, file.c.path_is_relative).where(
+            file.c.table_id == table.id, reads.visible(file, latest.id)
+        )
+        row = connection.execute(some.limit(1)).first()
+        if row and not Path(resolve(table.path, row.path, row.path_is_relative)).is_file():
+            return False
+        found = found or row is not None
+    return found

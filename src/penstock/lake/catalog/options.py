@@ -10,8 +10,8 @@ from sqlalchemy import ColumnElement, Connection, and_, select
 
 from penstock.errors import ArgumentError, CatalogCorrupt, SchemaNotFound, TableNotFound
 from penstock.lake.catalog import reads
-from penstock.lake.catalog import tables as t
-from penstock.lake.catalog.rows import damaged
+from penstock.lake.catalog.database import metadata as t
+from penstock.lake.catalog.database.rows import damaged
 from penstock.lake.catalog.suggest import did_you_mean
 from penstock.lake.naming import DEFAULT_SCHEMA, fold
 from penstock.lake.option_values import OPTIONS

@@ -1,10 +1,13 @@
-"""Reading snapshots, schemas and tables: each function is a fixed number of queries."""
+"""Reading snapshots, schemas and tables: each function is a fixed number of queries.
+
+Files keep the types that they were written with, so what columns were before is read too.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -19,10 +22,9 @@ from sqlalchemy import (
 )
 
 from penstock.errors import SnapshotNotFound, UnsupportedFeature
-from penstock.lake.catalog import tables
-from penstock.lake.catalog.column_history import History, load_history
-from penstock.lake.catalog.paths import resolve_directory
-from penstock.lake.catalog.rows import (
+from penstock.lake.catalog.database import metadata
+from penstock.lake.catalog.database.paths import resolve_directory
+from penstock.lake.catalog.database.rows import (
     NoNumber,
     Record,
     check,
@@ -57,7 +59,7 @@ def begun(begin: ColumnElement[int], snapshot_id: int) -> ColumnElement[bool]:
 
 def snapshots_query() -> Any:
     """The fields of a `Snapshot`; these tables are the same in all versions of the format."""
-    s, c = tables.snapshot.c, tables.snapshot_changes.c
+    s, c = metadata.snapshot.c, metadata.snapshot_changes.c
     return select(
         s.snapshot_id,
         s.snapshot_time,
@@ -69,7 +71,7 @@ def snapshots_query() -> Any:
         c.commit_message,
         c.commit_extra_info,
     ).join_from(
-        tables.snapshot, tables.snapshot_changes, s.snapshot_id == c.snapshot_id, isouter=True
+        metadata.snapshot, metadata.snapshot_changes, s.snapshot_id == c.snapshot_id, isouter=True
     )
 
 
@@ -89,21 +91,21 @@ def latest(connection: Connection) -> Snapshot | None:
 
 def latest_query() -> Any:
     """The fields of a `Snapshot`, of the newest."""
-    s = tables.snapshot.c
+    s = metadata.snapshot.c
     top = select(func.max(s.snapshot_id)).scalar_subquery()
     return snapshots_query().where(s.snapshot_id == top)
 
 
 def snapshots(connection: Connection) -> list[Snapshot]:
     """All snapshots, oldest first."""
-    rows = connection.execute(snapshots_query().order_by(tables.snapshot.c.snapshot_id))
+    rows = connection.execute(snapshots_query().order_by(metadata.snapshot.c.snapshot_id))
     return [as_snapshot(row) for row in rows]
 
 
 def snapshot(connection: Connection, at: At) -> Snapshot | None:
     """The snapshot that ``at`` points to, or ``None`` when there is none (any more)."""
     if at.version is not None:
-        query = snapshots_query().where(tables.snapshot.c.snapshot_id == at.version)
+        query = snapshots_query().where(metadata.snapshot.c.snapshot_id == at.version)
         row = connection.execute(query).first()
         return None if row is None else as_snapshot(row)
     if at.timestamp is not None:
@@ -119,7 +121,7 @@ def _id_at(connection: Connection, moment: dt.datetime) -> int | None:
     ``.`` before digits) as long as all are in UTC, which is how they are written; where one is
     not, all are compared in Python.
     """
-    t = tables.of(connection)
+    t = metadata.of(connection)
     c = t.snapshot.c
     if connection.dialect.name == "sqlite" and _has_foreign_times(connection):
         pairs = connection.execute(select(c.snapshot_id, c.snapshot_time))
@@ -135,7 +137,7 @@ def _has_foreign_times(connection: Connection) -> bool:
 
 def snapshot_missing(connection: Connection, at: At) -> SnapshotNotFound:
     """The error that says what was asked for and what there is."""
-    s = tables.of(connection).snapshot.c
+    s = metadata.of(connection).snapshot.c
     first, last = connection.execute(select(func.min(s.snapshot_id), func.max(s.snapshot_id))).one()
     start = connection.execute(select(s.snapshot_time).where(s.snapshot_id == first)).scalar()
     gap = _around(connection, at.version) if at.version is not None else ""
@@ -149,7 +151,7 @@ def snapshot_missing(connection: Connection, at: At) -> SnapshotNotFound:
 
 def _around(connection: Connection, version: int) -> str:
     """For a version that expired between others: those that remain beside it."""
-    c = tables.of(connection).snapshot.c
+    c = metadata.of(connection).snapshot.c
     below = select(func.max(c.snapshot_id)).where(c.snapshot_id < version).scalar_subquery()
     above = select(func.min(c.snapshot_id)).where(c.snapshot_id > version).scalar_subquery()
     before, after = connection.execute(select(below, above)).one()
@@ -160,7 +162,7 @@ def _around(connection: Connection, version: int) -> str:
 
 def schema_rows(connection: Connection, snapshot_id: int) -> Sequence[Record]:
     """``(schema_id, schema_name, path, path_is_relative, ...)`` at a snapshot, by name."""
-    t = tables.of(connection)
+    t = metadata.of(connection)
     c = t.schema.c
     query = select(
         c.schema_id, c.schema_name, c.path, c.path_is_relative, c.begin_snapshot, _parent(t)
@@ -175,8 +177,8 @@ def schema_rows(connection: Connection, snapshot_id: int) -> Sequence[Record]:
     return rows
 
 
-def _parent(t: tables.Tables) -> ColumnElement[int | None]:
-    return tables.optional(t.schema, "parent_schema_id", Integer())
+def _parent(t: metadata.Tables) -> ColumnElement[int | None]:
+    return metadata.optional(t.schema, "parent_schema_id", Integer())
 
 
 def refuse_nested(row: Record) -> None:
@@ -198,7 +200,7 @@ def table_names(
     Of those that may be ``name`` only, where it is given. Databases fold more letters than DuckDB
     does: who asks for a name compares what comes.
     """
-    t = tables.of(connection)
+    t = metadata.of(connection)
     query = (
         select(
             t.table.c.table_id,
@@ -252,7 +254,7 @@ def _only(column: ColumnElement[int], table_id: int | None) -> list[ColumnElemen
 
 
 def _table_rows(connection: Connection, snapshot_id: int, table_id: int | None) -> Sequence[Record]:
-    t = tables.of(connection)
+    t = metadata.of(connection)
     c, s = t.table.c, t.schema.c
     query = (
         select(
@@ -274,7 +276,7 @@ def _table_rows(connection: Connection, snapshot_id: int, table_id: int | None) 
     return _checked_tables(connection.execute(query).all())
 
 
-def _checked_of(t: tables.Tables) -> list[ColumnElement[Any]]:
+def _checked_of(t: metadata.Tables) -> list[ColumnElement[Any]]:
     """What `_checked_tables` looks at, besides names and ids."""
     return [
         t.table.c.begin_snapshot,
@@ -298,7 +300,7 @@ def _checked_tables(rows: Sequence[Record]) -> Sequence[Record]:
 def _columns(
     connection: Connection, snapshot_id: int, table_id: int | None
 ) -> dict[int, list[Record]]:
-    t = tables.of(connection)
+    t = metadata.of(connection)
     query = (
         select(t.column)
         .where(visible(t.column, snapshot_id), *_only(t.column.c.table_id, table_id))
@@ -353,7 +355,7 @@ def _partitions(
     table_id: int | None,
     columns: dict[int, list[Record]],
 ) -> dict[int, tuple[int, tuple[PartitionField, ...]]]:
-    t = tables.of(connection)
+    t = metadata.of(connection)
     i, c = t.partition_info.c, t.partition_column.c
     query = (
         select(i.table_id, i.partition_id, i.begin_snapshot, c.column_id, c.transform)
@@ -376,7 +378,7 @@ def _partitions(
 def _schema_versions(
     connection: Connection, snapshot_id: int, table_id: int | None
 ) -> dict[int, int]:
-    c = tables.of(connection).schema_versions.c
+    c = metadata.of(connection).schema_versions.c
     query = (
         select(c.table_id, func.max(c.schema_version))
         .where(c.begin_snapshot <= snapshot_id, *_only(c.table_id, table_id))
@@ -396,18 +398,40 @@ class OptionRow(NamedTuple):
 
 def metadata_rows(connection: Connection) -> Sequence[OptionRow]:
     """Every option; the same in all versions of the format."""
-    c = tables.metadata.c
+    c = metadata.metadata.c
     rows = connection.execute(select(c.key, c.value, c.scope, c.scope_id))
     return [OptionRow(*row) for row in rows]
 
 
 def schema_id_of(connection: Connection, table_id: int) -> int | None:
-    t = tables.of(connection)
+    t = metadata.of(connection)
     query = select(t.table.c.schema_id).where(t.table.c.table_id == table_id)
     return connection.execute(query.order_by(t.table.c.begin_snapshot.desc())).scalar()
 
 
 def next_column_id(connection: Connection, table_id: int) -> int:
-    c = tables.of(connection).column.c
+    c = metadata.of(connection).column.c
     query = select(func.max(c.column_id)).where(c.table_id == table_id)
     return (connection.execute(query).scalar() or 0) + 1
+
+
+# By table and column: the snapshots in which its versions began and their types, oldest first.
+History = Mapping[tuple[int, int], tuple[tuple[int, str], ...]]
+
+
+def load_history(connection: Connection, snapshot_id: int, table_id: int | None) -> History:
+    """The versions that ended, up to a snapshot, of one table or of all."""
+    c = metadata.of(connection).column.c
+    query = select(c.table_id, c.column_id, c.begin_snapshot, c.column_type)
+    query = query.where(c.end_snapshot <= snapshot_id).order_by(c.begin_snapshot)
+    if table_id is not None:
+        query = query.where(c.table_id == table_id)
+    found: dict[tuple[int, int], list[tuple[int, str]]] = defaultdict(list)
+    for table, column, begin, kind in connection.execute(query):
+        if not isinstance(begin, int):
+            raise damaged(
+                f"column {column} of table {table} in ducklake_column has {begin!r} as its "
+                "begin_snapshot, where a number must be"
+            )
+        found[table, column].append((begin, kind))
+    return {key: tuple(versions) for key, versions in found.items()}

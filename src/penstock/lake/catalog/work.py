@@ -1,16 +1,21 @@
-"""What the parts of one commit share: the connection, the ids to give, and the tokens to note."""
+"""What the parts of one commit share: the connection, the ids to give, and the tokens to note.
+
+It begins from the newest snapshot and from what the change set touches.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 from sqlalchemy import Connection, Executable, Insert, Table
 
-from penstock.lake.catalog.round_trips import send, send_together
-from penstock.lake.catalog.state import Ids, SchemaEntry, schemas_at
+from penstock.lake.catalog import reads
+from penstock.lake.catalog.database.paths import resolve_directory
+from penstock.lake.catalog.database.round_trips import send, send_together
+from penstock.lake.naming import fold
 from penstock.lake.schema import TableSchema
 from penstock.lake.snapshot import Snapshot
 from penstock.lake.stats import TableColumnStats
@@ -136,3 +141,48 @@ class Target:
     path: str
     schema: TableSchema
     partition_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaEntry:
+    id: int
+    name: str
+    path: str  # absolute, ends in "/"
+
+
+@dataclass(slots=True)
+class Ids:
+    """Hands out ids. Schemas, tables and partitions share one counter; files and mappings another.
+
+    (The format's text puts mappings with the former; the real extension does as here.)
+    """
+
+    next_catalog_id: int
+    next_file_id: int
+
+    def catalog(self) -> int:
+        self.next_catalog_id += 1
+        return self.next_catalog_id - 1
+
+    def file(self) -> int:
+        self.next_file_id += 1
+        return self.next_file_id - 1
+
+    def files(self, count: int) -> Iterator[int]:
+        start = self.next_file_id
+        self.next_file_id += count
+        return iter(range(start, start + count))
+
+
+def schemas_at(
+    connection: Connection, data_path: str, snapshot: Snapshot
+) -> dict[str, SchemaEntry]:
+    """Schemas in force, by folded name."""
+    return {
+        fold(row.schema_name): SchemaEntry(
+            row.schema_id,
+            row.schema_name,
+            resolve_directory(data_path, row.path, row.path_is_relative),
+        )
+        for row in reads.schema_rows(connection, snapshot.id)
+    }

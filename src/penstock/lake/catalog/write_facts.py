@@ -1,4 +1,7 @@
-"""What a write asks the catalog about its table: options, sort keys, the size of rows."""
+"""What a write asks the catalog about its table.
+
+Its options, sort keys and size of rows, and its columns and layout when its files were written.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,13 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, select
 
-from penstock.lake.catalog import objects, reads, tables
+from penstock.lake.catalog import objects, reads
+from penstock.lake.catalog.database import metadata
+from penstock.lake.catalog.database.rows import check_counts
 from penstock.lake.catalog.options import checked
-from penstock.lake.catalog.rows import check_counts
 from penstock.lake.files import Table
 from penstock.lake.objects import SortKey
+from penstock.lake.schema import TableSchema
 
 _NEWEST = 20  # files whose rows tell how large rows are
 _ENOUGH = 1_000  # rows, fewer tell nothing
@@ -47,14 +52,14 @@ def write_facts(
 
 
 def _schema_id(connection: Connection, name: str, snapshot_id: int) -> int | None:
-    t = tables.of(connection)
+    t = metadata.of(connection)
     s = t.schema.c
     query = select(s.schema_id).where(s.schema_name == name, reads.visible(t.schema, snapshot_id))
     return connection.execute(query).scalars().first()
 
 
 def _row_bytes(connection: Connection, table_id: int) -> float | None:
-    f = tables.of(connection).data_file.c
+    f = metadata.of(connection).data_file.c
     query = (
         select(f.data_file_id, f.file_size_bytes, f.footer_size, f.record_count)
         .where(f.table_id == table_id, f.end_snapshot.is_(None))
@@ -67,3 +72,18 @@ def _row_bytes(connection: Connection, table_id: int) -> float | None:
     count = sum(row.record_count or 0 for row in rows)
     size = sum((row.file_size_bytes or 0) - (row.footer_size or 0) for row in rows)
     return size / count if count >= _ENOUGH and size > 0 else None
+
+
+def layout_begins(connection: Connection, table_id: int) -> list[int]:
+    """The snapshots in which the table got other columns, another layout or name, ascending."""
+    c = metadata.of(connection).schema_versions.c
+    query = select(c.begin_snapshot).where(c.table_id == table_id).order_by(c.begin_snapshot)
+    return list(connection.execute(query).scalars())
+
+
+def columns_at(
+    connection: Connection, data_path: str, table_id: int, snapshot_id: int
+) -> TableSchema | None:
+    """The table's columns at a snapshot, which may have expired."""
+    found = reads.load_tables(connection, data_path, snapshot_id, table_id)
+    return found[0].schema if found else None

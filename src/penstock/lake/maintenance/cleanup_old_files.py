@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from sqlalchemy import Connection
 
-from penstock.lake.catalog import needed_files
-from penstock.lake.catalog.needed_files import Scheduled
+from penstock.lake.catalog.files import known_files
+from penstock.lake.catalog.files.known_files import Scheduled
 from penstock.lake.maintenance.files_on_disk import remove
 from penstock.lake.maintenance.removable import DataPath
 from penstock.lake.maintenance.results import Removed
@@ -38,12 +38,12 @@ def cleanup_old_files(
     data_path = DataPath(catalog.data_path)
 
     def unneeded(connection: Connection, files: Iterable[Scheduled]) -> list[Scheduled]:
-        paths = needed_files.needed(connection, catalog.data_path)
+        paths = known_files.needed(connection, catalog.data_path)
         needed = set(map(data_path.canonical, paths))
         return [file for file in files if data_path.canonical(file.path) not in needed]
 
     with catalog.reading() as connection:
-        waiting = needed_files.scheduled(connection, catalog.data_path)
+        waiting = known_files.files_to_remove(connection, catalog.data_path)
         old = [file for file in waiting if before is None or (file.since or before) < before]
         old = unneeded(connection, old) if old else []
     left = {file.path: data_path.why_left(file.path, outside_data_path) for file in old}
@@ -52,7 +52,7 @@ def cleanup_old_files(
         # Once more, with nobody else writing: a path that was taken up again since stays.
         gone = unneeded(connection, (file for file in old if left[file.path] is None))
         remove([file.path for file in gone])
-        needed_files.forget(connection, gone)
+        known_files.forget(connection, gone)
 
     if not dry_run and None in left.values():
         catalog.write_alone(clean)

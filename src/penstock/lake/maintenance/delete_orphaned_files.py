@@ -6,8 +6,8 @@ import datetime as dt
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from penstock.lake.catalog import needed_files
 from penstock.lake.catalog.abandoned import LAKE_FILES
+from penstock.lake.catalog.files import known_files
 from penstock.lake.maintenance.files_on_disk import Found, found_below, is_write, remove
 from penstock.lake.maintenance.removable import OUTSIDE, DataPath, Ownership
 from penstock.lake.maintenance.results import Removed
@@ -43,8 +43,8 @@ def delete_orphaned_files(
     # The disk first: a file that is committed while this looks is known when the catalog is asked.
     there = list(found_below(catalog.data_path))
     with catalog.reading() as connection:
-        known = needed_files.needed(connection, catalog.data_path)
-        waiting = needed_files.scheduled(connection, catalog.data_path)
+        known = known_files.needed(connection, catalog.data_path)
+        waiting = known_files.files_to_remove(connection, catalog.data_path)
         owned = Ownership.read(connection, catalog.data_path)
     data_path = DataPath(catalog.data_path)
     named = {data_path.canonical(path) for path in known} | {

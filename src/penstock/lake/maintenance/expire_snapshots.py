@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Sequence
 
 from penstock.errors import ArgumentError
-from penstock.lake.catalog import expiry
+from penstock.lake.catalog.snapshots import expiry
 from penstock.lake.maintenance.results import Expired
 from penstock.lake.maintenance.scope import HasCatalog
 from penstock.lake.maintenance.times import by_option, moment

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 
 from penstock.errors import CommitConflict, CommitUnknown, LakeError
 from penstock.lake import storage
-from penstock.lake.catalog import inline_flush, inlined
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.catalog.inline_flush import Held
+from penstock.lake.catalog.inlined import inlined
+from penstock.lake.catalog.inlined.flush import Held, load_held
 from penstock.lake.catalog.write_facts import write_facts
 from penstock.lake.changes import ChangeSet
 from penstock.lake.compaction import Flushed, FlushInlined
@@ -124,7 +124,7 @@ class _Job:
 
     def run(self) -> FlushInlined | None:
         with self.catalog.reading() as connection:
-            held = inline_flush.load_held(connection, self.table, self.snapshot_id)
+            held = load_held(connection, self.table, self.snapshot_id)
             deletes = inlined.load_deletes(connection, self.table, self.snapshot_id)
         if not held and deletes is None:
             return None

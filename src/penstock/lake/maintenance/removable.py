@@ -15,8 +15,8 @@ from uuid import UUID
 
 from sqlalchemy import Connection, func, select
 
-from penstock.lake.catalog import tables as t
-from penstock.lake.catalog.expiry import table_paths
+from penstock.lake.catalog.database import metadata as t
+from penstock.lake.catalog.snapshots.expiry import table_paths
 from penstock.lake.naming import uuid7_time
 from penstock.lake.storage import is_remote, read_ends
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.lake import feed
 from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.catalog.feed import Bound
+from penstock.lake.catalog.files.feed import Bound
 from penstock.lake.naming import TableRef, quote_identifier
 from penstock.lake.snapshot import At, Snapshot, moment
 from penstock.lake.sql.calls import Arguments

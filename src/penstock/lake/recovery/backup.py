@@ -14,11 +14,11 @@ from pathlib import Path
 
 from penstock.errors import ArgumentError, CatalogFull
 from penstock.lake.catalog import reads
-from penstock.lake.catalog.backups import duckdb_file, postgres, sqlite
-from penstock.lake.catalog.backups.progress import Progress
+from penstock.lake.catalog.backups import file_copies, postgres
+from penstock.lake.catalog.backups.file_copies import Progress, copy_duckdb
 from penstock.lake.catalog.catalog import LOCK_TIMEOUT, Catalog
-from penstock.lake.catalog.known_files import known_files
-from penstock.lake.catalog.location import CatalogLocation, parse_location
+from penstock.lake.catalog.database.location import CatalogLocation, parse_location
+from penstock.lake.catalog.files.known_files import known_files
 from penstock.lake.recovery.missing_files import FileCheck, look_for
 from penstock.lake.storage import writing_to
 
@@ -84,14 +84,14 @@ def _sqlite(
     catalog: Catalog, where: CatalogLocation, path: Path, timeout: float, tell: Progress | None
 ) -> int:
     del catalog  # SQLite's own connection copies
-    return sqlite.copy_to(where, path, timeout, tell)
+    return file_copies.copy_sqlite(where, path, timeout, tell)
 
 
 def _duckdb(
     catalog: Catalog, where: CatalogLocation, path: Path, timeout: float, tell: Progress | None
 ) -> int:
     del where, timeout  # are the catalog's own
-    snapshot = duckdb_file.copy_to(catalog.reading, path)
+    snapshot = copy_duckdb(catalog.reading, path)
     if tell is not None:
         tell(1, 1)
     return snapshot

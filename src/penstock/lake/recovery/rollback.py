@@ -22,9 +22,10 @@ from penstock.errors import (
     TableNotFound,
     UnsupportedFeature,
 )
-from penstock.lake.catalog import files as catalog_files
-from penstock.lake.catalog import reads, rollback_rows
+from penstock.lake.catalog import reads
 from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.catalog.files import files as catalog_files
+from penstock.lake.catalog.files import rollback_rows
 from penstock.lake.changes import ChangeSet, InlineChange, TableChange
 from penstock.lake.files import DataFile, FileSet, Table
 from penstock.lake.inlined.found import BEGIN_COLUMN, ROW_ID_COLUMN

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.lake.catalog.inline_writes import DEFAULT_LIMIT
+from penstock.lake.catalog.inlined.writes import DEFAULT_LIMIT
 from penstock.lake.inlined.text import may_inline, stored
 from penstock.lake.inlined.values import arrow_schema
 from penstock.lake.option_values import INLINING_ROW_LIMIT

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, Connection, MetaData, Table, Text, text
 
-from penstock.lake.catalog.engine import metadata_schema
+from penstock.lake.catalog.database.engine import metadata_schema
 from penstock.lake.naming import quote_identifier
 
 _METADATA = MetaData()

@@ -32,14 +32,15 @@ from sqlalchemy import (
 from sqlalchemy.schema import CreateSchema
 
 from penstock.errors import UnsupportedFeature
-from penstock.lake.catalog import create, inlined
-from penstock.lake.catalog import tables as t
+from penstock.lake.catalog import create
+from penstock.lake.catalog.backups.file_copies import Progress
 from penstock.lake.catalog.backups.packed import is_ours
-from penstock.lake.catalog.backups.progress import Progress
-from penstock.lake.catalog.engine import metadata_schema
-from penstock.lake.catalog.inline_writes import make_table, qualified
-from penstock.lake.catalog.inlined_columns import Schemas, settle
-from penstock.lake.catalog.inlined_types import bound, placeholder
+from penstock.lake.catalog.database import metadata as t
+from penstock.lake.catalog.database.engine import metadata_schema
+from penstock.lake.catalog.inlined import inlined
+from penstock.lake.catalog.inlined.columns import Schemas, settle
+from penstock.lake.catalog.inlined.types import bound, placeholder
+from penstock.lake.catalog.inlined.writes import make_table, qualified
 from penstock.lake.files import Table as TableInfo
 from penstock.lake.inlined.found import BEGIN_COLUMN, END_COLUMN, ROW_ID_COLUMN, InlinedPart
 from penstock.lake.inlined.text import may_inline, stored

@@ -9,6 +9,7 @@ from typing import IO, Any
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.schema import CreateSchema
 
+from penstock.lake.catalog.backups.file_copies import Progress
 from penstock.lake.catalog.backups.packed import (
     PackedTable,
     create,
@@ -18,9 +19,8 @@ from penstock.lake.catalog.backups.packed import (
     read_manifest,
     write_manifest,
 )
-from penstock.lake.catalog.backups.progress import Progress
-from penstock.lake.catalog.engine import metadata_schema
-from penstock.lake.catalog.inlined_columns import settle
+from penstock.lake.catalog.database.engine import metadata_schema
+from penstock.lake.catalog.inlined.columns import settle
 from penstock.lake.naming import quote_identifier
 
 _CHUNK = 1 << 20  # bytes

@@ -1,0 +1,1 @@
+"""One commit: its start, its rows, its conflicts and retries."""

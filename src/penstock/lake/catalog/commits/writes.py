@@ -1,0 +1,276 @@
+"""One change set written into the catalog, within a transaction that is alone in writing."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, RootTransaction, exc
+
+from penstock.errors import CommitConflict
+from penstock.lake.catalog import reads
+from penstock.lake.catalog.commits.start import Start, check_message
+from penstock.lake.catalog.database import metadata as t
+from penstock.lake.catalog.database.round_trips import committing, pipelined
+from penstock.lake.catalog.definitions import free_names, layouts, macros, tables, tags, views
+from penstock.lake.catalog.definitions.tables import create_schema, drop_schema, find_schema
+from penstock.lake.catalog.files import compactions, ending, registration
+from penstock.lake.catalog.inlined import writes
+from penstock.lake.catalog.statistics import totals
+from penstock.lake.catalog.work import Ids, Target, Totals, Work
+from penstock.lake.changes import ChangeSet, TableChange
+from penstock.lake.files import Table
+from penstock.lake.snapshot import Snapshot
+
+
+class SnapshotTaken(Exception):
+    """Another writer has made the snapshot of this id: look again and retry."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitInfo:
+    author: str | None = None
+    message: str | None = None
+    extra: str | None = None
+
+
+def write(
+    connection: Connection,
+    data_path: str,
+    start: Start,
+    changes: ChangeSet,
+    info: CommitInfo,
+    *,
+    inlines: bool,
+) -> tuple[Snapshot, Work]:
+    """Write ``changes`` as the snapshot after that of ``start``; the rest is for `publish`.
+
+    Nobody but writers that do not take our lock (DuckDB on PostgreSQL) can be in the way, and they
+    want the same snapshot id: where rows change that they may change too, that is taken first, so
+    that each waits for the other at the same place. ``inlines``: new tables get one for inlined
+    rows unless an option says otherwise. Raises CommitConflict, SnapshotTaken.
+    """
+    if start.wants_message:
+        check_message(info.author, info.message)
+    base = start.latest
+    work = Work(
+        connection=connection,
+        data_path=data_path,
+        base=base,
+        snapshot_id=base.id + 1,
+        schema_version=base.schema_version,
+        ids=Ids(base.next_catalog_id, base.next_file_id),
+        totals=dict(start.totals),
+        inline_tables=dict(start.inline_tables),
+        inlines=inlines,
+    )
+    work.schema_version += _defines(changes) or writes.defines(work, changes)
+    time = max(dt.datetime.now(dt.UTC), base.time + dt.timedelta(microseconds=1))
+    only_adds = _only_adds(changes)
+    if not only_adds:
+        _insert_snapshot(work, time)
+        free_names.check(work, changes)
+        _take_away(work, changes)
+        _define(work, changes)
+    for change in changes.tables:
+        _write_table_change(work, change)
+    for one in changes.compactions:
+        compactions.write(work, one)
+    tables.write_schema_versions(work)
+    return _finish(work, time, info, known=not only_adds), work
+
+
+def publish(work: Work, transaction: RootTransaction | None = None) -> None:
+    """Write what `write` left, and with it commit ``transaction``. Raises SnapshotTaken."""
+    together = pipelined if transaction is None else committing
+    try:
+        with together(work.connection):
+            work.flush()
+            if transaction is not None:
+                transaction.commit()
+    except exc.IntegrityError as error:
+        raise SnapshotTaken from error
+
+
+def _only_adds(changes: ChangeSet) -> bool:
+    """Whether all that happens is that tables which are there get rows."""
+    return changes == ChangeSet(tables=changes.tables) and all(map(_adds, changes.tables))
+
+
+def _adds(change: TableChange) -> bool:
+    inline = change.inline
+    return (
+        change.table_id is not None
+        and not _defines_table(change)
+        and not (change.end or change.deletes)
+        and (inline is None or not (inline.end_rows or inline.delete))
+    )
+
+
+def _defines(changes: ChangeSet) -> bool:
+    """Whether the schema's version goes up: with every change but that of rows and files."""
+    return any(
+        (
+            changes.create_schemas,
+            changes.drop_schemas,
+            changes.create_views,
+            changes.drop_views,
+            changes.rename_views,
+            changes.view_tags,
+            changes.create_macros,
+            changes.drop_macros,
+            *(_defines_table(change) for change in changes.tables),
+        )
+    )
+
+
+def _defines_table(change: TableChange) -> bool:
+    settings = (change.schema, change.partition_by, change.sort_by, change.rename_to, change.create)
+    return (
+        any(one is not None for one in settings)
+        or change.drops is not None
+        or bool(change.tags or change.column_tags)
+    )
+
+
+def _insert_snapshot(work: Work, time: dt.datetime) -> None:
+    try:
+        work.connection.execute(t.snapshot.insert(), _snapshot_row(work, time))
+    except exc.IntegrityError as error:
+        raise SnapshotTaken from error
+
+
+def _snapshot_row(work: Work, time: dt.datetime) -> dict[str, Any]:
+    return {
+        "snapshot_id": work.snapshot_id,
+        "snapshot_time": time,
+        "schema_version": work.schema_version,
+        "next_catalog_id": work.ids.next_catalog_id,
+        "next_file_id": work.ids.next_file_id,
+    }
+
+
+def _finish(work: Work, time: dt.datetime, info: CommitInfo, *, known: bool) -> Snapshot:
+    """All is known. ``known``: the row of the snapshot is there, but for its next ids."""
+    ids, text = work.ids, work.tokens.text()
+    totals.write(work)
+    changes = {
+        "snapshot_id": work.snapshot_id,
+        "changes_made": text,
+        "author": info.author,
+        "commit_message": info.message,
+        "commit_extra_info": info.extra,
+    }
+    work.insert(t.snapshot_changes, [changes])
+    if known:
+        next_ids = {"next_catalog_id": ids.next_catalog_id, "next_file_id": ids.next_file_id}
+        update = t.snapshot.update().where(t.snapshot.c.snapshot_id == work.snapshot_id)
+        work.connection.execute(update.values(**next_ids))
+    else:
+        work.first(t.snapshot, _snapshot_row(work, time))
+    return Snapshot(
+        id=work.snapshot_id,
+        time=time,
+        schema_version=work.schema_version,
+        next_catalog_id=ids.next_catalog_id,
+        next_file_id=ids.next_file_id,
+        changes=text,
+        author=info.author,
+        message=info.message,
+        extra=info.extra,
+    )
+
+
+def _take_away(work: Work, changes: ChangeSet) -> None:
+    """What is dropped goes first: its names may be given anew."""
+    for change in changes.tables:
+        if change.drops is not None:
+            tables.drop_table(work, change.drops, _label(change))
+    for view_id in changes.drop_views:
+        views.drop(work, view_id)
+    for view in changes.create_views:
+        if view.replaces is not None:
+            views.drop(work, view.replaces)
+    for macro_id in changes.drop_macros:
+        macros.drop(work, macro_id)
+    for macro in changes.create_macros:
+        if macro.replaces is not None:
+            macros.drop(work, macro.replaces)
+    for schema_id in changes.drop_schemas:
+        drop_schema(work, schema_id)
+
+
+def _define(work: Work, changes: ChangeSet) -> None:
+    """Schemas, views and macros; tables come with their rows."""
+    for name in changes.create_schemas:
+        create_schema(work, name)
+    for view_id, new_name in changes.rename_views.items():
+        views.rename(work, view_id, new_name)
+    for view_id, its in changes.view_tags.items():
+        views.comment(work, view_id, its)
+    for view in changes.create_views:
+        views.create(work, view)
+    for macro in changes.create_macros:
+        macros.create(work, macro)
+
+
+def _label(change: TableChange) -> str:
+    return f"{change.schema_name}.{change.name}"
+
+
+def _write_table_change(work: Work, change: TableChange) -> None:
+    target = _created(work, change) if change.create else _existing(work, change)
+    if target is not None:
+        _write_files(work, change, target)
+
+
+def _created(work: Work, change: TableChange) -> Target | None:
+    new = change.create
+    if new is None:
+        return None
+    schema = find_schema(work.schemas, change.schema_name)
+    table_id, partition_id = tables.write_table(work, schema, change.name, new)
+    work.totals[table_id] = Totals()
+    return Target(table_id, _label(change), new.path, new.schema, partition_id)
+
+
+def _existing(work: Work, change: TableChange) -> Target | None:
+    if change.table_id is None:
+        return None
+    # What the transaction saw still holds: whoever altered or dropped the table is in conflict.
+    table = change.table or _load(work, change.table_id)
+    if table is None:
+        raise CommitConflict(f"table {_label(change)} is not there any more", hint="run it again")
+    if change.schema is not None:
+        tables.alter_table(work, table.id, change.schema)
+    schema, partition_id = change.schema or table.schema, table.partition_id
+    if change.partition_by is not None:
+        partition_id = layouts.set_partitioning(work, table.id, schema, change.partition_by)
+    if change.sort_by is not None:
+        layouts.set_sorting(work, table.id, change.sort_by)
+    if change.tags or change.column_tags:
+        tags.write(work, table.id, change.tags)
+        tags.write_columns(work, table.id, change.column_tags)
+        work.tokens.of("altered_table", table.id)
+    if change.rename_to is not None:
+        tables.rename_table(work, table.id, change.rename_to, _label(change))
+    return Target(table.id, _label(change), table.path, schema, partition_id)
+
+
+def _load(work: Work, table_id: int) -> Table | None:
+    found = reads.load_tables(work.connection, work.data_path, work.base.id, table_id)
+    return found[0] if found else None
+
+
+def _write_files(work: Work, change: TableChange, target: Target) -> None:
+    if change.end:
+        ending.end_files(work, target, change.end)
+    if change.deletes:
+        ending.add_deletes(work, target, change.deletes)
+    if change.add:
+        registration.add_files(work, target, change.add)
+    if target.id in work.defined:
+        writes.define(work, target, change.schema_name)
+    if change.inline is not None:
+        writes.write(work, target, change.inline)

@@ -1,0 +1,245 @@
+"""What went wrong in the database, told by its codes (never by its words)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import exc
+
+from penstock.errors import (
+    CatalogCorrupt,
+    CatalogError,
+    CatalogFull,
+    CatalogLocked,
+    CatalogMissing,
+    CatalogUnreachable,
+    LakeError,
+    ReadOnlyLake,
+)
+from penstock.lake.catalog.database.location import CatalogLocation
+
+Fault = Callable[[CatalogLocation, str], LakeError]
+
+
+def _locked(where: CatalogLocation, detail: str) -> LakeError:
+    return CatalogLocked(
+        f"the catalog {where} is locked by another process ({detail})",
+        hint="run again when it has finished",
+    )
+
+
+def _read_only(where: CatalogLocation, detail: str) -> LakeError:
+    return ReadOnlyLake(
+        f"the catalog {where} cannot be written ({detail})",
+        hint="check its permissions, or attach it read-only",
+    )
+
+
+def _unreachable(where: CatalogLocation, detail: str) -> LakeError:
+    return CatalogUnreachable(
+        f"the catalog {where} cannot be opened ({detail})",
+        hint="check the server, its port, and the credentials"
+        if where.kind == "postgres"
+        else "check the path, its permissions and its disk",
+    )
+
+
+def _full(where: CatalogLocation, detail: str) -> LakeError:
+    return CatalogFull(
+        f"the disk of the catalog {where} is full ({detail})",
+        hint="nothing was changed: free some space there and run again",
+    )
+
+
+def _corrupt(where: CatalogLocation, detail: str) -> LakeError:
+    return CatalogCorrupt(
+        f"the catalog {where} is damaged or is no DuckLake ({detail})",
+        hint="check that the path is right; restore it from a backup if it is",
+    )
+
+
+def _missing(where: CatalogLocation, detail: str) -> LakeError:
+    return CatalogMissing(
+        f"the database of the catalog {where} does not exist ({detail})",
+        hint="create the database first; Penstock then creates the catalog in it",
+    )
+
+
+def _hot_journal(where: CatalogLocation, detail: str) -> LakeError:
+    return CatalogUnreachable(
+        f"a writer of the catalog {where} was killed while it committed, and what it had begun "
+        f"cannot be undone here ({detail})",
+        hint="nothing is lost: read it once as a user who may write to the file and its directory "
+        "(`penstock status` will do), which undoes it",
+    )
+
+
+# Extended result codes, https://sqlite.org/rescode.html
+_SQLITE_EXTENDED: Mapping[int, Fault] = {
+    776: _hot_journal,  # READONLY_ROLLBACK
+    264: _hot_journal,  # READONLY_RECOVERY
+}
+# Primary ones.
+_SQLITE: Mapping[int, Fault] = {
+    1: _corrupt,  # ERROR: no such table or column, as all statements are ours
+    3: _read_only,  # PERM
+    5: _locked,  # BUSY
+    6: _locked,  # LOCKED
+    8: _read_only,  # READONLY
+    10: _unreachable,  # IOERR
+    11: _corrupt,  # CORRUPT
+    13: _full,  # FULL
+    14: _unreachable,  # CANTOPEN
+    23: _unreachable,  # AUTH
+    26: _corrupt,  # NOTADB
+}
+
+# SQLSTATE, whole or by its class, https://www.postgresql.org/docs/current/errcodes-appendix.html
+_POSTGRES: Mapping[str, Fault] = {
+    "55P03": _locked,  # lock_not_available
+    "57014": _locked,  # query_canceled: a statement_timeout
+    "25006": _read_only,  # read_only_sql_transaction
+    "42501": _read_only,  # insufficient_privilege
+    "3D000": _missing,  # invalid_catalog_name
+    "3F000": _missing,  # invalid_schema_name
+    "42P01": _corrupt,  # undefined_table
+    "42703": _corrupt,  # undefined_column
+    "08": _unreachable,
+    "28": _unreachable,
+    "53100": _full,  # disk_full
+    "53": _unreachable,
+    "57": _unreachable,
+    "58": _unreachable,
+}
+
+# Kind of exception and, of the system's, its errno. A file that is none of DuckDB's is an IO
+# error without a number, what a statement of ours does not find is a damaged catalog.
+_DUCKDB: Mapping[tuple[str, str | None], Fault] = {
+    ("IO", "11"): _locked,  # EAGAIN
+    ("IO", "1"): _read_only,  # EPERM
+    ("IO", "30"): _read_only,  # EROFS
+    ("IO", "28"): _full,  # ENOSPC
+    ("IO", None): _corrupt,
+    ("Binder", None): _corrupt,
+    ("Catalog", None): _corrupt,
+    ("Serialization", None): _corrupt,
+    ("FATAL", None): _unreachable,
+    ("INTERNAL", None): _unreachable,
+}
+
+_MAY_BE_FULL = frozenset({"IO", "FATAL", "TransactionContext"})
+_LEAST_ROOM = 1 << 20  # bytes; DuckDB writes blocks of 256 KiB
+
+_LOST_RACES = frozenset({"40001", "40P01"})  # serialization_failure, deadlock_detected
+
+
+@contextmanager
+def translating(where: CatalogLocation) -> Iterator[None]:
+    """Turn the database's errors into the tree's. What the codes do not tell stays what it is."""
+    try:
+        yield
+    except exc.DBAPIError as error:
+        translated = translate(where, error)
+        if translated is None:
+            raise
+        raise translated from error
+
+
+def translate(where: CatalogLocation, error: exc.DBAPIError) -> LakeError | None:
+    """The tree's error for one of the database's, if there is one."""
+    detail = _first_line(error)
+    code = getattr(error.orig, "sqlite_errorcode", None)
+    if code is not None:
+        fault = _SQLITE_EXTENDED.get(code) or _SQLITE.get(code & 0xFF)
+        return None if fault is None else fault(where, detail)
+    kind, number = duckdb_code(error.orig)
+    if kind is not None:
+        fault = _DUCKDB.get((kind, number)) or (_unreachable if kind == "IO" else None)
+        if kind in _MAY_BE_FULL and number is None and _has_no_room(where):
+            fault = _full
+        return None if fault is None else fault(where, _said(error.orig))
+    state = sql_state(error)
+    if state is None:
+        lost = error.connection_invalidated or isinstance(error, exc.OperationalError)
+        return _unreachable(where, detail) if lost else None
+    fault = _POSTGRES.get(state) or _POSTGRES.get(state[:2])
+    return None if fault is None else fault(where, detail)
+
+
+def _has_no_room(where: CatalogLocation) -> bool:
+    """DuckDB tells no number where a checkpoint found the disk full."""
+    try:
+        return shutil.disk_usage(Path(where.target).parent).free < _LEAST_ROOM
+    except OSError:
+        return False
+
+
+def duckdb_code(error: BaseException | None) -> tuple[str | None, str | None]:
+    """DuckDB's kind of error and the system's number, if any; two ``None`` for others' errors."""
+    said = _duckdb_json(error)
+    return said.get("exception_type"), said.get("errno")
+
+
+def _duckdb_json(error: BaseException | None) -> Mapping[str, str]:
+    """What DuckDB says when it is asked for JSON; the kind's name stands in front of it."""
+    text = str(error)
+    try:
+        said = json.loads(text[text.index("{") :])
+    except ValueError:
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _said(error: BaseException | None) -> str:
+    return (_duckdb_json(error).get("exception_message") or str(error)).splitlines()[0]
+
+
+def sql_state(error: exc.DBAPIError) -> str | None:
+    state = getattr(error.orig, "sqlstate", None)
+    return state if isinstance(state, str) else None
+
+
+def lost_race(error: exc.DBAPIError) -> bool:
+    """Whether the transaction failed only because another one was quicker."""
+    return sql_state(error) in _LOST_RACES
+
+
+def busy(error: exc.DBAPIError) -> bool:
+    """Whether SQLite waited for a lock in vain."""
+    code: int | None = getattr(error.orig, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF == 5
+
+
+def locked(where: CatalogLocation, error: exc.DBAPIError) -> LakeError:
+    """The error for a transaction that is `busy`."""
+    return _locked(where, _first_line(error))
+
+
+def connection_lost(error: exc.DBAPIError) -> bool:
+    """Whether the server may have gone on without us, so that the outcome of COMMIT is open."""
+    code: int | None = getattr(error.orig, "sqlite_errorcode", None)
+    if code is not None:
+        return code & 0xFF == 10  # IOERR: the file may or may not hold the commit
+    kind, _ = duckdb_code(error.orig)
+    if kind is not None:
+        return kind in {"IO", "FATAL", "INTERNAL"}
+    state = sql_state(error)
+    if state == "57014":  # query_canceled: by a server that is there and has taken it back
+        return False
+    return state is None or state[:2] in {"08", "57", "58"}
+
+
+def corrupt(where: CatalogLocation, what: str) -> CatalogError:
+    """The error for a row that the format does not allow."""
+    error = _corrupt(where, what)
+    assert isinstance(error, CatalogError)
+    return error
+
+
+def _first_line(error: exc.DBAPIError) -> str:
+    lines = str(error.orig).strip().splitlines()
+    return lines[0] if lines else type(error.orig).__name__

@@ -1,0 +1,1 @@
+"""Writing what a lake defines: schemas, tables, views, macros and tags."""

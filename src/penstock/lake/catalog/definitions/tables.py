@@ -1,0 +1,249 @@
+"""Writing schemas, tables and columns: creating, altering, renaming, dropping."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection
+
+from penstock.errors import CommitConflict
+from penstock.lake.catalog.database import metadata as t
+from penstock.lake.catalog.database.paths import store
+from penstock.lake.catalog.database.rows import Record
+from penstock.lake.catalog.definitions import layouts, tags
+from penstock.lake.catalog.reads import visible
+from penstock.lake.catalog.work import SchemaEntry, Work
+from penstock.lake.changes import NewTable
+from penstock.lake.naming import directory_name, fold, new_uuid7
+from penstock.lake.schema import Column, TableSchema
+
+_NO_DEFAULT = "NULL"
+
+
+def write_table(
+    work: Work, schema: SchemaEntry, name: str, new: NewTable
+) -> tuple[int, int | None]:
+    """Create a table; its id, and that of its partitioning if it has one."""
+    table_id = work.ids.catalog()
+    path, is_relative = store(schema.path, new.path)
+    row = {
+        "table_id": table_id,
+        "table_uuid": new.uuid,
+        "begin_snapshot": work.snapshot_id,
+        "schema_id": schema.id,
+        "table_name": name,
+        "path": path,
+        "path_is_relative": is_relative,
+    }
+    work.insert(t.table, [row])
+    work.insert(t.column, list(_column_rows(new.schema, table_id, work.snapshot_id)))
+    partition_id = None
+    if new.partition_by:
+        partition_id = layouts.begin_partitioning(work, table_id, new.schema, new.partition_by)
+    layouts.begin_sorting(work, table_id, new.sort_by)
+    tags.write(work, table_id, new.tags, fresh=True)
+    tags.write_columns(work, table_id, new.column_tags, fresh=True)
+    work.defined[table_id] = None
+    work.tokens.named("created_table", schema.name, name)
+    return table_id, partition_id
+
+
+def alter_table(work: Work, table_id: int, schema: TableSchema) -> None:
+    """Bring the columns of a table to ``schema``: end the rows that differ, begin their successors.
+
+    Orders are kept where the columns' sequence allows it. Nothing may differ: then only the
+    schema's version is new, as in the real extension.
+    """
+    current = _current_columns(work.connection, work.base.id, table_id)
+    wanted = list(_with_parents(schema.columns, None))
+    orders = _orders(current, wanted)
+    ended = dict.fromkeys(row.column_id for row in current.values())
+    begun: list[dict[str, Any]] = []
+    for column, parent in wanted:
+        row = _column_row(column, parent, orders[_id(column)], table_id, work.snapshot_id)
+        old = current.get(_id(column))
+        if old is not None and _same_row(old, row):
+            del ended[old.column_id]
+        else:
+            begun.append(row)
+    if ended:
+        c = t.column.c
+        work.end(t.column, c.table_id == table_id, c.column_id.in_(list(ended)))
+        gone = [one for one in ended if one not in orders]
+        tags.end_columns(work, table_id, gone)
+    work.insert(t.column, begun)
+    work.defined[table_id] = None
+    work.tokens.of("altered_table", table_id)
+
+
+def rename_table(work: Work, table_id: int, new_name: str, label: str) -> None:
+    """Another name for a table; its directory stays. ``label`` names it in messages.
+
+    The token is that of a creation, as the real extension has it. Raises CommitConflict.
+    """
+    c = t.table.c
+    query = t.table.select().where(c.table_id == table_id, c.end_snapshot.is_(None))
+    old = work.connection.execute(query).first()
+    if old is None or work.end(t.table, c.table_id == table_id) != 1:
+        raise _gone(label)
+    work.insert(
+        t.table,
+        [
+            dict(old._mapping)
+            | {"begin_snapshot": work.snapshot_id, "end_snapshot": None, "table_name": new_name}
+        ],
+    )
+    schema = next(one for one in work.schemas.values() if one.id == old.schema_id)
+    work.defined[table_id] = None
+    work.tokens.named("created_table", schema.name, new_name)
+
+
+def drop_table(work: Work, table_id: int, label: str) -> None:
+    """End everything that a table has. Raises CommitConflict when it is not there any more."""
+    if work.end(t.table, t.table.c.table_id == table_id) != 1:
+        raise _gone(label)
+    parts = (t.partition_info, t.column, t.column_tag, t.data_file, t.delete_file, t.sort_info)
+    for part in parts:
+        work.end(part, part.c.table_id == table_id)
+    work.end(t.tag, t.tag.c.object_id == table_id)
+    work.tokens.of("dropped_table", table_id)
+
+
+def write_schema_versions(work: Work) -> None:
+    """The version that tables created or altered here have from now on."""
+    work.insert(
+        t.schema_versions,
+        [
+            {
+                "begin_snapshot": work.snapshot_id,
+                "schema_version": work.schema_version,
+                "table_id": table_id,
+            }
+            for table_id in work.defined
+        ],
+    )
+
+
+def _gone(label: str) -> CommitConflict:
+    return CommitConflict(f"table {label} is not there any more", hint="run it again")
+
+
+def _column_rows(schema: TableSchema, table_id: int, snapshot_id: int) -> Iterator[dict[str, Any]]:
+    for order, (column, parent) in enumerate(_with_parents(schema.columns, None), start=1):
+        yield _column_row(column, parent, order, table_id, snapshot_id)
+
+
+def _with_parents(
+    columns: Sequence[Column], parent: int | None
+) -> Iterator[tuple[Column, int | None]]:
+    for column in columns:
+        yield column, parent
+        yield from _with_parents(column.children, column.id)
+
+
+def _column_row(
+    column: Column, parent: int | None, order: int, table_id: int, snapshot_id: int
+) -> dict[str, Any]:
+    return {
+        "column_id": column.id,
+        "begin_snapshot": snapshot_id,
+        "end_snapshot": None,
+        "table_id": table_id,
+        "column_order": order,
+        "column_name": column.name,
+        "column_type": column.type,
+        "initial_default": column.initial_default,
+        "default_value": _NO_DEFAULT if column.default is None else column.default,
+        "nulls_allowed": column.nullable,
+        "parent_column": parent,
+        "default_value_type": "" if column.children else column.default_kind,
+        "default_value_dialect": "duckdb",
+    }
+
+
+def _current_columns(connection: Connection, base_id: int, table_id: int) -> dict[int, Record]:
+    query = t.column.select().where(t.column.c.table_id == table_id, visible(t.column, base_id))
+    rows = connection.execute(query.order_by(t.column.c.column_order))
+    return {row.column_id: row for row in rows}
+
+
+def _orders(
+    current: Mapping[int, Record], wanted: Sequence[tuple[Column, int | None]]
+) -> dict[int, int]:
+    """The order of each column: the one it has, and behind all for new ones, whose id it is.
+
+    Where fields of one parent are to stand otherwise, all are numbered anew.
+    """
+    top = max((row.column_order for row in current.values()), default=0)
+    orders = {
+        _id(column): current[_id(column)].column_order
+        if _id(column) in current
+        else _id(column) + (top if _id(column) <= top else 0)
+        for column, _ in wanted
+    }
+    if all(_ascending(orders, wanted, parent) for parent in {parent for _, parent in wanted}):
+        return orders
+    return {_id(column): order for order, (column, _) in enumerate(wanted, start=1)}
+
+
+def _ascending(
+    orders: Mapping[int, int], wanted: Sequence[tuple[Column, int | None]], of: int | None
+) -> bool:
+    siblings = [orders[_id(column)] for column, parent in wanted if parent == of]
+    return siblings == sorted(siblings)
+
+
+def _id(column: Column) -> int:
+    assert column.id is not None, f"column {column.name} has no id"
+    return column.id
+
+
+def _same_row(old: Record, new: Mapping[str, Any]) -> bool:
+    """Whether a column is as it was. What the real extension leaves unsure does not count.
+
+    It writes fields that it renames or adds as NOT NULL, which it does not mean.
+    """
+    ignored = {"begin_snapshot", "end_snapshot", "default_value_dialect"}
+    if old.default_value == new["default_value"]:
+        ignored.add("default_value_type")
+    if new["parent_column"] is not None:
+        ignored.add("nulls_allowed")
+    stored = old._mapping
+    return all(stored[key] == value for key, value in new.items() if key not in ignored)
+
+
+def create_schema(work: Work, name: str) -> None:
+    """Raises CommitConflict when there is one of this name."""
+    if fold(name) in work.schemas:
+        raise CommitConflict(f"there is a schema {name!r} already", hint="run it again")
+    schema_id, uuid = work.ids.catalog(), new_uuid7()
+    path = directory_name(name, uuid)
+    row = {
+        "schema_id": schema_id,
+        "schema_uuid": uuid,
+        "begin_snapshot": work.snapshot_id,
+        "schema_name": name,
+        "path": path,
+        "path_is_relative": True,
+    }
+    work.insert(t.schema, [row])
+    work.schemas[fold(name)] = SchemaEntry(schema_id, name, f"{work.data_path}{path}")
+    work.tokens.named("created_schema", name)
+
+
+def drop_schema(work: Work, schema_id: int) -> None:
+    """Drop a schema that is empty by now. Raises CommitConflict when it is not there any more."""
+    key = next((key for key, one in work.schemas.items() if one.id == schema_id), None)
+    if key is None or work.end(t.schema, t.schema.c.schema_id == schema_id) != 1:
+        raise CommitConflict("the schema to drop is not there any more", hint="run it again")
+    del work.schemas[key]
+    work.tokens.of("dropped_schema", schema_id)
+
+
+def find_schema(schemas: Mapping[str, SchemaEntry], name: str) -> SchemaEntry:
+    """The schema of this name. Raises CommitConflict when there is none."""
+    found = schemas.get(fold(name))
+    if found is None:
+        raise CommitConflict(f"there is no schema {name!r} any more", hint="run it again")
+    return found

@@ -1,0 +1,1 @@
+"""Data files and delete files: reading, registering and ending their rows."""

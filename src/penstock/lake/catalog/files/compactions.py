@@ -1,0 +1,172 @@
+"""Compactions written into the catalog: the rows that DuckDB 1.5.5 leaves there (measured)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import func, select
+
+from penstock.errors import CommitConflict
+from penstock.lake.catalog.database import metadata as t
+from penstock.lake.catalog.database.paths import resolve, stored_path
+from penstock.lake.catalog.files.registration import partition_rows, stats_rows
+from penstock.lake.catalog.inlined import flush
+from penstock.lake.compaction import FlushInlined, MergeFiles, NewFile, RewriteFiles
+
+if TYPE_CHECKING:
+    from penstock.lake.catalog.work import Work
+    from penstock.lake.changes import Compaction
+    from penstock.lake.files import DataFile
+
+_CHUNK = 5000  # ids bound in one statement
+_OF_FILES = (t.file_column_stats, t.file_partition_value, t.file_variant_stats)
+
+Kind = MergeFiles | RewriteFiles
+
+
+def write(work: Work, one: Compaction) -> None:
+    """Write one compaction. Raises CommitConflict where its files are not in force any more."""
+    _WRITERS[type(one)](work, one)
+
+
+def _merge(work: Work, one: MergeFiles) -> None:
+    sources = _sources(one)
+    _check_in_force(work, one, sources)
+    _schedule(work, one, sources)
+    for chunk in _chunks(sources):
+        for table in (t.data_file, *_OF_FILES):
+            work.connection.execute(table.delete().where(table.c.data_file_id.in_(chunk)))
+    _register(work, one, begins_now=False)
+    work.tokens.of("merge_adjacent", one.table_id)
+
+
+def _rewrite(work: Work, one: RewriteFiles) -> None:
+    sources = _sources(one)
+    for chunk in _chunks(sources):
+        of_table = (t.data_file.c.data_file_id.in_(chunk), t.data_file.c.table_id == one.table_id)
+        if work.end(t.data_file, *of_table) != len(chunk):
+            raise _files_gone(one)
+        c = t.delete_file.c
+        work.end(t.delete_file, c.data_file_id.in_(chunk), c.table_id == one.table_id)
+    _count_again(work, one)
+    _register(work, one, begins_now=True)
+    work.tokens.of("rewrite_delete", one.table_id)
+
+
+def _flush(work: Work, one: FlushInlined) -> None:
+    flush.write(work, one, _register_numbered)
+
+
+_WRITERS: Mapping[type, Callable[[Work, Any], None]] = {
+    FlushInlined: _flush,
+    MergeFiles: _merge,
+    RewriteFiles: _rewrite,
+}
+
+
+def _sources(one: Kind) -> list[int]:
+    return [source for new in one.files for source in new.sources]
+
+
+def _check_in_force(work: Work, one: Kind, sources: Sequence[int]) -> None:
+    c = t.data_file.c
+    for chunk in _chunks(sources):
+        query = select(func.count()).where(
+            c.data_file_id.in_(chunk), c.table_id == one.table_id, c.end_snapshot.is_(None)
+        )
+        if work.connection.execute(query).scalar_one() != len(chunk):
+            raise _files_gone(one)
+
+
+def _schedule(work: Work, one: Kind, sources: Sequence[int]) -> None:
+    c = t.data_file.c
+    now = dt.datetime.now(dt.UTC)
+    for chunk in _chunks(sources):
+        query = select(c.data_file_id, c.path, c.path_is_relative)
+        rows = work.connection.execute(query.where(c.data_file_id.in_(chunk))).all()
+        work.insert(
+            t.files_scheduled_for_deletion,
+            [
+                {"data_file_id": row.data_file_id, "schedule_start": now}
+                | stored_path(
+                    work.data_path, resolve(one.table_path, row.path, row.path_is_relative)
+                )
+                for row in rows
+            ],
+        )
+
+
+def _register(work: Work, one: Kind, *, begins_now: bool) -> None:
+    """New files have rows that were counted before: only what is by file is written."""
+    new = [one for one in one.files if one.file is not None]
+    numbered = list(zip(work.ids.files(len(new)), _files(new), strict=True))
+    _register_numbered(work, one, numbered, begins_now=begins_now)
+
+
+def _register_numbered(
+    work: Work,
+    one: Kind | FlushInlined,
+    numbered: Sequence[tuple[int, DataFile]],
+    *,
+    begins_now: bool = False,
+) -> None:
+    table_id = one.table_id
+    work.insert(
+        t.data_file,
+        [
+            {
+                "data_file_id": file_id,
+                "table_id": table_id,
+                "begin_snapshot": work.snapshot_id if begins_now else file.begin_snapshot,
+                "file_format": "parquet",
+                "record_count": file.record_count,
+                "file_size_bytes": file.size_bytes,
+                "footer_size": file.footer_size,
+                "row_id_start": file.row_id_start,
+                "partition_id": file.partition_id,
+                "mapping_id": file.mapping_id,
+                "partial_max": file.partial.last if file.partial else None,
+            }
+            | stored_path(one.table_path, file.path)
+            for file_id, file in numbered
+        ],
+    )
+    work.insert(t.file_partition_value, list(partition_rows(numbered, table_id)))
+    work.insert(t.file_column_stats, list(stats_rows(numbered, table_id)))
+
+
+def _files(new: Sequence[NewFile]) -> list[DataFile]:
+    return [one.file for one in new if one.file is not None]
+
+
+def _count_again(work: Work, one: RewriteFiles) -> None:
+    """A rewrite makes the table's counts those of its files in force; row ids go on from where
+    they are. Bounds of columns stay: they hold for fewer rows too."""
+    c = t.data_file.c
+    sums = select(
+        func.coalesce(func.sum(c.record_count), 0), func.coalesce(func.sum(c.file_size_bytes), 0)
+    ).where(c.table_id == one.table_id, c.end_snapshot.is_(None))
+    rows, size = work.connection.execute(sums).one()
+    new = _files(one.files)  # which are not in the catalog yet: inserts wait
+    work.connection.execute(
+        t.table_stats.update()
+        .where(t.table_stats.c.table_id == one.table_id)
+        .values(
+            record_count=int(rows) + sum(file.record_count for file in new),
+            file_size_bytes=int(size) + sum(file.size_bytes for file in new),
+        )
+    )
+
+
+def _chunks(ids: Sequence[int]) -> Iterator[Sequence[int]]:
+    for start in range(0, len(ids), _CHUNK):
+        yield ids[start : start + _CHUNK]
+
+
+def _files_gone(one: Kind) -> CommitConflict:
+    return CommitConflict(
+        f"files of table {one.table_name} that were compacted are not there any more",
+        hint="nothing was changed; run it again on the table as it is now",
+    )

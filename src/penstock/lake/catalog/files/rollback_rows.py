@@ -1,0 +1,137 @@
+"""What a rollback needs of the catalog beyond a table's files, and inlined rows that come back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, inspect, select, text
+from sqlalchemy import Table as StoredTable
+
+from penstock.errors import CommitConflict, UnsupportedFeature
+from penstock.lake.catalog.database import metadata as t
+from penstock.lake.catalog.database.engine import metadata_schema
+from penstock.lake.catalog.inlined import inlined
+from penstock.lake.files import ColumnStats
+from penstock.lake.inlined.found import BEGIN_COLUMN, ROW_ID_COLUMN
+from penstock.lake.naming import quote_identifier
+
+_CHUNK = 5000  # ids bound in one statement
+Version = tuple[int, int]  # of an inlined row: its row id, and the snapshot that it began in
+
+
+def file_stats(
+    connection: Connection, table_id: int, file_ids: Sequence[int]
+) -> dict[int, tuple[ColumnStats, ...]]:
+    """The statistics of these data files, as they are registered."""
+    c = t.file_column_stats.c
+    names = ("column_id", "column_size_bytes", "value_count", "null_count", "min_value")
+    found: dict[int, list[ColumnStats]] = {}
+    for ids in _chunks(file_ids):
+        query = select(c.data_file_id, *(c[n] for n in names), c.max_value, c.contains_nan).where(
+            c.table_id == table_id, c.data_file_id.in_(ids)
+        )
+        for file_id, *values in connection.execute(query):
+            found.setdefault(file_id, []).append(ColumnStats(*values))
+    return {key: tuple(stats) for key, stats in found.items()}
+
+
+def bring_back(
+    connection: Connection, table_id: int, name: str, snapshot_id: int, rows: Sequence[Version]
+) -> None:
+    """Begin versions of inlined rows anew that have ended, as they are stored.
+
+    Within the commit that makes ``snapshot_id``, after its other changes. Raises UnsupportedFeature
+    where they were stored for other columns than the table has by then.
+    """
+    stored = inlined.row_tables(connection, table_id)
+    if not stored:
+        raise _gone(name)
+    newest = stored[-1]
+    back = 0
+    for one in stored:
+        found = _having(connection, one, rows)
+        if found:
+            _check_columns(connection, one, newest, name)
+            _copy(connection, one, newest, snapshot_id, found)
+        back += len(found)
+    if back != len(rows):
+        raise _gone(name)
+    c, s = t.snapshot_changes.c, t.table_stats.c
+    made = connection.execute(select(c.changes_made).where(c.snapshot_id == snapshot_id)).scalar()
+    tokens = [*filter(None, (made or "").split(",")), f"inlined_insert:{table_id}"]
+    connection.execute(
+        t.snapshot_changes.update()
+        .where(c.snapshot_id == snapshot_id)
+        .values(changes_made=",".join(dict.fromkeys(tokens)))
+    )
+    connection.execute(
+        t.table_stats.update()
+        .where(s.table_id == table_id)
+        .values(record_count=s.record_count + back)
+    )
+
+
+def _having(connection: Connection, one: StoredTable, rows: Sequence[Version]) -> list[Version]:
+    """Those of ``rows`` that are in ``one``."""
+    wanted, begins, ids = set(rows), one.c[BEGIN_COLUMN], one.c[ROW_ID_COLUMN]
+    found: list[Version] = []
+    for some in _chunks(sorted({row_id for row_id, _ in rows})):
+        there = connection.execute(select(ids, begins).where(ids.in_(some)))
+        found += [(row_id, begin) for row_id, begin in there if (row_id, begin) in wanted]
+    return sorted(found)
+
+
+def _check_columns(
+    connection: Connection, one: StoredTable, newest: StoredTable, name: str
+) -> None:
+    if _columns(connection, one.name) != _columns(connection, newest.name):
+        raise UnsupportedFeature(
+            f"rows of table {name} that the catalog itself held then had other columns, so that "
+            "they cannot come back as they were",
+            hint="read them with AT (VERSION => ...) and insert them",
+            data={"table": name},
+        )
+
+
+def _copy(
+    connection: Connection,
+    one: StoredTable,
+    newest: StoredTable,
+    snapshot_id: int,
+    rows: Sequence[Version],
+) -> None:
+    names = [quote_identifier(column) for column, _ in _columns(connection, one.name)]
+    row_id, begin, end, *own = names
+    listed = "".join(f", {column}" for column in own)
+    statement = text(
+        f"INSERT INTO {_qualified(connection, newest.name)} ({row_id}, {begin}, {end}{listed}) "
+        f"SELECT {row_id}, :snapshot, NULL{listed} FROM {_qualified(connection, one.name)} "
+        f"WHERE {row_id} = :row AND {begin} = :began"
+    ).bindparams(bindparam("snapshot"), bindparam("row"), bindparam("began"))
+    for key, began in rows:
+        connection.execute(statement, {"snapshot": snapshot_id, "row": key, "began": began})
+
+
+def _columns(connection: Connection, name: str) -> list[tuple[str, str]]:
+    """Names and types as stored, the three system columns first."""
+    found = inspect(connection).get_columns(name, schema=metadata_schema(connection))
+    return [(str(one["name"]), str(one["type"])) for one in found]
+
+
+def _qualified(connection: Connection, name: str) -> str:
+    schema = metadata_schema(connection)
+    own = quote_identifier(name)
+    return own if schema is None else f"{quote_identifier(schema)}.{own}"
+
+
+def _chunks(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    for start in range(0, len(values), _CHUNK):
+        yield values[start : start + _CHUNK]
+
+
+def _gone(name: str) -> CommitConflict:
+    return CommitConflict(
+        f"rows of table {name} that are to come back are not in the catalog any more",
+        hint="run it again on the table as it is now",
+    )

@@ -1,0 +1,1 @@
+"""Rows and deletes that the catalog itself holds."""

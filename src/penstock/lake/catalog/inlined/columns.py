@@ -1,0 +1,188 @@
+"""The columns of an inlined table: which they were, and how each catalog keeps their values.
+
+DuckDB stores a type natively where the catalog's database has one that holds all its values and as
+text elsewhere, and its versions differ in where. So values are taken for what they are: what is
+fetched is brought to one Arrow type for each type of the format, text for most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Column as StoredColumn
+from sqlalchemy import ColumnElement, Connection, MetaData, Table, Text, cast, select, text
+from sqlalchemy.types import NullType
+
+from penstock.errors import CatalogCorrupt
+from penstock.lake.catalog.database import metadata
+from penstock.lake.catalog.reads import build_schema
+from penstock.lake.files import Table as TableInfo
+from penstock.lake.naming import fold
+from penstock.lake.schema import Column, TableSchema
+from penstock.lake.values.bounds import base_type
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_INTEGERS = frozenset({"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"})
+_FLOATS = frozenset({"float32", "float64"})
+_BYTES = frozenset({"blob", "geometry"})
+_TEXTS = frozenset({"varchar", "json"})
+
+
+class Schemas:
+    """The columns that a table had at each version of its schema: two queries."""
+
+    def __init__(self, connection: Connection, table: TableInfo) -> None:
+        t = metadata.of(connection)
+        v, c = t.schema_versions.c, t.column.c
+        versions = select(v.schema_version, v.begin_snapshot).where(v.table_id == table.id)
+        self._begins = sorted(tuple(row) for row in connection.execute(versions))
+        columns = select(t.column).where(c.table_id == table.id).order_by(c.column_order)
+        self._columns = connection.execute(columns).all()
+        self._table = table
+
+    def at(self, version: int) -> TableSchema:
+        """The columns that the inlined table of this version was made with.
+
+        A table that was made when inlining was off, and first inlined into later, has a version
+        of its own that was never counted: its columns are those of the one before.
+        """
+        begins = [begin for known, begin in self._begins if known <= version]
+        if not begins:
+            raise CatalogCorrupt(
+                f"table {self._table.qualified_name} has inlined rows of schema version {version}, "
+                "which is not among its schema versions",
+                hint="restore the catalog from a backup",
+            )
+        return self.in_force(max(begins))
+
+    def in_force(self, snapshot_id: int) -> TableSchema:
+        """The columns at a snapshot, as far as they are still on record."""
+        rows = [
+            row
+            for row in self._columns
+            if row.begin_snapshot <= snapshot_id
+            and (row.end_snapshot is None or row.end_snapshot > snapshot_id)
+        ]
+        return build_schema(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """A column of a schema version, and how to ask its inlined table for it."""
+
+    column: Column
+    value: ColumnElement[Any]
+
+
+def pick(
+    connection: Connection, name: str, known: TableSchema, wanted: TableSchema
+) -> tuple[list[Picked], Table]:
+    """The columns of ``known`` that ``wanted`` still has, in the inlined table called ``name``.
+
+    One query, for the names and types that the table really has.
+    """
+    described = connection.execute(select(text("*")).select_from(_bare(name)).limit(0))
+    names = list(described.keys())
+    codes = [] if described.cursor is None else [c[1] for c in described.cursor.description or ()]
+    described.close()
+    source = _bare(name, *names)
+    exact = {fold(found): found for found in reversed(names)} | {found: found for found in names}
+    ids = {column.id for column in wanted.columns}
+    picked = []
+    for column in known.columns:
+        if column.id in ids:
+            found = exact.get(column.name, exact.get(fold(column.name)))
+            if found is None:
+                raise CatalogCorrupt(
+                    f"the inlined table {name} has no column {column.name!r}",
+                    hint="restore the catalog from a backup",
+                )
+            value = source.c[found]
+            as_text = _AS_TEXT.get(connection.dialect.name, _never)
+            lossy = as_text(column, codes[names.index(found)])
+            picked.append(Picked(column, cast(value, Text) if lossy else value))
+    return picked, source
+
+
+def _bare(name: str, *columns: str) -> Table:
+    """A table whose columns are fetched as the driver has them."""
+    return Table(name, MetaData(), *(StoredColumn(each, NullType()) for each in columns))
+
+
+def _never(column: Column, code: Any) -> bool:  # noqa: ARG001 - of the table's shape
+    return False
+
+
+def _postgres_as_text(column: Column, code: Any) -> bool:  # noqa: ARG001 - of the table's shape
+    return code not in _POSTGRES_NATIVE
+
+
+def _duckdb_as_text(column: Column, code: Any) -> bool:  # noqa: ARG001 - of the table's shape
+    return base_type(column.type) not in _INTEGERS | _FLOATS | _BYTES | _TEXTS | {"boolean"}
+
+
+# bool, bytea, int8, int2, int4, text, float4, float8, varchar: Python has the same values.
+_POSTGRES_NATIVE = frozenset({16, 17, 20, 21, 23, 25, 700, 701, 1043})
+
+_AS_TEXT: Mapping[str, Callable[[Column, Any], bool]] = {
+    "postgresql": _postgres_as_text,
+    "duckdb": _duckdb_as_text,
+}
+
+
+def settle(connection: Connection) -> None:
+    """Have PostgreSQL write intervals and floats in one way, whatever the server's settings."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SET LOCAL intervalstyle = 'postgres'"))
+        connection.execute(text("SET LOCAL extra_float_digits = 1"))
+
+
+def arrow_type(column: Column) -> pa.DataType:
+    """The Arrow type in which a column's values are kept."""
+    import pyarrow as pa
+
+    return getattr(pa, _storage(column)[0])()
+
+
+def to_arrow(values: Iterable[Any], column: Column, table: str) -> pa.Array:
+    """Fetched values in the type they are kept in. Raises CatalogCorrupt, naming the column."""
+    import pyarrow as pa
+
+    convert = _storage(column)[1]
+    try:
+        kept = [None if value is None else convert(value) for value in values]
+        return pa.array(kept, arrow_type(column))
+    except (TypeError, ValueError, OverflowError, pa.ArrowInvalid) as error:
+        raise CatalogCorrupt(
+            f"column {column.name!r} of the inlined table {table} has a value that is no "
+            f"{column.type}: {error}",
+            hint="correct the value in the catalog, or restore it from a backup",
+            data={"column": column.name, "type": column.type},
+        ) from error
+
+
+def _storage(column: Column) -> tuple[str, Callable[[Any], Any]]:
+    kind = base_type(column.type)
+    return next((found for kinds, found in _STORAGE if kind in kinds), ("string", _text))
+
+
+def _text(value: Any) -> str:
+    return bytes(value).decode() if isinstance(value, bytes | memoryview) else str(value)
+
+
+def _boolean(value: Any) -> bool:
+    if value not in {0, 1}:
+        raise ValueError(f"{value!r}")
+    return bool(value)
+
+
+_STORAGE: Sequence[tuple[frozenset[str], tuple[str, Callable[[Any], Any]]]] = (
+    (frozenset({"boolean"}), ("bool_", _boolean)),
+    (_INTEGERS, ("int64", int)),
+    (_FLOATS, ("float64", float)),
+    (_BYTES, ("binary", bytes)),
+)

@@ -1,0 +1,201 @@
+"""What the catalog itself holds of a table, taken out of it into files.
+
+Rows go by the schema version that they were inlined under, all that ever began, so that every
+snapshot reads what it did. As DuckDB 1.5.5 leaves it (measured): the newest inlined table stays,
+empty, older ones are dropped; the file begins with its first row, its delete file with the first
+end; inlined deletes are folded into the delete files of their data files.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, func, select, text
+
+from penstock.errors import CommitConflict
+from penstock.lake.catalog.database import metadata as t
+from penstock.lake.catalog.database.engine import metadata_schema
+from penstock.lake.catalog.database.paths import resolve, stored_path
+from penstock.lake.catalog.inlined import inlined
+from penstock.lake.catalog.inlined.columns import Schemas, settle
+from penstock.lake.compaction import Flushed, FlushInlined
+from penstock.lake.files import DataFile, DeleteFile
+from penstock.lake.inlined.found import BEGIN_COLUMN, END_COLUMN, InlinedPart
+from penstock.lake.naming import quote_identifier
+
+if TYPE_CHECKING:
+    from penstock.lake.catalog.work import Work
+    from penstock.lake.files import Table
+
+_CHUNK = 5000  # ids bound in one statement
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The rows of one inlined table, ended ones too, with all the columns of its version."""
+
+    name: str
+    part: InlinedPart
+
+
+def load_held(connection: Connection, of: Table, snapshot_id: int) -> list[Held]:
+    """What inlined tables hold of ``of`` up to a snapshot, one after the other; none is empty."""
+    settle(connection)
+    schemas = Schemas(connection, of)
+    found: list[Held] = []
+    for stored in inlined.stored_tables(connection, of.id):
+        its = replace(of, schema=schemas.at(stored.version))
+        part = inlined.load_part(
+            connection, stored, schemas, its, lambda begin, _: begin <= snapshot_id
+        )
+        if part.rows.num_rows:
+            found.append(Held(stored.rows.name, part))
+    return found
+
+
+Register = Callable[["Work", FlushInlined, Sequence[tuple[int, DataFile]]], None]
+
+
+def write(work: Work, one: FlushInlined, register: Register) -> None:
+    """Register the files of a flush, by ``register``, and empty what they hold.
+
+    Raises CommitConflict where a row or a delete came or went since they were read.
+    """
+    newest = _newest(work.connection, one.table_id)
+    for flushed in one.flushed:
+        _empty(work, one, flushed)
+        if flushed.name != newest:
+            _drop(work, flushed.name)
+    ids: dict[int, DeleteFile] = dict(one.deletes)
+    new = [file for flushed in one.flushed for file in flushed.files]
+    numbered = list(zip(work.ids.files(len(new)), new, strict=True))
+    for file_id, file in numbered:
+        if file.delete is not None:
+            ids[file_id] = file.delete
+    register(work, one, numbered)
+    if one.deletes:
+        _empty_deletes(work, one)
+        work.tokens.of("deleted_from_table", one.table_id)
+    _write_deletes(work, one, ids)
+    if new:
+        work.tokens.of("inline_flush", one.table_id)
+        _add_size(work, one)
+
+
+def _newest(connection: Connection, table_id: int) -> str | None:
+    c = t.inlined_data_tables.c
+    query = select(c.table_name).where(c.table_id == table_id)
+    return connection.execute(query.order_by(c.schema_version.desc()).limit(1)).scalar()
+
+
+def _stored(work: Work, one: FlushInlined, name: str) -> inlined.Stored:
+    for stored in inlined.stored_tables(work.connection, one.table_id):
+        if stored.rows.name == name:
+            return stored
+    raise _changed(one)
+
+
+def _empty(work: Work, one: FlushInlined, flushed: Flushed) -> None:
+    """Take out the rows that were read. Rows that others inserted since stay."""
+    rows = _stored(work, one, flushed.name).rows
+    begin, end = rows.c[BEGIN_COLUMN], rows.c[END_COLUMN]
+    read = begin <= one.snapshot_id
+    ended = select(func.count()).where(read, end > one.snapshot_id)
+    if work.connection.execute(ended).scalar_one():
+        raise _changed(one)
+    gone = work.connection.execute(rows.delete().where(read))
+    if gone.rowcount != flushed.rows:
+        raise _changed(one)
+
+
+def _drop(work: Work, name: str) -> None:
+    """An inlined table of an older version, unless others still insert into it."""
+    schema = metadata_schema(work.connection)
+    own = quote_identifier(name)
+    known = own if schema is None else f"{quote_identifier(schema)}.{own}"
+    if work.connection.execute(text(f"SELECT 1 FROM {known} LIMIT 1")).first() is not None:
+        return
+    work.connection.execute(text(f"DROP TABLE {known}"))
+    c = t.inlined_data_tables.c
+    work.connection.execute(t.inlined_data_tables.delete().where(c.table_name == name))
+
+
+def _empty_deletes(work: Work, one: FlushInlined) -> None:
+    """Take out the inlined deletes that were read, of the files that get delete files."""
+    gone = 0
+    for stored in inlined.delete_tables(work.connection, one.table_id):
+        for ids in _chunks(list(one.deletes)):
+            mine = stored.c.file_id.in_(ids)
+            later = select(func.count()).where(mine, stored.c.begin_snapshot > one.snapshot_id)
+            if work.connection.execute(later).scalar_one():
+                raise _changed(one)
+            gone += int(work.connection.execute(stored.delete().where(mine)).rowcount)
+    c = t.data_file.c
+    for ids in _chunks(list(one.deletes)):
+        there = (c.data_file_id.in_(ids), c.table_id == one.table_id, c.end_snapshot.is_(None))
+        if work.connection.execute(select(func.count()).where(*there)).scalar_one() != len(ids):
+            raise _changed(one)
+    if gone != one.deleted:
+        raise _changed(one)
+
+
+def _write_deletes(work: Work, one: FlushInlined, deletes: Mapping[int, DeleteFile]) -> None:
+    """Each takes the place of the delete file before it, which is scheduled for deletion."""
+    c = t.delete_file.c
+    before: list[Any] = []
+    for ids in _chunks(list(one.deletes)):
+        query = t.delete_file.select().where(c.data_file_id.in_(ids), c.end_snapshot.is_(None))
+        before += work.connection.execute(query.where(c.table_id == one.table_id)).all()
+    if {row.delete_file_id for row in before} != one.replaces:
+        raise _changed(one)
+    for ids in _chunks([row.delete_file_id for row in before]):
+        work.connection.execute(t.delete_file.delete().where(c.delete_file_id.in_(ids)))
+    now = dt.datetime.now(dt.UTC)
+    work.insert(
+        t.files_scheduled_for_deletion,
+        [
+            {"data_file_id": row.delete_file_id, "schedule_start": now}
+            | stored_path(work.data_path, resolve(one.table_path, row.path, row.path_is_relative))
+            for row in before
+        ],
+    )
+    work.insert(
+        t.delete_file,
+        [
+            {
+                "delete_file_id": work.ids.file(),
+                "table_id": one.table_id,
+                "begin_snapshot": file.begin_snapshot,
+                "partial_max": file.partial_max,
+                "data_file_id": key,
+                "format": file.format,
+                "delete_count": file.delete_count,
+                "file_size_bytes": file.size_bytes,
+                "footer_size": file.footer_size,
+            }
+            | stored_path(one.table_path, file.path)
+            for key, file in deletes.items()
+        ],
+    )
+
+
+def _add_size(work: Work, one: FlushInlined) -> None:
+    """Rows and their ids were counted when they came; the bytes are new."""
+    size = sum(file.size_bytes for flushed in one.flushed for file in flushed.files)
+    c = t.table_stats.c
+    update = t.table_stats.update().where(c.table_id == one.table_id)
+    work.connection.execute(update.values(file_size_bytes=c.file_size_bytes + size))
+
+
+def _chunks(values: list[int]) -> list[list[int]]:
+    return [values[start : start + _CHUNK] for start in range(0, len(values), _CHUNK)]
+
+
+def _changed(one: FlushInlined) -> CommitConflict:
+    return CommitConflict(
+        f"rows of table {one.table_name} changed while they were flushed",
+        hint="nothing was changed; flush again",
+    )

@@ -1,0 +1,254 @@
+"""Rows that the catalog itself takes: inserted, ended, and deletes of rows in files.
+
+As DuckDB 1.5.5 does it (measured): a table has one inlined table for each version of its columns,
+made when the table is created or altered, or by the first insert (then the version of the lake's
+schema goes up by one, for others to see it, without a row in ``ducklake_schema_versions``). DuckDB
+inserts into the newest one, whatever the table's columns are by then: so every alteration of a
+table that has one makes another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import count
+
+from sqlalchemy import Connection, TextClause, func, select, text
+
+from penstock.errors import CommitConflict
+from penstock.lake.catalog.database import metadata as t
+from penstock.lake.catalog.database.engine import metadata_schema
+from penstock.lake.catalog.definitions import tables
+from penstock.lake.catalog.inlined import inlined
+from penstock.lake.catalog.inlined.types import bound, placeholder, storage_type
+from penstock.lake.catalog.options import Options
+from penstock.lake.catalog.reads import build_schema, visible
+from penstock.lake.catalog.statistics import totals
+from penstock.lake.catalog.work import Target, Work
+from penstock.lake.changes import ChangeSet, InlineChange
+from penstock.lake.files import DataFile
+from penstock.lake.inlined.found import BEGIN_COLUMN, END_COLUMN, ROW_ID_COLUMN
+from penstock.lake.inlined.text import may_inline
+from penstock.lake.naming import quote_identifier
+from penstock.lake.option_values import INLINING_ROW_LIMIT
+from penstock.lake.schema import TableSchema, same_columns
+
+DEFAULT_LIMIT = 10  # rows; the extension's
+
+_SYSTEM = (ROW_ID_COLUMN, BEGIN_COLUMN, END_COLUMN)
+_CHUNK = 5000  # ids bound in one statement
+
+
+def defines(work: Work, changes: ChangeSet) -> bool:
+    """Whether rows go into an inlined table that has to be made for them, the columns being as
+    they are: then the lake's schema gets a new version."""
+    return any(
+        change.inline is not None
+        and change.inline.insert is not None
+        and change.table_id is not None
+        and change.schema is None
+        and _for_rows(work, change.table_id) is None
+        for change in changes.tables
+    )
+
+
+def define(work: Work, target: Target, schema_name: str) -> None:
+    """Make the inlined table of a table that this commit creates or alters, where it is to have
+    one.
+
+    With inlining off that is only where an older one shows that DuckDB would insert into that.
+    """
+    registered = t.inlined_data_tables.c
+    known = select(registered.schema_version).where(registered.table_id == target.id)
+    versions = set(work.connection.execute(known).scalars())
+    if not may_inline(target.schema) or work.schema_version in versions:
+        return
+    if versions or _is_on(work, target, schema_name):
+        _make(work, target)
+
+
+def _is_on(work: Work, target: Target, schema_name: str) -> bool:
+    """Whether inserts of a few rows into this table are inlined: DuckDB 1.5.5 makes no inlined
+    table otherwise, so that a role without the right to create tables can write (measured)."""
+    c = t.metadata.c
+    query = select(c.key, c.value, c.scope, c.scope_id).where(c.key == INLINING_ROW_LIMIT)
+    options = Options(work.connection.execute(query).all())
+    schema_id = None
+    if options.by_schema(INLINING_ROW_LIMIT):
+        schema_id = tables.find_schema(work.schemas, schema_name).id
+    limit = options.value(INLINING_ROW_LIMIT, target.id, schema_id)
+    return work.inlines if limit is None else limit != "0"
+
+
+def write(work: Work, target: Target, change: InlineChange) -> None:
+    """Write the change of one table.
+
+    Raises CommitConflict where a row or file that it takes from is not there any more.
+    """
+    if change.end_rows:
+        _end(work, target, change.end_rows)
+    if change.delete:
+        _delete(work, target, change)
+    if change.end_rows or change.delete:
+        work.tokens.of("inlined_delete", target.id)
+    if change.insert is not None and change.insert.num_rows:
+        name = _for_rows(work, target.id) or _make(work, target)
+        _insert(work, target, change, name)
+        work.tokens.of("inlined_insert", target.id)
+
+
+def _for_rows(work: Work, table_id: int) -> str | None:
+    """`_newest`, asked once in a commit unless the columns change in it."""
+    if table_id in work.defined:
+        return _newest(work.connection, table_id)
+    if table_id not in work.inline_tables:
+        work.inline_tables[table_id] = _newest(work.connection, table_id)
+    return work.inline_tables[table_id]
+
+
+def _newest(connection: Connection, table_id: int) -> str | None:
+    """The inlined table for the columns in force, if there is one."""
+    r, v = t.inlined_data_tables.c, t.schema_versions.c
+    altered = select(func.max(v.schema_version)).where(v.table_id == table_id).scalar_subquery()
+    query = select(r.table_name, r.schema_version, altered).where(r.table_id == table_id)
+    row = connection.execute(query.order_by(r.schema_version.desc()).limit(1)).first()
+    if row is None:
+        return None
+    name, version, newest = row
+    if newest is None or newest <= version:
+        return str(name)
+    return str(name) if _unaltered(connection, table_id, version) else None
+
+
+def _unaltered(connection: Connection, table_id: int, version: int) -> bool:
+    """Whether the columns are those of an older version: a new default makes a version, too."""
+    v, c = t.schema_versions.c, t.column
+    at = select(func.max(v.begin_snapshot)).where(
+        v.table_id == table_id, v.schema_version <= version
+    )
+    begin = connection.execute(at).scalar()
+    if begin is None:
+        return False
+    then, now = (
+        build_schema(
+            connection.execute(
+                select(c).where(c.c.table_id == table_id, there).order_by(c.c.column_order)
+            ).all()
+        )
+        for there in (visible(c, begin), c.c.end_snapshot.is_(None))
+    )
+    return then.names == now.names and same_columns(then, now)
+
+
+def _make(work: Work, target: Target) -> str:
+    connection, version = work.connection, work.schema_version
+    name = f"ducklake_inlined_data_{target.id}_{version}"
+    make_table(connection, name, target.schema)
+    connection.execute(
+        t.inlined_data_tables.insert().values(
+            table_id=target.id, table_name=name, schema_version=version
+        )
+    )
+    return name
+
+
+def make_table(connection: Connection, name: str, schema: TableSchema) -> None:
+    """The inlined table of this name, for rows of these columns."""
+    dialect = connection.dialect.name
+    listed = [f"{column} BIGINT" for column in _SYSTEM]
+    listed += [
+        f"{quote_identifier(column.name)} {storage_type(column, dialect)}"
+        for column in schema.columns
+    ]
+    connection.execute(text(f"CREATE TABLE {qualified(connection, name)}({', '.join(listed)})"))
+
+
+def qualified(connection: Connection, name: str) -> str:
+    """The table as SQL names it."""
+    schema = metadata_schema(connection)
+    own = quote_identifier(name)
+    return own if schema is None else f"{quote_identifier(schema)}.{own}"
+
+
+def _insert(work: Work, target: Target, change: InlineChange, name: str) -> None:
+    assert change.insert is not None, "asked before"
+    rows, dialect = change.insert, work.connection.dialect.name
+    first = totals.of(work, target.id).next_row_id
+    ids = change.row_ids or (None,) * rows.num_rows
+    fresh = count(first)
+    given = [next(fresh) if one is None else one for one in ids]
+    columns = [
+        [bound(value, column, dialect) for value in rows[str(column.id)].to_pylist()]
+        for column in target.schema.columns
+    ]
+    places = [placeholder(column, dialect) for column in target.schema.columns]
+    statement = _insert_into(qualified(work.connection, name), tuple(places))
+    values = [
+        {"p0": row_id, "p1": work.snapshot_id} | {f"p{n}": value for n, value in enumerate(row, 3)}
+        for row_id, row in zip(given, zip(*columns, strict=True), strict=True)
+    ]
+    work.later(statement, values)
+    new = sum(one is None for one in ids)
+    like = DataFile("", rows.num_rows, 0, 0, stats=change.stats)
+    totals.add(work, target, [like], row_ids=new)  # updated rows take no new ids
+
+
+@lru_cache(256)  # the driver and PostgreSQL know a statement again that is the same
+def _insert_into(table: str, places: tuple[str, ...]) -> TextClause:
+    marks = ", ".join(
+        place.replace("?", f":p{n}", 1) for n, place in enumerate(["?", "?", "NULL", *places])
+    )
+    return text(f"INSERT INTO {table} VALUES ({marks})")
+
+
+def _end(work: Work, target: Target, row_ids: Sequence[int]) -> None:
+    ended = 0
+    for stored in inlined.row_tables(work.connection, target.id):
+        ended += sum(work.end(stored, stored.c[ROW_ID_COLUMN].in_(ids)) for ids in _chunks(row_ids))
+    if ended != len(row_ids):
+        raise _gone(target)
+
+
+def _delete(work: Work, target: Target, change: InlineChange) -> None:
+    connection = work.connection
+    _check_files(work, target, list(change.delete))
+    name = f"ducklake_inlined_delete_{target.id}"
+    known = inlined.delete_tables(connection, target.id)
+    if not known:
+        columns = "file_id BIGINT, row_id BIGINT, begin_snapshot BIGINT"
+        connection.execute(text(f"CREATE TABLE {qualified(connection, name)}({columns})"))
+    for stored in known:
+        for file_id, positions in change.delete.items():
+            for some in _chunks(positions):
+                there = (stored.c.file_id == file_id, stored.c.row_id.in_(some))
+                if connection.execute(select(func.count()).where(*there)).scalar_one():
+                    raise _gone(target)
+    connection.execute(
+        text(f"INSERT INTO {qualified(connection, name)} VALUES (:p0, :p1, :p2)"),
+        [
+            {"p0": file_id, "p1": position, "p2": work.snapshot_id}
+            for file_id, positions in change.delete.items()
+            for position in positions
+        ],
+    )
+
+
+def _check_files(work: Work, target: Target, file_ids: Sequence[int]) -> None:
+    c = t.data_file.c
+    for ids in _chunks(file_ids):
+        there = (c.data_file_id.in_(ids), c.table_id == target.id, c.end_snapshot.is_(None))
+        if work.connection.execute(select(func.count()).where(*there)).scalar_one() != len(ids):
+            raise _gone(target)
+
+
+def _chunks(values: Iterable[int]) -> Iterator[list[int]]:
+    listed = list(values)
+    for start in range(0, len(listed), _CHUNK):
+        yield listed[start : start + _CHUNK]
+
+
+def _gone(target: Target) -> CommitConflict:
+    return CommitConflict(
+        f"rows of table {target.name} that this commit changes are not there any more",
+        hint="run it again on the table as it is now",
+    )

@@ -1,0 +1,1 @@
+"""Snapshots: what changed since, and which expire."""

@@ -1,0 +1,183 @@
+"""Snapshots that expire, and the rows that no snapshot that is left can see.
+
+What DuckDB 1.5.5 takes away (measured) goes, and beyond it what it leaves though nobody can see
+it: ended rows and deletes that were inlined, column tags, name mappings and options of tables that
+are gone. Columns, layouts and names that a table had before stay as long as the table: files that
+are still there were written with them.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Table, and_, exists, or_, select
+
+from penstock.lake.catalog import reads
+from penstock.lake.catalog.database import metadata as t
+from penstock.lake.catalog.database.paths import resolve, resolve_directory, stored_path
+from penstock.lake.catalog.inlined import inlined
+from penstock.lake.snapshot import Snapshot
+
+_CHUNK = 5000  # ids bound in one statement
+
+_OF_FILES = (t.file_column_stats, t.file_partition_value, t.file_variant_stats)
+_OF_TABLES = (
+    *(t.table, t.column, t.table_stats, t.table_column_stats, t.column_tag, t.schema_versions),
+    *(t.partition_info, t.partition_column, t.sort_info, t.sort_expression),
+    *(t.inlined_data_tables, t.file_column_stats, t.file_partition_value),
+)
+_ENDING = (t.schema, t.view, t.macro, t.tag, t.column_tag)  # rows that stand by themselves
+
+
+def expire(
+    connection: Connection, data_path: str, goes: Callable[[Snapshot], bool]
+) -> list[Snapshot]:
+    """Take the snapshots away of which ``goes`` says so, but the latest; those that went.
+
+    Within a transaction that is alone in writing. Files that nothing sees any more are scheduled
+    for deletion.
+    """
+    *listed, _ = reads.snapshots(connection)
+    gone = [one for one in listed if goes(one)]
+    for chunk in _chunks([one.id for one in gone]):
+        for table in (t.snapshot, t.snapshot_changes):
+            connection.execute(table.delete().where(table.c.snapshot_id.in_(chunk)))
+    if gone:
+        _sweep(connection, data_path)
+    return gone
+
+
+def _sweep(connection: Connection, data_path: str) -> None:
+    tables = _gone_tables(connection)
+    paths = table_paths(connection, data_path)
+    _remove_files(connection, data_path, paths, tables)
+    for table_id in tables:
+        _remove_inlined(connection, table_id)
+    for chunk in _chunks(tables):
+        mappings = select(t.column_mapping.c.mapping_id).where(
+            t.column_mapping.c.table_id.in_(chunk)
+        )
+        _delete(connection, t.name_mapping, t.name_mapping.c.mapping_id.in_(mappings))
+        for table in (*_OF_TABLES, t.column_mapping):
+            _delete(connection, table, table.c.table_id.in_(chunk))
+        _delete(connection, t.metadata, t.metadata.c.scope == "table", _scope_in(chunk))
+    for table in _ENDING:
+        _delete(connection, table, unseen(table))
+    _remove_orphaned_parts(connection)
+    _sweep_inlined(connection)
+
+
+def unseen(table: Any) -> ColumnElement[bool]:
+    """The rows of a versioned table that have ended and that no snapshot sees."""
+    s = t.snapshot.c.snapshot_id
+    seen = exists().where(s >= table.c.begin_snapshot, s < table.c.end_snapshot)
+    return and_(table.c.end_snapshot.is_not(None), ~seen)
+
+
+def _gone_tables(connection: Connection) -> list[int]:
+    """The tables no version of which is seen."""
+    c = t.table.c
+    other = t.table.alias("other")
+    s = t.snapshot.c.snapshot_id
+    alive = exists().where(
+        other.c.table_id == c.table_id,
+        or_(
+            other.c.end_snapshot.is_(None),
+            exists().where(s >= other.c.begin_snapshot, s < other.c.end_snapshot),
+        ),
+    )
+    return sorted(set(connection.execute(select(c.table_id).where(~alive)).scalars()))
+
+
+def table_paths(connection: Connection, data_path: str) -> dict[int, str]:
+    """Where each table's files are, also of tables that were dropped."""
+    c, s = t.table.c, t.schema.c
+    query = select(
+        c.table_id, c.path, c.path_is_relative, s.path.label("above"), s.path_is_relative.label("r")
+    ).join_from(t.table, t.schema, c.schema_id == s.schema_id)
+    return {
+        row.table_id: resolve_directory(
+            resolve_directory(data_path, row.above, row.r), row.path, row.path_is_relative
+        )
+        for row in connection.execute(query)
+    }
+
+
+def _remove_files(
+    connection: Connection, data_path: str, paths: dict[int, str], tables: Sequence[int]
+) -> None:
+    """Data files that nothing sees with what belongs to them, and delete files likewise."""
+    c, d = t.data_file.c, t.delete_file.c
+    files = _found(connection, t.data_file, c.data_file_id, unseen(t.data_file))
+    deletes = _found(connection, t.delete_file, d.delete_file_id, unseen(t.delete_file))
+    for chunk in _chunks(tables):
+        files |= _found(connection, t.data_file, c.data_file_id, c.table_id.in_(chunk))
+        deletes |= _found(connection, t.delete_file, d.delete_file_id, d.table_id.in_(chunk))
+    for chunk in _chunks(sorted(files)):
+        deletes |= _found(connection, t.delete_file, d.delete_file_id, d.data_file_id.in_(chunk))
+        for table in (t.data_file, *_OF_FILES):
+            _delete(connection, table, table.c.data_file_id.in_(chunk))
+    for chunk in _chunks(sorted(deletes)):
+        _delete(connection, t.delete_file, d.delete_file_id.in_(chunk))
+    now = dt.datetime.now(dt.UTC)
+    rows = [
+        {"data_file_id": file_id, "schedule_start": now}
+        | stored_path(data_path, resolve(paths.get(row.table_id, data_path), *row[2:]))
+        for file_id, row in (*files.items(), *deletes.items())
+    ]
+    if rows:
+        connection.execute(t.files_scheduled_for_deletion.insert(), rows)
+
+
+def _found(
+    connection: Connection, table: Table, key: Any, condition: ColumnElement[bool]
+) -> dict[int, Any]:
+    """Rows by id: the id, the table's, the path and whether it is relative."""
+    c = table.c
+    query = select(key, c.table_id, c.path, c.path_is_relative).where(condition)
+    return {row[0]: row for row in connection.execute(query)}
+
+
+def _remove_inlined(connection: Connection, table_id: int) -> None:
+    stored = [
+        *inlined.row_tables(connection, table_id),
+        *inlined.delete_tables(connection, table_id),
+    ]
+    for one in stored:
+        one.drop(connection)
+
+
+def _sweep_inlined(connection: Connection) -> None:
+    """Of tables that are there: rows that ended unseen, and deletes of files that are gone."""
+    c = t.inlined_data_tables.c
+    for table_id in sorted(set(connection.execute(select(c.table_id)).scalars())):
+        for stored in inlined.row_tables(connection, table_id):
+            _delete(connection, stored, unseen(stored))
+        files = select(t.data_file.c.data_file_id).where(t.data_file.c.table_id == table_id)
+        for stored in inlined.delete_tables(connection, table_id):
+            _delete(connection, stored, stored.c.file_id.not_in(files))
+
+
+def _remove_orphaned_parts(connection: Connection) -> None:
+    """The overloads of macros that are gone, and the options of schemas that are."""
+    macros = select(t.macro.c.macro_id)
+    for table in (t.macro_impl, t.macro_parameters):
+        _delete(connection, table, table.c.macro_id.not_in(macros))
+    schemas = select(t.schema.c.schema_id)
+    m = t.metadata.c
+    _delete(connection, t.metadata, m.scope == "schema", m.scope_id.not_in(schemas))
+
+
+def _scope_in(ids: Sequence[int]) -> ColumnElement[bool]:
+    return t.metadata.c.scope_id.in_(ids)
+
+
+def _delete(connection: Connection, table: Any, *conditions: ColumnElement[bool]) -> None:
+    connection.execute(table.delete().where(*conditions))
+
+
+def _chunks(ids: Sequence[int]) -> Iterator[Sequence[int]]:
+    for start in range(0, len(ids), _CHUNK):
+        yield ids[start : start + _CHUNK]

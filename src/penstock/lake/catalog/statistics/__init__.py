@@ -1,0 +1,1 @@
+"""Statistics of tables and files, and the files that a condition prunes."""
