@@ -1,7 +1,7 @@
 """Maintenance of one table's files as values: what a compaction commit writes.
 
 A change set has either changes or compactions. `penstock.lake.catalog.files.compactions` writes
-them as DuckDB 1.5.5 does (looked at in its catalogs): history, row ids and the feed of changes stay.
+them as DuckDB 1.5.5 does (seen in its catalogs): history, row ids and the change feed stay.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Creating a catalog with the tables and rows of DuckDB 1.5.5, and the versions this build reads."""
+"""Creating a catalog with the tables and rows of DuckDB 1.5.5, and the versions that are read."""
 
 from __future__ import annotations
 
