@@ -28,7 +28,7 @@ from penstock.cli.output import print_table
 from penstock.engine.results import RunResult, StepResult
 from penstock.errors import PenstockError
 from penstock.events import Event, SparkStarting, StepFinished, StepProgress, StepStarted
-from penstock.progress.words import seconds
+from penstock.progress.view import seconds
 
 EXAMPLE = Path(__file__).resolve().parent / "flights"
 FIRST_DAY = date(2013, 1, 1)

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from penstock.engine.plan import Plan
-    from penstock.engine.request import Partition
     from penstock.engine.resolve import Resolved
     from penstock.engine.results import (
         Dropped,
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
         SnapshotInfo,
         Statuses,
     )
+    from penstock.engine.slices import Partition
     from penstock.engine.small import SmallReads
     from penstock.lake.catalog.catalog import Catalog
     from penstock.lake.lake import Lake
@@ -127,7 +127,7 @@ class Project:
         """What `run` would do, as a value. Raises ArgumentError, PartitionError."""
         self._connections.check_open()
         from penstock.engine.plan import make_plan
-        from penstock.engine.request import RunRequest
+        from penstock.engine.slices import RunRequest
 
         request = RunRequest(
             partition=partition,
@@ -169,7 +169,7 @@ class Project:
         PartitionError, EnvironmentMissing, and what opening a lake raises.
         """
         from penstock.engine.run import run_plan
-        from penstock.progress.default import showing
+        from penstock.progress.lines import showing
 
         if jobs is not None and jobs < 1:
             raise ArgumentError(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock.cli.output import cell, print_table
-from penstock.progress.words import seconds
+from penstock.progress.view import seconds
 
 
 def test_columns_line_up_and_numbers_stand_to_the_right(

@@ -11,9 +11,9 @@ from typing import Any, cast
 import pytest
 
 from penstock.engine.plan import Plan, PlannedStep
-from penstock.engine.request import RunRequest
 from penstock.engine.results import RunResult, StepResult
 from penstock.engine.runner import Runner
+from penstock.engine.slices import RunRequest
 from penstock.engine.world import World
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.engine.selection import select_steps
+from penstock.engine.plan import select_steps
 from penstock.errors import ArgumentError
 
 NAMES = ("raw/a", "raw/b", "clean/c", "marts/d")

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.engine.request import Partition, RunRequest
-from penstock.engine.slices import resolve_slices
+from penstock.engine.slices import Partition, RunRequest, resolve_slices
 from penstock.errors import ArgumentError, PartitionError
 from penstock.model.asset import TableName
 from penstock.model.graph import chains

@@ -10,8 +10,7 @@ import pytest
 
 from penstock.engine.outside import Outside
 from penstock.engine.results import CheckResult, ModelStatus
-from penstock.engine.state.process import this_process
-from penstock.engine.state.records import CheckRecord, SliceRecord, StepRecord
+from penstock.engine.state.records import CheckRecord, SliceRecord, StepRecord, this_process
 from penstock.engine.status import LakeState, model_status, unmade
 from penstock.model.model import Model
 from penstock.project import Project

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from penstock.lake.changes import (
     ChangeSet,
     InlineChange,
+    MergeFiles,
     NewMacro,
     NewTable,
     NewView,
     TableChange,
 )
-from penstock.lake.compaction import MergeFiles
 from penstock.lake.conflicts import check, needs_schemas, parse_changes, touched
 from penstock.lake.files import DataFile, DeleteFile
 from penstock.lake.objects import MacroForm

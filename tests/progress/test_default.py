@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from penstock.events import Notice, ignore
-from penstock.progress.default import showing
+from penstock.progress.lines import showing
 from tests.progress.events import RUN
 
 

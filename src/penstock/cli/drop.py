@@ -10,7 +10,7 @@ import click
 from penstock.cli.options import debug_option, json_option, load_project, project_option
 from penstock.cli.output import print_json
 from penstock.errors import ArgumentError
-from penstock.progress.words import count
+from penstock.progress.view import count
 
 
 @click.command(

@@ -10,7 +10,7 @@ import click
 
 from penstock.cli.output import cell, print_json, print_table, say
 from penstock.cli.plain import plain, to_json
-from penstock.progress.words import count, visible
+from penstock.progress.view import count, visible
 
 if TYPE_CHECKING:
     from penstock.engine.results import QueryResult

@@ -20,7 +20,7 @@ from penstock.cli.options import (
 )
 from penstock.cli.output import print_json, print_table, say
 from penstock.errors import ArgumentError
-from penstock.progress.words import count
+from penstock.progress.view import count
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from penstock.cli.plain import plain, to_json
-from penstock.progress.words import visible
+from penstock.progress.view import visible
 
 Rows = Sequence[Sequence[Any]]
 

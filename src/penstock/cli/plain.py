@@ -13,7 +13,7 @@ from pathlib import PurePath
 from typing import Any
 from uuid import UUID
 
-from penstock.progress.words import visible
+from penstock.progress.view import visible
 
 
 def to_json(value: Any, *, indent: int | None = None) -> str:

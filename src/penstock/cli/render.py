@@ -10,7 +10,7 @@ from penstock.cli.output import is_terminal, say
 from penstock.cli.plain import plain, to_json
 from penstock.events import Event, EventSink, SparkStarted, SparkStarting
 from penstock.progress.lines import lines, text_line
-from penstock.progress.words import seconds
+from penstock.progress.view import seconds
 
 
 def watch(*, as_json: bool) -> AbstractContextManager[EventSink]:

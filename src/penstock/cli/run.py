@@ -19,7 +19,7 @@ from penstock.cli.options import (
 from penstock.cli.output import print_table, say
 from penstock.cli.plain import plain, to_json
 from penstock.cli.render import watch
-from penstock.progress.words import count
+from penstock.progress.view import count
 
 if TYPE_CHECKING:
     from penstock.engine.results import CheckResult, RunResult, StepResult

@@ -10,7 +10,7 @@ import click
 from penstock.cli.options import debug_option, json_option, load_project, project_option
 from penstock.cli.output import print_json, print_table, say
 from penstock.cli.status import clock
-from penstock.progress.words import seconds
+from penstock.progress.view import seconds
 
 if TYPE_CHECKING:
     from penstock.engine.results import ColumnInfo, ModelDetail, SchemaVersion

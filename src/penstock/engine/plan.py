@@ -1,13 +1,12 @@
-"""A run as a value: which steps, for which slice, after which others. Pure."""
+"""A run as a value: the selected steps, their slices and their order. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 
-from penstock.engine.request import RunRequest
-from penstock.engine.selection import select_steps
-from penstock.engine.slices import StepSlice, resolve_slices
+from penstock.engine.slices import RunRequest, StepSlice, resolve_slices
 from penstock.engine.strategies.registry import STRATEGIES
 from penstock.errors import ArgumentError
 from penstock.model import arguments
@@ -15,6 +14,7 @@ from penstock.model.constants import Bindings
 from penstock.model.file_path import path_of
 from penstock.model.graph import Graph, Makers, chains, makers_of
 from penstock.model.model import Model
+from penstock.model.nearest import nearest
 from penstock.model.not_taken import FIRST_MODEL
 
 
@@ -181,3 +181,42 @@ def _why_blocked(model: Model) -> str | None:
         known = ", ".join(STRATEGIES)
         return f"the strategy {model.strategy} is not there yet; there are {known}"
     return None
+
+
+Neighbours = Callable[[str], Collection[str]]
+
+
+def select_steps(
+    expressions: Sequence[str],
+    names: Sequence[str],
+    upstream: Neighbours,
+    downstream: Neighbours,
+) -> frozenset[str]:
+    """The selected names; all of them when there are no expressions.
+
+    ``upstream`` and ``downstream`` give everything before and after a step, however far.
+    Raises ArgumentError for an expression that selects nothing, with the nearest name.
+    """
+    if not expressions:
+        return frozenset(names)
+    chosen: set[str] = set()
+    for expression in expressions:
+        pattern = expression.removeprefix("+").removesuffix("+")
+        matched = [name for name in names if fnmatchcase(name, pattern)]
+        if not matched:
+            raise _nothing(expression, pattern, names)
+        chosen.update(matched)
+        if expression.startswith("+"):
+            chosen.update(one for name in matched for one in upstream(name))
+        if expression.endswith("+"):
+            chosen.update(one for name in matched for one in downstream(name))
+    return frozenset(chosen)
+
+
+def _nothing(expression: str, pattern: str, names: Sequence[str]) -> ArgumentError:
+    near = nearest(pattern, names)
+    known = ", ".join(sorted(names))
+    return ArgumentError(
+        f"--select {expression}: there is no step {pattern!r}",
+        hint=f"did you mean {near!r}?" if near else f"steps are: {known}",
+    )

@@ -13,7 +13,7 @@ from penstock.engine.explain import explain
 from penstock.engine.pins import Pins, table_name
 from penstock.engine.plan import Plan
 from penstock.engine.resolve import Resolved, resolve
-from penstock.engine.sessions import lakes_for, session_for
+from penstock.engine.spark import lakes_for, session_for
 from penstock.engine.views import Views
 from penstock.errors import Diagnostic, InputError, ModelError, PartitionError, QueryFailed
 from penstock.lake.naming import quote_identifier

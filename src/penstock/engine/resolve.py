@@ -1,4 +1,9 @@
-"""A script's query as a DataFrame: its sources as views, its values bound, its errors placed."""
+"""A script's query as a DataFrame: its sources as views, its values bound, its errors placed.
+
+Spark broadcasts the smaller side of a join: a job, and another plan after it. Where each side is
+one task there is nothing to broadcast, and a hash join of them needs neither. That has to be
+requested by a hint, as Spark decides by sizes alone.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +13,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sqlglot import exp
+
 from penstock.engine.beginning import Beginning
 from penstock.engine.choosing import analysed, predicates
 from penstock.engine.file_reader import Files, files, innermost
-from penstock.engine.joins import BY_HASH, are_by_equality
-from penstock.engine.macros import names_for, run
 from penstock.engine.pins import Pins, Rows
-from penstock.engine.views import Views
+from penstock.engine.views import Views, names_for, run
 from penstock.errors import (
     ArgumentError,
     LakeError,
@@ -221,3 +226,38 @@ def _position(data: Mapping[str, Any], sql: str) -> tuple[int, int]:
     if "line" in data and "start" not in data:
         return data["line"], data["column"] - 1
     return 1, 0
+
+
+BY_HASH = "shuffle_hash"  # Spark's hint; it is of no matter to a table that is not joined
+# What has rows that no table has, perhaps many.
+_MORE = (exp.Explode, exp.Posexplode, exp.Inline, exp.Lateral, exp.Unnest)
+_HALVES = frozenset({"SEMI", "ANTI", "CROSS"})
+
+
+def are_by_equality(tree: exp.Expression) -> bool:
+    """Whether a query has joins, all written as such and by equality, of tables and queries alone.
+
+    Spark warns of a hint that it cannot follow, so that what is not certain has none.
+    """
+    joins = list(tree.find_all(exp.Join))
+    return bool(joins) and all(map(_is_by_equality, joins)) and not any(map(_is_other, tree.walk()))
+
+
+def _is_by_equality(join: exp.Join) -> bool:
+    if join.kind in _HALVES or not isinstance(join.this, exp.Table | exp.Subquery):
+        return False
+    on = join.args.get("on")
+    whole = None if on is None else on.unnest()
+    parts = whole.flatten() if isinstance(whole, exp.And) else (whole,)
+    return bool(join.args.get("using")) or any(isinstance(part, exp.EQ) for part in parts)
+
+
+def _is_other(node: Any) -> bool:
+    """A join by another name, rows that no table has, or a hint of the user's own."""
+    if isinstance(node, exp.In):
+        return node.args.get("query") is not None
+    if isinstance(node, exp.Table):
+        return not isinstance(node.this, exp.Identifier)
+    if isinstance(node, exp.With):
+        return bool(node.args.get("recursive"))
+    return isinstance(node, (*_MORE, exp.Exists, exp.Hint))

@@ -1,10 +1,11 @@
-"""What a project answers: frozen values for the Python API and for the CLI to render."""
+"""What a project answers: frozen values for the Python API, notebooks and the CLI to render."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from html import escape
 from typing import Any
 
 from penstock.errors import PenstockError
@@ -62,12 +63,12 @@ class RunResult:
         return {"done": 0, "cancelled": 130}.get(self.state, 1)
 
     def _repr_html_(self) -> str:
-        from penstock.engine import html  # a notebook asks, a command never
+        # a notebook asks, a command never
 
         columns = ("name", "slice", "state", "rows", "snapshot_id", "seconds", "reason")
         rows = [[getattr(step, column) for column in columns] for step in self.steps]
         headings = ("step", "slice", "state", "rows", "snapshot", "seconds", "reason")
-        return html.table(headings, rows, note=f"run {self.run_id}: {self.state}")
+        return table(headings, rows, note=f"run {self.run_id}: {self.state}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,12 +135,12 @@ class ModelStatus:
         return sum(known) if known else None
 
     def _repr_html_(self) -> str:
-        from penstock.engine import html  # a notebook asks, a command never
+        # a notebook asks, a command never
 
         columns = ("slice", "state", "rows", "snapshot_id", "time", "reason")
         rows = [[getattr(one, column) for column in columns] for one in self.slices]
         headings = ("slice", "state", "rows", "snapshot", "time", "reason")
-        return html.table(headings, rows, note=f"{self.model} makes {self.target}")
+        return table(headings, rows, note=f"{self.model} makes {self.target}")
 
 
 class Statuses(tuple[ModelStatus, ...]):
@@ -148,10 +149,10 @@ class Statuses(tuple[ModelStatus, ...]):
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        from penstock.engine import html  # a notebook asks, a command never
+        # a notebook asks, a command never
 
         rows = [(one.model, one.target, one.strategy, one.state, one.rows) for one in self]
-        return html.table(("model", "table", "strategy", "state", "rows"), rows)
+        return table(("model", "table", "strategy", "state", "rows"), rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,8 +229,27 @@ class QueryResult:
     more: bool = False
 
     def _repr_html_(self) -> str:
-        from penstock.engine import html  # a notebook asks, a command never
+        # a notebook asks, a command never
 
         shown = f"{len(self.rows):,} row{'' if len(self.rows) == 1 else 's'}"
         note = f"the first {shown}" if self.more else ""
-        return html.table([name for name, _ in self.columns], self.rows, note=note)
+        return table([name for name, _ in self.columns], self.rows, note=note)
+
+
+_LONGEST = 200  # characters of a value
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, note: str = "") -> str:
+    """A table; no value is read as markup. ``note`` is a line above it."""
+    head = "".join(f"<th>{_cell(name)}</th>" for name in headings)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{_cell(value)}</td>' for value in row)}</tr>" for row in rows
+    )
+    above = f"<p>{_cell(note)}</p>" if note else ""
+    return f"{above}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cell(value: Any) -> str:
+    text = "" if value is None else str(value)
+    shown = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return escape("".join(c if c.isprintable() else ascii(c)[1:-1] for c in shown))

@@ -12,8 +12,7 @@ from penstock.config import Settings
 from penstock.engine.plan import Plan
 from penstock.engine.results import RunResult
 from penstock.engine.runner import Runner
-from penstock.engine.state.process import this_process
-from penstock.engine.state.records import RunRecord
+from penstock.engine.state.records import RunRecord, this_process
 from penstock.engine.state.store import State, now
 from penstock.engine.step import run_step
 from penstock.engine.world import World

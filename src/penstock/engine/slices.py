@@ -1,4 +1,4 @@
-"""Which slice each partitioned step of a run makes. Pure.
+"""Which slice each partitioned step of a requested run makes. Pure.
 
 A partition is resolved at the top of each chain (steps that partitioned inputs connect) and carried
 down it: seeds/partitioned-pipelines.md, "How the value is resolved". Chains that happen to run
@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from datetime import datetime, time, timedelta
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
 
-from penstock.engine.request import Partition, RunRequest
 from penstock.errors import Location, PartitionError
 from penstock.model import partition
 from penstock.model.buckets import TIME_KINDS
@@ -190,3 +190,29 @@ def _placed(model: Model) -> Iterator[None]:
 def _spec(model: Model) -> PartitionSpec:
     assert model.partition is not None
     return model.partition
+
+
+# A value as a slice is called, or a moment: without a time zone it is wall time in the partition's.
+Partition = str | date | datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """``select``: names, patterns, ``+name`` (and upstream), ``name+`` (and downstream).
+
+    ``args`` are texts, or None for NULL, by name. ``payload`` is what a trigger sent; ``fire_time``
+    (aware) is when it fired. ``full_refresh``: the tables are made anew.
+    """
+
+    partition: Partition | None = None
+    select: tuple[str, ...] = ()
+    args: Mapping[str, str | None] = field(default_factory=dict)
+    fire_time: datetime = field(default_factory=lambda: datetime.now(UTC))
+    payload: Mapping[str, Any] | None = None
+    trigger: str = "manual"
+    full_refresh: bool = False
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """The run's arguments: what the payload holds and what was given by name, which wins."""
+        return {**(self.payload or {}), **self.args}

@@ -1,6 +1,7 @@
 """The Spark session of a project: is Java there, sensible settings, and a quiet terminal.
 
-A run is given a function that starts the session, so that what needs no Spark never does.
+A run is given a function that starts the session, so that what needs no Spark never starts it. A
+script with ``SET spark...`` gets a session of its own, so that no other step sees the setting.
 """
 
 from __future__ import annotations
@@ -12,15 +13,20 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.config import SparkSettings
 from penstock.errors import ConfigError, EnvironmentMissing, SparkLost
+from penstock.model.query import Query
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from penstock.lake.lake import Lake
+
 
 MINIMUM_JAVA = 17
 _INSTALL = (
@@ -238,3 +244,30 @@ def _pass_on(reader: int, target: int) -> None:
             if not line.startswith(_JVM_CHATTER):
                 os.write(target, line)
     os.close(target)
+
+
+def session_for(query: Query, session: SparkSession) -> SparkSession:
+    """``session`` itself when the script sets nothing."""
+    if not query.settings:
+        return session
+    own = session.newSession()
+    for setting in query.settings:
+        own.conf.set(setting.name, setting.value)
+    return own
+
+
+def lakes_for(session: SparkSession, lakes: Mapping[str, Lake]) -> dict[str, Lake]:
+    """The same lakes, read and written by ``session``: DataFrames of two sessions do not mix."""
+    from penstock.lake.lake import Lake
+    from penstock.lake.session import source
+    from penstock.lake.storage import spark_settings
+
+    return {
+        name: Lake(
+            lake.catalog,
+            source(session, partial(spark_settings, lake.catalog.data_path)),
+            lake.at,
+            lake.name,
+        )
+        for name, lake in lakes.items()
+    }

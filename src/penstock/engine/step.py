@@ -1,4 +1,9 @@
-"""A step of a run from its start to its result: retries, interrupted appends, every way to end."""
+"""A step of a run from its start to its result: retries, interrupted appends, every way to end.
+
+By the documents a re-run of an append adds its rows again, and it does. But when the run that
+published them was killed or interrupted later on, the next run of the same request is its retry,
+and a retry gives the same tables as an undisturbed run.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,6 @@ from dataclasses import dataclass, replace
 from penstock.engine.attempt import Attempt, slice_value
 from penstock.engine.plan import PlannedStep
 from penstock.engine.results import StepResult
-from penstock.engine.resume import take_up
 from penstock.engine.state.records import Publication, StepRecord
 from penstock.engine.state.store import State, now
 from penstock.engine.world import Cancelled, World
@@ -206,3 +210,44 @@ def _wrap(error: Exception) -> StepError:
         )
     wrapped.__cause__ = error
     return wrapped
+
+
+_INTERRUPTED = frozenset({"abandoned", "cancelled"})
+
+
+def take_up(world: World, planned: PlannedStep) -> tuple[Publication, int | None] | None:
+    """The publication to stand by; None when the step has to run."""
+    model = planned.model
+    if model.strategy != "append" or world.plan.request.full_refresh:
+        return None
+    state = world.states[model.target.lake]
+    known = state.slice(model.target.qualified, slice_value(planned))
+    if known is None or known.definition_hash != model.definition_hash:
+        return None
+    run = state.run(known.run_id)
+    if (
+        run is None
+        or run.state not in _INTERRUPTED
+        or run.partition != world.plan.partition
+        or dict(run.args) != dict(world.plan.args)
+    ):
+        return None
+    world.sink(Notice(f"appended already by the interrupted run {run.run_id}", model.name))
+    made = Publication(
+        run_id=world.run_id,
+        step=model.name,
+        state="unchanged",
+        target=known.target,
+        slice=known.slice,
+        strategy=known.strategy,
+        rows=known.rows,
+        fingerprint=known.fingerprint,
+        definition_hash=known.definition_hash,
+        columns=(),
+        checks=(),
+        at=now(),
+        slicing=known.slicing,
+        keys=known.keys,
+    )
+    state.confirm(made, known.made_in, as_of=known.snapshot_id)
+    return made, known.made_in

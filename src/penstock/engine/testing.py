@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.engine.checks.registry import build
-from penstock.engine.checks.run import proven, run_checks
+from penstock.engine.checks.run import build, proven, run_checks
 from penstock.engine.checks.scope import ReferencedTable, Scope
 from penstock.engine.pins import Pins, Readable, Rows
 from penstock.engine.resolve import resolve

@@ -1,12 +1,17 @@
-"""Temporary views of one step: named so that steps side by side never meet, and dropped after."""
+"""Temporary views and macros of one step, under names that no other step uses, dropped after it."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
+
+from penstock.engine.pins import Pins
+from penstock.lake.queries.resolver import Resolver
+from penstock.lake.queries.running import rewritten
+from penstock.model.query import Query
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,3 +54,27 @@ class Views:
         with contextlib.suppress(Exception):
             for name in names:
                 self._session.catalog.dropTempView(name)
+
+
+def names_for(query: Query, text: str, pins: Pins) -> Resolver | None:
+    """What names in the macros that ``text`` calls mean; ``None`` where it calls none.
+
+    Macros without a lake's name are those of the lake that tables without one belong to.
+    """
+    home = query.home
+    if home is None or home.lake not in pins.lakes:
+        return None
+    names = pins.names(home.lake, home.schema, query.names.called(home.lake))
+    return names if names.book(text).macros else None
+
+
+def run(
+    session: SparkSession,
+    text: str,
+    names: Resolver,
+    views: Mapping[str, DataFrame],
+    args: Mapping[str, Any],
+) -> DataFrame:
+    """The rows of ``text``, which reads ``views`` and may call macros, of tables too."""
+    whole = rewritten(session, text, names, views=views)
+    return session.sql(whole.text, args=dict(args), **dict[str, Any](whole.frames))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from penstock.config import Settings
 from penstock.engine.plan import Plan
-from penstock.engine.sessions import lakes_for, session_for
+from penstock.engine.spark import lakes_for, session_for
 from penstock.engine.state.store import State
 from penstock.events import EventSink
 from penstock.model.model import Model

@@ -29,8 +29,13 @@ from penstock.lake.parquet.columns import (
     stored,
     values,
 )
-from penstock.lake.parquet.file_facts import with_begin, with_facts, with_row_id, within_counts
-from penstock.lake.parquet.file_keys import FileKeys
+from penstock.lake.parquet.file_facts import (
+    FileKeys,
+    with_begin,
+    with_facts,
+    with_row_id,
+    within_counts,
+)
 from penstock.lake.parquet.reading import read_files
 from penstock.lake.schema import TableSchema
 from penstock.lake.types import FIELD_ID

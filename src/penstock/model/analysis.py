@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from penstock.errors import Diagnostic, Location
@@ -17,11 +17,10 @@ from penstock.model.constants import (
 from penstock.model.files import Call, find_calls, read_call
 from penstock.model.foreign import duckdb_forms
 from penstock.model.lake_calls import find_lake_calls, read_lake_call
-from penstock.model.lexer import Token, match_paren
+from penstock.model.lexer import Source, Token, match_paren
 from penstock.model.mapping import Edit
-from penstock.model.names import UnknownName
+from penstock.model.names import Names, UnknownName
 from penstock.model.nearest import nearest
-from penstock.model.part import Part, Scope, SourceEdit
 from penstock.model.references import (
     ColumnPrefix,
     References,
@@ -32,7 +31,7 @@ from penstock.model.references import (
 from penstock.model.rewrites import AsofError, asof_joins, from_first
 from penstock.model.script import Statement
 from penstock.model.sieve import empty_place
-from penstock.model.sources import FileSource, TableSource, TimeTravel
+from penstock.model.sources import FileSource, QuerySource, TableSource, TimeTravel
 from penstock.model.timetravel import AtClause, find_clauses
 from penstock.sql.lake_functions import NAMES
 
@@ -352,3 +351,35 @@ def _shorten_columns(
                 first, last = column.parts[0][1], column.parts[length - 1][1]
                 reading.edits.append(Edit(first, last, ""))
                 break
+
+
+@dataclass(frozen=True, slots=True)
+class SourceEdit:
+    """``text[start:end]`` becomes the name that a run gives ``source``."""
+
+    start: int
+    end: int
+    source: QuerySource
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One statement of a script; ``name`` is set for a temporary table."""
+
+    statement: Statement = field(repr=False)
+    name: str | None = None
+    sources: tuple[SourceEdit, ...] = ()
+    edits: tuple[Edit, ...] = ()
+    placeholders: Mapping[str, Constant] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a statement may refer to. ``hidden`` are folded names of temporary tables."""
+
+    source: Source
+    names: Names
+    dialect: str
+    arguments: Mapping[str, Argument]
+    partitioned: bool
+    hidden: frozenset[str] = frozenset()

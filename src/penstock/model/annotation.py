@@ -11,15 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import Diagnostic, Location
+from penstock.model.asset import ColumnLineage, ColumnType, Materialize, Trigger
 from penstock.model.data_test import DataTest
 from penstock.model.header import columns, slices, steps, target, tests, triggers
 from penstock.model.header.draft import Draft, Retry
 from penstock.model.header.lines import CommentLine, Header, read_header
 from penstock.model.header.misspelt import report_late, report_misspelt
-from penstock.model.lineage import ColumnLineage, ColumnType
-from penstock.model.materialize import Materialize
 from penstock.model.partition import PartitionSpec
-from penstock.model.trigger import Trigger
 
 KEYWORDS: Mapping[str, Callable[[CommentLine, Draft], None]] = {
     "pipeline": steps.pipeline,

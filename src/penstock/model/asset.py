@@ -1,8 +1,15 @@
-"""Assets: what steps read and make, as the documents write them."""
+"""Assets, and the header lines that name them: ``materialize``, ``on`` and ``column``.
+
+annotations.md; for ``materialize`` seeds/materialization.md, "Grammar".
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+from penstock.errors import Location
+from penstock.model.header.lines import split_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,3 +79,118 @@ def table_of(asset: Asset) -> TableName | None:
         return None
     schema = parts[0] if len(parts) == 2 else DEFAULT_SCHEMA
     return TableName(lake, schema, parts[-1])
+
+
+EVENTS = (
+    "schedule",
+    "webhook",
+    "email",
+    "kafka",
+    "mqtt",
+    "nats",
+    "postgres",
+    "sqs",
+    "gcp",
+    "data_upload",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """``kind`` is ``asset`` or one of :data:`EVENTS`; only an asset has a debounce."""
+
+    kind: str
+    asset: Asset | None = None
+    debounce: str | None = None
+
+    @property
+    def bears_partition(self) -> bool:
+        """Whether it takes part in a join by partition (``trigger all``)."""
+        return self.asset is not None and "{partition}" in self.asset.path
+
+    def to_dict(self) -> dict[str, Any]:
+        if self.asset is None:
+            return {"kind": self.kind}
+        found = {"kind": self.kind, "asset_kind": self.asset.kind, "path": self.asset.path}
+        return found if self.debounce is None else {**found, "debounce": self.debounce}
+
+
+SCHEMA_CHANGES = ("warn", "ignore", "fail", "sync")
+
+
+@dataclass(frozen=True, slots=True)
+class Materialize:
+    """The managed target and how a slice of it is reconciled.
+
+    ``unique_key`` is the text after ``key=``; ``keys`` are its column names.
+    """
+
+    target: Asset
+    manual: bool = False
+    append: bool = False
+    history: bool = False
+    unique_key: str | None = None
+    track: tuple[str, ...] = ()
+    deletes: str | None = None
+    on_schema_change: str | None = None
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(key for key in split_values(self.unique_key or "") if key)
+
+    @property
+    def strategy(self) -> str:
+        """``manual``, ``history``, ``append`` (it wins over keys), ``merge`` or ``replace``."""
+        asked = (
+            ("manual", self.manual),
+            ("history", self.history),
+            ("append", self.append),
+            ("merge", bool(self.keys)),
+        )
+        return next((strategy for strategy, wanted in asked if wanted), "replace")
+
+    def to_dict(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"target_kind": self.target.kind, "target_path": self.target.path}
+        optional = {
+            "manual": self.manual,
+            "append": self.append,
+            "scd2": self.history,
+            "unique_key": self.unique_key,
+            "track": list(self.track),
+            "deletes": self.deletes,
+            "on_schema_change": self.on_schema_change,
+        }
+        return found | {name: value for name, value in optional.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnInput:
+    asset: Asset
+    column: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "from_kind": self.asset.kind,
+            "from_path": self.asset.path,
+            "from_column": self.column,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnLineage:
+    """``column`` of the target derives from ``inputs``."""
+
+    column: str
+    inputs: tuple[ColumnInput, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"column": self.column, "inputs": [item.to_dict() for item in self.inputs]}
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnType:
+    """A column's type, in DuckDB's words, of a table that its own model reads."""
+
+    name: str
+    type: str
+    location: Location

@@ -1,18 +1,22 @@
-"""One script made into a :class:`Model`: the rules that need header and query together."""
+"""One script made into a :class:`Model`: the rules that need header and query together.
+
+A model's definition is a hash, which changes when slices made before may now come out different.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.errors import Diagnostic, Location, PartitionError
 from penstock.model.annotation import Annotations
-from penstock.model.asset import Asset, TableName, table_of
+from penstock.model.asset import Asset, Materialize, TableName, table_of
 from penstock.model.data_test import RelationshipsTest
-from penstock.model.definition import definition_hash
 from penstock.model.header.lines import read_header
-from penstock.model.materialize import Materialize
+from penstock.model.lexer import Token
 from penstock.model.model import Model, TestScript
 from penstock.model.names import Names
 from penstock.model.partition import check_spec
@@ -267,3 +271,36 @@ _MADE_RULES: tuple[Callable[[_Header, Materialize], Iterator[Diagnostic]], ...] 
     _history,
     _tests,
 )
+
+
+_NAMES = ("VAR", "IDENTIFIER", "STRING", "RAW_STRING", "HEREDOC_STRING", "ARGUMENT")
+
+
+def definition_hash(query: Query, annotations: Annotations, target: TableName) -> str:
+    """Hex SHA-256 of the canonical query and of what says where and how it is written.
+
+    Blanks, comments, the case of keywords and the data tests do not count.
+    """
+    use = query.names.use
+    meaning = {
+        "dialect": query.dialect,
+        "target": str(target),
+        "materialize": annotations.materialize and annotations.materialize.to_dict(),
+        "partition": annotations.partition and annotations.partition.to_dict(),
+        "reads": [str(table) for table in query.reads],
+        "aliases": sorted(query.names.aliases.items()),
+        "use": list(use) if use else None,
+        "settings": [[setting.name, setting.value] for setting in query.settings],
+        "arguments": [[one.name, one.type, one.default] for one in query.arguments],
+        "parts": [[part.name, *canonical(part.statement.tokens)] for part in query.parts],
+    }
+    text = json.dumps(meaning, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def canonical(tokens: Iterable[Token]) -> list[str]:
+    """Tokens in one spelling; names and strings stay as they are and never look alike."""
+    return [
+        f"{token.kind} {token.text}" if token.kind in _NAMES else token.text.upper()
+        for token in tokens
+    ]

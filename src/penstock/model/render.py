@@ -10,10 +10,10 @@ from difflib import SequenceMatcher
 from sqlglot.errors import SqlglotError
 
 from penstock.errors import Location, UnsupportedFeature
+from penstock.model.analysis import Part
 from penstock.model.constants import Bindings, Constant
 from penstock.model.lexer import Source, Token, tokenize
 from penstock.model.mapping import Anchor, Edit, Mapped, Piece, assemble, edited
-from penstock.model.part import Part
 from penstock.model.rewrites import ASOF_SETTING, asof_joins
 from penstock.model.script import Setting
 from penstock.model.sources import QuerySource

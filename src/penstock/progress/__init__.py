@@ -1,1 +1,1 @@
-"""Data tests: one file a kind, run on a candidate slice before it is published."""
+"""Progress of a run: events made into rows, lines and a live table."""

@@ -14,8 +14,7 @@ from rich.text import Text
 
 from penstock.events import Event, EventSink
 from penstock.progress.lines import state_text
-from penstock.progress.view import Progress, Row, View
-from penstock.progress.words import count, seconds, visible
+from penstock.progress.view import Progress, Row, View, count, seconds, visible
 
 # State of a finished step: mark and style. Any other state is a phase of a running step.
 MARKS = {

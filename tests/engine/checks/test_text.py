@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from penstock.engine.checks import accepted_values, custom, not_null, relationships, unique
-from penstock.engine.checks.check import Check, counted, failing_query, marks, sample_query
+from penstock.engine.checks import accepted_values, not_null, relationships, unique
+from penstock.engine.checks.check import Check, build, counted, failing_query, marks, sample_query
 from penstock.engine.checks.scope import ReferencedTable, Scope
 from penstock.engine.pins import Rows
 from penstock.errors import ColumnNotFound, Location
@@ -71,7 +71,7 @@ def test_relationships_is_an_anti_join() -> None:
 
 
 def test_custom_reads_the_script() -> None:
-    check = custom.build(CustomTest("tests/x"), SCOPE)
+    check = build(CustomTest("tests/x"), SCOPE)
     assert check.failing == "rows of tests/x"
     assert check.one_task
 

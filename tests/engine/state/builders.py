@@ -7,8 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from penstock.engine.results import CheckResult, ColumnInfo
-from penstock.engine.state.process import this_process
-from penstock.engine.state.records import Publication, RunRecord, StepRecord
+from penstock.engine.state.records import Publication, RunRecord, StepRecord, this_process
 
 START = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 

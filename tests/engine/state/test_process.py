@@ -6,7 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 
-from penstock.engine.state.process import _start_by_ps, _start_of, is_gone, this_process
+from penstock.engine.state.records import _start_by_ps, _start_of, is_gone, this_process
 
 
 def test_this_process_lives() -> None:

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from penstock.engine.results import CheckResult, ColumnInfo
 from penstock.engine.state import reading
-from penstock.engine.state.process import this_process
-from penstock.engine.state.records import ProcessId
+from penstock.engine.state.records import ProcessId, this_process
 from penstock.engine.state.store import State
 from tests.engine.state.builders import at, publication, run_record, step_record
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.lake.arrow_expressions.compiled import condition, expression, plain
-from penstock.lake.arrow_expressions.refusal import NotHere
+from penstock.lake.arrow_expressions.kinds import NotHere
 
 D = Decimal
 ROWS = pa.table(

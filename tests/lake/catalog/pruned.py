@@ -16,7 +16,7 @@ from penstock.lake.files import Table
 from penstock.lake.schema import Column, TableSchema
 from penstock.lake.sql.predicates import of_where
 from penstock.lake.values.bounds import bound_to_text, compare_bounds, partition_to_text
-from penstock.lake.values.buckets import bucket
+from penstock.lake.values.partition_text import bucket
 
 Rows = Sequence[Sequence[Any]]
 

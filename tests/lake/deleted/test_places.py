@@ -8,7 +8,7 @@ import pytest
 from penstock.lake.deleted import places
 from penstock.lake.deleted.places import Places
 from penstock.lake.files import DataFile
-from penstock.lake.parquet.file_keys import FileKeys
+from penstock.lake.parquet.file_facts import FileKeys
 
 B = 1 << 7  # the first row of the second file: 100 rows have seven bits
 NAMES = FileKeys(by_name=True)

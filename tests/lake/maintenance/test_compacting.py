@@ -12,7 +12,7 @@ from penstock.errors import CommitConflict
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.maintenance.calls import CALLS
 from penstock.lake.maintenance.compacting import as_it_is
-from penstock.lake.maintenance.results import Compacted
+from penstock.lake.maintenance.scope import Compacted
 from tests import duck
 from tests.lake.catalog.conftest import Place
 from tests.lake.maintenance.lakes import files_needed, on_disk, play

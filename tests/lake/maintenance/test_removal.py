@@ -12,7 +12,7 @@ import pytest
 
 from penstock.errors import ArgumentError, UnsupportedFeature
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.maintenance.results import Removed
+from penstock.lake.maintenance.scope import Removed
 from penstock.lake.naming import new_uuid7
 from tests import duck
 from tests.lake.catalog.conftest import Place

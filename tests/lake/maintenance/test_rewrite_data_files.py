@@ -6,7 +6,7 @@ import pytest
 
 from penstock.errors import ArgumentError
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.maintenance.results import Compacted
+from penstock.lake.maintenance.scope import Compacted
 from tests import duck
 from tests.lake.catalog.conftest import Place
 from tests.lake.maintenance.lakes import play, seen, upkeep

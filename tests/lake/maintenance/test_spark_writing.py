@@ -11,7 +11,7 @@ import pytest
 
 from penstock.errors import DataFileMissing
 from penstock.lake.lake import Lake
-from penstock.lake.maintenance.resources import Resources
+from penstock.lake.maintenance.parquet_settings import Resources
 from penstock.lake.maintenance.spark_writing import lacks
 from tests.lake.catalog.conftest import Place
 from tests.lake.maintenance.lakes import files_needed, on_disk, play, seen

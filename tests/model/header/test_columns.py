@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.model.annotation import parse
-from penstock.model.asset import Asset
-from penstock.model.lineage import ColumnInput, ColumnLineage
+from penstock.model.asset import Asset, ColumnInput, ColumnLineage
 
 ORDERS = Asset("ducklake", "warehouse/orders")
 

@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.model.annotation import parse
-from penstock.model.asset import Asset
-from penstock.model.materialize import Materialize
+from penstock.model.asset import Asset, Materialize
 
 TABLE = Asset("ducklake", "m/t")
 

@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.model.annotation import parse
-from penstock.model.asset import Asset
-from penstock.model.trigger import EVENTS, Trigger
+from penstock.model.asset import EVENTS, Asset, Trigger
 
 
 @pytest.mark.parametrize("event", EVENTS)

@@ -1,4 +1,8 @@
-"""A data test as SQL over a view of the candidate slice, or as the rows of a script."""
+"""A data test as SQL over a view of the candidate slice, or as the rows of a script.
+
+``data_test <path/of/script>`` names a SELECT of the project; every row it returns is a failure. It
+reads the candidate state of the whole table: ``'{partition}'`` narrows it down.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from penstock.engine.checks.scope import Scope
 from penstock.lake.naming import quote_identifier
+from penstock.model.data_test import CustomTest
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
+
 
 SAMPLE_ROWS = 20
 
@@ -99,3 +106,8 @@ def _named(values: Iterable[str], names: Sequence[str]) -> str:
 
 def sample_query(failing: str) -> str:
     return f"SELECT * FROM ({failing}) LIMIT {SAMPLE_ROWS}"
+
+
+def build(test: CustomTest, scope: Scope) -> Check:
+    found = scope.script(test.path)
+    return Check(test.name, found.df, one_task=found.one_task)

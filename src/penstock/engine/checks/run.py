@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from penstock.engine.checks import accepted_values, check, not_null, relationships, unique
 from penstock.engine.checks.check import (
     SAMPLE_ROWS,
     Check,
@@ -14,8 +15,11 @@ from penstock.engine.checks.check import (
     marks,
     sample_query,
 )
+from penstock.engine.checks.scope import Scope
 from penstock.engine.results import CheckResult
 from penstock.lake.kept import kept_with
+from penstock.model import data_test
+from penstock.model.data_test import DataTest
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -94,3 +98,18 @@ def _samples(session: SparkSession, check: Check) -> tuple[Mapping[str, Any], ..
     else:
         some = check.failing.limit(SAMPLE_ROWS)
     return tuple(row.asDict(recursive=True) for row in some.collect())
+
+
+# Any: each builder takes its own kind of test, which the key promises.
+BUILDERS: Mapping[type[DataTest], Callable[[Any, Scope], Check]] = {
+    data_test.UniqueTest: unique.build,
+    data_test.NotNullTest: not_null.build,
+    data_test.AcceptedValuesTest: accepted_values.build,
+    data_test.RelationshipsTest: relationships.build,
+    data_test.CustomTest: check.build,
+}
+
+
+def build(test: DataTest, scope: Scope) -> Check:
+    """Raises ColumnNotFound, at the test's line, for a column that is not there."""
+    return BUILDERS[type(test)](test, scope)

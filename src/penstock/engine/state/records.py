@@ -1,10 +1,18 @@
-"""The rows of the state tables as values."""
+"""The rows of the state tables as values, and the process that a run belongs to.
+
+Whether that process still lives tells a killed run from a running one. Its number alone does not:
+the system uses numbers again.
+"""
 
 from __future__ import annotations
 
+import os
+import platform
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from penstock.engine.results import CheckResult, ColumnInfo
@@ -137,3 +145,36 @@ def plain_sample(row: Mapping[str, Any]) -> dict[str, Any]:
         key: value if value is None or isinstance(value, bool | int | str) else str(value)
         for key, value in row.items()
     }
+
+
+def this_process() -> ProcessId:
+    pid = os.getpid()
+    return ProcessId(platform.node(), pid, _start_of(pid) or "")
+
+
+def is_gone(process: ProcessId) -> bool:
+    """True only when that is certain: a process of another host may well live."""
+    if process.host != platform.node():
+        return False
+    return _start_of(process.pid) != process.started
+
+
+def _start_of(pid: int) -> str | None:
+    """When the process began, in whatever unit the system counts; None when it is gone."""
+    if not Path("/proc/self/stat").exists():
+        return _start_by_ps(pid)
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    # The second field is the command in parentheses and may hold anything: count from its end.
+    rest = fields.rpartition(")")[2].split()
+    return None if rest[0] in "ZX" else rest[19]
+
+
+def _start_by_ps(pid: int) -> str | None:
+    """On systems without /proc."""
+    answer = subprocess.run(
+        ["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
+    )
+    return answer.stdout.strip() or None

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from penstock.engine.state import reading, writing
 from penstock.engine.state.migrations.apply import migrate, version_of
-from penstock.engine.state.process import is_gone
-from penstock.engine.state.records import Publication, RunRecord, SliceRecord, StepRecord
+from penstock.engine.state.records import Publication, RunRecord, SliceRecord, StepRecord, is_gone
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from penstock.lake.arrow_expressions import kinds, nodes
+from penstock.lake.arrow_expressions.kinds import NotHere
+from penstock.lake.arrow_expressions.logic import number
 from penstock.lake.arrow_expressions.nodes import Compile, Node, Value
-from penstock.lake.arrow_expressions.refusal import NotHere
-from penstock.lake.arrow_expressions.values import number
 
 
 def summed(kernel: Callable[[Value, Value], Value]) -> Callable[[Any, Compile], Node]:

@@ -9,8 +9,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from penstock.lake.arrow_expressions import kinds, nodes
+from penstock.lake.arrow_expressions.kinds import NotHere
 from penstock.lake.arrow_expressions.nodes import Compile, Node
-from penstock.lake.arrow_expressions.refusal import NotHere
 
 
 def cast(tree: Any, node: Compile) -> Node:

@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from penstock.lake.arrow_expressions import kinds, nodes
+from penstock.lake.arrow_expressions.kinds import NotHere
 from penstock.lake.arrow_expressions.logic import condition
 from penstock.lake.arrow_expressions.nodes import Compile, Node, Value
-from penstock.lake.arrow_expressions.refusal import NotHere
 
 
 def coalesce(tree: Any, node: Compile) -> Node:

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from penstock.lake.arrow_expressions import kinds, nodes
+from penstock.lake.arrow_expressions.kinds import NotHere
 from penstock.lake.arrow_expressions.nodes import Compile, Node, Value
-from penstock.lake.arrow_expressions.refusal import NotHere
 
 _BOOLEAN = pa.bool_()
 _LEAST, _MOST = -(2**63), 2**63 - 1

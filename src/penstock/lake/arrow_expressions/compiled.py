@@ -10,8 +10,8 @@ from sqlglot import exp
 
 from penstock.lake.arrow_expressions import kinds, nodes
 from penstock.lake.arrow_expressions.functions import of_class
+from penstock.lake.arrow_expressions.kinds import NotHere
 from penstock.lake.arrow_expressions.nodes import Node, Rows
-from penstock.lake.arrow_expressions.refusal import NotHere
 from penstock.lake.arrow_expressions.texts import parsed
 from penstock.lake.naming import fold
 

@@ -8,17 +8,10 @@ from typing import Any
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from penstock.lake.arrow_expressions import (
-    arithmetic,
-    casts,
-    choices,
-    comparisons,
-    kinds,
-    logic,
-    values,
-)
+from penstock.lake.arrow_expressions import arithmetic, casts, choices, comparisons, kinds, logic
+from penstock.lake.arrow_expressions.kinds import NotHere
+from penstock.lake.arrow_expressions.logic import boolean, literal, null, paren
 from penstock.lake.arrow_expressions.nodes import Compile, Node
-from penstock.lake.arrow_expressions.refusal import NotHere
 
 __all__ = ["FUNCTIONS", "of_class"]
 
@@ -32,10 +25,10 @@ def of_class(tree: exp.Expr, node: Compile) -> Node:
 
 
 FUNCTIONS: Mapping[type, Callable[[Any, Compile], Node]] = {
-    exp.Paren: values.paren,
-    exp.Literal: values.literal,
-    exp.Null: values.null,
-    exp.Boolean: values.boolean,
+    exp.Paren: paren,
+    exp.Literal: literal,
+    exp.Null: null,
+    exp.Boolean: boolean,
     exp.And: logic.and_,
     exp.Or: logic.or_,
     exp.Not: logic.not_,

@@ -1,4 +1,4 @@
-"""Types of expressions, which are those of Arrow, and what Spark makes of two of them."""
+"""Types of expressions, which are Arrow's, and how an expression of another type is refused."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 import pyarrow as pa
-
-from penstock.lake.arrow_expressions.refusal import NotHere
 
 INTEGERS: tuple[pa.DataType, ...] = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _COMPARED = (pa.bool_(), pa.string(), pa.date32())
@@ -103,3 +101,7 @@ def sum_of(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 
 def product_of(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     return decimal(left.precision + right.precision + 1, left.scale + right.scale)
+
+
+class NotHere(Exception):
+    """This is left to Spark, which computes it or says what is wrong."""

@@ -1,4 +1,4 @@
-"""AND, OR, NOT and IS, of three values."""
+"""AND, OR, NOT and IS in three-valued logic; literals and brackets."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from penstock.lake.arrow_expressions import nodes
+from penstock.lake.arrow_expressions import kinds, nodes
+from penstock.lake.arrow_expressions.kinds import NotHere
 from penstock.lake.arrow_expressions.nodes import Compile, Node
-from penstock.lake.arrow_expressions.refusal import NotHere
 
 _BOOLEAN = pa.bool_()
 
@@ -47,3 +47,26 @@ def is_(tree: Any, node: Compile) -> Node:
     wanted = pa.scalar(bool(tree.expression.this))
     found = condition(tree.this, node)
     return nodes.of(_BOOLEAN, lambda one: pc.fill_null(pc.equal(one, wanted), False), found)
+
+
+def paren(tree: Any, node: Compile) -> Node:
+    return node(tree.this)
+
+
+def literal(tree: Any, _: Compile) -> Node:
+    if tree.is_string:
+        return nodes.constant(pa.string(), tree.name, kinds.Literal(tree.name, pa.string()))
+    return number(tree.name)
+
+
+def number(text: str, *, negative: bool = False) -> Node:
+    found = kinds.integer_or_decimal(text, negative=negative)
+    return nodes.constant(found.kind, found.value, found)
+
+
+def null(_tree: Any, _: Compile) -> Node:
+    return nodes.null()
+
+
+def boolean(tree: Any, _: Compile) -> Node:
+    return nodes.constant(pa.bool_(), bool(tree.this))

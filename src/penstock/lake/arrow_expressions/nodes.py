@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from penstock.lake.arrow_expressions import kinds
-from penstock.lake.arrow_expressions.refusal import NotHere
+from penstock.lake.arrow_expressions.kinds import NotHere
 
 Rows: TypeAlias = "pa.Table | pa.RecordBatch"
 Compile = Callable[[exp.Expr], "Node"]

@@ -16,7 +16,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from penstock.lake.arrow_expressions.refusal import NotHere
+from penstock.lake.arrow_expressions.kinds import NotHere
 from penstock.lake.naming import fold
 
 _MOST_CHARACTERS = 20_000

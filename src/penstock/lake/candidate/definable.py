@@ -1,15 +1,18 @@
 """The definition of one table inside a transaction: created, altered, laid out, commented, dropped.
 
-Everything is a change of the candidate state; the catalog hears of it at the commit.
+Everything is a change of the candidate state, which the commit writes into the catalog. Column
+names that inlined tables use themselves are refused for new columns, as by DuckDB, while small
+inserts are inlined by the nearest ``data_inlining_row_limit``; where the limit is 0 they are taken,
+and such a table is never inlined.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from penstock.errors import NameTaken, SchemaMismatch, UnsupportedFeature
-from penstock.lake.candidate import reserved, sorting
+from penstock.lake.candidate import sorting
 from penstock.lake.candidate.state import Candidate, renamed_fields, restaged, with_versions
 from penstock.lake.candidate.table import CandidateTable
 from penstock.lake.catalog import objects
@@ -210,7 +213,7 @@ class DefinableTable(CandidateTable):
             return
         context, candidate = self._context, self._candidate
         limit = row_limit(context.catalog, candidate.base, schema=candidate.schema_name)
-        reserved.refuse(names, candidate.qualified_name, limit)
+        refuse(names, candidate.qualified_name, limit)
 
     def _id_in(self, schema: TableSchema, name: str) -> int:
         found = schema.find(name)
@@ -310,7 +313,7 @@ def _check_names(columns: Sequence[Column], where: str) -> None:
                 hint="give one of them another name; letter case does not count",
                 data={"column": column.name},
             )
-        if fold(column.name) in reserved.IN_FILES:
+        if fold(column.name) in IN_FILES:
             raise NameTaken(
                 f"{where} cannot have a column {column.name!r}, which files have of their own",
                 hint="give it another name",
@@ -319,3 +322,17 @@ def _check_names(columns: Sequence[Column], where: str) -> None:
         seen.add(fold(column.name))
         if column.children:
             _check_names(column.children, f"{where}.{column.name}")
+
+
+IN_FILES = frozenset({"_ducklake_internal_row_id", "_ducklake_internal_snapshot_id"})
+
+
+def refuse(names: Iterable[str], table: str, limit: int) -> None:
+    """Raise NameTaken for a column that ``table`` cannot have where ``limit`` rows are inlined."""
+    for name in names if limit else ():
+        if fold(name) in SYSTEM:
+            raise NameTaken(
+                f"{table} cannot have a column {name!r}, which inlined rows have of their own",
+                hint="give it another name, or set data_inlining_row_limit to 0 before",
+                data={"column": name, "table": table},
+            )

@@ -13,7 +13,7 @@ from penstock.lake.deleted.places import Places
 from penstock.lake.deleted.positions import Gone, Whose, as_one, bound_of, load
 from penstock.lake.failures import explained
 from penstock.lake.files import DataFile, DeleteFile
-from penstock.lake.parquet.file_keys import FileKeys
+from penstock.lake.parquet.file_facts import FileKeys
 from penstock.lake.parquet.reading import read_files
 
 if TYPE_CHECKING:

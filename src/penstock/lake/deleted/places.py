@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.lake.files import DataFile
-from penstock.lake.parquet.file_keys import FileKeys
+from penstock.lake.parquet.file_facts import FileKeys
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from penstock.lake.arrow_expressions import settings
 from penstock.lake.arrow_expressions.compiled import Expression, condition, expression, plain
-from penstock.lake.arrow_expressions.refusal import NotHere
+from penstock.lake.arrow_expressions.kinds import NotHere
 from penstock.lake.dml import few
 from penstock.lake.dml.few import PARTITIONED, Brought
 from penstock.lake.dml.found import WITHOUT_LIMIT, Found

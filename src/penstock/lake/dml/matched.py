@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from penstock.lake import files_here
 from penstock.lake.arrow_expressions.compiled import Expression
-from penstock.lake.arrow_expressions.refusal import NotHere
+from penstock.lake.arrow_expressions.kinds import NotHere
 from penstock.lake.files import DataFile
 from penstock.lake.files_here import Deleted
 from penstock.lake.inlined.values import arrow_schema

@@ -16,9 +16,9 @@ from penstock.lake.maintenance.delete_orphaned_files import delete_orphaned_file
 from penstock.lake.maintenance.expire_snapshots import expire_snapshots
 from penstock.lake.maintenance.flush_inlined_data import FlushedTable, flush_inlined_data
 from penstock.lake.maintenance.merge_adjacent_files import merge_adjacent_files
-from penstock.lake.maintenance.results import Compacted, Expired, Removed
 from penstock.lake.maintenance.rewrite_data_files import rewrite_data_files
 from penstock.lake.maintenance.rollback_to_snapshot import RolledBackTable, rollback_to_snapshot
+from penstock.lake.maintenance.scope import Compacted, Expired, Removed
 
 
 @dataclass(frozen=True, slots=True)

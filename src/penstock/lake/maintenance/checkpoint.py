@@ -12,7 +12,7 @@ from penstock.lake.maintenance.delete_orphaned_files import delete_orphaned_file
 from penstock.lake.maintenance.expire_snapshots import expire_snapshots
 from penstock.lake.maintenance.flush_inlined_data import flush_inlined_data
 from penstock.lake.maintenance.merge_adjacent_files import merge_adjacent_files
-from penstock.lake.maintenance.resources import DEFAULT, Resources
+from penstock.lake.maintenance.parquet_settings import DEFAULT, Resources
 from penstock.lake.maintenance.rewrite_data_files import rewrite_data_files
 from penstock.lake.maintenance.scope import HasCatalog
 

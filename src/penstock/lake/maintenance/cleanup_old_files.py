@@ -9,11 +9,8 @@ from sqlalchemy import Connection
 
 from penstock.lake.catalog.files import known_files
 from penstock.lake.catalog.files.known_files import Scheduled
-from penstock.lake.maintenance.files_on_disk import remove
-from penstock.lake.maintenance.removable import DataPath
-from penstock.lake.maintenance.results import Removed
-from penstock.lake.maintenance.scope import HasCatalog
-from penstock.lake.maintenance.times import age_limit
+from penstock.lake.maintenance.removable import DataPath, age_limit, remove
+from penstock.lake.maintenance.scope import HasCatalog, Removed
 
 
 def cleanup_old_files(

@@ -9,15 +9,18 @@ from dataclasses import dataclass
 from penstock.errors import CommitUnknown, EnvironmentMissing
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.write_facts import layout_begins
-from penstock.lake.changes import ChangeSet
-from penstock.lake.compaction import MergeFiles, NewFile, RewriteFiles
+from penstock.lake.changes import ChangeSet, MergeFiles, NewFile, RewriteFiles
 from penstock.lake.files import FileSet, Table
-from penstock.lake.maintenance.by_table import each
 from penstock.lake.maintenance.groups import Group
-from penstock.lake.maintenance.parquet_settings import ParquetSettings, settings_of
-from penstock.lake.maintenance.resources import Resources
-from penstock.lake.maintenance.results import Compacted
-from penstock.lake.maintenance.scope import HasCatalog, HasSpark, message_for, tables_meant
+from penstock.lake.maintenance.parquet_settings import ParquetSettings, Resources, settings_of
+from penstock.lake.maintenance.scope import (
+    Compacted,
+    HasCatalog,
+    HasSpark,
+    each,
+    message_for,
+    tables_meant,
+)
 from penstock.lake.maintenance.spark_writing import Part, write_on_spark
 from penstock.lake.maintenance.writing import Job, remove_staged, write_together
 from penstock.lake.snapshot import Snapshot

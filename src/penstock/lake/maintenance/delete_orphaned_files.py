@@ -8,11 +8,17 @@ from collections.abc import Iterable, Iterator
 
 from penstock.lake.catalog.abandoned import LAKE_FILES
 from penstock.lake.catalog.files import known_files
-from penstock.lake.maintenance.files_on_disk import Found, found_below, is_write, remove
-from penstock.lake.maintenance.removable import OUTSIDE, DataPath, Ownership
-from penstock.lake.maintenance.results import Removed
-from penstock.lake.maintenance.scope import HasCatalog
-from penstock.lake.maintenance.times import age_limit
+from penstock.lake.maintenance.removable import (
+    OUTSIDE,
+    DataPath,
+    Found,
+    Ownership,
+    age_limit,
+    found_below,
+    is_write,
+    remove,
+)
+from penstock.lake.maintenance.scope import HasCatalog, Removed
 
 _RUNNING = "_temporary"  # where Spark keeps the files of a write in progress
 _GRACE = dt.timedelta(hours=1)

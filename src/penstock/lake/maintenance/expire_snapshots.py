@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 from penstock.errors import ArgumentError
 from penstock.lake.catalog.snapshots import expiry
-from penstock.lake.maintenance.results import Expired
-from penstock.lake.maintenance.scope import HasCatalog
-from penstock.lake.maintenance.times import by_option, moment
+from penstock.lake.maintenance.removable import by_option, moment
+from penstock.lake.maintenance.scope import Expired, HasCatalog
 from penstock.lake.snapshot import Snapshot
 
 

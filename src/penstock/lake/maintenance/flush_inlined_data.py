@@ -21,15 +21,13 @@ from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.inlined import inlined
 from penstock.lake.catalog.inlined.flush import Held, load_held
 from penstock.lake.catalog.write_facts import write_facts
-from penstock.lake.changes import ChangeSet
-from penstock.lake.compaction import Flushed, FlushInlined
+from penstock.lake.changes import ChangeSet, Flushed, FlushInlined
 from penstock.lake.delete_files import write as write_deletes
 from penstock.lake.deleted.positions import Whose, load
 from penstock.lake.files import DataFile, DeleteFile, Partial, Table
 from penstock.lake.inlined.found import BEGIN_COLUMN, END_COLUMN, ROW_ID_COLUMN
 from penstock.lake.inlined.values import arrow_schema, batches
-from penstock.lake.maintenance.by_table import each
-from penstock.lake.maintenance.scope import HasCatalog, message_for, tables_meant
+from penstock.lake.maintenance.scope import HasCatalog, each, message_for, tables_meant
 from penstock.lake.naming import new_uuid7
 from penstock.lake.partitioning import partition_keys
 from penstock.lake.values.sequence import sequence

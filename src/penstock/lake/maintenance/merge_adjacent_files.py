@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from penstock.errors import ArgumentError
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.write_facts import columns_at
-from penstock.lake.compaction import MergeFiles
+from penstock.lake.changes import MergeFiles
 from penstock.lake.maintenance.compacting import AsItIs, Plan, compact_each
 from penstock.lake.maintenance.groups import Group, Sizes, merge_groups
-from penstock.lake.maintenance.resources import DEFAULT, Resources
-from penstock.lake.maintenance.results import Compacted
-from penstock.lake.maintenance.scope import HasCatalog
+from penstock.lake.maintenance.parquet_settings import DEFAULT, Resources
+from penstock.lake.maintenance.scope import Compacted, HasCatalog
 from penstock.lake.maintenance.writing import Job
 
 

@@ -15,9 +15,8 @@ from penstock.lake.maintenance import (
     rewrite_data_files,
 )
 from penstock.lake.maintenance.flush_inlined_data import FlushedTable
-from penstock.lake.maintenance.resources import DEFAULT, Resources
-from penstock.lake.maintenance.results import Compacted, Expired, Removed
-from penstock.lake.maintenance.scope import HasCatalog
+from penstock.lake.maintenance.parquet_settings import DEFAULT, Resources
+from penstock.lake.maintenance.scope import Compacted, Expired, HasCatalog, Removed
 
 
 class Maintained:

@@ -1,4 +1,4 @@
-"""How compacted files are written: by the lake's options, as other data files are."""
+"""How compacted files are written: by the lake's options, and within limits of memory and size."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from penstock.errors import ArgumentError
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.write_facts import write_facts
 from penstock.lake.files import Table
@@ -73,3 +74,31 @@ def _by_columns(keys: tuple[SortKey, ...], table: Table) -> tuple[SortKey, ...]:
     return tuple(
         replace(key, expression=column.name) for key, column in zip(keys, plain, strict=True)
     )
+
+
+MEMORY = 256 << 20  # bytes
+SPARK_FROM = 2 << 30  # bytes: the calling process is done with less before a session has started
+_LEAST_MEMORY = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """In bytes. Each process that writes holds about ``memory`` at once.
+
+    Where the files of one table that are to be written anew have ``spark_from`` bytes or more in
+    all, Spark's executors write them side by side; with ``None``, and in a lake without a session,
+    the calling process always does. Raises ArgumentError for less memory than files are read in.
+    """
+
+    memory: int = MEMORY
+    spark_from: int | None = SPARK_FROM
+
+    def __post_init__(self) -> None:
+        if self.memory < _LEAST_MEMORY:
+            raise ArgumentError(
+                f"memory is {self.memory} bytes, which is too little to read files in",
+                hint=f"give {_LEAST_MEMORY} or more; {MEMORY} is the default",
+            )
+
+
+DEFAULT = Resources()

@@ -1,19 +1,24 @@
-"""Data files read one after the other, ahead of whoever takes them, in bounded memory."""
+"""Read data files one after the other, ahead of their consumer, in bounded memory.
+
+The rows that delete files and the catalog delete are read with them.
+"""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from penstock.lake.deleted.positions import Whose, load
 from penstock.lake.failures import file_corrupt, file_missing
-from penstock.lake.files import DataFile
+from penstock.lake.files import DataFile, FileSet
 from penstock.lake.maintenance.blocks import Blocks, window
 from penstock.lake.parquet.columns import EMBEDDED_ROW_ID, MAPPED_ROW_ID
 from penstock.lake.parquet.identity import check_file
@@ -145,3 +150,35 @@ def _explained(file: DataFile, table: str) -> Iterator[None]:
         raise file_missing(file.path, table, None) from None
     except (pa.ArrowException, OSError) as error:
         raise file_corrupt(file.path, str(error), table, None) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Deletes:
+    """``inlined`` are positions by file id; the delete files are those that the files name."""
+
+    whose: Whose
+    inlined: Mapping[int, pa.Int64Array] = field(default_factory=dict)
+
+    def of(self, group: Sequence[DataFile]) -> dict[int, pa.Int64Array]:
+        """The positions deleted from these files, by file id: the delete files are read now."""
+        found: dict[int, list[pa.Array]] = defaultdict(list)
+        singly = [
+            replace(file, delete=one, more_deletes=()) for file in group for one in file.deletes
+        ]
+        for gone in load(singly, self.whose):
+            found[gone.file.id or 0].append(gone.positions)
+        for file_id, positions in self.inlined.items():
+            found[file_id].append(positions)
+        return {key: pa.concat_arrays(arrays) for key, arrays in found.items()}
+
+
+def deletes_of(group: Sequence[DataFile], files: FileSet, whose: Whose) -> Deletes:
+    if files.inlined_deletes is None:
+        return Deletes(whose)
+    rows = files.inlined_deletes.rows
+    hit = {file.id for file in group if file.id is not None}
+    inlined: dict[int, pa.Int64Array] = {}
+    for file_id in sorted(hit & set(rows["file_id"].to_pylist())):
+        here = rows.filter(pc.equal(rows["file_id"], file_id))["position"]
+        inlined[file_id] = pa.concat_arrays(here.chunks)
+    return Deletes(whose, inlined)

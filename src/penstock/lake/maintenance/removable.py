@@ -1,24 +1,31 @@
-"""Which files maintenance may remove: a row of the catalog alone does not justify deleting a file.
+"""Which files maintenance may remove, from which age on, and their removal.
 
-Paths below the data path are compared after ``..`` and symbolic links are resolved: a row may say
-``../../etc/passwd``, and a directory below the data path may be a link that leads out of it.
+A row of the catalog alone does not justify deleting a file. Paths below the data path are compared
+after ``..`` and symbolic links are resolved: a row may say ``../../etc/passwd``, and a directory
+below the data path may be a link that leads out of it.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
+from pyarrow import fs
 from sqlalchemy import Connection, func, select
 
+from penstock.errors import ArgumentError
+from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.snapshots.expiry import table_paths
 from penstock.lake.naming import uuid7_time
-from penstock.lake.storage import is_remote, read_ends
+from penstock.lake.storage import is_remote, open_system, read_ends, remove_file
+from penstock.lake.values.intervals import parse_interval
 
 OUTSIDE = "outside the data path"
 NOT_PARQUET = "outside the data path, and not a Parquet file"
@@ -132,3 +139,88 @@ def _begun(connection: Connection) -> dt.datetime:
 
 def _time_of(uuid: UUID | str | None) -> dt.datetime | None:
     return None if uuid is None else uuid7_time(str(uuid))
+
+
+def moment(name: str, given: dt.datetime | None) -> dt.datetime | None:
+    """``given`` as it is. Raises ArgumentError for a time without a zone."""
+    if given is not None and given.tzinfo is None:
+        raise ArgumentError(
+            f"{name} is {given}, of which nobody can tell the zone",
+            hint="give an aware datetime, such as datetime.now(UTC) - timedelta(days=7)",
+        )
+    return given
+
+
+def by_option(catalog: Catalog, key: str) -> dt.datetime | None:
+    """Now less the age that the option says; ``None`` where it says none."""
+    told = catalog.option(key)
+    age = parse_interval(told) if told else None
+    return None if age is None else age.before(dt.datetime.now(dt.UTC))
+
+
+_KEPT = dt.timedelta(days=2)
+
+
+def age_limit(
+    catalog: Catalog, older_than: dt.datetime | None, *, cleanup_all: bool
+) -> dt.datetime | None:
+    """Before which moment files may go; ``None``: at any age.
+
+    Raises ArgumentError where both are said.
+    """
+    if cleanup_all and older_than is not None:
+        raise ArgumentError(
+            "files are removed either all (cleanup_all) or by their age (older_than)",
+            hint="give one of the two",
+        )
+    if cleanup_all:
+        return None
+    given = moment("older_than", older_than) or by_option(catalog, "delete_older_than")
+    return given or dt.datetime.now(dt.UTC) - _KEPT
+
+
+_THREADS = 16
+_UUID_LENGTH = 36
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One file. ``path`` is written as the catalog's paths are; ``changed`` is aware, UTC."""
+
+    path: str
+    changed: dt.datetime
+
+
+def found_below(directory: str) -> Iterator[Found]:
+    """All files below ``directory``, which may be missing."""
+    system, root = open_system(directory)
+    root = root.rstrip("/")
+    selector = fs.FileSelector(root, recursive=True, allow_not_found=True)
+    for info in system.get_file_info(selector):
+        if info.is_file:
+            below = info.path[len(root) :].lstrip("/")
+            changed = info.mtime or dt.datetime.now(dt.UTC)
+            yield Found(f"{directory.rstrip('/')}/{below}", changed.astimezone(dt.UTC))
+
+
+def remove(paths: Sequence[str]) -> None:
+    """Remove these files, and on a local disk the directories of writes that become empty.
+
+    What is not there is no error: an earlier removal may have been cut short.
+    """
+    with ThreadPoolExecutor(_THREADS, "penstock-cleanup") as pool:
+        for _ in pool.map(remove_file, paths):
+            pass
+    for folder in sorted({Path(path).parent for path in paths if not is_remote(path)}):
+        if is_write(folder.name):
+            with suppress(OSError):  # not empty
+                folder.rmdir()
+
+
+def is_write(name: str) -> bool:
+    """Whether a directory is that of one write: those are named by a UUID."""
+    try:
+        UUID(name)
+    except ValueError:
+        return False
+    return len(name) == _UUID_LENGTH

@@ -1,10 +1,17 @@
-"""What maintenance works on: a lake's catalog, and the tables that are meant."""
+"""What a maintenance function works on and returns: a lake's catalog, its tables, rows of results.
+
+The columns of the results are those of DuckDB's functions of the same name. Tables are maintained
+one after the other, and one that fails does not stop the rest.
+"""
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+import datetime as dt
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar, runtime_checkable
 
-from penstock.errors import SchemaNotFound
+from penstock.errors import CommitUnknown, LakeError, SchemaNotFound
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.files import Table
 from penstock.lake.naming import TableRef, fold
@@ -57,3 +64,69 @@ def _check_schema(catalog: Catalog, schema: str, snapshot_id: int) -> None:
             hint=f"the schemas are {', '.join(names)}",
             data={"schema": schema},
         )
+
+
+T = TypeVar("T")
+
+
+def each(tables: Sequence[Table], run: Callable[[Table], list[T]]) -> list[T]:
+    """``run`` for each table, in its order; the rows of all.
+
+    The first error is raised at the end, with what else failed and how many tables did not in its
+    data. Where nobody can tell what became of a commit, nothing more is tried.
+    """
+    found: list[T] = []
+    failed: list[tuple[Table, LakeError]] = []
+    for table in tables:
+        try:
+            found += run(table)
+        except CommitUnknown:
+            raise
+        except LakeError as error:
+            failed.append((table, error))
+    if failed:
+        raise _told(failed, len(tables))
+    return found
+
+
+def _told(failed: Sequence[tuple[Table, LakeError]], tables: int) -> LakeError:
+    (table, first), *more = failed
+    first.data["table"] = table.qualified_name
+    if tables > 1:
+        first.data["tables_done"] = tables - len(failed)
+        first.data["also_failed"] = {one.qualified_name: str(error) for one, error in more}
+        others = f"; so did {len(more)} more" if more else ""
+        done = f"this table failed{others}; {tables - len(failed)} of {tables} are done"
+        first.hint = f"{first.hint} ({done})" if first.hint else done
+    return first
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """One file made of several: how many went, how many came (0 where no row was left)."""
+
+    schema_name: str
+    table_name: str
+    files_processed: int
+    files_created: int
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """One snapshot that went, or would go. ``changes`` is the catalog's text."""
+
+    snapshot_id: int
+    snapshot_time: dt.datetime
+    schema_version: int
+    changes: str
+    author: str | None
+    commit_message: str | None
+    commit_extra_info: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """One file that was removed, or would be; or that was left, and why."""
+
+    path: str
+    left: str | None = None

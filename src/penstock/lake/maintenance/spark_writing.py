@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.errors import EnvironmentMissing, LakeError
-from penstock.lake.compaction import NewFile
+from penstock.lake.changes import NewFile
 from penstock.lake.maintenance.groups import Group
 from penstock.lake.maintenance.writing import Job, write_together
 from penstock.lake.naming import new_uuid7

@@ -11,12 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from penstock.lake.compaction import NewFile
+from penstock.lake.changes import NewFile
 from penstock.lake.files import ColumnStats, DataFile, NameMapping, Partial, Table
 from penstock.lake.maintenance import arrow_columns as arrow
-from penstock.lake.maintenance.deleted_rows import Deletes
 from penstock.lake.maintenance.parquet_settings import ParquetSettings
-from penstock.lake.maintenance.reading import Piece, pieces
+from penstock.lake.maintenance.reading import Deletes, Piece, pieces
 from penstock.lake.naming import new_uuid7
 from penstock.lake.parquet.mapping import in_force
 from penstock.lake.schema import TableSchema

@@ -1,16 +1,18 @@
-"""What the catalog says of a file: its first row id and snapshot, its rows by snapshot."""
+"""Facts of the catalog about a file: its key in a scan, its first row id, its snapshots."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.lake.files import DataFile
-from penstock.lake.parquet.file_keys import FileKeys
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
+
 
 _START, _FIRST = "_penstock_start", "_penstock_first"
 _SNAPSHOTS, _ENDS = "_penstock_snapshots", "_penstock_ends"
@@ -67,3 +69,36 @@ def _by_place(position: str) -> SparkColumn:
 
     before = fn.size(fn.filter(_ENDS, lambda end: end <= fn.col(position)))
     return fn.element_at(fn.col(_SNAPSHOTS), before + 1)
+
+
+_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/+")
+
+
+@dataclass(frozen=True, slots=True)
+class FileKeys:
+    """Keys of files: their names where these differ, else their whole paths."""
+
+    by_name: bool
+
+    @classmethod
+    def of(cls, paths: Iterable[str]) -> FileKeys:
+        names = [_name(path) for path in paths]
+        return cls(by_name=len(set(names)) == len(names))
+
+    def key(self, path: str) -> str:
+        return _name(path) if self.by_name else "/" + _SCHEME.sub("/", path).lstrip("/")
+
+    def column(self, df: DataFrame) -> SparkColumn:
+        """The key of the file that a row of ``df`` comes from, a frame just read from Parquet."""
+        from pyspark.sql import functions as fn
+
+        metadata = df.metadataColumn("_metadata")  # also where a table has a column of this name
+        if self.by_name:
+            return metadata["file_name"]
+        # Spark gives a URI. url_decode takes + for a space, as forms do and paths do not.
+        path = fn.replace(metadata["file_path"], fn.lit("+"), fn.lit("%2B"))
+        return fn.regexp_replace(fn.url_decode(path), "^[A-Za-z][A-Za-z0-9+.-]*:/+", "/")
+
+
+def _name(path: str) -> str:
+    return path.rsplit("/", 1)[-1]

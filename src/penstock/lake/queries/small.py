@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.lake.arrow_expressions import settings
 from penstock.lake.arrow_expressions.compiled import condition
-from penstock.lake.arrow_expressions.refusal import NotHere
+from penstock.lake.arrow_expressions.kinds import NotHere
 from penstock.lake.candidate.few_rows import PLAIN, few_rows
 from penstock.lake.catalog import answers
 from penstock.lake.catalog.catalog import Catalog

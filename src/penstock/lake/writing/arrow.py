@@ -27,7 +27,7 @@ from penstock.lake.partitioning import PartitionKey, directory_names, hive_direc
 from penstock.lake.schema import Column, TableSchema
 from penstock.lake.stats import from_footer
 from penstock.lake.values.bounds import base_type, partition_to_text
-from penstock.lake.values.buckets import murmur3_32
+from penstock.lake.values.partition_text import murmur3_32
 from penstock.lake.writing.spark import Target, Written
 
 _FIELD_ID = b"PARQUET:field_id"

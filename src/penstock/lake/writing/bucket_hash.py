@@ -27,7 +27,7 @@ _Step = Callable[["SparkColumn"], "SparkColumn"]
 
 
 def bucket(value: SparkColumn, key: PartitionKey) -> SparkColumn:
-    """The bucket of ``value``, NULL for NULL; `penstock.lake.values.buckets` has the rule."""
+    """The bucket of ``value``, NULL for NULL, by the rule of `lake.values.partition_text`."""
     from pyspark.sql import functions as fn
 
     hashed = _HASHED.get(base_type(key.column.type), _of_number)(value, key.column.type)

@@ -23,9 +23,14 @@ from penstock.lake.schema import TableSchema
 from penstock.lake.session import prepare
 from penstock.lake.types import needs_mapping
 from penstock.lake.writing import fingerprint, publishing
-from penstock.lake.writing.row_order import sort_columns
 from penstock.lake.writing.settings import WriteSettings
-from penstock.lake.writing.spread import helper_names, hive_paths, values_of, with_helpers
+from penstock.lake.writing.spread import (
+    helper_names,
+    hive_paths,
+    sort_columns,
+    values_of,
+    with_helpers,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

@@ -1,4 +1,4 @@
-"""Rows spread over the partitions of a table: where each goes, and what its files are then told.
+"""Rows spread over the partitions of a table and sorted within them, for files with narrow bounds.
 
 Spark takes the columns that it partitions by out of the files, and the format wants them there. So
 it partitions by helper columns, whose directories carry the value's text in hex: no file system,
@@ -12,17 +12,23 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import sqlglot
+
 from penstock.errors import UnsupportedFeature
 from penstock.lake import storage
 from penstock.lake.conversions.spark_types import quoted
+from penstock.lake.objects import SortKey
 from penstock.lake.partitioning import PartitionKey, directory_names, hive_directory
+from penstock.lake.sql.trust import harmless_expression
 from penstock.lake.values.bounds import base_type
 from penstock.lake.values.partition_text import catalog_text
 from penstock.lake.writing.bucket_hash import bucket
+from penstock.sql.duckdb.translate import to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
+
 
 _HELPER = "_penstock_part"
 _SEGMENT = re.compile(rf"{_HELPER}(\d+)=([^/]*)")
@@ -110,3 +116,35 @@ def hive_paths(
         folder = hive_directory(names, own) if hive else ""
         found.append(f"{directory}/{folder}{at:05d}-{path.rsplit('/', 1)[1]}")
     return found
+
+
+def sort_columns(keys: Sequence[SortKey]) -> list[SparkColumn]:
+    """The keys as Spark sorts by them.
+
+    NaN is above all numbers and texts are compared byte by byte, in both engines. Raises
+    UnsupportedFeature naming a key that is not known to mean the same on Spark.
+    """
+    return [_ordered(key) for key in keys]
+
+
+def _ordered(key: SortKey) -> SparkColumn:
+    from pyspark.sql import functions as fn
+
+    value = fn.expr(_spark_text(key))
+    if key.descending:
+        return value.desc_nulls_last() if key.nulls_last else value.desc_nulls_first()
+    return value.asc_nulls_last() if key.nulls_last else value.asc_nulls_first()
+
+
+def _spark_text(key: SortKey) -> str:
+    text = key.expression
+    try:
+        if key.dialect != "spark":
+            text = to_spark(sqlglot.parse_one(text, read="duckdb"))
+    except UnsupportedFeature as error:
+        raise UnsupportedFeature(
+            f"the table is sorted by {key.expression}, which Spark does not do alike: {error}",
+            hint="sort by a plain column, or set sort_on_insert to false for the table",
+            data={"expression": key.expression},
+        ) from error
+    return harmless_expression(text, f"the sort key {key.expression}")

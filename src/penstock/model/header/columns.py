@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 
+from penstock.model.asset import ColumnInput, ColumnLineage, ColumnType
 from penstock.model.header.draft import Draft
-from penstock.model.header.lines import CommentLine
-from penstock.model.header.quoted import unquote
+from penstock.model.header.lines import CommentLine, unquote
 from penstock.model.header.tests import split_asset_column
-from penstock.model.lineage import ColumnInput, ColumnLineage, ColumnType
 from penstock.sql.spark_types import spark_type
 
 FORM = "column out <- ducklake://main/table.column"

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from penstock.errors import Diagnostic, Location
+from penstock.model.asset import ColumnLineage, ColumnType, Materialize, Trigger
 from penstock.model.data_test import DataTest
 from penstock.model.header.lines import CommentLine
-from penstock.model.lineage import ColumnLineage, ColumnType
-from penstock.model.materialize import Materialize
 from penstock.model.partition import PartitionSpec
-from penstock.model.trigger import Trigger
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from penstock.errors import Location
 from penstock.model.header.draft import Draft
-from penstock.model.header.lines import CommentLine
-from penstock.model.header.quoted import is_unclosed, unquote
+from penstock.model.header.lines import CommentLine, is_unclosed, unquote
 from penstock.model.nearest import nearest
 from penstock.model.partition import KINDS, PartitionSpec
 

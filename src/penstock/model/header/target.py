@@ -6,11 +6,9 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from penstock.model.asset import DEFAULT_LAKE, Asset, parse_asset
+from penstock.model.asset import DEFAULT_LAKE, SCHEMA_CHANGES, Asset, Materialize, parse_asset
 from penstock.model.header.draft import Draft
-from penstock.model.header.lines import CommentLine, Word
-from penstock.model.header.quoted import is_unclosed, split_values, unquote
-from penstock.model.materialize import SCHEMA_CHANGES, Materialize
+from penstock.model.header.lines import CommentLine, Word, is_unclosed, split_values, unquote
 from penstock.model.nearest import nearest
 
 FORM = "materialize ducklake://main/table"

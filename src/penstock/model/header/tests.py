@@ -15,8 +15,7 @@ from penstock.model.data_test import (
     UniqueTest,
 )
 from penstock.model.header.draft import Draft
-from penstock.model.header.lines import CommentLine
-from penstock.model.header.quoted import split_values
+from penstock.model.header.lines import CommentLine, split_values
 from penstock.model.nearest import nearest
 
 _COLUMN = re.compile(r"[^\s\"'=]+")

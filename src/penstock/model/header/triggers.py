@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 
-from penstock.model.asset import parse_asset
+from penstock.model.asset import EVENTS, Trigger, parse_asset
 from penstock.model.header.draft import Draft
 from penstock.model.header.lines import CommentLine
 from penstock.model.header.steps import is_duration
 from penstock.model.nearest import nearest
-from penstock.model.trigger import EVENTS, Trigger
 
 JOINS = ("all", "any")
 _DEBOUNCE = re.compile(r"^(?P<asset>.*?)\s+debounce=(?P<duration>\S*)$")

@@ -13,7 +13,7 @@ from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.database.paths import resolve, stored_path
 from penstock.lake.catalog.files.registration import partition_rows, stats_rows
 from penstock.lake.catalog.inlined import flush
-from penstock.lake.compaction import FlushInlined, MergeFiles, NewFile, RewriteFiles
+from penstock.lake.changes import FlushInlined, MergeFiles, NewFile, RewriteFiles
 
 if TYPE_CHECKING:
     from penstock.lake.catalog.work import Work

@@ -21,7 +21,7 @@ from penstock.lake.catalog.database.engine import metadata_schema
 from penstock.lake.catalog.database.paths import resolve, stored_path
 from penstock.lake.catalog.inlined import inlined
 from penstock.lake.catalog.inlined.columns import Schemas, settle
-from penstock.lake.compaction import Flushed, FlushInlined
+from penstock.lake.changes import Flushed, FlushInlined
 from penstock.lake.files import DataFile, DeleteFile
 from penstock.lake.inlined.found import BEGIN_COLUMN, END_COLUMN, InlinedPart
 from penstock.lake.naming import quote_identifier

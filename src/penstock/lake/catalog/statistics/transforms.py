@@ -15,7 +15,7 @@ from penstock.lake.comparable import comparable
 from penstock.lake.conditions import Among, And, Compare, Condition, Constant, Or
 from penstock.lake.schema import Column
 from penstock.lake.values.bounds import base_type
-from penstock.lake.values.buckets import bucket
+from penstock.lake.values.partition_text import bucket
 
 _BUCKET = re.compile(r"bucket\(\s*(\d+)\s*\)")
 _HASHED = frozenset({"int8", "int16", "int32", "int64", "varchar", "date"})
