@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.engine.pins import Pins, candidate_of
-from penstock.lake.conditions import Compare, Constant, Predicate
 from penstock.lake.lake import Lake
 from penstock.model.asset import TableName
+from penstock.sql.conditions import Compare, Constant, Predicate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

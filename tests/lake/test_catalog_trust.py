@@ -6,7 +6,8 @@ import pytest
 
 from penstock.errors import UnsupportedFeature
 from penstock.lake.lake import Lake
-from penstock.lake.objects import MacroForm, SortKey
+from penstock.lake.objects import SortKey
+from penstock.sql.macros import MacroForm
 from tests.lake.conftest import Rows, table_of
 
 pytestmark = pytest.mark.spark

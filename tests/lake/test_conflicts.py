@@ -21,8 +21,8 @@ from penstock.lake.changes import (
 )
 from penstock.lake.conflicts import check, needs_schemas, parse_changes, touched
 from penstock.lake.files import DataFile, DeleteFile
-from penstock.lake.objects import MacroForm
 from penstock.lake.schema import TableSchema
+from penstock.sql.macros import MacroForm
 
 FILE = DataFile("/x", 1, 1, 1)
 DELETE = DeleteFile("/y", 1, 1, 1)

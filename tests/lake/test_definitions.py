@@ -15,9 +15,10 @@ import pytest
 from penstock.lake import alter
 from penstock.lake.files import PartitionField
 from penstock.lake.lake import Lake
-from penstock.lake.objects import MacroForm, Parameter, SortKey
+from penstock.lake.objects import SortKey
 from penstock.lake.schema import Column, TableSchema
 from penstock.lake.transaction import Transaction
+from penstock.sql.macros import MacroForm, Parameter
 from tests import duck
 
 INT, TEXT = "int32", "varchar"

@@ -19,9 +19,10 @@ from penstock.lake import alter
 from penstock.lake.files import PartitionField
 from penstock.lake.inline import append_rows
 from penstock.lake.lake import Lake
-from penstock.lake.objects import MacroForm, SortKey
+from penstock.lake.objects import SortKey
 from penstock.lake.schema import Column, TableSchema
 from penstock.lake.transaction import Transaction
+from penstock.sql.macros import MacroForm
 from tests import duck
 
 T = TableSchema((Column("a", "int32"), Column("b", "varchar")))

@@ -18,11 +18,11 @@ from sqlglot.optimizer.scope import traverse_scope
 
 from penstock.errors import Location, PenstockError, QueryFailed
 from penstock.lake.naming import fold
-from penstock.lake.sql.references import Unreadable, analyse
 from penstock.model.asset import TableName
 from penstock.model.model import Model
 from penstock.model.sources import QuerySource, TableSource
-from penstock.sql.spark_types import spark_type
+from penstock.sql.tables import Unreadable, analyse
+from penstock.sql.types import spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from penstock.errors import PenstockError
-from penstock.lake.conditions import Or, Predicate
-from penstock.lake.sql.predicates import of_query
-from penstock.lake.sql.references import Analysis, Unreadable, analyse
 from penstock.model.render import RenderedQuery
 from penstock.model.sources import QuerySource
+from penstock.sql.conditions import Or, Predicate
+from penstock.sql.predicate import of_query
+from penstock.sql.tables import Analysis, Unreadable, analyse
 
 _CONDITIONS = re.compile(r"\b(WHERE|ON)\b", re.IGNORECASE)
 

@@ -10,7 +10,6 @@ from penstock.engine.choosing import analysed, predicates
 from penstock.engine.pins import table_name
 from penstock.engine.resolve import called, moment, quoted
 from penstock.errors import ArgumentError, NotFound
-from penstock.lake.conditions import Predicate
 from penstock.lake.lake import Lake
 from penstock.lake.naming import TableRef, fold
 from penstock.lake.queries.explain import Explanation, TableRead, read_of
@@ -19,6 +18,7 @@ from penstock.model.constants import Bindings
 from penstock.model.query import Query
 from penstock.model.render import trial_names
 from penstock.model.sources import FileSource, TableSource
+from penstock.sql.conditions import Predicate
 
 Lakes = Mapping[str, Lake]
 

@@ -19,7 +19,7 @@ from penstock.lake.failures import local_path
 from penstock.lake.kept import kept_with
 from penstock.lake.naming import quote_identifier
 from penstock.model.nearest import nearest
-from penstock.sql.spark_types import spark_type
+from penstock.sql.types import spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession

@@ -8,19 +8,19 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import SchemaNotFound, TableNotFound
-from penstock.lake.conditions import Predicate
 from penstock.lake.conversions.spark_types import spark_type
 from penstock.lake.naming import DEFAULT_SCHEMA, fold, quote_identifier
 from penstock.lake.queries.resolver import Resolver
 from penstock.lake.scan import Scan, is_one_task, read
 from penstock.lake.schema import TableSchema
 from penstock.lake.snapshot import At
-from penstock.lake.sql.calls import Arguments
 from penstock.model.asset import TableName
 from penstock.model.constants import Bindings
 from penstock.model.graph import Makers, table_key
 from penstock.model.model import Model
 from penstock.model.sources import FunctionSource
+from penstock.sql.calls import Arguments
+from penstock.sql.conditions import Predicate
 
 if TYPE_CHECKING:
     import pyarrow as pa

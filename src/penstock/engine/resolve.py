@@ -28,7 +28,6 @@ from penstock.errors import (
     QueryFailed,
     UnsupportedFeature,
 )
-from penstock.lake.conditions import Predicate
 from penstock.lake.failures import explained
 from penstock.lake.naming import quote_identifier
 from penstock.lake.session import session_zone
@@ -45,6 +44,7 @@ from penstock.model.sources import (
     TimeTravel,
 )
 from penstock.sql import quoting
+from penstock.sql.conditions import Predicate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

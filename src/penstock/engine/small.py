@@ -10,9 +10,9 @@ from penstock.config import Settings, SparkSettings
 from penstock.engine.results import QueryResult
 from penstock.errors import PenstockError
 from penstock.lake.naming import TableRef
-from penstock.lake.sql.plain_select import PlainSelect, plain_select
 from penstock.model.asset import DEFAULT_SCHEMA, TableName
 from penstock.model.names import Names, UnknownName
+from penstock.sql.plain_select import PlainSelect, plain_select
 from penstock.sql.quoting import for_spark
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from penstock.engine.resolve import resolve
 from penstock.engine.results import CheckResult
 from penstock.engine.views import Views
 from penstock.errors import ArgumentError, Location, NotFound
-from penstock.lake.conditions import Predicate
 from penstock.lake.failures import explained
 from penstock.model.asset import Asset, table_of
 from penstock.model.constants import Bindings
 from penstock.model.model import Model
+from penstock.sql.conditions import Predicate
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.lake.files import ColumnStats, DataFile, DeleteFile, PartitionField, Table
-from penstock.lake.objects import MacroForm, SortKey
+from penstock.lake.objects import SortKey
 from penstock.lake.schema import TableSchema
+from penstock.sql.macros import MacroForm
 
 if TYPE_CHECKING:
     import pyarrow as pa

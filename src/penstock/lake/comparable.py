@@ -16,9 +16,9 @@ from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from penstock.lake.conditions import Constant
 from penstock.lake.types import parse
 from penstock.lake.values.bounds import base_type, format_timestamp
+from penstock.sql.conditions import Constant
 
 INTEGERS = frozenset(
     {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"},

@@ -22,7 +22,7 @@ from penstock.lake.failures import explained
 from penstock.lake.files import Table as TableInfo
 from penstock.lake.maintenance.methods import Maintained
 from penstock.lake.naming import DEFAULT_SCHEMA, LAKES, TableRef, fold
-from penstock.lake.objects import ListedFile, Macro, Option, View
+from penstock.lake.objects import ListedFile, Option, View
 from penstock.lake.queries.explain import Explanation, explain
 from penstock.lake.queries.resolver import Resolver
 from penstock.lake.recovery.backup import Backup, backup
@@ -34,6 +34,7 @@ from penstock.lake.statements.session import Session as Statements
 from penstock.lake.storage import Storage
 from penstock.lake.table import Table
 from penstock.lake.transaction import Transaction
+from penstock.sql.macros import Macro
 from penstock.sql.quoting import for_spark, hinted
 
 if TYPE_CHECKING:

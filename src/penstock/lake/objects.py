@@ -36,46 +36,6 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
-    """Of a macro. ``type`` is ``None`` for any; ``default`` is text, ``None`` for none."""
-
-    name: str
-    type: str | None = None
-    default: str | None = None
-    default_type: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class MacroForm:
-    """One overload: ``sql`` is an expression (``scalar``) or a SELECT (``table``)."""
-
-    kind: str
-    dialect: str
-    sql: str
-    parameters: tuple[Parameter, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Macro:
-    """A macro at one snapshot, with its overloads."""
-
-    id: int
-    schema_name: str
-    name: str
-    forms: tuple[MacroForm, ...]
-    begin_snapshot: int
-
-    @property
-    def kind(self) -> str:
-        """``scalar`` or ``table``: that of all its forms."""
-        return self.forms[0].kind if self.forms else "scalar"
-
-    @property
-    def qualified_name(self) -> str:
-        return f"{self.schema_name}.{self.name}"
-
-
-@dataclass(frozen=True, slots=True)
 class SortKey:
     """One key that a table's rows are sorted by when files are written or merged."""
 

@@ -16,7 +16,6 @@ from penstock.lake.candidate.few_rows import few_rows
 from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.files.feed import Bound
-from penstock.lake.conditions import Predicate
 from penstock.lake.failures import explained
 from penstock.lake.files import Table as TableInfo
 from penstock.lake.merging.into import run
@@ -27,8 +26,9 @@ from penstock.lake.recovery.rollback import RolledBack, rollback
 from penstock.lake.schema import TableSchema
 from penstock.lake.session import SparkSource, session_zone
 from penstock.lake.snapshot import LATEST, At, Moment, Snapshot, moment
-from penstock.lake.sql.predicates import of_where
 from penstock.lake.transaction import Staged, Transaction, TransactionTable
+from penstock.sql.conditions import Predicate
+from penstock.sql.predicate import of_where
 from penstock.sql.quoting import hinted, if_text
 
 if TYPE_CHECKING:

@@ -27,11 +27,12 @@ from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.changes import ChangeSet, NewMacro, NewView
 from penstock.lake.files import PartitionField
 from penstock.lake.naming import TableRef, fold, names_of, quote_identifier
-from penstock.lake.objects import Macro, MacroForm, SortKey
+from penstock.lake.objects import SortKey
 from penstock.lake.schema import TableSchema
 from penstock.lake.session import SparkSource
 from penstock.lake.snapshot import Snapshot
 from penstock.lake.staging import TransactionTable
+from penstock.sql.macros import Macro, MacroForm
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

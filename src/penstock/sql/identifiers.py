@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 import string
+from collections.abc import Collection
 
 from penstock.errors import ArgumentError
 
 _PART = re.compile(r'\s*(?:"((?:[^"]|"")+)"|`((?:[^`]|``)+)`|([^\s."`]+))\s*')
+DEFAULT_SCHEMA = "main"
+LAKES = frozenset({"lake", "ducklake"})  # what a lake is called in SQL, whatever else its name is
 _UPPER_TO_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
@@ -44,3 +47,8 @@ def dotted(text: str) -> list[str]:
         if text[position] != ".":
             return []
         position += 1
+
+
+def called(lakes: Collection[str]) -> str:
+    """The names of a lake, for a message."""
+    return " or ".join(sorted(set(lakes) - {"ducklake"}))

@@ -1,7 +1,10 @@
-"""Names in double quotes, which Spark reads as texts unless its session is told otherwise.
+"""SQL of Spark's dialect as Penstock takes it: names in double quotes, types of casts.
 
-``"name"`` is a name in every text that Penstock takes, as in DuckDB and in the standard. The texts
-are rewritten once, where they come in, so that no session's settings matter.
+``"name"`` is a name in every text that Penstock takes, as in DuckDB and in the standard; Spark
+reads it as a text unless its session is told otherwise. ``CAST(x AS VARCHAR)`` and
+``x::TIMESTAMPTZ`` mean what the type means in CREATE TABLE; names that both have keep Spark's
+meaning in expressions (``TIMESTAMP`` has a zone). The texts are rewritten once, where they come in,
+so that no session's settings matter.
 """
 
 from __future__ import annotations
@@ -12,7 +15,6 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from penstock.errors import ColumnNotFound, PenstockError
-from penstock.sql.cast_types import in_spark
 
 T = TypeVar("T")
 
@@ -28,9 +30,29 @@ _QUOTED = re.compile(
 )
 
 
+_TOKEN = re.compile(
+    r"""--(?:\\\n|[^\n])* | /\*.*?\*/ | (?<!\w)[rRxX](?:"[^"]*"|'[^']*') | '(?:[^'\\]|\\.|'')*'
+    | `(?:[^`]|``)*` | "(?:[^"]|"")*" | (?P<word>\w+) | (?P<mark>::|[()])""",
+    re.VERBOSE | re.DOTALL,
+)
+_TYPE = re.compile(
+    r"""\s*(?P<type>DOUBLE\s+PRECISION|TIMESTAMP\s+WITH\s+TIME\s+ZONE
+    |(?:VARCHAR|NVARCHAR|CHAR|BPCHAR|TEXT)\b(?!\s*\()|TIMESTAMPTZ|DATETIME|HUGEINT|INT[248]|FLOAT[48]
+    |BLOB|BYTEA)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_SPARK = {
+    **dict.fromkeys(("VARCHAR", "NVARCHAR", "CHAR", "BPCHAR", "TEXT"), "STRING"),
+    **dict.fromkeys(("TIMESTAMPTZ", "TIMESTAMP WITH TIME ZONE"), "TIMESTAMP_LTZ"),
+    **dict.fromkeys(("BLOB", "BYTEA"), "BINARY"),
+    "DATETIME": "TIMESTAMP_NTZ", "DOUBLE PRECISION": "DOUBLE", "HUGEINT": "DECIMAL(38, 0)",
+    "INT2": "SMALLINT", "INT4": "INT", "INT8": "BIGINT", "FLOAT4": "FLOAT", "FLOAT8": "DOUBLE",
+}  # fmt: skip
+
+
 def for_spark(text: str) -> str:
     """SQL of Spark's dialect as Penstock takes it, as Spark takes it: names and types of casts."""
-    return in_spark(backticked(text))
+    return cast_types(backticked(text))
 
 
 def backticked(text: str) -> str:
@@ -47,6 +69,36 @@ def _in_backticks(match: re.Match[str]) -> str:
         return match[0]
     name = written.replace('""', '"').replace("`", "``")
     return f"`{name}`".ljust(len(match[0]))
+
+
+def cast_types(text: str) -> str:
+    """``text`` with those in Spark's words; what follows on the line may move by some columns."""
+    parts: list[str] = []
+    position = 0
+    for at in _places(text):
+        match = _TYPE.match(text, at)
+        if match is None:
+            continue
+        written = " ".join(match["type"].upper().split())
+        breaks = "\n" * match["type"].count("\n")
+        parts += [text[position : match.start("type")], _SPARK[written].ljust(len(written)), breaks]
+        position = match.end("type")
+    return "".join([*parts, text[position:]])
+
+
+def _places(text: str) -> Iterator[int]:
+    """Where the type of a cast is named: after ``::``, and after the AS of a CAST."""
+    casts: list[bool] = []  # for each bracket that is open, whether it is that of a CAST
+    before = ""
+    for match in _TOKEN.finditer(text):
+        word, mark = (match["word"] or "").upper(), match["mark"]
+        if mark == "(":
+            casts.append(before in {"CAST", "TRY_CAST"})
+        elif mark == ")" and casts:
+            casts.pop()
+        elif mark == "::" or (word == "AS" and casts and casts[-1]):
+            yield match.end()
+        before = word
 
 
 def if_text(value: T) -> T | str:

@@ -11,10 +11,11 @@ from sqlalchemy import event, text
 
 from penstock.errors import TableNotFound
 from penstock.lake.lake import Lake
-from penstock.lake.objects import Parameter, SortKey
+from penstock.lake.objects import SortKey
 from penstock.lake.queries.resolver import Resolver
 from penstock.lake.snapshot import At
-from penstock.lake.sql.references import analyse
+from penstock.sql.macros import Parameter
+from penstock.sql.tables import analyse
 from tests import duck, duckdb_process
 from tests.duckdb_process import DuckDBProcess
 from tests.lake.catalog import staging

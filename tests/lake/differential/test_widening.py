@@ -18,8 +18,8 @@ from penstock.errors import UnsupportedFeature
 from penstock.lake.conversions.widening import DIGITS, can_become
 from penstock.lake.lake import Lake
 from penstock.lake.schema import Column
-from penstock.lake.sql.predicates import of_where
 from penstock.lake.types import parse
+from penstock.sql.predicate import of_where
 from tests import duck
 from tests.lake.catalog.conftest import Place
 from tests.lake.differential import typed

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from penstock.lake.lake import Lake
 from penstock.lake.queries.metadata_answers import wanted
-from penstock.lake.sql.references import analyse
+from penstock.sql.tables import analyse
 from tests import duck
 
 pytestmark = pytest.mark.spark

@@ -9,7 +9,7 @@ import pytest
 from penstock.lake.lake import Lake
 from penstock.lake.naming import TableRef
 from penstock.lake.queries import small
-from penstock.lake.sql.plain_select import plain_select
+from penstock.sql.plain_select import plain_select
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -20,10 +20,10 @@ from penstock.errors import (
 from penstock.lake.lake import Lake
 from penstock.lake.schema import type_text
 from penstock.lake.statements.dispatch import first_word, is_statement
-from penstock.lake.statements.reader import Reader
-from penstock.lake.statements.tokens import split
 from penstock.lake.statements.types import column_type, duckdb_type
 from penstock.lake.transaction import Transaction
+from penstock.sql.statement import Reader
+from penstock.sql.tokens import split
 
 
 @pytest.fixture

@@ -12,8 +12,9 @@ from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.work import SchemaEntry, schemas_at
 from penstock.lake.changes import ChangeSet, NewMacro, NewView, TagChanges
 from penstock.lake.naming import DEFAULT_SCHEMA, TableRef, directory_name, fold, new_uuid7
-from penstock.lake.objects import COMMENT, Macro, View
+from penstock.lake.objects import COMMENT, View
 from penstock.lake.snapshot import Snapshot
+from penstock.sql.macros import Macro
 
 Key = tuple[str, str]
 

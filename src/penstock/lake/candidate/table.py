@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
-    from penstock.lake.conditions import Predicate
     from penstock.lake.deletes import Removed
     from penstock.lake.writing.spark import Written
+    from penstock.sql.conditions import Predicate
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,10 +33,10 @@ from penstock.lake.catalog.options import Options
 from penstock.lake.catalog.snapshots import history
 from penstock.lake.catalog.suggest import did_you_mean
 from penstock.lake.changes import ChangeSet
-from penstock.lake.conditions import Predicate
 from penstock.lake.files import FileSet, Table
 from penstock.lake.naming import fold
 from penstock.lake.snapshot import LATEST, At, Snapshot
+from penstock.sql.conditions import Predicate
 
 T = TypeVar("T")
 

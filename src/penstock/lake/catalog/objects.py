@@ -14,16 +14,8 @@ from penstock.lake.catalog.database.rows import NoNumber, Record, check_begin, d
 from penstock.lake.catalog.reads import visible
 from penstock.lake.files import DataFile, DeleteFile, Table
 from penstock.lake.naming import fold
-from penstock.lake.objects import (
-    Description,
-    ListedFile,
-    Macro,
-    MacroForm,
-    Option,
-    Parameter,
-    SortKey,
-    View,
-)
+from penstock.lake.objects import Description, ListedFile, Option, SortKey, View
+from penstock.sql.macros import Macro, MacroForm, Parameter
 
 _NO_TYPE = "unknown"
 _NO_DEFAULT = "NULL"

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
-    from penstock.lake.conditions import Predicate
     from penstock.lake.staging import TransactionTable
+    from penstock.sql.conditions import Predicate
 
 __all__ = ["FILE", "POSITION", "ROW_ID", "delete_rows", "target_rows", "update_rows"]
 

@@ -28,14 +28,14 @@ from penstock.lake.failures import explained
 from penstock.lake.files import DataFile, FileSet
 from penstock.lake.naming import fold
 from penstock.lake.session import session_zone
-from penstock.lake.sql.predicates import of_where
+from penstock.sql.predicate import of_where
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
-    from penstock.lake.conditions import Predicate
     from penstock.lake.staging import TransactionTable
+    from penstock.sql.conditions import Predicate
 
 ROWID = "rowid"
 

@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import QueryFailed
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.conditions import Predicate
 from penstock.lake.files import FileSet, Table
 from penstock.lake.naming import fold
-from penstock.lake.queries import metadata_answers
+from penstock.lake.queries import metadata_answers, travel
 from penstock.lake.queries import running as queries
 from penstock.lake.queries.resolver import Resolver
 from penstock.lake.session import session_zone
 from penstock.lake.snapshot import Snapshot
-from penstock.lake.sql import travel
-from penstock.lake.sql.predicates import of_query
-from penstock.lake.sql.references import Analysis, Reference, Unreadable, analyse
+from penstock.sql.conditions import Predicate
+from penstock.sql.predicate import of_query
+from penstock.sql.tables import Analysis, Reference, Unreadable, analyse
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

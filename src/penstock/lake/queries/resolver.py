@@ -18,24 +18,24 @@ from penstock.lake.candidate.names import StagedView
 from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.changes import NewMacro
-from penstock.lake.conditions import Predicate
 from penstock.lake.files import Table as TableInfo
 from penstock.lake.naming import DEFAULT_SCHEMA, LAKES, TableRef, fold, quote_identifier
-from penstock.lake.objects import Macro, View
-from penstock.lake.queries import metadata_answers, table_functions
+from penstock.lake.objects import View
+from penstock.lake.queries import metadata_answers, table_functions, views
 from penstock.lake.queries import running as queries
 from penstock.lake.queries.rewriters import Rows, Wanted, Work, point, referred
 from penstock.lake.queries.row_ids import ROWID
 from penstock.lake.session import SparkSource, session_zone
 from penstock.lake.snapshot import At, Snapshot
-from penstock.lake.sql import nested_literals, table_queries, views
-from penstock.lake.sql.calls import Arguments
-from penstock.lake.sql.macros import Book, called, expand
-from penstock.lake.sql.references import Analysis, Reference
-from penstock.lake.sql.trust import harmless_query
 from penstock.lake.table import Table
 from penstock.lake.transaction import Transaction
-from penstock.sql import lake_functions
+from penstock.sql import lake_functions, literals, tables
+from penstock.sql.calls import Arguments
+from penstock.sql.conditions import Predicate
+from penstock.sql.macro_calls import called, expand
+from penstock.sql.macros import Book, Macro
+from penstock.sql.tables import Analysis, Reference
+from penstock.sql.trust import harmless_query
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -246,11 +246,11 @@ class Resolver:
 
     def expand(self, text: str) -> str:
         """A query without macros, and what only DuckDB writes in Spark's words."""
-        text = table_queries.in_full(expand(text, self.book(text)))
+        text = tables.in_full(expand(text, self.book(text)))
         if self.inside:
             what = f"the view {self.inside[-1].qualified_name}"
             text = harmless_query(text, what, self._is_function)
-        return nested_literals.in_spark(text)
+        return literals.in_spark(text)
 
     def translated(self, text: str, dialect: str) -> str:
         """A query of DuckDB's in Spark's SQL, its macros expanded.

@@ -11,16 +11,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from sqlglot import exp
+
 from penstock.errors import ArgumentError, NotFound, QueryFailed, UnsupportedFeature
-from penstock.lake.conditions import Predicate
+from penstock.lake.failures import explained
 from penstock.lake.naming import fold
-from penstock.lake.queries import row_ids
+from penstock.lake.queries import row_ids, travel
 from penstock.lake.snapshot import At
-from penstock.lake.sql import calls, travel
-from penstock.lake.sql.calls import Arguments
-from penstock.lake.sql.edits import Edit, stand_in
-from penstock.lake.sql.predicates import of_query
-from penstock.lake.sql.references import Analysis, Reference
+from penstock.sql import calls
+from penstock.sql.calls import Arguments
+from penstock.sql.conditions import Predicate
+from penstock.sql.predicate import of_query
+from penstock.sql.tables import Analysis, Reference
+from penstock.sql.text import Edit, stand_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -110,7 +113,7 @@ def tables(analysis: Analysis, work: Work) -> Iterable[Edit]:
 def functions(analysis: Analysis, work: Work) -> Iterable[Edit]:
     """The lake's own table functions."""
     for call in calls.found(analysis, work.names.functions()):
-        arguments = calls.evaluated(call, work.spark, work.args)
+        arguments = evaluated(call, work.spark, work.args)
         df = work.names.call(call.name, call.before, arguments)
         name = None if call.aliased else call.name
         yield stand_in(analysis.text, call.start, call.end, view=work.stand_in(df), name=name)
@@ -152,3 +155,30 @@ def referred(one: Reference, analysis: Analysis) -> Iterator[None]:
         problem.data["reference"] = analysis.text[one.start : one.end]
         problem.data["reference_at"] = one.start
         raise
+
+
+def evaluated(call: calls.Call, spark: SparkSession, args: Mapping[str, Any]) -> Arguments:
+    """Spark computes what is no literal. Raises ArgumentError for a marker without a value."""
+    return Arguments(
+        tuple(_value(one, spark, args) for one in call.positional),
+        {name: _value(one, spark, args) for name, one in call.named.items()},
+    )
+
+
+def _value(node: exp.Expression, spark: SparkSession, args: Mapping[str, Any]) -> Any:
+    if isinstance(node, exp.Placeholder):
+        if node.name not in args:
+            raise ArgumentError(f"there is no value for :{node.name}", hint="pass it in args")
+        return args[node.name]
+    if isinstance(node, exp.Literal):
+        return node.name if node.is_string else _number(node.name)
+    if node.find(exp.Column):
+        raise ArgumentError(
+            f"{node.sql('spark')} names a column", hint="a table function takes values"
+        )
+    with explained():
+        return spark.sql(f"SELECT {node.sql('spark')}", args=dict(args)).collect()[0][0]
+
+
+def _number(text: str) -> int | float:
+    return int(text) if text.isdigit() else float(text)

@@ -9,8 +9,8 @@ from sqlglot import exp
 from penstock.errors import UnsupportedFeature
 from penstock.lake.conversions.spark_types import quoted
 from penstock.lake.naming import fold
-from penstock.lake.sql.edits import Edit, braces
-from penstock.lake.sql.references import Analysis, Reference
+from penstock.sql.tables import Analysis, Reference
+from penstock.sql.text import Edit, braces
 
 ROWID = "rowid"
 

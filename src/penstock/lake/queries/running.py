@@ -10,9 +10,9 @@ from penstock.errors import PenstockError, QueryFailed
 from penstock.lake.failures import SPARKS_SQL, explain, explained
 from penstock.lake.naming import fold
 from penstock.lake.queries.rewriters import REWRITERS, Names, Work
-from penstock.lake.sql.edits import Edit, edited, touches_line
-from penstock.lake.sql.references import Unreadable, analyse
-from penstock.lake.sql.travel import in_zone
+from penstock.lake.queries.travel import in_zone
+from penstock.sql.tables import Unreadable, analyse
+from penstock.sql.text import Edit, edited, touches_line
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -24,10 +24,10 @@ from penstock.lake.naming import TableRef, fold
 from penstock.lake.scan import Scan
 from penstock.lake.schema import Column, TableSchema
 from penstock.lake.snapshot import Snapshot
-from penstock.lake.sql.plain_select import PlainSelect, SortKey
-from penstock.lake.sql.predicates import of_where
 from penstock.lake.types import simple_string
 from penstock.lake.values.bounds import base_type
+from penstock.sql.plain_select import PlainSelect, SortKey
+from penstock.sql.predicate import of_where
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -19,7 +19,7 @@ from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.files.feed import Bound
 from penstock.lake.naming import TableRef, quote_identifier
 from penstock.lake.snapshot import At, Snapshot, moment
-from penstock.lake.sql.calls import Arguments
+from penstock.sql.calls import Arguments
 from penstock.sql.identifiers import dotted
 from penstock.sql.lake_functions import FEEDS, PREFIX
 

@@ -18,10 +18,9 @@ from penstock.lake.statements.alter_refused import (
 )
 from penstock.lake.statements.answer import Answer, nothing
 from penstock.lake.statements.layout import partition_fields, sort_keys
-from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session, name_of, table_ref
 from penstock.lake.statements.types import column_type
-from penstock.lake.statements.words import comment_or_null, if_exists, if_not_exists
+from penstock.sql.statement import Reader, comment_or_null, if_exists, if_not_exists
 
 if TYPE_CHECKING:
     from penstock.lake.transaction import Transaction

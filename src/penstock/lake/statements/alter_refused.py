@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from penstock.lake.statements.reader import Reader
+from penstock.sql.statement import Reader
 
 _PARTITIONS = "partitions come and go with their rows: use DELETE or UPDATE with a condition"
 _RIGHTS = "give rights in the catalog's database and on the files"

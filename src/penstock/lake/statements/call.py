@@ -20,12 +20,11 @@ from penstock.lake.maintenance.calls import CALLS, Call, Parameter
 from penstock.lake.naming import TableRef, fold
 from penstock.lake.snapshot import moment
 from penstock.lake.statements.answer import Answer, nothing
-from penstock.lake.statements.composed import begun
 from penstock.lake.statements.constants import constant
 from penstock.lake.statements.existing import existing
-from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session
 from penstock.sql import lake_functions
+from penstock.sql.statement import Reader, begun
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

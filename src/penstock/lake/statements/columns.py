@@ -10,10 +10,11 @@ from penstock.errors import QueryFailed, SchemaMismatch
 from penstock.lake.conversions.moments import NOW
 from penstock.lake.naming import fold
 from penstock.lake.schema import Column
-from penstock.lake.statements import literals
-from penstock.lake.statements.reader import Reader
+from penstock.lake.statements.column_values import as_text, fitted
 from penstock.lake.statements.types import column_type
 from penstock.lake.values.bounds import base_type
+from penstock.sql.literals import Literal, NoLiteral, literal
+from penstock.sql.statement import Reader
 
 _ENDS = (",", ("NOT", "NULL"), "NULL", "DEFAULT", "COMMENT", "CHECK", "PRIMARY", "UNIQUE", "FIRST")
 _KEYS = ("PRIMARY", "UNIQUE", "CHECK", "REFERENCES", "FOREIGN", "CONSTRAINT")
@@ -85,10 +86,10 @@ def default(reader: Reader, column: Column, args: Mapping[str, Any]) -> Column:
     """
     at, start = reader.at, reader.token.start
     try:
-        one = literals.literal(reader, args)
+        one = literal(reader, args)
         if not _ends_default(reader):
-            raise literals.NoLiteral
-    except literals.NoLiteral:
+            raise NoLiteral
+    except NoLiteral:
         reader.at = at
         text = reader.written(reader.until(*_ENDS), "a default")
         return _expression(reader, column, text, start)
@@ -97,13 +98,13 @@ def default(reader: Reader, column: Column, args: Mapping[str, Any]) -> Column:
     if column.children:
         raise reader.unsupported("a default of a nested column", "leave it out", start)
     try:
-        value = literals.fitted(one, column)
-    except literals.NoLiteral:
+        value = fitted(one, column)
+    except NoLiteral:
         value = one.value
     except SchemaMismatch as error:
         raise _not_of_type(reader, column, one, start) from error
     exact = base_type(column.type) in _EXACT or column.type.startswith(("int", "uint"))
-    kept = literals.as_text(literals.Literal(value) if exact else one)
+    kept = as_text(Literal(value) if exact else one)
     return replace(column, default=kept, default_kind="literal")
 
 
@@ -112,7 +113,7 @@ def _ends_default(reader: Reader) -> bool:
     return token.kind == "end" or token.text in {",", ")", ";"} or token.kind == "word"
 
 
-def _not_of_type(reader: Reader, column: Column, one: literals.Literal, at: int) -> QueryFailed:
+def _not_of_type(reader: Reader, column: Column, one: Literal, at: int) -> QueryFailed:
     message = f"the default {one.value!r} of column {column.name!r} is no {column.type}"
     return reader.wrong(message, at=at)
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from penstock.lake.naming import TableRef
 from penstock.lake.statements.answer import Answer, nothing
-from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session, name_of, table_ref
-from penstock.lake.statements.words import comment_or_null
+from penstock.sql.statement import Reader, comment_or_null
 
 
 def run(session: Session, reader: Reader) -> Answer:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from penstock.errors import QueryFailed
-from penstock.lake.statements.composed import Composed, begun
-from penstock.lake.statements.reader import Reader
+from penstock.sql.statement import Reader, begun
+from penstock.sql.text import Composed
 
 Span = tuple[int, int]
 Row = list[Span | None]  # no span: DEFAULT

@@ -7,11 +7,10 @@ from typing import Any
 
 from penstock.errors import QueryFailed
 from penstock.lake.failures import explained
-from penstock.lake.statements import literals
-from penstock.lake.statements.literals import Literal, NoLiteral
-from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session
 from penstock.lake.values.intervals import Interval, parse_interval
+from penstock.sql.literals import Literal, NoLiteral, literal
+from penstock.sql.statement import Reader
 
 
 def constant(session: Session, reader: Reader) -> Any:
@@ -35,7 +34,7 @@ def constant(session: Session, reader: Reader) -> Any:
 
 
 def _literal(session: Session, reader: Reader) -> Any:
-    return _plain(literals.literal(reader, session.args))
+    return _plain(literal(reader, session.args))
 
 
 def _plain(one: Literal) -> Any:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from penstock.lake.statements import create_macro, create_schema, create_table, create_view
-from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session
+from penstock.sql.statement import Reader
 
 if TYPE_CHECKING:
     from penstock.lake.statements.answer import Answer

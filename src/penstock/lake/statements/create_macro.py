@@ -16,15 +16,15 @@ from sqlglot.errors import SqlglotError
 
 from penstock.errors import UnsupportedFeature
 from penstock.lake.naming import DEFAULT_SCHEMA, TableRef, fold
-from penstock.lake.objects import MacroForm, Parameter
 from penstock.lake.schema import Column
-from penstock.lake.statements import literals
 from penstock.lake.statements.answer import Answer, nothing
-from penstock.lake.statements.dialects import checked
-from penstock.lake.statements.reader import Reader
+from penstock.lake.statements.column_values import as_text, fitted
 from penstock.lake.statements.session import Session, name_of, table_ref
 from penstock.lake.statements.types import column_type
-from penstock.lake.statements.words import if_not_exists
+from penstock.sql.duckdb.round_trip import checked
+from penstock.sql.literals import NoLiteral, literal
+from penstock.sql.macros import MacroForm, Parameter
+from penstock.sql.statement import Reader, if_not_exists
 
 
 def run(session: Session, reader: Reader, or_replace: bool) -> Answer:
@@ -129,15 +129,15 @@ def _default(session: Session, reader: Reader, column: Column | None) -> _Defaul
     """As DuckDB stores it: the value's text and its type. DuckDB itself cannot store NULL."""
     at = reader.token.start
     try:
-        one = literals.literal(reader, session.args)
+        one = literal(reader, session.args)
         if reader.token.text not in {",", ")"}:
-            raise literals.NoLiteral
+            raise NoLiteral
         kind = one.type if one.type in {"date", "boolean"} else _kind(one.value)
-        text = literals.as_text(one)
+        text = as_text(one)
         if column is not None:
-            literals.fitted(one, column)
+            fitted(one, column)
             kind = column.type
-    except literals.NoLiteral:
+    except NoLiteral:
         raise reader.unsupported(
             "a default that is no number, text, boolean or date", "write one of these", at
         ) from None

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from penstock.lake.statements.answer import Answer, nothing
-from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session
-from penstock.lake.statements.words import if_not_exists
+from penstock.sql.statement import Reader, if_not_exists
 
 
 def run(session: Session, reader: Reader, or_replace: bool) -> Answer:

@@ -13,12 +13,10 @@ from penstock.lake.objects import SortKey
 from penstock.lake.schema import Column, TableSchema
 from penstock.lake.statements import assignment, columns
 from penstock.lake.statements.answer import Answer, counts, nothing
-from penstock.lake.statements.composed import alone
 from penstock.lake.statements.layout import accept_partitioned_by, accept_sorted_by
-from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session, name_of, table_ref
-from penstock.lake.statements.words import if_not_exists
 from penstock.lake.transaction import Transaction, TransactionTable
+from penstock.sql.statement import Reader, alone, if_not_exists
 
 _QUERY = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "("})
 _NEAREST: Mapping[str, str] = {

@@ -7,15 +7,13 @@ from collections.abc import Iterator
 from penstock.errors import QueryFailed, UnsupportedFeature
 from penstock.lake.conversions.spark_types import quoted
 from penstock.lake.naming import TableRef, fold
-from penstock.lake.sql.references import Analysis, Unreadable, analyse
-from penstock.lake.sql.trust import harmless_query
 from penstock.lake.statements.answer import Answer, nothing
-from penstock.lake.statements.composed import alone
-from penstock.lake.statements.dialects import in_duckdb
-from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session, name_of, table_ref
-from penstock.lake.statements.words import if_not_exists
 from penstock.lake.transaction import Transaction
+from penstock.sql.duckdb.round_trip import in_duckdb
+from penstock.sql.statement import Reader, alone, if_not_exists
+from penstock.sql.tables import Analysis, Unreadable, analyse
+from penstock.sql.trust import harmless_query
 
 
 def run(session: Session, reader: Reader, or_replace: bool) -> Answer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.lake.schema import Column
-from penstock.lake.statements.reader import Reader
+from penstock.sql.statement import Reader
 
 
 def default_text(reader: Reader, column: Column, at: int) -> str:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from penstock.lake.dml import rows as dml
 from penstock.lake.dml.where import delete_here, delete_where
 from penstock.lake.statements.answer import Answer, counts
-from penstock.lake.statements.composed import begun
 from penstock.lake.statements.existing import existing
 from penstock.lake.statements.plain import plain
-from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session, table_ref
 from penstock.lake.statements.tails import refuse_tail, refuse_tails
 from penstock.lake.statements.targets import Target, ask, place, target
 from penstock.lake.statements.update import conditions
 from penstock.lake.transaction import Staged, TransactionTable
+from penstock.sql.statement import Reader, begun
 
 
 def run(session: Session, reader: Reader) -> Answer:

@@ -9,11 +9,10 @@ from penstock.lake.conversions.spark_types import schema_of
 from penstock.lake.naming import TableRef, fold
 from penstock.lake.schema import Column, TableSchema
 from penstock.lake.statements.answer import Answer, table
-from penstock.lake.statements.composed import alone
-from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session, name_of, table_ref
-from penstock.lake.statements.tokens import NAME, WORD
 from penstock.lake.statements.types import duckdb_type
+from penstock.sql.statement import Reader, alone
+from penstock.sql.tokens import NAME, WORD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -25,10 +25,10 @@ from penstock.lake.statements import (
     use,
 )
 from penstock.lake.statements.answer import Answer
-from penstock.lake.statements.placing import place
-from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session
-from penstock.lake.statements.tokens import Token, split
+from penstock.sql.places import place
+from penstock.sql.statement import Reader
+from penstock.sql.tokens import Token, split
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from penstock.lake.statements.answer import Answer, nothing
-from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session, name_of, table_ref
-from penstock.lake.statements.words import if_exists
 from penstock.lake.transaction import Transaction
+from penstock.sql.statement import Reader, if_exists
 
 _Drop = Callable[[Transaction, str, bool, bool], None]
 

@@ -10,13 +10,12 @@ from uuid import uuid4
 
 from penstock.lake.conversions.spark_types import quoted
 from penstock.lake.queries import running as queries
-from penstock.lake.sql.travel import in_zone
-from penstock.lake.statements.composed import begun
-from penstock.lake.statements.literals import argument
-from penstock.lake.statements.reader import Reader
+from penstock.lake.queries.travel import in_zone
 from penstock.lake.statements.session import Session
 from penstock.lake.statements.targets import Target, without_schema
-from penstock.lake.statements.tokens import closing
+from penstock.sql.literals import argument
+from penstock.sql.statement import Reader, begun
+from penstock.sql.tokens import closing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

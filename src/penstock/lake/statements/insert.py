@@ -12,13 +12,12 @@ from penstock.lake.naming import TableRef, fold
 from penstock.lake.schema import Column, TableSchema
 from penstock.lake.statements import assignment, computed_rows, values
 from penstock.lake.statements.answer import Answer, counts
-from penstock.lake.statements.composed import alone
 from penstock.lake.statements.default_text import default_text
 from penstock.lake.statements.existing import existing
-from penstock.lake.statements.literals import Literal, NoLiteral
-from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session, table_ref
 from penstock.lake.transaction import Staged, TransactionTable
+from penstock.sql.literals import Literal, NoLiteral
+from penstock.sql.statement import Reader, alone
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -100,7 +99,7 @@ def read(reader: Reader, args: Mapping[str, Any]) -> Insert:
 
 
 def _partition(reader: Reader, args: Mapping[str, Any]) -> dict[str, Literal] | None:
-    from penstock.lake.statements.literals import literal
+    from penstock.sql.literals import literal
 
     if not reader.accept("PARTITION"):
         return None

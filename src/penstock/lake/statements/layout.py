@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from penstock.lake.files import PartitionField
 from penstock.lake.objects import SortKey
-from penstock.lake.statements.reader import Reader
+from penstock.sql.statement import Reader
 
 _TIMES: Mapping[str, str] = {
     **{f"{unit}{s}".upper(): unit for unit in ("year", "month", "day", "hour") for s in ("", "s")},

@@ -14,16 +14,15 @@ from penstock.lake.merging.spec import Action, Clause, Kind, MergeSpec
 from penstock.lake.naming import TableRef
 from penstock.lake.schema import TableSchema
 from penstock.lake.statements.answer import Answer, counts
-from penstock.lake.statements.composed import begun
 from penstock.lake.statements.default_text import default_text
 from penstock.lake.statements.existing import existing
 from penstock.lake.statements.expressions import Expressions, variables
-from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session
 from penstock.lake.statements.tails import refuse_tail
 from penstock.lake.statements.targets import TARGET, Target, take, target
 from penstock.lake.statements.update import Set, assignments, places_of
 from penstock.lake.transaction import TransactionTable
+from penstock.sql.statement import Reader, begun
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from penstock.lake.conversions.spark_types import literal, quoted, spark_type
 from penstock.lake.dml import rows as dml
 from penstock.lake.schema import Column
-from penstock.lake.statements import assignment, literals
-from penstock.lake.statements.composed import begun
+from penstock.lake.statements import assignment
+from penstock.lake.statements.column_values import fitted
 from penstock.lake.statements.delete import remove
-from penstock.lake.statements.literals import Literal, NoLiteral
-from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session
 from penstock.lake.statements.targets import Target, ask, place, take
 from penstock.lake.transaction import Staged, TransactionTable
+from penstock.sql.literals import Literal, NoLiteral
+from penstock.sql.statement import Reader, begun
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -77,7 +77,7 @@ def _remove_slice(
 
 def _value(session: Session, column: Column, one: Literal, reader: Reader) -> Any:
     try:
-        return literals.fitted(one, column, session.zone)
+        return fitted(one, column, session.zone)
     except NoLiteral:
         raise reader.unsupported(
             f"PARTITION ({column.name} = ...) of {column.type}", "use REPLACE WHERE a condition"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from penstock.lake.sql.references import Unreadable
-from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session
+from penstock.sql.statement import Reader
+from penstock.sql.tables import Unreadable
 
 
 def plain(session: Session, reader: Reader, span: tuple[int, int]) -> str | None:

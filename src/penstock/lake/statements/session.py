@@ -15,9 +15,9 @@ from penstock.lake.naming import DEFAULT_SCHEMA, LAKES, TableRef, fold, quote_id
 from penstock.lake.queries import running as queries
 from penstock.lake.session import SparkSource, session_zone
 from penstock.lake.snapshot import At
-from penstock.lake.statements.composed import Composed
-from penstock.lake.statements.reader import Reader
 from penstock.lake.transaction import Transaction
+from penstock.sql.statement import Reader
+from penstock.sql.text import Composed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

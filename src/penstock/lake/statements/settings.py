@@ -12,9 +12,9 @@ from decimal import Decimal
 
 from penstock.lake.catalog.commits.commit import RetryPolicy
 from penstock.lake.statements.answer import Answer, nothing
-from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session
-from penstock.lake.statements.tokens import NUMBER
+from penstock.sql.statement import Reader
+from penstock.sql.tokens import NUMBER
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ from penstock.lake.naming import DEFAULT_SCHEMA, TableRef, fold
 from penstock.lake.schema import Column
 from penstock.lake.statements import describe
 from penstock.lake.statements.answer import Answer, table
-from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session, name_of, table_ref
-from penstock.lake.statements.tokens import WORD
 from penstock.lake.statements.types import duckdb_type
+from penstock.sql.statement import Reader
+from penstock.sql.tokens import WORD
 
 _ALL = (
     "database STRING, schema STRING, name STRING, column_names ARRAY<STRING>, "

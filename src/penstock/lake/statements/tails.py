@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.lake.statements.reader import Reader
-from penstock.lake.statements.tokens import MARKER, NUMBER
+from penstock.sql.statement import Reader
+from penstock.sql.tokens import MARKER, NUMBER
 
 Span = tuple[int, int]
 

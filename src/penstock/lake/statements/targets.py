@@ -10,13 +10,13 @@ from penstock.lake.conversions.spark_types import quoted
 from penstock.lake.dml import rows as dml
 from penstock.lake.naming import TableRef, fold
 from penstock.lake.scan import Scan
-from penstock.lake.sql.predicates import of_query
-from penstock.lake.sql.references import Unreadable, analyse
-from penstock.lake.statements.composed import Composed
-from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session, table_ref
-from penstock.lake.statements.tokens import NAME, Token, tokenize, unquoted
 from penstock.lake.transaction import TransactionTable
+from penstock.sql.predicate import of_query
+from penstock.sql.statement import Reader
+from penstock.sql.tables import Unreadable, analyse
+from penstock.sql.text import Composed
+from penstock.sql.tokens import NAME, Token, tokenize, unquoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from penstock.errors import LakeError
 from penstock.lake.statements.answer import Answer, nothing
-from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session
+from penstock.sql.statement import Reader
 
 
 def begin(session: Session, reader: Reader) -> Answer:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from penstock.lake.naming import fold
 from penstock.lake.schema import Column
-from penstock.lake.statements.reader import Reader
+from penstock.sql.statement import Reader
 
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "boolean": ("BOOLEAN", "BOOL", "LOGICAL"),

@@ -14,16 +14,16 @@ from penstock.lake.dml.where import update_here
 from penstock.lake.naming import fold
 from penstock.lake.schema import Column, TableSchema
 from penstock.lake.statements.answer import Answer, counts
-from penstock.lake.statements.composed import Composed, begun
 from penstock.lake.statements.default_text import default_text
 from penstock.lake.statements.existing import existing
 from penstock.lake.statements.plain import plain
-from penstock.lake.statements.reader import Reader
 from penstock.lake.statements.session import Session
 from penstock.lake.statements.tails import refuse_tail, refuse_tails
 from penstock.lake.statements.targets import Target, ask, take, target
-from penstock.lake.statements.tokens import Token
 from penstock.lake.transaction import Staged, TransactionTable
+from penstock.sql.statement import Reader, begun
+from penstock.sql.text import Composed
+from penstock.sql.tokens import Token
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

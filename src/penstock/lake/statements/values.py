@@ -8,9 +8,9 @@ from typing import Any
 from penstock.errors import QueryFailed, UnsupportedFeature
 from penstock.lake.naming import fold
 from penstock.lake.schema import Column, TableSchema
-from penstock.lake.statements import literals
-from penstock.lake.statements.literals import Literal, NoLiteral, Zone
-from penstock.lake.statements.reader import Reader
+from penstock.lake.statements.column_values import Zone, fitted
+from penstock.sql.literals import Literal, NoLiteral, literal
+from penstock.sql.statement import Reader
 
 
 class _Default:
@@ -52,7 +52,7 @@ def _row(reader: Reader, args: Mapping[str, Any]) -> list[Literal | _Default]:
 
 
 def _value(reader: Reader, args: Mapping[str, Any]) -> Literal | _Default:
-    return DEFAULT if reader.accept("DEFAULT") else literals.literal(reader, args)
+    return DEFAULT if reader.accept("DEFAULT") else literal(reader, args)
 
 
 def typed(
@@ -78,7 +78,7 @@ def typed(
 def _fitted(one: Literal | _Default, column: Column, zone: Zone) -> Any:
     if isinstance(one, _Default):
         return default_of(column, zone)
-    return literals.fitted(one, column, zone)
+    return fitted(one, column, zone)
 
 
 def default_of(column: Column, zone: Zone) -> Any:
@@ -91,4 +91,4 @@ def default_of(column: Column, zone: Zone) -> Any:
             hint=f"give {column.name} a value in the INSERT",
             data={"column": column.name, "default": column.default},
         )
-    return literals.fitted(Literal(column.default), column, zone)
+    return fitted(Literal(column.default), column, zone)

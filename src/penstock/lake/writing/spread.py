@@ -19,11 +19,11 @@ from penstock.lake import storage
 from penstock.lake.conversions.spark_types import quoted
 from penstock.lake.objects import SortKey
 from penstock.lake.partitioning import PartitionKey, directory_names, hive_directory
-from penstock.lake.sql.trust import harmless_expression
 from penstock.lake.values.bounds import base_type
 from penstock.lake.values.partition_text import catalog_text
 from penstock.lake.writing.bucket_hash import bucket
 from penstock.sql.duckdb.translate import to_spark
+from penstock.sql.trust import harmless_expression
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

@@ -8,7 +8,7 @@ from penstock.model.asset import ColumnInput, ColumnLineage, ColumnType
 from penstock.model.header.draft import Draft
 from penstock.model.header.lines import CommentLine, unquote
 from penstock.model.header.tests import split_asset_column
-from penstock.sql.spark_types import spark_type
+from penstock.sql.types import spark_type
 
 FORM = "column out <- ducklake://main/table.column"
 TYPE_FORM = "column out BIGINT"

@@ -11,7 +11,7 @@ from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.definitions import tables
 from penstock.lake.catalog.work import Work
 from penstock.lake.changes import NewMacro
-from penstock.lake.objects import MacroForm, Parameter
+from penstock.sql.macros import MacroForm, Parameter
 
 _NONE = "unknown"  # the type of a parameter without one, and of a default that is not there
 _NO_DEFAULT = "NULL"

@@ -25,8 +25,8 @@ from penstock.lake.catalog.files.mappings import load_mappings, mapped_by_histor
 from penstock.lake.catalog.inlined import inlined
 from penstock.lake.catalog.reads import visible
 from penstock.lake.catalog.statistics import pruning
-from penstock.lake.conditions import Predicate
 from penstock.lake.files import DataFile, DeleteFile, FileSet, NameMapping, Partial, Table
+from penstock.sql.conditions import Predicate
 
 
 def load_files(

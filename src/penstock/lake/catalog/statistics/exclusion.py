@@ -14,7 +14,9 @@ from sqlalchemy import ColumnElement, String, and_, func, literal, or_
 
 from penstock.lake.catalog.statistics.typed_text import Order, Test, Text, compares
 from penstock.lake.comparable import Comparable, comparable
-from penstock.lake.conditions import (
+from penstock.lake.schema import Column
+from penstock.lake.values.bounds import base_type
+from penstock.sql.conditions import (
     Among,
     And,
     Compare,
@@ -25,8 +27,6 @@ from penstock.lake.conditions import (
     Or,
     StartsWith,
 )
-from penstock.lake.schema import Column
-from penstock.lake.values.bounds import base_type
 
 # Writers cut long text: the real extension after 256 bytes, others sooner. A lowest value that is
 # cut is still low enough; above a highest one that is cut lies all that begins with it.

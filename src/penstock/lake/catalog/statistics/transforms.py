@@ -12,10 +12,10 @@ from sqlalchemy import ColumnElement, or_
 
 from penstock.lake.catalog.statistics.typed_text import Test, compares
 from penstock.lake.comparable import comparable
-from penstock.lake.conditions import Among, And, Compare, Condition, Constant, Or
 from penstock.lake.schema import Column
 from penstock.lake.values.bounds import base_type
 from penstock.lake.values.partition_text import bucket
+from penstock.sql.conditions import Among, And, Compare, Condition, Constant, Or
 
 _BUCKET = re.compile(r"bucket\(\s*(\d+)\s*\)")
 _HASHED = frozenset({"int8", "int16", "int32", "int64", "varchar", "date"})

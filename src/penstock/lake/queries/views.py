@@ -11,9 +11,10 @@ from sqlglot.errors import SqlglotError
 from penstock.errors import QueryFailed, UnsupportedFeature
 from penstock.lake.naming import fold
 from penstock.lake.objects import View
-from penstock.lake.sql.macros import Book, expand
 from penstock.sql.duckdb.text import named_inside, projections, readable
 from penstock.sql.duckdb.translate import to_spark, translate
+from penstock.sql.macro_calls import expand
+from penstock.sql.macros import Book
 
 _SPARK = "spark"
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from penstock.errors import QueryFailed, UnsupportedFeature
-from penstock.lake import naming
-from penstock.lake.naming import DEFAULT_SCHEMA, LAKES, fold
-from penstock.lake.statements import tokens as words
-from penstock.lake.statements.tokens import NAME, NUMBER, STRING, WORD, Token
+from penstock.sql import tokens as words
+from penstock.sql.identifiers import DEFAULT_SCHEMA, LAKES, called, fold
+from penstock.sql.text import Composed, blank, place, wrong
+from penstock.sql.tokens import NAME, NUMBER, STRING, WORD, Token
 
 # Words that end an unquoted name's chance to be an alias.
 _NO_ALIAS = frozenset(
@@ -99,11 +99,11 @@ class Reader:
         return repr(self.token.text) if self.token.text else "the end"
 
     def wrong(self, message: str, hint: str | None = None, at: int | None = None) -> QueryFailed:
-        return words.wrong(message, self.text, self.token.start if at is None else at, hint)
+        return wrong(message, self.text, self.token.start if at is None else at, hint)
 
     def unsupported(self, what: str, hint: str, at: int | None = None) -> UnsupportedFeature:
         """A refusal that names the nearest that works."""
-        line, column = words.place(self.text, self.token.start if at is None else at)
+        line, column = place(self.text, self.token.start if at is None else at)
         return UnsupportedFeature(
             f"{what} is not supported, at line {line}:{column}",
             hint=hint,
@@ -143,7 +143,7 @@ class Reader:
         if fold(parts[0]) not in self.lakes:
             raise self.wrong(
                 f"{'.'.join(parts)} names a catalog {parts[0]!r}, which this lake is not",
-                f"the lake is called {naming.called(self.lakes)}: write schema.table",
+                f"the lake is called {called(self.lakes)}: write schema.table",
                 at,
             )
         return parts[1:]
@@ -278,3 +278,40 @@ class Reader:
             raise self.wrong(f"{what} is expected, not {self.shown()}", hint=f"known are {listed}")
         self.at += 1
         return found
+
+
+def begun(reader: Reader) -> Composed:
+    """The start of a SELECT: the WITH of the statement, if it has one."""
+    text = Composed(reader.text)
+    return text if reader.with_ is None else text.take(reader.with_).add(" ")
+
+
+def alone(reader: Reader, span: tuple[int, int]) -> str:
+    """A query of a statement with blanks before it, so that it keeps its place.
+
+    The statement's WITH stays before it; one of its own is in brackets then.
+    """
+    source, query = reader.text, reader.text[span[0] : span[1]]
+    if reader.with_ is None:
+        return blank(source[: span[0]]) + query
+    start, end = reader.with_
+    between = blank(source[end : span[0]])
+    if words.tokenize(query)[0].upper == "WITH":
+        between, query = f"{between[:-1]}(", f"{query})"
+    return blank(source[:start]) + source[start:end] + between + query
+
+
+def if_not_exists(reader: Reader, or_replace: bool = False) -> bool:
+    found = reader.accept("IF", "NOT", "EXISTS")
+    if found and or_replace:
+        raise reader.wrong("OR REPLACE and IF NOT EXISTS exclude each other")
+    return found
+
+
+def if_exists(reader: Reader) -> bool:
+    return reader.accept("IF", "EXISTS")
+
+
+def comment_or_null(reader: Reader) -> str | None:
+    """``'text'`` or NULL, which takes a comment away."""
+    return None if reader.accept("NULL") else reader.string("a comment")

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from penstock.errors import QueryFailed
+from penstock.sql.text import wrong
 
 WORD, NAME, STRING, NUMBER, MARKER, SYMBOL = "word", "name", "string", "number", "marker", "symbol"
 
@@ -83,18 +83,6 @@ def split(text: str) -> list[tuple[int, int]]:
         start = token.start if start is None else start
         end = token.end
     return parts if start is None else [*parts, (start, end)]
-
-
-def place(text: str, at: int) -> tuple[int, int]:
-    """Line and column, from 1."""
-    return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
-
-
-def wrong(message: str, text: str, at: int, hint: str | None = None) -> QueryFailed:
-    """An error at a place of the text."""
-    line, column = place(text, at)
-    data = {"line": line, "column": column}
-    return QueryFailed(f"{message}, at line {line}:{column}", hint=hint, data=data)
 
 
 def closing(tokens: list[Token], at: int) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.lake.statements.dialects import in_duckdb
+from penstock.sql.duckdb.round_trip import in_duckdb
 
 QUERIES = {
     "SELECT id, count(*) AS n FROM people WHERE id IN (1, 2) GROUP BY id": (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from penstock.lake.naming import fold
+from penstock.sql.identifiers import fold
 
 
 @dataclass(frozen=True, slots=True)

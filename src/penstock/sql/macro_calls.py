@@ -7,7 +7,7 @@ stands before a built-in function of its name, as in DuckDB.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -16,65 +16,15 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from penstock.errors import QueryFailed, UnsupportedFeature
-from penstock.lake.naming import DEFAULT_SCHEMA, fold
-from penstock.lake.objects import Macro, MacroForm, Parameter
-from penstock.lake.sql.trust import harmless_expression, harmless_query
 from penstock.sql.duckdb.guards import whole_number
 from penstock.sql.duckdb.text import readable
 from penstock.sql.duckdb.translate import to_spark
+from penstock.sql.identifiers import fold
+from penstock.sql.macros import Book, Macro, MacroForm, Parameter, bind, default_text
+from penstock.sql.trust import harmless_expression, harmless_query
 
 _DUCKDB, _SPARK = "duckdb", "spark"
 _OPEN, _CLOSE = {"(", "[", "{"}, {")", "]", "}"}
-_DEEPEST = 50
-
-# Types of the format as DuckDB's casts name them, for defaults.
-_TYPES = {
-    **{f"int{8 * n}": kind for n, kind in ((1, "TINYINT"), (2, "SMALLINT"), (4, "INTEGER"))},
-    "int64": "BIGINT",
-    "float32": "FLOAT",
-    "float64": "DOUBLE",
-    "boolean": "BOOLEAN",
-    "date": "DATE",
-    "timestamp": "TIMESTAMP",
-    "varchar": "VARCHAR",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Book:
-    """The macros that a text may call, and where names without a schema are looked for."""
-
-    macros: Sequence[Macro]
-    path: tuple[str, ...] = (DEFAULT_SCHEMA,)
-    open: tuple[str, ...] = ()  # being expanded, outermost first
-    lakes: frozenset[str] = frozenset()  # what the lake is called, folded
-
-    def find(self, schema: str | None, name: str) -> Sequence[Macro]:
-        """Those of the first schema that has any: a scalar and a table macro may share a name.
-
-        For ``schema`` the lake's name may stand, unless a schema with macros is called so.
-        """
-        schemas = {fold(macro.schema_name) for macro in self.macros}
-        if schema is not None and fold(schema) in self.lakes - schemas:
-            schema = None
-        for where in (schema,) if schema is not None else self.path:
-            key = fold(where), fold(name)
-            found = [one for one in self.macros if (fold(one.schema_name), fold(one.name)) == key]
-            if found:
-                return found
-        return ()
-
-    def names(self) -> set[str]:
-        """``main.f``, folded."""
-        return {fold(macro.qualified_name) for macro in self.macros}
-
-    def inside(self, macro: Macro) -> Book:
-        """For the body of a macro. Raises QueryFailed when that calls itself."""
-        named = f"{macro.qualified_name}{' (a table)' if macro.kind == 'table' else ''}"
-        if named in self.open or len(self.open) >= _DEEPEST:
-            chain = " → ".join((*self.open, named))
-            raise QueryFailed(f"the macro {macro.qualified_name} calls itself: {chain}")
-        return replace(self, open=(*self.open, named))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +59,7 @@ def expand(text: str, book: Book, dialect: str = _SPARK) -> str:
     position = 0
     for call in _calls(text, book, dialect):
         arguments = [(name, expand(value, book, dialect)) for name, value in call.arguments]
-        body = _BODIES[dialect](call, _bound(call.macro, arguments), book)
+        body = _BODIES[dialect](call, bind(call.macro, arguments), book)
         breaks = "\n" * (text.count("\n", call.start, call.end) - body.count("\n"))
         parts += [text[position : call.start], _placed(call, body, dialect), breaks]
         position = call.end
@@ -227,56 +177,6 @@ def _is_aliased(tokens: Sequence[Any], at: int) -> bool:
     return kind in {"ALIAS", "VAR", "IDENTIFIER"}
 
 
-def _bound(
-    macro: Macro, arguments: Sequence[tuple[str | None, str]]
-) -> tuple[MacroForm, dict[str, str | Parameter]]:
-    """The overload that fits, and by parameter (folded) its argument or, for a default, itself."""
-    fitting = [(form, bound) for form in macro.forms if (bound := _fit(form, arguments))]
-    if not fitting:
-        shapes = " or ".join(_shape(macro, form) for form in macro.forms)
-        raise QueryFailed(
-            f"the arguments do not fit the macro {macro.qualified_name}", hint=f"it is {shapes}"
-        )
-    exact = [one for one in fitting if len(one[0].parameters) == len(arguments)] or fitting
-    if len(exact) > 1:
-        raise UnsupportedFeature(
-            f"overloads of the macro {macro.qualified_name} that only types tell apart",
-            hint="read it with DuckDB",
-        )
-    form, values = exact[0]
-    return form, values.values
-
-
-@dataclass(frozen=True, slots=True)
-class _Fit:
-    values: dict[str, str | Parameter]
-
-
-def _fit(form: MacroForm, arguments: Sequence[tuple[str | None, str]]) -> _Fit | None:
-    names = [fold(parameter.name) for parameter in form.parameters]
-    bound: dict[str, str | Parameter] = {}
-    free = list(names)
-    for name, value in arguments:
-        if name is None and not free:
-            return None
-        wanted = fold(name) if name is not None else free[0]
-        if wanted not in free:
-            return None
-        free.remove(wanted)
-        bound[wanted] = value
-    for parameter in form.parameters:
-        if fold(parameter.name) in free:
-            if parameter.default is None:
-                return None
-            bound[fold(parameter.name)] = parameter
-    return _Fit(bound)
-
-
-def _shape(macro: Macro, form: MacroForm) -> str:
-    parts = [p.name if p.default is None else f"{p.name} := {p.default}" for p in form.parameters]
-    return f"{macro.name}({', '.join(parts)})"
-
-
 def _in_duckdb(call: _Call, bound: tuple[MacroForm, dict[str, str | Parameter]], book: Book) -> str:
     """The body in DuckDB's SQL, for a text that is."""
     form, values = bound
@@ -285,7 +185,7 @@ def _in_duckdb(call: _Call, bound: tuple[MacroForm, dict[str, str | Parameter]],
             f"the macro {call.macro.qualified_name} is of the dialect {form.dialect}, "
             "what calls it of duckdb"
         )
-    parts = {name: _tree(_default(v), _DUCKDB) for name, v in values.items()}
+    parts = {name: _tree(default_text(v), _DUCKDB) for name, v in values.items()}
     return _body(call.macro, form, book, parts).sql(_DUCKDB)
 
 
@@ -298,7 +198,7 @@ def _in_spark(call: _Call, bound: tuple[MacroForm, dict[str, str | Parameter]], 
     parts: dict[str, exp.Expr] = {}
     for at, (name, value) in enumerate(values.items()):
         given = isinstance(value, str)
-        tree = _tree(_default(value), _SPARK if given else _DUCKDB)
+        tree = _tree(default_text(value), _SPARK if given else _DUCKDB)
         if given and not _is_plain(tree):
             marker = f"__penstock_argument_{len(book.open)}_{at}__"
             markers[marker] = str(value)
@@ -335,7 +235,7 @@ def _spark_body(
         before = tokens[at - 1].text if at else ""
         after = tokens[at + 1].text if at + 1 < len(tokens) else ""
         if fold(token.text) in values and before != "." and after not in {"(", "."}:
-            value = f"({_default(values[fold(token.text)])})"
+            value = f"({default_text(values[fold(token.text)])})"
             parts += [sql[position : token.start], value]
             position = token.end + 1
     return expand("".join([*parts, sql[position:]]), book)
@@ -400,19 +300,3 @@ def _tree(text: str, dialect: str) -> exp.Expr:
         raise QueryFailed(
             f"the argument {text} of a macro is not understood: {str(error).splitlines()[0]}"
         ) from None
-
-
-def _default(value: str | Parameter) -> str:
-    """An argument as it is, a default as DuckDB's literal."""
-    if isinstance(value, str):
-        return value
-    kind = value.default_type or ""
-    text = value.default or ""
-    quoted = "'" + text.replace("'", "''") + "'"
-    if kind == "varchar":
-        return quoted
-    if kind.startswith(("int", "decimal")) and text.lstrip("-").replace(".", "", 1).isdigit():
-        return text
-    if kind not in _TYPES:
-        raise UnsupportedFeature(f"a default of the type {kind} of the parameter {value.name}")
-    return f"CAST({quoted} AS {_TYPES[kind]})"

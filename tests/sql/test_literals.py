@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.lake.sql.nested_literals import in_spark
+from penstock.sql.literals import in_spark
 
 WRITTEN = {
     "SELECT [1, NULL]": "SELECT array(1, NULL)",

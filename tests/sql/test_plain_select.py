@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.lake.sql.plain_select import PlainSelect, SortKey, plain_select
+from penstock.sql.plain_select import PlainSelect, SortKey, plain_select
 
 
 @pytest.mark.parametrize(

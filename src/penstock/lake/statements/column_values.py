@@ -1,136 +1,21 @@
-"""Values that a statement writes out: read here, so that no session is needed for them."""
+"""Literals of a statement as values of a column, by DuckDB's casts; no session is needed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from penstock.errors import ArgumentError, SchemaMismatch
+from penstock.errors import SchemaMismatch
 from penstock.lake.naming import fold
 from penstock.lake.schema import Column
-from penstock.lake.statements import tokens as words
-from penstock.lake.statements.reader import Reader
-from penstock.lake.statements.tokens import MARKER, NAME, NUMBER, STRING, WORD
 from penstock.lake.types import parse
 from penstock.lake.values import duck_text
 from penstock.lake.values.bounds import base_type
 from penstock.lake.values.decimals import rounded
-
-
-@dataclass(frozen=True, slots=True)
-class Literal:
-    """A value as written. ``type`` is its own where it names one (``DATE '...'``, an argument)."""
-
-    value: Any
-    type: str | None = None
-
-
-class NoLiteral(Exception):
-    """What comes next is an expression."""
-
-
-NULL = Literal(None)
-_WORDS = {"NULL": NULL, "TRUE": Literal(True, "boolean"), "FALSE": Literal(False, "boolean")}
-_TYPED = {"DATE": "date", "TIMESTAMP": "timestamp", "TIMESTAMP_NTZ": "timestamp"} | {
-    "TIMESTAMPTZ": "timestamptz",
-    "TIMESTAMP_LTZ": "timestamptz",
-}
-
-
-def literal(reader: Reader, args: Mapping[str, Any]) -> Literal:
-    """The literal or marker that comes next.
-
-    Raises NoLiteral where it is none (the reader may have moved), ArgumentError for a marker
-    without a value.
-    """
-    token = reader.token
-    sign = reader.accept_any("-", "+")
-    if reader.token.kind == NUMBER:
-        return Literal(_number(reader.next().text, negative=sign == "-"))
-    if sign is not None:
-        raise NoLiteral
-    if token.kind == MARKER:
-        return Literal(argument(reader.next().text[1:], args), "argument")
-    if token.kind == STRING or (token.kind == NAME and token.text[0] == '"'):
-        return Literal(words.unquoted(reader.next()))
-    if token.upper in _WORDS:
-        return _WORDS[reader.next().upper]
-    if token.upper in _TYPED and reader.ahead(1).kind == STRING:
-        reader.next()
-        return Literal(words.unquoted(reader.next()), _TYPED[token.upper])
-    return _nested(reader, args)
-
-
-def _nested(reader: Reader, args: Mapping[str, Any]) -> Literal:
-    """Lists, structs and maps in both spellings: ``[1]``, ``array(1)``, ``{'a': 1}``, ..."""
-    if reader.accept("[") or reader.accept("ARRAY", "["):
-        return Literal(_several(reader, args, "]"), "list")
-    if reader.accept("ARRAY", "("):
-        return Literal(_several(reader, args, ")"), "list")
-    if reader.accept("MAP", "{"):
-        return Literal(_pairs(reader, args), "map")
-    if reader.accept("{"):
-        return Literal(_named(_pairs(reader, args)), "struct")
-    if reader.accept("NAMED_STRUCT", "("):
-        return Literal(_named(_twos(_several(reader, args, ")"))), "struct")
-    if reader.accept("MAP", "("):
-        return Literal(_twos(_several(reader, args, ")")), "map")
-    raise NoLiteral
-
-
-def _several(reader: Reader, args: Mapping[str, Any], close: str) -> list[Literal]:
-    found: list[Literal] = []
-    while not reader.accept(close):
-        if found and not reader.accept(","):
-            raise NoLiteral
-        found.append(literal(reader, args))
-    return found
-
-
-def _pairs(reader: Reader, args: Mapping[str, Any]) -> list[tuple[Literal, Literal]]:
-    found: list[tuple[Literal, Literal]] = []
-    while not reader.accept("}"):
-        if found and not reader.accept(","):
-            raise NoLiteral
-        if reader.token.kind == WORD and reader.token.upper not in _WORDS:
-            key = Literal(reader.next().text)
-        else:
-            key = literal(reader, args)
-        if not reader.accept(":"):
-            raise NoLiteral
-        found.append((key, literal(reader, args)))
-    return found
-
-
-def _twos(values: list[Literal]) -> list[tuple[Literal, Literal]]:
-    if len(values) % 2 or any(value.type == "list" for value in values[::2]):
-        raise NoLiteral
-    return list(zip(values[::2], values[1::2], strict=True))
-
-
-def _named(pairs: list[tuple[Literal, Literal]]) -> list[tuple[Literal, Literal]]:
-    if not all(isinstance(key.value, str) for key, _ in pairs):
-        raise NoLiteral
-    return pairs
-
-
-def argument(name: str, args: Mapping[str, Any]) -> Any:
-    if name not in args:
-        raise ArgumentError(f"there is no value for :{name}", hint="pass it in args")
-    return args[name]
-
-
-def _number(text: str, *, negative: bool) -> int | float | Decimal:
-    plain = text.replace("_", "")
-    if "e" in plain.lower():
-        return -float(plain) if negative else float(plain)
-    found: int | Decimal = Decimal(plain) if "." in plain else int(plain)
-    return -found if negative else found
-
+from penstock.sql.literals import NULL, Literal, NoLiteral
 
 Zone = Callable[[], str]  # of times without one, asked for when there is such a time
 

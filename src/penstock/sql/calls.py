@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlglot import exp
 
 from penstock.errors import ArgumentError
-from penstock.lake.failures import explained
-from penstock.lake.naming import fold
-from penstock.lake.sql.references import Analysis
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from penstock.sql.identifiers import fold
+from penstock.sql.tables import Analysis
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,30 +75,3 @@ def _span(tokens: Sequence[Any], start: int) -> tuple[int, int]:
         if depth == 0:
             return int(tokens[first].start), int(token.end) + 1
     return int(tokens[first].start), int(tokens[-1].end) + 1
-
-
-def evaluated(call: Call, spark: SparkSession, args: Mapping[str, Any]) -> Arguments:
-    """Spark computes what is no literal. Raises ArgumentError for a marker without a value."""
-    return Arguments(
-        tuple(_value(one, spark, args) for one in call.positional),
-        {name: _value(one, spark, args) for name, one in call.named.items()},
-    )
-
-
-def _value(node: exp.Expression, spark: SparkSession, args: Mapping[str, Any]) -> Any:
-    if isinstance(node, exp.Placeholder):
-        if node.name not in args:
-            raise ArgumentError(f"there is no value for :{node.name}", hint="pass it in args")
-        return args[node.name]
-    if isinstance(node, exp.Literal):
-        return node.name if node.is_string else _number(node.name)
-    if node.find(exp.Column):
-        raise ArgumentError(
-            f"{node.sql('spark')} names a column", hint="a table function takes values"
-        )
-    with explained():
-        return spark.sql(f"SELECT {node.sql('spark')}", args=dict(args)).collect()[0][0]
-
-
-def _number(text: str) -> int | float:
-    return int(text) if text.isdigit() else float(text)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import QueryFailed, UnsupportedFeature
-from penstock.lake.objects import Macro, MacroForm, Parameter
-from penstock.lake.sql.macros import Book, called, expand
+from penstock.sql.macro_calls import called, expand
+from penstock.sql.macros import Book, Macro, MacroForm, Parameter
 
 
 def macro(name: str, sql: str, *names: str, dialect: str = "duckdb", kind: str = "scalar") -> Macro:

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock.errors import PenstockError, QueryFailed
-from penstock.lake.naming import fold
-from penstock.lake.statements import tokens as words
-from penstock.lake.statements.reader import Reader
-from penstock.lake.statements.tokens import NAME, NUMBER, STRING, WORD, Token
+from penstock.sql import tokens as words
+from penstock.sql.identifiers import fold
+from penstock.sql.statement import Reader
+from penstock.sql.text import place as text_place
+from penstock.sql.tokens import NAME, NUMBER, STRING, WORD, Token
 
 _NAMED = ("column", "table", "view", "schema", "parameter")
 _NAMES = frozenset({NAME, WORD})
@@ -48,7 +49,7 @@ def place(
         return
     at = _start_of(error.data, text, start, end, named)
     if at is not None:
-        line, column = words.place(text, at)
+        line, column = text_place(text, at)
         error.data = {"column": column, **error.data, "line": line}  # a name it may have stays
         error.message = f"{error.message}, at line {line}:{column}"
 

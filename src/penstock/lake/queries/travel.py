@@ -12,8 +12,8 @@ from sqlglot import exp
 from penstock.errors import ArgumentError, UnsupportedFeature
 from penstock.lake.failures import explained
 from penstock.lake.snapshot import At, moment, version
-from penstock.lake.sql.references import Travel
 from penstock.lake.values.intervals import Interval, parse_interval
+from penstock.sql.time_travel import Travel
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

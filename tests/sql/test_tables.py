@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import QueryFailed, UnsupportedFeature
-from penstock.lake.sql.references import Travel, Unreadable, analyse
+from penstock.sql.tables import Unreadable, analyse, in_full
+from penstock.sql.time_travel import Travel
 
 FOUND = {
     "SELECT * FROM main.orders o JOIN `a b`.`c``d` ON 1 = 1": ["main.orders", "`a b`.`c``d`"],
@@ -75,3 +76,19 @@ def test_what_is_refused(query: str) -> None:
 def test_what_is_not_understood() -> None:
     with pytest.raises(Unreadable):
         analyse("SELECT FROM WHERE")
+
+
+WRITTEN = {
+    "table t": "SELECT * FROM t",
+    "-- one\nTABLE s.`t u`;": "-- one\nSELECT * FROM s.`t u`;",
+    "(TABLE a) UNION ALL TABLE b": "(SELECT * FROM a) UNION ALL SELECT * FROM b",
+    "WITH q AS (TABLE t) TABLE q": "WITH q AS (SELECT * FROM t) SELECT * FROM q",
+    "SELECT table FROM t": "SELECT table FROM t",
+    "SELECT * FROM f(TABLE t)": "SELECT * FROM f(TABLE t)",
+    "SELECT 'TABLE t', table.x FROM table": "SELECT 'TABLE t', table.x FROM table",
+}
+
+
+@pytest.mark.parametrize("text", WRITTEN)
+def test_in_full(text: str) -> None:
+    assert in_full(text) == WRITTEN[text]

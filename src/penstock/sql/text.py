@@ -1,16 +1,76 @@
-"""A SELECT made of parts of a statement, which knows where each part stood."""
+"""A statement's text: its places, edits of it, and the way back from what was made of it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from penstock.errors import QueryFailed
-from penstock.lake.statements import tokens as words
-from penstock.lake.statements.reader import Reader
-from penstock.lake.statements.tokens import place
+from penstock.sql.identifiers import quote_identifier
+
+Span = tuple[int, int]  # ``text[start:end]``
+
+
+def place(text: str, at: int) -> tuple[int, int]:
+    """Line and column, from 1."""
+    return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+
+
+def wrong(message: str, text: str, at: int, hint: str | None = None) -> QueryFailed:
+    """An error at a place of the text."""
+    line, column = place(text, at)
+    data = {"line": line, "column": column}
+    return QueryFailed(f"{message}, at line {line}:{column}", hint=hint, data=data)
+
+
+def blank(text: str) -> str:
+    """Blanks in place of the text; lines stay lines."""
+    return "".join(c if c == "\n" else " " for c in text)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """``text[start:end]`` becomes ``text``, in which ``{t0}`` stands for a DataFrame."""
+
+    start: int
+    end: int
+    text: str
+
+
+def edited(text: str, edits: Sequence[Edit]) -> str:
+    """The text with the edits made; its own braces doubled, since Spark formats it.
+
+    Edits do not overlap.
+    """
+    parts: list[str] = []
+    position = 0
+    for edit in sorted(edits, key=lambda e: (e.start, e.end)):
+        parts += [braces(text[position : edit.start]), edit.text]
+        position = edit.end
+    return "".join([*parts, braces(text[position:])])
+
+
+def braces(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def breaks(text: str, start: int, end: int) -> str:
+    """The line breaks in a part that is replaced: kept, for the lines of messages."""
+    return "\n" * text.count("\n", start, end)
+
+
+def stand_in(text: str, start: int, end: int, *, view: str, name: str | None) -> Edit:
+    """``{t0}`` in place of a table, called ``name`` unless its alias follows in the text."""
+    shown = view if name is None else f"({view} AS {braces(quote_identifier(name, mark='`'))})"
+    return Edit(start, end, shown + breaks(text, start, end))
+
+
+def touches_line(text: str, edits: Iterable[Edit], line: int | None) -> bool:
+    """Whether an edit is on a line (from 1): columns after it are not those of the text."""
+    return any(text.count("\n", 0, edit.start) + 1 == line for edit in edits)
+
 
 _OURS = re.compile(
     r", (?:`[^`]*`\.)?`_+penstock\w*`"
@@ -76,28 +136,3 @@ class Composed:
             if column is None and start < begin + length and begin <= start + len(lines[line - 1]):
                 return origin
         return None
-
-
-def begun(reader: Reader) -> Composed:
-    """The start of a SELECT: the WITH of the statement, if it has one."""
-    text = Composed(reader.text)
-    return text if reader.with_ is None else text.take(reader.with_).add(" ")
-
-
-def alone(reader: Reader, span: tuple[int, int]) -> str:
-    """A query of a statement with blanks before it, so that it keeps its place.
-
-    The statement's WITH stays before it; one of its own is in brackets then.
-    """
-    source, query = reader.text, reader.text[span[0] : span[1]]
-    if reader.with_ is None:
-        return _blank(source[: span[0]]) + query
-    start, end = reader.with_
-    between = _blank(source[end : span[0]])
-    if words.tokenize(query)[0].upper == "WITH":
-        between, query = f"{between[:-1]}(", f"{query})"
-    return _blank(source[:start]) + source[start:end] + between + query
-
-
-def _blank(text: str) -> str:
-    return "".join(c if c == "\n" else " " for c in text)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.sql.spark_types import spark_type
+from penstock.sql.types import spark_type
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from penstock.lake.conditions import (
+from penstock.sql.conditions import (
     FLIPPED,
     NEGATED,
     Among,
@@ -30,8 +30,8 @@ from penstock.lake.conditions import (
     all_of,
     rejects_null,
 )
-from penstock.lake.naming import fold
-from penstock.lake.sql.scopes import Scope, scope_of
+from penstock.sql.identifiers import fold
+from penstock.sql.scopes import Scope, scope_of
 
 Resolve = Callable[[exp.Column], "Path | None"]
 Args = Mapping[str, Any]

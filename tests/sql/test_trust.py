@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import UnsupportedFeature
-from penstock.lake.sql.trust import harmless_expression, harmless_query
+from penstock.sql.trust import harmless_expression, harmless_query
 
 HARMLESS = [
     "SELECT a, upper(b) AS u FROM main.t WHERE a IN (1, 2) AND EXISTS (SELECT 1 FROM s)",

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from penstock.errors import QueryFailed, UnsupportedFeature
-from penstock.lake.sql.references import FORMATS, Unreadable, analyse
 from penstock.sql.harmless import FUNCTIONS
+from penstock.sql.tables import FORMATS, Unreadable, analyse
 
 Own = Callable[[str | None, str], bool]  # whether (schema, name) is a function of the lake
 

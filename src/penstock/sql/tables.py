@@ -12,7 +12,9 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from penstock.errors import QueryFailed, UnsupportedFeature
-from penstock.lake.naming import fold
+from penstock.sql import time_travel
+from penstock.sql.identifiers import fold
+from penstock.sql.time_travel import Travel
 
 _DIALECTS = ("spark", "databricks")
 # `parquet.`/path`` and its like are files to Spark, not tables.
@@ -26,20 +28,6 @@ _NEAREST = {
     "delete": "lake.table(name).replace_slice(df, column, value)",
     "update": "lake.table(name).merge(df, keys)",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Travel:
-    """``AT (VERSION => 3)`` or ``TIMESTAMP AS OF '...'``. ``parameter`` is the name of a marker.
-
-    Of what is neither a literal nor a marker, ``node`` is the tree and ``text`` as it was written.
-    """
-
-    kind: str  # "version" or "timestamp"
-    value: str | None = None
-    parameter: str | None = None
-    node: exp.Expression | None = field(default=None, compare=False, repr=False)
-    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,16 +160,10 @@ def _is_cte(table: exp.Table) -> bool:
 
 def _reference(table: exp.Table, tokens: Sequence[Any], text: str) -> Reference:
     parts = table.parts
-    end = parts[-1].meta["end"] + 1
-    travel: Travel | None = None
-    clause = table.args.get("when") or table.args.get("version")
-    if clause is not None:
-        after = end
-        value = clause.args.get("expression")
-        end = _value_end(after, tokens, text, value) or _clause_end(after, tokens)
-        travel = _travel(clause, text[after:end], text[parts[0].meta["start"] : end])
+    start, end = parts[0].meta["start"], parts[-1].meta["end"] + 1
+    travel, end = time_travel.after(table, start, end, tokens, text)
     return Reference(
-        start=parts[0].meta["start"],
+        start=start,
         end=end,
         schema=table.db or None,
         name=table.name,
@@ -190,81 +172,6 @@ def _reference(table: exp.Table, tokens: Sequence[Any], text: str) -> Reference:
         node=table,
         catalog=table.catalog or None,
     )
-
-
-def _travel(clause: exp.Expression, written: str, reference: str) -> Travel:
-    """From ``HistoricalData`` (``AT (VERSION => 3)``) or ``Version`` (``VERSION AS OF 3``), as it
-    was written after the table of ``reference``.
-    """
-    is_at = isinstance(clause, exp.HistoricalData)
-    kind = clause.args.get("kind") if is_at else clause.this
-    value = clause.args.get("expression")
-    name = str(kind).lower()
-    if name not in {"version", "timestamp"}:
-        raise UnsupportedFeature(
-            f"{clause.sql('spark')} is not understood",
-            hint="write AT (VERSION => 3)",
-            data={"reference": reference},
-        )
-    if isinstance(value, exp.Placeholder):
-        return Travel(name, parameter=value.name)
-    inner = value.this if isinstance(value, exp.Cast) else value
-    if isinstance(inner, exp.Literal):
-        return Travel(name, value=inner.name)
-    if value is None or value.find(exp.Column, exp.Query, exp.AggFunc) is not None:
-        raise UnsupportedFeature(
-            f"{written.strip()} names a column or asks a query",
-            hint="a snapshot is a number, a time, a :marker or an expression of these",
-            data={"reference": reference},
-        )
-    start = _AT.match(written) if is_at else _AS_OF.match(written)
-    text = "" if start is None else written[start.end() :]
-    return Travel(name, node=value, text=text.rstrip()[:-1] if is_at else text)
-
-
-_AT = re.compile(r"\s*AT\s*\(\s*\w+\s*=>", re.I)
-_LONGEST = 40  # tokens of a time that is computed
-_AS_OF = re.compile(r"\s*(?:FOR\s+)?\w+\s+AS\s+OF\b", re.I)
-
-
-def _value_end(start: int, tokens: Sequence[Any], text: str, value: Any) -> int | None:
-    """Where the value of an ``AS OF`` that follows ``start`` ends; ``None`` for an AT, whose
-    bracket says it.
-
-    Trees have no ends: it is the longest text after the words that reads as the value.
-    """
-    found = _AS_OF.match(text, start)
-    if found is None or not isinstance(value, exp.Expression):
-        return None
-    end: int | None = None
-    for token in [one for one in tokens if one.start >= found.end()][:_LONGEST]:
-        try:
-            read = sqlglot.parse_one(text[found.end() : token.end + 1], read=_DIALECTS[0])
-        except SqlglotError:
-            continue
-        if read == value and token.text.upper() != "AS":  # which begins an alias
-            end = int(token.end) + 1
-    return end
-
-
-def _clause_end(start: int, tokens: Sequence[Any]) -> int:
-    """Where a time travel clause that follows ``start`` ends: at its ``)`` or after its value."""
-    rest = [token for token in tokens if token.start >= start]
-    depth = 0
-    after_of = False
-    for at, token in enumerate(rest):
-        depth += {"(": 1, ")": -1}.get(token.text, 0)
-        if token.text == ")" and depth == 0:
-            return int(token.end) + 1
-        if after_of and depth == 0 and not (token.text == ":" or _is_type_word(rest, at)):
-            return int(token.end) + 1
-        after_of = after_of or token.text.upper() in {"OF", "AS OF"}
-    return int(rest[-1].end) + 1 if rest else start
-
-
-def _is_type_word(tokens: Sequence[Any], at: int) -> bool:
-    """``TIMESTAMP`` or ``DATE`` in front of a literal."""
-    return tokens[at].text.upper() in {"TIMESTAMP", "DATE"} and at + 1 < len(tokens)
 
 
 def _qualifier(column: exp.Column) -> Qualifier:
@@ -277,3 +184,26 @@ def _qualifier(column: exp.Column) -> Qualifier:
         name=table.name,
         catalog=None if catalog is None else catalog.name,
     )
+
+
+_TABLE = re.compile(r"\btable\b", re.I)
+_SETS = frozenset({"R_PAREN", "UNION", "ALL", "DISTINCT", "EXCEPT", "INTERSECT"})
+_NAME_KINDS = frozenset({"VAR", "IDENTIFIER"})
+
+
+def in_full(text: str) -> str:
+    """The text with every ``TABLE t`` that is a query of its own written out."""
+    if not _TABLE.search(text):
+        return text
+    try:
+        tokens = sqlglot.tokenize(text, read="spark")
+    except SqlglotError:
+        return text
+    kinds = ["", "", *(str(token.token_type.name) for token in tokens), ""]
+    for at in reversed(range(len(tokens))):
+        earlier, before, kind, after = kinds[at : at + 4]
+        alone = before in {"", *_SETS} or (before == "L_PAREN" and earlier not in _NAME_KINDS)
+        if kind == "TABLE" and alone and after in _NAME_KINDS:
+            token = tokens[at]
+            text = f"{text[: token.start]}SELECT * FROM{text[token.end + 1 :]}"
+    return text

@@ -1,0 +1,234 @@
+"""Values written out: read where no session is needed for them, and nested ones for Spark.
+
+DuckDB's lists, structs and maps (``[1]``, ``{'a': 1}``, ``MAP {'k': 1}``) are put in Spark's words
+where Spark has no bracket of its own, so that nothing changes its meaning: ``l[1]`` stays what it
+is. What is not understood (``[x FOR x IN l]``) stays as well, for Spark to refuse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+import sqlglot
+from sqlglot.errors import SqlglotError
+
+from penstock.errors import ArgumentError
+from penstock.sql.statement import Reader
+from penstock.sql.tokens import MARKER, NAME, NUMBER, STRING, WORD, unquoted
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A value as written. ``type`` is its own where it names one (``DATE '...'``, an argument)."""
+
+    value: Any
+    type: str | None = None
+
+
+class NoLiteral(Exception):
+    """What comes next is an expression."""
+
+
+NULL = Literal(None)
+_WORDS = {"NULL": NULL, "TRUE": Literal(True, "boolean"), "FALSE": Literal(False, "boolean")}
+_TYPED = {"DATE": "date", "TIMESTAMP": "timestamp", "TIMESTAMP_NTZ": "timestamp"} | {
+    "TIMESTAMPTZ": "timestamptz",
+    "TIMESTAMP_LTZ": "timestamptz",
+}
+
+
+def literal(reader: Reader, args: Mapping[str, Any]) -> Literal:
+    """The literal or marker that comes next.
+
+    Raises NoLiteral where it is none (the reader may have moved), ArgumentError for a marker
+    without a value.
+    """
+    token = reader.token
+    sign = reader.accept_any("-", "+")
+    if reader.token.kind == NUMBER:
+        return Literal(_number(reader.next().text, negative=sign == "-"))
+    if sign is not None:
+        raise NoLiteral
+    if token.kind == MARKER:
+        return Literal(argument(reader.next().text[1:], args), "argument")
+    if token.kind == STRING or (token.kind == NAME and token.text[0] == '"'):
+        return Literal(unquoted(reader.next()))
+    if token.upper in _WORDS:
+        return _WORDS[reader.next().upper]
+    if token.upper in _TYPED and reader.ahead(1).kind == STRING:
+        reader.next()
+        return Literal(unquoted(reader.next()), _TYPED[token.upper])
+    return _nested(reader, args)
+
+
+def _nested(reader: Reader, args: Mapping[str, Any]) -> Literal:
+    """Lists, structs and maps in both spellings: ``[1]``, ``array(1)``, ``{'a': 1}``, ..."""
+    if reader.accept("[") or reader.accept("ARRAY", "["):
+        return Literal(_several(reader, args, "]"), "list")
+    if reader.accept("ARRAY", "("):
+        return Literal(_several(reader, args, ")"), "list")
+    if reader.accept("MAP", "{"):
+        return Literal(_pairs(reader, args), "map")
+    if reader.accept("{"):
+        return Literal(_named(_pairs(reader, args)), "struct")
+    if reader.accept("NAMED_STRUCT", "("):
+        return Literal(_named(_twos(_several(reader, args, ")"))), "struct")
+    if reader.accept("MAP", "("):
+        return Literal(_twos(_several(reader, args, ")")), "map")
+    raise NoLiteral
+
+
+def _several(reader: Reader, args: Mapping[str, Any], close: str) -> list[Literal]:
+    found: list[Literal] = []
+    while not reader.accept(close):
+        if found and not reader.accept(","):
+            raise NoLiteral
+        found.append(literal(reader, args))
+    return found
+
+
+def _pairs(reader: Reader, args: Mapping[str, Any]) -> list[tuple[Literal, Literal]]:
+    found: list[tuple[Literal, Literal]] = []
+    while not reader.accept("}"):
+        if found and not reader.accept(","):
+            raise NoLiteral
+        if reader.token.kind == WORD and reader.token.upper not in _WORDS:
+            key = Literal(reader.next().text)
+        else:
+            key = literal(reader, args)
+        if not reader.accept(":"):
+            raise NoLiteral
+        found.append((key, literal(reader, args)))
+    return found
+
+
+def _twos(values: list[Literal]) -> list[tuple[Literal, Literal]]:
+    if len(values) % 2 or any(value.type == "list" for value in values[::2]):
+        raise NoLiteral
+    return list(zip(values[::2], values[1::2], strict=True))
+
+
+def _named(pairs: list[tuple[Literal, Literal]]) -> list[tuple[Literal, Literal]]:
+    if not all(isinstance(key.value, str) for key, _ in pairs):
+        raise NoLiteral
+    return pairs
+
+
+def argument(name: str, args: Mapping[str, Any]) -> Any:
+    if name not in args:
+        raise ArgumentError(f"there is no value for :{name}", hint="pass it in args")
+    return args[name]
+
+
+def _number(text: str, *, negative: bool) -> int | float | Decimal:
+    plain = text.replace("_", "")
+    if "e" in plain.lower():
+        return -float(plain) if negative else float(plain)
+    found: int | Decimal = Decimal(plain) if "." in plain else int(plain)
+    return -found if negative else found
+
+
+# What a value may follow: after these a bracket opens one and does not index one.
+_BEFORE = frozenset(
+    {"", "L_PAREN", "L_BRACKET", "COMMA", "COLON", "SELECT", "DISTINCT", "ALL", "WHERE", "ON"}
+    | {"HAVING", "CASE", "WHEN", "THEN", "ELSE", "AND", "OR", "NOT", "IN", "BETWEEN", "FROM"}
+    | {"EQ", "NEQ", "NULLSAFE_EQ", "LT", "LTE", "GT", "GTE", "DPIPE", "PLUS", "FARROW", "COLON_EQ"}
+)
+_KEYS = frozenset({"VAR", "IDENTIFIER", "STRING"})
+
+
+class _Other(Exception):
+    """Brackets that mean something else."""
+
+
+@dataclass(slots=True)
+class _Writing:
+    """``edits`` are spans of the text with what comes in their place."""
+
+    tokens: Sequence[Any]
+    edits: list[tuple[int, int, str]] = field(default_factory=list)
+
+    def kind(self, at: int) -> str:
+        return str(self.tokens[at].token_type.name) if 0 <= at < len(self.tokens) else ""
+
+    def put(self, at: int, text: str) -> None:
+        token = self.tokens[at]
+        self.edits.append((token.start, token.end + 1, text))
+
+    def value(self, at: int) -> int:
+        """Past the token at ``at``, or past the literal that it opens."""
+        opens, before = self.kind(at), self.kind(at - 1)
+        if opens == "L_BRACKET":
+            return self._list(at) if before in _BEFORE else self._inside(at, "R_BRACKET")
+        if opens == "L_PAREN":
+            return self._inside(at, "R_PAREN")
+        if opens == "L_BRACE" and before in {*_BEFORE, "MAP"}:
+            return self._pairs(at, of_map=before == "MAP")
+        if opens == "L_BRACE":
+            raise _Other
+        return at + 1
+
+    def _inside(self, at: int, close: str) -> int:
+        at += 1
+        while self.kind(at) != close:
+            if self.kind(at) in {"", "FOR"}:
+                raise _Other
+            at = self.value(at)
+        return at + 1
+
+    def _list(self, at: int) -> int:
+        self.put(at, "array(")
+        end = self._inside(at, "R_BRACKET")
+        self.put(end - 1, ")")
+        return end
+
+    def _pairs(self, at: int, *, of_map: bool) -> int:
+        self.put(at, "(" if of_map else "named_struct(")
+        at += 1
+        while self.kind(at) != "R_BRACE":
+            at = self._key(at, of_map=of_map)
+            if self.kind(at) != "COLON":
+                raise _Other
+            self.put(at, ",")
+            at += 1
+            while self.kind(at) not in {"COMMA", "R_BRACE"}:
+                if not self.kind(at):
+                    raise _Other
+                at = self.value(at)
+            at += self.kind(at) == "COMMA"
+        self.put(at, ")")
+        return at + 1
+
+    def _key(self, at: int, *, of_map: bool) -> int:
+        if of_map:
+            start = at
+            while self.kind(at) != "COLON" or at == start:  # a marker begins with one
+                if self.kind(at) in {"", "COMMA", "R_BRACE"}:
+                    raise _Other
+                at = self.value(at)
+            return at
+        if self.kind(at) not in _KEYS:
+            raise _Other
+        if self.kind(at) != "STRING":
+            name = self.tokens[at].text.replace("\\", "\\\\").replace("'", "\\'")
+            self.put(at, f"'{name}'")
+        return at + 1
+
+
+def in_spark(text: str) -> str:
+    """The text with such literals in Spark's words; lines stay lines."""
+    if "[" not in text and "{" not in text:
+        return text
+    try:
+        writing = _Writing(sqlglot.tokenize(text, read="spark"))
+        at = 0
+        while writing.kind(at):
+            at = writing.value(at)
+    except (SqlglotError, _Other):
+        return text
+    for start, end, new in sorted(writing.edits, reverse=True):
+        text = text[:start] + new + text[end:]
+    return text

@@ -1,0 +1,166 @@
+"""Macros as values: what a lake has of them, and which form the arguments of a call fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from penstock.errors import QueryFailed, UnsupportedFeature
+from penstock.sql.identifiers import DEFAULT_SCHEMA, fold
+
+_DEEPEST = 50
+
+# Types of the format as DuckDB's casts name them, for defaults.
+_TYPES = {
+    **{f"int{8 * n}": kind for n, kind in ((1, "TINYINT"), (2, "SMALLINT"), (4, "INTEGER"))},
+    "int64": "BIGINT",
+    "float32": "FLOAT",
+    "float64": "DOUBLE",
+    "boolean": "BOOLEAN",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP",
+    "varchar": "VARCHAR",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """Of a macro. ``type`` is ``None`` for any; ``default`` is text, ``None`` for none."""
+
+    name: str
+    type: str | None = None
+    default: str | None = None
+    default_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MacroForm:
+    """One overload: ``sql`` is an expression (``scalar``) or a SELECT (``table``)."""
+
+    kind: str
+    dialect: str
+    sql: str
+    parameters: tuple[Parameter, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Macro:
+    """A macro at one snapshot, with its overloads."""
+
+    id: int
+    schema_name: str
+    name: str
+    forms: tuple[MacroForm, ...]
+    begin_snapshot: int
+
+    @property
+    def kind(self) -> str:
+        """``scalar`` or ``table``: that of all its forms."""
+        return self.forms[0].kind if self.forms else "scalar"
+
+    @property
+    def qualified_name(self) -> str:
+        return f"{self.schema_name}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """The macros that a text may call, and where names without a schema are looked for."""
+
+    macros: Sequence[Macro]
+    path: tuple[str, ...] = (DEFAULT_SCHEMA,)
+    open: tuple[str, ...] = ()  # being expanded, outermost first
+    lakes: frozenset[str] = frozenset()  # what the lake is called, folded
+
+    def find(self, schema: str | None, name: str) -> Sequence[Macro]:
+        """Those of the first schema that has any: a scalar and a table macro may share a name.
+
+        For ``schema`` the lake's name may stand, unless a schema with macros is called so.
+        """
+        schemas = {fold(macro.schema_name) for macro in self.macros}
+        if schema is not None and fold(schema) in self.lakes - schemas:
+            schema = None
+        for where in (schema,) if schema is not None else self.path:
+            key = fold(where), fold(name)
+            found = [one for one in self.macros if (fold(one.schema_name), fold(one.name)) == key]
+            if found:
+                return found
+        return ()
+
+    def names(self) -> set[str]:
+        """``main.f``, folded."""
+        return {fold(macro.qualified_name) for macro in self.macros}
+
+    def inside(self, macro: Macro) -> Book:
+        """For the body of a macro. Raises QueryFailed when that calls itself."""
+        named = f"{macro.qualified_name}{' (a table)' if macro.kind == 'table' else ''}"
+        if named in self.open or len(self.open) >= _DEEPEST:
+            chain = " → ".join((*self.open, named))
+            raise QueryFailed(f"the macro {macro.qualified_name} calls itself: {chain}")
+        return replace(self, open=(*self.open, named))
+
+
+def bind(
+    macro: Macro, arguments: Sequence[tuple[str | None, str]]
+) -> tuple[MacroForm, dict[str, str | Parameter]]:
+    """The overload that fits, and by parameter (folded) its argument or, for a default, itself."""
+    fitting = [(form, bound) for form in macro.forms if (bound := _fit(form, arguments))]
+    if not fitting:
+        shapes = " or ".join(_shape(macro, form) for form in macro.forms)
+        raise QueryFailed(
+            f"the arguments do not fit the macro {macro.qualified_name}", hint=f"it is {shapes}"
+        )
+    exact = [one for one in fitting if len(one[0].parameters) == len(arguments)] or fitting
+    if len(exact) > 1:
+        raise UnsupportedFeature(
+            f"overloads of the macro {macro.qualified_name} that only types tell apart",
+            hint="read it with DuckDB",
+        )
+    form, values = exact[0]
+    return form, values.values
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    values: dict[str, str | Parameter]
+
+
+def _fit(form: MacroForm, arguments: Sequence[tuple[str | None, str]]) -> _Fit | None:
+    names = [fold(parameter.name) for parameter in form.parameters]
+    bound: dict[str, str | Parameter] = {}
+    free = list(names)
+    for name, value in arguments:
+        if name is None and not free:
+            return None
+        wanted = fold(name) if name is not None else free[0]
+        if wanted not in free:
+            return None
+        free.remove(wanted)
+        bound[wanted] = value
+    for parameter in form.parameters:
+        if fold(parameter.name) in free:
+            if parameter.default is None:
+                return None
+            bound[fold(parameter.name)] = parameter
+    return _Fit(bound)
+
+
+def _shape(macro: Macro, form: MacroForm) -> str:
+    parts = [p.name if p.default is None else f"{p.name} := {p.default}" for p in form.parameters]
+    return f"{macro.name}({', '.join(parts)})"
+
+
+def default_text(value: str | Parameter) -> str:
+    """An argument as it is, a default as DuckDB's literal."""
+    if isinstance(value, str):
+        return value
+    kind = value.default_type or ""
+    text = value.default or ""
+    quoted = "'" + text.replace("'", "''") + "'"
+    if kind == "varchar":
+        return quoted
+    if kind.startswith(("int", "decimal")) and text.lstrip("-").replace(".", "", 1).isdigit():
+        return text
+    if kind not in _TYPES:
+        raise UnsupportedFeature(f"a default of the type {kind} of the parameter {value.name}")
+    return f"CAST({quoted} AS {_TYPES[kind]})"
