@@ -24,8 +24,9 @@ def make(
     uri: str, data: Path, *, schema: str, files: int, columns: int, snapshots: int = 100
 ) -> None:
     """A lake at ``uri`` whose table has so many files, added over so many snapshots."""
-    options = {"metadata_schema": schema} if "postgres:" in uri else {}
-    opened = Catalog.open(uri, data_path=str(data), **options)
+    opened = Catalog.open(
+        uri, data_path=str(data), metadata_schema=schema if "postgres:" in uri else None
+    )
     with opened as catalog, catalog.writing() as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(text(f"SET LOCAL search_path TO {schema}"))

@@ -43,8 +43,10 @@ def uris(work: Path) -> Iterator[dict[str, str]]:
 
 
 def plan(spark: SparkSession, uri: str, schema: str, data: Path, where: str | None) -> DataFrame:
-    options = {"metadata_schema": schema} if "postgres:" in uri else {}
-    with Lake.attach(uri.format(schema), data_path=str(data), spark=spark, **options) as lake:
+    catalog_schema = schema if "postgres:" in uri else None
+    with Lake.attach(
+        uri.format(schema), data_path=str(data), spark=spark, metadata_schema=catalog_schema
+    ) as lake:
         if where is None:
             return lake.table("events").to_df()
         return lake.sql(f"SELECT id FROM events WHERE {where}")

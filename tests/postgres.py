@@ -54,7 +54,7 @@ def server(*, durable: bool = False) -> Iterator[str]:
 @contextmanager
 def _running(folder: Path, durable: bool) -> Iterator[str]:
     user = _server_user()
-    if os.geteuid() == 0:
+    if os.geteuid() == 0 and user is not None:
         shutil.chown(folder, user)
     data = folder / "data"
     settings = _SETTINGS if durable else (*_SETTINGS, *_FORGETFUL)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,14 +31,15 @@ def test_each_is_taken_or_refused(name: str, tmp_path: Path) -> None:
     if name in inspect.signature(Lake.attach).parameters:
         assert refusal(name) is None
         return
+    options: dict[str, Any] = {name: "x"}
     with pytest.raises(UnsupportedFeature, match=f"the option {name} is not taken: .+") as caught:
-        Lake.attach(uri, data_path=str(tmp_path), **{name: "x"})
+        Lake.attach(uri, data_path=str(tmp_path), **options)
     assert caught.value.hint
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("option", [{"encrypted": False}, {"AUTOMATIC_MIGRATION": False}])
-def test_what_asks_for_what_is_done_anyhow(option: dict[str, object], tmp_path: Path) -> None:
+def test_what_asks_for_what_is_done_anyhow(option: dict[str, Any], tmp_path: Path) -> None:
     uri = f"ducklake:sqlite:{tmp_path}/meta.sqlite"
     Lake.attach(uri, data_path=str(tmp_path), lock_timeout=1, **option).close()
 

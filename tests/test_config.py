@@ -12,7 +12,9 @@ from penstock.errors import ConfigError
 MINIMAL = '[lakes.main]\ncatalog = "sqlite:lake/meta.sqlite"\ndata_path = "lake/data"\n'
 
 
-def load(root: Path, text: str = MINIMAL, environ: dict[str, str] | None = None, **flags: str):
+def load(
+    root: Path, text: str = MINIMAL, environ: dict[str, str] | None = None, **flags: str
+) -> Settings:
     (root / "penstock.toml").write_text(text)
     overrides = {key.replace("__", "."): value for key, value in flags.items()}
     return load_settings(root, environ=environ or {}, overrides=overrides)

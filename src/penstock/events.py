@@ -92,7 +92,7 @@ Event = (
 class EventSink(Protocol):
     """Called from the threads of a run; must not raise."""
 
-    def __call__(self, event: Event) -> None: ...
+    def __call__(self, event: Event, /) -> None: ...
 
 
 def ignore(event: Event) -> None:

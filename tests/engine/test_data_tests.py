@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.events import Event, StepProgress
+from penstock.project import Project
 from tests.engine.conftest import Make
 from tests.engine.toy import step
 
@@ -35,7 +36,7 @@ FACT = """
 FEW = "SELECT * FROM fact WHERE _wm_partition = '{partition}' AND code = 'b'"
 
 
-def project_of(make: Make):
+def project_of(make: Make) -> Project:
     return make({"models/dim": DIM, "models/fact": FACT, "tests/few": FEW})
 
 
@@ -125,7 +126,7 @@ def test_a_script_reads_no_file_that_its_conditions_leave_out(make: Make) -> Non
     project.run(partition="2026-01-01")
     catalog = project.lake("main").catalog
     before = catalog.latest().id
-    (file,) = catalog.files(catalog.find_table("main", "fact", before), before).files
+    (file,) = catalog.files(catalog.table("main", "fact", before), before).files
     Path(file.path).unlink()
     assert project.run(partition="2026-01-02").state == "done"
 

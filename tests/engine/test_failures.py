@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
@@ -62,7 +63,11 @@ def test_an_upstream_that_never_ran_is_named_with_its_model(make: Make) -> None:
         hint,
         hint,
     ]
-    for ask in (lambda: project.preview("t"), lambda: project.sql("SELECT * FROM main.mart.X")):
+    asks: tuple[Callable[[], object], ...] = (
+        lambda: project.preview("t"),
+        lambda: project.sql("SELECT * FROM main.mart.X"),
+    )
+    for ask in asks:
         with pytest.raises(NotFound) as error:
             ask()
         assert error.value.hint == hint

@@ -34,7 +34,7 @@ class Session:
 
 def run(steps: tuple[PlannedStep, ...], do: Any, jobs: int = 2) -> tuple[RunResult, Session]:
     session = Session()
-    plan = Plan(steps, None, RunRequest())
+    plan = Plan(steps, RunRequest())
     world = World("r", plan, cast(Any, None), cast(Any, session), {}, {}, sink=lambda event: None)
     return Runner(plan, world, do, jobs).execute(), session
 
@@ -103,7 +103,7 @@ def test_ctrl_c_interrupts_what_runs_and_launches_nothing_more() -> None:
         return result(step, "cancelled")
 
     steps = (planned("a"), planned("b", "a"))
-    timer = threading.Thread(target=lambda: (started.wait(10), _interrupt_main()))
+    timer = threading.Thread(target=_interrupt_main, args=(started,))
     timer.start()
     found, session = run(steps, do)
     timer.join()
@@ -125,13 +125,14 @@ def test_a_job_that_starts_after_ctrl_c_is_interrupted_too() -> None:
         assert session.interrupted >= enough
         return result(step, "cancelled")
 
-    timer = threading.Thread(target=lambda: (started.wait(10), _interrupt_main()))
+    timer = threading.Thread(target=_interrupt_main, args=(started,))
     timer.start()
     assert run((planned("a"),), do)[0].state == "cancelled"
     timer.join()
 
 
-def _interrupt_main() -> None:
+def _interrupt_main(started: threading.Event) -> None:
+    started.wait(10)
     import _thread
 
     _thread.interrupt_main()

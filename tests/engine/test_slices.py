@@ -30,17 +30,15 @@ def model(name: str, spec: PartitionSpec | None, *reads: str) -> Model:
     def table(of: str) -> TableName:
         return TableName("main", "main", of)
 
-    return cast(
-        Any,
-        SimpleNamespace(
-            name=name,
-            path=Path(f"{name}.sql"),
-            target=table(name),
-            partition=spec,
-            inputs=tuple(map(table, reads)),
-            annotations=SimpleNamespace(places={}),
-        ),
+    known: Any = SimpleNamespace(
+        name=name,
+        path=Path(f"{name}.sql"),
+        target=table(name),
+        partition=spec,
+        inputs=tuple(map(table, reads)),
+        annotations=SimpleNamespace(places={}),
     )
+    return cast(Model, known)
 
 
 def slices(

@@ -29,7 +29,7 @@ def model(tmp_path: Path) -> Model:
 
 
 def slice_of(model: Model, **changes: Any) -> SliceRecord:
-    values = {
+    values: dict[str, Any] = {
         "snapshot_id": 7,
         "made_in": 7,
         "rows": 3,

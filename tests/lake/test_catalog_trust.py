@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from penstock.errors import UnsupportedFeature
@@ -33,7 +35,11 @@ def test_views_run_no_code(filled: Lake, sql: str, dialect: str) -> None:
     with filled.transaction() as transaction:
         transaction.create_view("v", sql, dialect=dialect)
         transaction.create_view("over", "SELECT * FROM (SELECT * FROM v)", dialect="spark")
-    for read in (lambda: filled.table("v").to_df(), lambda: filled.sql("SELECT * FROM over")):
+    reads: tuple[Callable[[], object], ...] = (
+        lambda: filled.table("v").to_df(),
+        lambda: filled.sql("SELECT * FROM over"),
+    )
+    for read in reads:
         with pytest.raises(UnsupportedFeature, match=r"the view main\.v .* SQL of a catalog may"):
             read()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 import pytest
 
@@ -53,6 +54,6 @@ def test_a_text_is_one_name() -> None:
 
 
 @pytest.mark.parametrize("value", [None, 3, [1], [""], ""])
-def test_what_are_no_names(value: object) -> None:
+def test_what_are_no_names(value: Any) -> None:
     with pytest.raises(ArgumentError, match="keys takes names"):
-        names_of(value, "keys")  # type: ignore[arg-type] - what a caller without types may give
+        names_of(value, "keys")

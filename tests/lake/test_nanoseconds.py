@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ _LAST = (1 << 63) - 1
 _COUNTS = [_DAY + 499, _DAY + 1999, -1, -1000, -1999, _LAST, -_LAST, None]
 
 
-def _file(path: Path, counts: list[int | None]) -> None:
+def _file(path: Path, counts: Sequence[int | None]) -> None:
     here, utc = (pa.array(counts, pa.timestamp("ns", zone)) for zone in (None, "UTC"))
     numbers = pa.array(range(len(counts)), pa.int64())
     pq.write_table(pa.table({"k": numbers, "t": here, "z": utc}), path)

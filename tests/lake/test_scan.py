@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,7 +40,7 @@ def field(name: str, kind: pa.DataType, field_id: int | None) -> pa.Field:
     return pa.field(name, kind, metadata={"PARQUET:field_id": str(field_id)} if field_id else None)
 
 
-def write(path: Path, columns: dict[pa.Field, list[Any]]) -> Path:
+def write(path: Path, columns: Mapping[pa.Field, Sequence[object]]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.table(list(columns.values()), schema=pa.schema(list(columns))), path)
     return path
@@ -59,7 +60,7 @@ def data_file(path: Path, **more: Any) -> DataFile:
 
 
 def delete_file(path: Path, positions: list[int], since: list[int] | None = None) -> DeleteFile:
-    columns = {
+    columns: dict[pa.Field, Sequence[object]] = {
         field("file_path", pa.string(), 2147483646): ["wherever"] * len(positions),
         field("pos", pa.int64(), 2147483645): positions,
     }
@@ -87,8 +88,8 @@ def test_what_one_task_reads_is_not_shuffled(
     one = [data_file(kv(tmp_path / "one.parquet", [1, 2, 1]))]
     two = [*one, data_file(kv(tmp_path / "two.parquet", [2]))]
     text = os.urandom(3 << 20).hex()  # a file that is split
-    columns = {field("k", pa.int64(), 1): [1, 2, 1], field("v", pa.string(), 2): [text] * 3}
-    path = write(tmp_path / "large.parquet", columns)
+    key, value = field("k", pa.int64(), 1), field("v", pa.string(), 2)
+    path = write(tmp_path / "large.parquet", {key: [1, 2, 1], value: [text] * 3})
     large = [data_file(path)]
 
     def counted(files: list[DataFile]) -> tuple[bool, list[Any]]:

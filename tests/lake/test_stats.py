@@ -29,7 +29,7 @@ def one(kind: str, values: pa.Array, **options: Any) -> ColumnStats:
     return found
 
 
-TYPES = {
+TYPES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "int32": (pa.int32(), st.integers(-(2**31), 2**31 - 1)),
     "uint32": (pa.uint32(), st.integers(0, 2**32 - 1)),
     "uint64": (pa.uint64(), st.integers(0, 2**64 - 1)),

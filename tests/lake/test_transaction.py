@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,9 @@ from penstock.errors import (
     SchemaNotFound,
     TableNotFound,
 )
+from penstock.lake.files import DataFile
 from penstock.lake.lake import Lake
+from penstock.lake.transaction import Transaction
 from tests.lake.conftest import Rows, table_of
 
 if TYPE_CHECKING:
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 KV = "k INT, v STRING"
+Change = Callable[[Transaction, Rows], None]
 
 
 def files_below(lake: Lake) -> set[Path]:
@@ -136,28 +140,28 @@ def test_appends_do_not_conflict(lake: Lake, rows: Rows) -> None:
     assert [row[0] for row in table_of(lake.table("t").to_df())] == [0, 1, 2, 3]
 
 
-def replace(tx: object, rows: Rows) -> None:
-    tx.table("t").replace(rows(KV, [(9, "r")]))  # type: ignore[attr-defined] # a transaction
+def replace(tx: Transaction, rows: Rows) -> None:
+    tx.table("t").replace(rows(KV, [(9, "r")]))
 
 
-def merge(tx: object, rows: Rows) -> None:
-    tx.table("t").merge(rows(KV, [(1, "m")]), ["k"])  # type: ignore[attr-defined] # a transaction
+def merge(tx: Transaction, rows: Rows) -> None:
+    tx.table("t").merge(rows(KV, [(1, "m")]), ["k"])
 
 
-def replace_slice(tx: object, rows: Rows) -> None:
-    tx.table("t").replace_slice(rows(KV, [(1, "s")]), "k", 1)  # type: ignore[attr-defined] # as above
+def replace_slice(tx: Transaction, rows: Rows) -> None:
+    tx.table("t").replace_slice(rows(KV, [(1, "s")]), "k", 1)
 
 
 @pytest.mark.parametrize("mine", [merge, replace_slice])
 @pytest.mark.parametrize("theirs", [replace, merge])
 def test_changes_of_the_same_rows_conflict(
-    lake: Lake, rows: Rows, mine: object, theirs: object
+    lake: Lake, rows: Rows, mine: Change, theirs: Change
 ) -> None:
     lake.table("t").append(rows(KV, [(1, "a"), (2, "b")]))
     tx = lake.transaction()
-    mine(tx, rows)  # type: ignore[operator] # one of the functions above
+    mine(tx, rows)
     with lake.transaction() as other:
-        theirs(other, rows)  # type: ignore[operator] # likewise
+        theirs(other, rows)
     before = table_of(lake.table("t").to_df())
     with pytest.raises(CommitConflict):
         tx.commit()
@@ -188,7 +192,7 @@ def test_an_empty_slice_is_not_replaced_twice(lake: Lake, rows: Rows, mine: str)
     assert table_of(lake.table("t").to_df()) == [(1, "a"), *first]
 
 
-def _files(lake: Lake, version: int) -> list[object]:
+def _files(lake: Lake, version: int) -> list[DataFile]:
     info = lake.catalog.table("main", "t", version)
     return list(lake.catalog.files(info, version).files)
 

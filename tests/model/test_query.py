@@ -12,7 +12,7 @@ from penstock.model.constants import Bindings
 from penstock.model.names import Names
 from penstock.model.query import Query, read_query
 from penstock.model.render import RenderedQuery
-from penstock.model.sources import FileSource, TableSource
+from penstock.model.sources import FileSource, QuerySource, TableSource
 
 NAMES = Names(("main", "analytics"), aliases={"dl": "main"})
 
@@ -386,7 +386,7 @@ def test_a_manual_script_renders_each_statement() -> None:
         "CREATE TABLE dl.t AS SELECT 1; INSERT INTO dl.t SELECT a FROM dl.s WHERE d = '{partition}'"
     )
     found = query(text, manual=True)
-    names = {source: source.table.table.upper() for source in found.tables}
+    names: dict[QuerySource, str] = {s: s.table.table.upper() for s in found.tables}
     rendered = [statement.sql for statement in found.render_statements(names)]
     assert rendered == [
         "CREATE TABLE T AS SELECT 1",

@@ -234,7 +234,7 @@ _MORE = (exp.Explode, exp.Posexplode, exp.Inline, exp.Lateral, exp.Unnest)
 _HALVES = frozenset({"SEMI", "ANTI", "CROSS"})
 
 
-def are_by_equality(tree: exp.Expression) -> bool:
+def are_by_equality(tree: exp.Expr) -> bool:
     """Whether a query has joins, all written as such and by equality, of tables and queries alone.
 
     Spark warns of a hint that it cannot follow, so that what is not certain has none.

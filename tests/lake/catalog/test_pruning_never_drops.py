@@ -95,7 +95,9 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, str], list[list[list[Any]]], str]:
     return kinds, files, draw(conditions(kinds))
 
 
-def matching(duck: duckdb.DuckDBPyConnection, kinds: dict[str, str], files: Any, where: str) -> set:
+def matching(
+    duck: duckdb.DuckDBPyConnection, kinds: dict[str, str], files: Any, where: str
+) -> set[int]:
     """The numbers of the files that hold a row which satisfies the condition."""
     columns = ", ".join(f"{name} {_DUCK.get(kind, kind)}" for name, kind in kinds.items())
     duck.execute(f"CREATE OR REPLACE TABLE t (file INTEGER, {columns})")

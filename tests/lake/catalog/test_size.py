@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 from sqlalchemy import event
@@ -55,10 +56,10 @@ def test_reading_is_a_fixed_number_of_queries(lake: Catalog) -> None:
         table = lake.table("main", name, at)
         counts.append(
             (
-                queries(lake, lambda table=table, at=at: lake.files(table, at)),
-                queries(lake, lambda at=at: lake.tables(at)),
-                queries(lake, lambda name=name, at=at: lake.table("main", name, at)),
-                queries(lake, lambda table=table, at=at: lake.changed_since(table, at, ("v", "a"))),
+                queries(lake, partial(lake.files, table, at)),
+                queries(lake, partial(lake.tables, at)),
+                queries(lake, partial(lake.table, "main", name, at)),
+                queries(lake, partial(lake.changed_since, table, at, ("v", "a"))),
             )
         )
     assert counts[0] == counts[1]
@@ -78,11 +79,11 @@ def test_asking_is_a_fixed_number_of_queries_in_a_lake_of_many_tables(lake: Cata
             lake.snapshots,
             lambda: lake.snapshot(At(version=1)),
             lambda: lake.snapshot(At(timestamp=dt.datetime.now(dt.UTC))),
-            lambda at=at: lake.schemas(at),
-            lambda at=at: lake.tables(at),
-            lambda at=at: lake.table("main", "t2", at),
-            lambda at=at: lake.find_table("main", "none", at),
-            lambda table=table, at=at: lake.files(table, at),
+            partial(lake.schemas, at),
+            partial(lake.tables, at),
+            partial(lake.table, "main", "t2", at),
+            partial(lake.find_table, "main", "none", at),
+            partial(lake.files, table, at),
         )
         counts.append(tuple(queries(lake, ask) for ask in asked))
     assert counts[0] == counts[1]
@@ -111,8 +112,11 @@ def test_a_commit_is_a_fixed_number_of_statements(lake: Catalog) -> None:
     counts = {
         files: queries(
             lake,
-            lambda files=files: staging.change(
-                lake, table, add=tuple(replace(one, path=f"{one.path}.{i}") for i in range(files))
+            partial(
+                staging.change,
+                lake,
+                table,
+                add=tuple(replace(one, path=f"{one.path}.{i}") for i in range(files)),
             ),
         )
         for files in (1, 100, 300)

@@ -82,7 +82,7 @@ class Penstock:
         with self._begun() as transaction:
             transaction.table("t").append([{"id": id_, "v": v} for id_, v in rows])
             made = transaction.commit()
-        return Done("penstock", "insert", made and made.id, tuple(rows))
+        return Done("penstock", "insert", made.id if made else None, tuple(rows))
 
     def delete(self, pick: Callable[[list[Row]], list[Row]]) -> Done:
         return self._changed("delete", pick)
@@ -115,7 +115,7 @@ class Penstock:
                 written.append(write_history(values, table.target(None), {ROW_ID: ids})[0])
             table.take(removed, written)
             made = transaction.commit()
-        return Done("penstock", act, made and made.id, new, tuple(rows))
+        return Done("penstock", act, made.id if made else None, new, tuple(rows))
 
     def maintain(self, act: str) -> None:
         if act == "expire":

@@ -18,10 +18,12 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from penstock.errors import CommitConflict
 from penstock.lake.lake import Lake
 from penstock.lake.maintenance.calls import CALLS
+from penstock.lake.maintenance.results import Removed
 from tests import duck, postgres
 from tests.lake.catalog import staging
 from tests.lake.catalog.conftest import Place
@@ -30,7 +32,7 @@ from tests.lake.concurrent.work import Outcome, outcome
 from tests.lake.differential import places
 from tests.lake.maintenance.lakes import files_needed, on_disk
 
-_ROUND = (
+_ROUND: tuple[tuple[str, dict[str, Any]], ...] = (
     ("merge_adjacent_files", {}),
     ("rewrite_data_files", {"delete_threshold": 0.1}),
     ("flush_inlined_data", {}),
@@ -80,9 +82,8 @@ def keep(race: Race, folder: Path) -> Kept:
     return kept
 
 
-def orphans(lake: Lake) -> Sequence[object]:
-    found: Sequence[object] = lake.delete_orphaned_files(cleanup_all=True, dry_run=True)
-    return found
+def orphans(lake: Lake) -> Sequence[Removed]:
+    return lake.delete_orphaned_files(cleanup_all=True, dry_run=True)
 
 
 def _round(lake: Lake, kept: Kept) -> None:

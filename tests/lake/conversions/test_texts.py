@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -93,12 +94,13 @@ def test_frames(uri: str, spark: SparkSession, tmp_path: Path) -> None:
     frame = spark.read.parquet(str(tmp_path / "others.parquet"))
     with Lake.attach(uri, spark=spark) as lake:
         kept, before = lake.table("kept"), len(lake.snapshots())
-        for write in (
+        writes: tuple[Callable[[], object], ...] = (
             lambda: kept.append(frame),
             lambda: kept.replace(frame),
             lambda: kept.merge(frame, ["id"]),
             lambda: kept.overwrite(frame, where="id = 2"),
-        ):
+        )
+        for write in writes:
             with pytest.raises(QueryFailed, match=r"X'676172E76F6E'"):
                 write()
         with pytest.raises(SchemaMismatch, match=r"column 'v' of main\.kept"):

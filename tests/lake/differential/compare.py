@@ -117,6 +117,7 @@ def _rows(lake: Lake, reading: Reading) -> DataFrame:
 
 
 def _changes(lake: Lake, reading: Reading) -> DataFrame:
+    assert reading.first is not None
     return lake.table(reading.name).changes(reading.first, reading.version)
 
 

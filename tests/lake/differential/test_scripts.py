@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from pyspark.sql import SparkSession
 
-from tests import duckdb_process
+from tests import duckdb_process, postgres
 from tests.lake.differential import replay
 from tests.lake.differential.compare import Finding, compare
 from tests.lake.differential.record import Effort, Recording
@@ -36,7 +37,7 @@ class Run:
         return f"{self.script.name}-{self.catalog}-{self.writer}"
 
 
-def _runs() -> Iterator[pytest.param]:
+def _runs() -> Iterator[Any]:
     for path in sorted(_FOLDER.rglob("*.sql")):
         script = load(path)
         marks = [pytest.mark.xfail(reason=script.xfail, strict=True)] if script.xfail else []
@@ -57,7 +58,7 @@ class Result:
 def results(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[dict[str, Result]]:
     """By the text of the run, for all runs that this session of pytest collected."""
     wanted = [
-        item.callspec.params["run"]
+        cast(Run, item.callspec.params["run"])
         for item in request.session.items
         if isinstance(item, pytest.Function) and "results" in item.fixturenames
     ]
@@ -77,7 +78,7 @@ def results(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[dic
 
 
 def _why_not(run: Run) -> str | None:
-    no_server = replay.postgres.why_not() if run.catalog == "postgres" else None
+    no_server = postgres.why_not() if run.catalog == "postgres" else None
     return no_server or duckdb_process.why_not(run.writer)
 
 

@@ -41,7 +41,8 @@ def differences(place: Place, spark: SparkSession, versions: Sequence[int] = ())
     found: list[str] = []
     with Lake.attach(place.uri, spark=spark) as lake:
         for (name, version), rows in known.items():
-            columns = lake.catalog.table(*name.split("."), version).schema.columns
+            schema, _, table = name.partition(".")
+            columns = lake.catalog.table(schema, table, version).schema.columns
             df = lake.table(name).to_df(version=version)
             mine = spark_rows(df, columns)
             if df.columns != [c.name for c in columns] or mine != rows:

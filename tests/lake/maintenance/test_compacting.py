@@ -50,7 +50,7 @@ def _raced(place: Place, name: str, *meanwhile: str, **arguments: Any) -> Any:
         return CALLS[name].function(_Lake(raced), **arguments)
 
 
-CALLED = (
+CALLED: tuple[tuple[str, tuple[str, ...], dict[str, float]], ...] = (
     ("merge_adjacent_files", (), {}),
     ("rewrite_data_files", ("t", "u"), {"delete_threshold": 0.0}),
 )

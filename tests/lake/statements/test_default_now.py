@@ -48,7 +48,9 @@ def test_made_by_duckdb(tmp_path: Path) -> None:
         con.execute(TABLE)
     with Lake.attach(uri) as lake:
         lake.sql("INSERT INTO t (a) VALUES (1)")
-        (at,) = lake.table("t").few_rows(["seen"], lake.snapshots()[-1].id)["seen"].to_pylist()
+        rows = lake.table("t").few_rows(["seen"], lake.snapshots()[-1].id)
+    assert rows is not None
+    (at,) = rows["seen"].to_pylist()
     assert is_recent(at)
 
 

@@ -66,7 +66,7 @@ def _literal(column: Column, value: Any) -> str:
     if value is None:
         return f"NULL::{_sql(column)}"
     if column.type == "varchar":
-        return "'" + value.replace("'", "''") + "'"
+        return "'" + str(value).replace("'", "''") + "'"
     if column.type == "int32":
         return f"({value})"
     if column.type == "list":

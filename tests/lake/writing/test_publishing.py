@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -52,7 +52,7 @@ def test_magic_without_its_classes(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_hadoop_finds_the_directories_of_its_job(spark: SparkSession, tmp_path: Path) -> None:
     """What it found missing it would make itself, a process each; what it does not use stays."""
-    jvm = spark.sparkContext._jvm  # type: ignore[attr-defined] # Spark's own, to ask Hadoop
+    jvm: Any = spark.sparkContext._jvm  # to ask Hadoop
     hadoop = jvm.org.apache.hadoop
     attempt = hadoop.mapreduce.task.TaskAttemptContextImpl(
         hadoop.conf.Configuration(), hadoop.mapreduce.TaskAttemptID()

@@ -6,7 +6,7 @@ from penstock.model.annotation import Annotations, parse
 from penstock.model.header.draft import Retry
 
 
-def annotations(text: str) -> Annotations:
+def header(text: str) -> Annotations:
     return parse(text)[0]
 
 
@@ -18,14 +18,14 @@ def warnings(text: str) -> list[str]:
 
 @pytest.mark.parametrize("word", ["pipeline", "macros"])
 def test_words_that_stand_alone(word: str) -> None:
-    assert annotations(f"-- {word}") != Annotations()
-    assert annotations(f"-- {word} of orders") == Annotations()
+    assert header(f"-- {word}") != Annotations()
+    assert header(f"-- {word} of orders") == Annotations()
     assert warnings(f"-- {word} of orders") == [f"write `-- {word}`"]
 
 
 def test_libraries() -> None:
     text = "-- use f/a\n-- use g/b\n-- use f/a"
-    assert annotations(text).use_libs == ("f/a", "g/b")
+    assert header(text).use_libs == ("f/a", "g/b")
     assert warnings(text) == ["write `-- use f/a`"]
     assert warnings("-- use x") == ["write `-- use path/of/library`"]
     assert warnings("-- use a/b c") == ["write `-- use path/of/library`"]
@@ -42,7 +42,7 @@ def test_libraries() -> None:
     ],
 )
 def test_retry(line: str, expected: Retry) -> None:
-    assert annotations(f"-- {line}").retry == expected
+    assert header(f"-- {line}").retry == expected
     assert warnings(f"-- {line}") == []
 
 
@@ -58,23 +58,23 @@ def test_retry(line: str, expected: Retry) -> None:
     ],
 )
 def test_retry_without_a_count_is_dropped(line: str, form: str) -> None:
-    assert annotations(f"-- {line}").retry is None
+    assert header(f"-- {line}").retry is None
     assert warnings(f"-- {line}") == [f"write `-- {form}`"]
 
 
 def test_a_delay_that_is_no_duration_is_kept_and_reported() -> None:
-    assert annotations("-- retry 3 delay=5s").retry == Retry(3, "delay=5s")
+    assert header("-- retry 3 delay=5s").retry == Retry(3, "delay=5s")
     assert warnings("-- retry 3 delay=5s") == ["write `-- retry 3 5s`"]
 
 
 def test_the_first_retry_holds() -> None:
-    assert annotations("-- retry 0\n-- retry 2\n-- retry 3").retry == Retry(2)
+    assert header("-- retry 0\n-- retry 2\n-- retry 3").retry == Retry(2)
 
 
 @pytest.mark.parametrize("keyword", ["freshness", "debounce"])
 @pytest.mark.parametrize("duration", ["60", "1s", "5m", "2h", "7d"])
 def test_durations(keyword: str, duration: str) -> None:
-    found = annotations(f"-- {keyword} {duration}")
+    found = header(f"-- {keyword} {duration}")
     assert duration in (found.freshness, found.debounce_default)
     assert warnings(f"-- {keyword} {duration}") == []
 
@@ -97,19 +97,19 @@ def test_a_wrong_duration_is_reported(keyword: str) -> None:
     ],
 )
 def test_tags(line: str, tag: str | None, form: str | None) -> None:
-    assert annotations(f"-- {line}").tag == tag
+    assert header(f"-- {line}").tag == tag
     assert warnings(f"-- {line}") == ([] if form is None else [f"write `-- {form}`"])
 
 
 def test_the_first_tag_holds() -> None:
-    assert annotations("-- tag a\n-- tag b").tag == "a"
+    assert header("-- tag a\n-- tag b").tag == "a"
     assert warnings("-- tag a\n-- tag b") == ["write `-- tag a`"]
 
 
 def test_dialects() -> None:
-    assert annotations("").dialect == "spark"
-    assert annotations("-- dialect duckdb").dialect == "duckdb"
-    assert annotations("-- dialect duckdb").to_dict() == {"dialect": "duckdb"}
+    assert header("").dialect == "spark"
+    assert header("-- dialect duckdb").dialect == "duckdb"
+    assert header("-- dialect duckdb").to_dict() == {"dialect": "duckdb"}
     assert parse("-- dialect duckdb\n-- dialect duckdb")[1] == ()
     both, (finding,) = parse("-- dialect duckdb\n-- dialect spark")
     assert (both.dialect, finding.severity, finding.rule) == ("duckdb", "error", "dialect-second")

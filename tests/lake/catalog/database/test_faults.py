@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import cast
 
 import duckdb
 import psycopg
@@ -350,5 +351,6 @@ def test_a_race_that_was_lost_is_run_again(place: Place) -> None:
 def test_a_lost_server_is_noticed_unless_told_otherwise(postgres_uri: str, tmp_path: Path) -> None:
     uri = f"{postgres_uri} tcp_user_timeout=5000"
     with Catalog.open(uri, data_path=str(tmp_path)) as catalog, catalog.reading() as connection:
-        parameters = connection.connection.dbapi_connection.info.get_parameters()
+        driver = cast(psycopg.Connection, connection.connection.dbapi_connection)
+        parameters = driver.info.get_parameters()
     assert (parameters["keepalives_idle"], parameters["tcp_user_timeout"]) == ("30", "5000")

@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -61,13 +62,13 @@ def same(one: str | Path, other: str | Path) -> bool:
     return Path(one).samefile(other)
 
 
-def both(uri: str, **options: object) -> tuple[str, str]:
+def both(uri: str, **options: Any) -> tuple[str, str]:
     """The path of the file of ``s.t`` that DuckDB reads, having read it, and ours."""
     rows = duck.rows(uri, "SELECT i FROM s.t", **options)
     assert rows == [(42,)]
     query = "SELECT data_file FROM ducklake_list_files('lk', 't', schema => 's')"
     (listed,) = duck.rows(uri, query, **options)
-    with Catalog.open(uri, **options) as lake:  # type: ignore[arg-type] # by name
+    with Catalog.open(uri, **options) as lake:
         (found,) = lake.files(lake.table("s", "t", 2), 2).files
     return listed[0], found.path
 

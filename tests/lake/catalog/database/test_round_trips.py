@@ -126,7 +126,7 @@ def test_a_race_with_a_writer_that_takes_no_lock(postgres_uri: str, tmp_path: Pa
         transaction = Transaction(lake, source(None))
         transaction.table("t").append([{"id": number}])
         made = transaction.commit()
-        return made and made.id
+        return made.id if made else None
 
     quick = RetryPolicy(retries=3, wait=0.01)
     with Catalog.open(postgres_uri, data_path=str(tmp_path), retry=quick) as lake:

@@ -28,7 +28,7 @@ def catalog(shared: Connection) -> Connection:
     return shared
 
 
-NUMBERS = [[[2], [9]], [[10], [100]], [[None]], [[5], [None]]]
+NUMBERS: list[list[list[object]]] = [[[2], [9]], [[10], [100]], [[None]], [[5], [None]]]
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,8 @@ class Model:
 
     def _run(self, what: str | Patch) -> int | None:
         if isinstance(what, Patch):
-            return self._patch(what)
+            self._patch(what)
+            return None
         found = self._connection.execute(what)
         names = [column[0] for column in found.description or ()]
         rows = found.fetchall()

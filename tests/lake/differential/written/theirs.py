@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -158,7 +158,8 @@ class Theirs:
         ):
             columns[table_id].append(tuple(column))
         rows = self._duckdb.rows(query)
-        return sorted((Span(*row, columns=tuple(columns[row[0]])) for row in rows), key=str)
+        spans = (replace(Span(*row), columns=tuple(columns[row[0]])) for row in rows)
+        return sorted(spans, key=str)
 
 
 def _ranges(held: Sequence[int]) -> list[tuple[int, int]]:

@@ -41,7 +41,7 @@ def copy_rows(at: Altering) -> None:
 
 def update(at: Altering) -> None:
     name, table = at.table()
-    at.add(f"UPDATE {name} SET {at.set(table)} WHERE {at.where(table)}", methods=True)
+    at.add(f"UPDATE {name} SET {at.assignment(table)} WHERE {at.where(table)}", methods=True)
 
 
 def delete(at: Altering) -> None:
@@ -65,14 +65,14 @@ def merge(at: Altering) -> None:
     row = f"n + {at.number(table, key)} AS k, n + {ids} AS n"
     source = f"(SELECT {row} FROM range(0, {count}) AS r(n)) AS s"
     clauses = [f"WHEN MATCHED AND {at.where(table, 't.')} THEN DELETE"]
-    clauses.append(f"WHEN MATCHED THEN UPDATE SET {at.set(table, 't.')}")
+    clauses.append(f"WHEN MATCHED THEN UPDATE SET {at.assignment(table, 't.')}")
     clauses = clauses[at.random.randrange(2) :]
     if at.chance(2):
         listed = ", ".join(["i", key, *rest])
         given = ", ".join(["s.n", "s.k", *(at.new(table, c, 11) for c in rest)])
         clauses.append(f"WHEN NOT MATCHED THEN INSERT ({listed}) VALUES ({given})")
     if at.chance(3):
-        act = at.one_of(("DELETE", f"UPDATE SET {at.set(table, 't.')}"))
+        act = at.one_of(("DELETE", f"UPDATE SET {at.assignment(table, 't.')}"))
         clauses.append(f"WHEN NOT MATCHED BY SOURCE AND {at.where(table, 't.')} THEN {act}")
     at.add(
         f"MERGE INTO {name} AS t USING {source} ON t.{key} = s.k {' '.join(clauses)}",

@@ -103,7 +103,7 @@ class Altering(Sequenced):
         given = [literal(kind, self.number(table, column)) for _ in range(2)]
         return str(self.one_of(_TESTS)).format(prefix + path, *given)
 
-    def set(self, table: Numbered, prefix: str = "") -> str:
+    def assignment(self, table: Numbered, prefix: str = "") -> str:
         column = self.one_of(table.others)
         others = [c for c in table.others if table.columns[c] == table.columns[column] != "STRUCT"]
         if len(others) > 1 and self.chance(4):
