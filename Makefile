@@ -9,7 +9,7 @@ ifdef PENSTOCK_TEST_DUCKDB_1_4
 OLD_DUCKDB :=
 endif
 
-.PHONY: help demo test gates format bench lock clean prerequisites duckdb-1.4
+.PHONY: help demo test gates wheel-check format bench lock clean prerequisites duckdb-1.4
 .DEFAULT_GOAL := demo
 
 help: ## this list
@@ -27,6 +27,10 @@ gates: $(INSTALLED) ## check with ruff, mypy and import-linter
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+
+# Each time in an environment of its own; pip's cache has what it needs.
+wheel-check: prerequisites ## install the wheel into an empty environment and run a project with it
+	@sh scripts/wheel-check.sh constraints.txt
 
 format: $(INSTALLED) ## let ruff format and fix
 	@$(BIN)/ruff check --fix .
