@@ -20,11 +20,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from penstock.lake.maintenance.results import Removed
-
 from penstock.errors import CommitConflict
 from penstock.lake.lake import Lake
 from penstock.lake.maintenance.calls import CALLS
+from penstock.lake.maintenance.scope import Removed
 from tests import duck, postgres
 from tests.lake.catalog import staging
 from tests.lake.catalog.conftest import Place
