@@ -1,0 +1,28 @@
+"""The tracer sees the files that a statement crosses, and each time that its text is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from scripts.trace_files import MARK, Trace, Tracer
+
+from penstock.lake.lake import Lake
+
+
+def traced(lake: Lake, text: str) -> Trace:
+    with Tracer() as tracer, tracer.recording() as trace:
+        lake.sql(text)
+    return trace
+
+
+def test_an_insert_is_traced(tmp_path: Path) -> None:
+    with Lake.attach(f"ducklake:sqlite:{tmp_path}/m.sqlite", new_catalog=True) as lake:
+        lake.sql("CREATE TABLE t (id BIGINT)")
+        insert = f"INSERT INTO t VALUES ({MARK})"
+        first, second, third = (traced(lake, insert) for _ in range(3))
+        nothing = traced(lake, "SHOW TABLES")
+    assert {"lake/lake.py", "lake/statements/insert.py"} <= set(second.entered)
+    assert first.readings == second.readings > 0
+    assert nothing.readings == 0
+    assert second == third
+    assert second.passages == sum(second.entered.values()) - 1
