@@ -18,9 +18,9 @@ help: ## this list
 demo: prerequisites $(INSTALLED) ## the flights example, from nothing, compared with DuckDB (the default)
 	@$(BIN)/python examples/demo.py
 
-# Two workers with a Spark session each: one compares with DuckDB, the other does the rest.
+# Two workers with a Spark session each take files in the order of tests/conftest.py.
 test: prerequisites $(INSTALLED) $(OLD_DUCKDB) ## run every test
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
 
 gates: $(INSTALLED) ## check with ruff, mypy and import-linter
 	@$(BIN)/ruff check .

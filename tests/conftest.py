@@ -34,15 +34,20 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before the workers read the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What needs a session goes to a worker that has one, in two groups of about the same length.
+    """Start with what needs a session, the comparisons with DuckDB first: they take longest.
 
-    Each worker starts one session at most; what needs none goes wherever there is time.
+    Tests of one file that need a session run in one worker, as they share what they set up, and
+    each worker takes the next file when it is done with one. The short tests without a session
+    come last, so that the workers end together.
     """
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
-            compares = "differential" in item.path.parts
-            group = "differential" if compares else "spark"
-            item.add_marker(pytest.mark.xdist_group(group))
+        if _needs_session(item):
+            item.add_marker(pytest.mark.xdist_group(item.path.as_posix()))
+    items.sort(key=lambda item: (not _needs_session(item), "differential" not in item.path.parts))
+
+
+def _needs_session(item: pytest.Item) -> bool:
+    return "spark" in getattr(item, "fixturenames", ())
 
 
 @pytest.fixture(scope="session")

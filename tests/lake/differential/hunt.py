@@ -35,7 +35,7 @@ def check(
     try:
         for script, (kind, writer) in zip(scripts, places, strict=False):
             recordings.append(room.record(script, kind, writer, effort))
-        findings = compare(room.spark(), recordings)
+        findings = compare(room.spark, recordings)
     finally:
         for recording in recordings:
             recording.drop()

@@ -28,16 +28,13 @@ if TYPE_CHECKING:
 
 
 class Bench:
-    """What replaying needs, each started when first needed and closed together.
+    """What replaying needs: servers start when first needed and are closed together."""
 
-    A session of Spark that is given is not closed: it is others', too.
-    """
-
-    def __init__(self, stack: ExitStack, folder: Path, spark: SparkSession | None) -> None:
+    def __init__(self, stack: ExitStack, folder: Path, spark: SparkSession) -> None:
+        self.spark = spark
         self._stack, self._folder = stack, folder
         self._processes: dict[str, DuckDBProcess] = {}
         self._postgres: str | None = None
-        self._spark = spark
         self._count = 0
 
     def duckdb(self, version: str) -> DuckDBProcess:
@@ -50,12 +47,6 @@ class Bench:
         if self._postgres is None:
             self._postgres = self._stack.enter_context(postgres.server())
         return self._postgres
-
-    def spark(self) -> SparkSession:
-        if self._spark is None:
-            self._spark = session()
-            self._stack.callback(self._spark.stop)
-        return self._spark
 
     def record(
         self, script: Script, kind: str, writer: str, effort: Effort | None = None
@@ -73,11 +64,36 @@ class Bench:
 
 @contextmanager
 def bench(spark: SparkSession | None = None) -> Iterator[Bench]:
+    """With the session passed in, or one of its own that ends with it."""
     with (
         tempfile.TemporaryDirectory(prefix="replay-", ignore_cleanup_errors=True) as folder,
         ExitStack() as stack,
     ):
+        if spark is None:
+            spark = session()
+            stack.callback(spark.stop)
+        stack.enter_context(quick(spark))
         yield Bench(stack, Path(folder), spark)
+
+
+@contextmanager
+def quick(spark: SparkSession) -> Iterator[None]:
+    """Planning and compiling take the time here, not rows: as little as possible of both."""
+    before = {key: spark.conf.get(key) for key in _QUICK}
+    try:
+        for key, value in _QUICK.items():
+            spark.conf.set(key, value)
+        yield
+    finally:
+        for key, old in before.items():
+            spark.conf.set(key, str(old))
+
+
+_QUICK = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
 
 
 def session() -> SparkSession:
@@ -120,7 +136,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 for kind in options.catalog or script.catalogs:
                     started = time.monotonic()
                     recording = room.record(script, kind, writer)
-                    findings = compare(room.spark(), [recording])
+                    findings = compare(room.spark, [recording])
                     differing += bool(findings)
                     print(report(recording, findings), f"({time.monotonic() - started:.1f} s)")
                     recording.drop()

@@ -15,13 +15,15 @@ from pyspark.sql import SparkSession
 
 from tests import duckdb_process, postgres
 from tests.lake.differential import generate, hunt, replay
+from tests.lake.differential.record import Effort
 from tests.lake.differential.script import CATALOGS, WRITERS
 
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
 
 _EXAMPLES = os.environ.get("PENSTOCK_TEST_EXAMPLES")
-_COUNT = int(_EXAMPLES or 66)
-_BATCH = 11
+_COUNT = int(_EXAMPLES or 24)
+_BATCH = 12
+_EFFORT = Effort(midway=1, last=8) if _EXAMPLES is None else hunt.EFFORT
 
 
 def _places() -> list[tuple[str, str]]:
@@ -39,7 +41,7 @@ def test_random_sequences(spark: SparkSession, tmp_path: Path) -> None:
     with replay.bench(spark) as room:
         for start in range(0, _COUNT, _BATCH):
             for recording, findings in hunt.check(
-                room, scripts[start : start + _BATCH], places, hunt.EFFORT
+                room, scripts[start : start + _BATCH], places, _EFFORT
             ):
                 if findings:
                     path = hunt.write(tmp_path, recording, findings)

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from tests.duckdb_process import DuckDBError
 from tests.lake.differential import places
-from tests.lake.differential.replay import Bench
+from tests.lake.differential.replay import Bench, quick
 from tests.lake.differential.script import CATALOGS
 from tests.lake.differential.written import generate, judge
 from tests.lake.differential.written.altering import transactions
@@ -43,7 +43,7 @@ _SECONDS_TO_REDUCE = 120
 class Room:
     """What playing needs; closed together."""
 
-    def __init__(self, stack: ExitStack, folder: Path, spark: SparkSession | None) -> None:
+    def __init__(self, stack: ExitStack, folder: Path, spark: SparkSession) -> None:
         self._bench = Bench(stack, folder, spark)
         self._folder = folder
         self._count = 0
@@ -51,7 +51,7 @@ class Room:
     def play(self, script: Script, kind: str, limit: int | None) -> Played:
         self._count += 1
         return play(
-            self._bench.spark(),
+            self._bench.spark,
             self._bench.duckdb("1.5.5"),
             script,
             kind,
@@ -77,7 +77,7 @@ class Room:
                     if not str(error).startswith("FATAL"):
                         raise
                     print(f"{script.name} is left out, DuckDB ended itself: {error}", flush=True)
-            found = judge.findings(self._bench.spark(), played, ours)
+            found = judge.findings(self._bench.spark, played, ours)
         finally:
             for each in played:
                 places.drop(each.home)
@@ -144,26 +144,6 @@ def room(spark: SparkSession | None = None) -> Iterator[Room]:
             stack.callback(spark.stop)
         stack.enter_context(quick(spark))
         yield Room(stack, Path(folder), spark)
-
-
-@contextmanager
-def quick(spark: SparkSession) -> Iterator[None]:
-    """Planning and compiling take the time here, not rows: as little as possible of both."""
-    before = {key: spark.conf.get(key) for key in _QUICK}
-    try:
-        for key, value in _QUICK.items():
-            spark.conf.set(key, value)
-        yield
-    finally:
-        for key, old in before.items():
-            spark.conf.set(key, str(old))
-
-
-_QUICK = {
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.shuffle.partitions": "1",
-}
 
 
 def _session() -> SparkSession:

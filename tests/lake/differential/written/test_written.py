@@ -23,10 +23,10 @@ from tests.lake.differential.written.script import Script, load
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
 
 _EXAMPLES = os.environ.get("PENSTOCK_TEST_EXAMPLES")
-_COUNT = int(_EXAMPLES or 60)
+_COUNT = int(_EXAMPLES or 24)
 _ALTERING = int(_EXAMPLES or 6)
 _STEPS = (3, 6) if _EXAMPLES is None else (7, 14)  # jobs of Spark are what takes the time
-_BATCH = 10
+_BATCH = 12
 _CASES = sorted((Path(__file__).parent / "cases").glob("*.sql"))
 
 
