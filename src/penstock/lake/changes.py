@@ -1,15 +1,17 @@
 """What one transaction wants of the catalog, as values. Ids are given by the commit.
 
-A change set has either changes or compactions. `penstock.lake.catalog.files.compactions` writes
-compactions as DuckDB 1.5.5 does (seen in its catalogs): history, row ids and the change feed stay.
+`check_together` says which changes and compactions go into one commit.
+`penstock.lake.catalog.files.compactions` writes compactions as DuckDB 1.5.5 does (seen in its
+catalogs): history, row ids and the change feed stay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Protocol
 
+from penstock.errors import LakeError
 from penstock.lake.files import ColumnStats, DataFile, DeleteFile, PartitionField, Table
 from penstock.lake.objects import SortKey
 from penstock.lake.schema import TableSchema
@@ -96,6 +98,27 @@ class TableChange:
     column_tags: Mapping[int, TagChanges] = field(default_factory=dict)
     inline: InlineChange | None = None
 
+    @property
+    def defines(self) -> bool:
+        """Whether the table is created, altered or dropped."""
+        settings = (self.schema, self.partition_by, self.sort_by, self.rename_to, self.create)
+        return (
+            any(setting is not None for setting in settings)
+            or self.drops is not None
+            or bool(self.tags or self.column_tags)
+        )
+
+    @property
+    def only_adds(self) -> bool:
+        """Whether a table that exists gets rows, and nothing else happens to it."""
+        inline = self.inline
+        return (
+            self.table_id is not None
+            and not self.defines
+            and not (self.end or self.deletes)
+            and (inline is None or not (inline.end_rows or inline.delete))
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class NewView:
@@ -125,7 +148,8 @@ class NewMacro:
 
 @dataclass(frozen=True, slots=True)
 class ChangeSet:
-    """What one commit does: changes, or ``compactions``, never both.
+    """What one commit does: changes, ``compactions``, or what `check_together` lets go together
+    of both.
 
     ``create_schemas`` holds names; table changes, views and macros may refer to them. What is
     dropped, renamed or tagged goes by its id. Dropped schemas are empty by then: what is in them
@@ -216,3 +240,43 @@ class FlushInlined:
     deletes: Mapping[int, DeleteFile] = field(default_factory=dict)
     deleted: int = 0
     replaces: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Uncommitted:
+    """A compaction that an open transaction commits; ``discard`` removes its files."""
+
+    compaction: Compaction
+    discard: Callable[[], None]
+
+
+def check_together(changes: ChangeSet) -> None:
+    """Raise LakeError where compactions and changes do not go into one commit.
+
+    A merge or rewrite excludes changes and flushes; DuckDB 1.5.5 refuses both at the COMMIT. A
+    flush excludes changes of its table other than new rows, and a table is compacted once: of what
+    DuckDB lets pass there, some loses or doubles rows (measured).
+    """
+    flushes = [one for one in changes.compactions if isinstance(one, FlushInlined)]
+    others = [one for one in changes.compactions if not isinstance(one, FlushInlined)]
+    if others and (flushes or replace(changes, compactions=())):
+        raise LakeError(
+            "one transaction cannot both compact data files (merge_adjacent_files, "
+            "rewrite_data_files) and change or flush something",
+            hint="COMMIT or ROLLBACK between the two",
+        )
+    if len({one.table_id for one in changes.compactions}) < len(changes.compactions):
+        raise LakeError(
+            "a table would be compacted twice in one transaction",
+            hint="COMMIT between the two",
+        )
+    flushed = {one.table_id: one.table_name for one in flushes}
+    for change in changes.tables:
+        table_id = change.drops if change.table_id is None else change.table_id
+        name = None if table_id is None else flushed.get(table_id)
+        if name is not None and not change.only_adds:
+            raise LakeError(
+                f"the inlined data of {name} cannot be flushed in one transaction with a change "
+                "of the table other than new rows",
+                hint="COMMIT or ROLLBACK between the two",
+            )

@@ -15,6 +15,7 @@ from penstock.errors import (
     CatalogError,
     CommitError,
     CommitUnknown,
+    LakeError,
     NameTaken,
     ReadOnlyLake,
     TableNotFound,
@@ -24,7 +25,14 @@ from penstock.lake.candidate.state import Staged
 from penstock.lake.candidate.table import Context
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.changes import ChangeSet, NewMacro, NewView
+from penstock.lake.changes import (
+    ChangeSet,
+    Compaction,
+    NewMacro,
+    NewView,
+    Uncommitted,
+    check_together,
+)
 from penstock.lake.files import PartitionField
 from penstock.lake.naming import TableRef, fold, names_of, quote_identifier
 from penstock.lake.objects import SortKey
@@ -73,6 +81,7 @@ class Transaction:
         self._options: list[Callable[[Connection], None]] = []
         self._tables: dict[Key, TransactionTable] = {}
         self._nameless: list[TransactionTable] = []  # dropped, and the name is another's by now
+        self._compactions: list[Uncommitted] = []
         self._names = StagedNames(catalog, self.base)
         self._outcome_open = False
         self.runs_sql: RunsSql | None = None  # given by the lake that began it
@@ -81,14 +90,6 @@ class Transaction:
     @property
     def has_changes(self) -> bool:
         return bool(self._changes())
-
-    def begin_again(self) -> None:
-        """See the latest snapshot. For a transaction that has changed nothing."""
-        self._clear()
-        self.base, options = self._catalog.beginning()
-        self._names = StagedNames(self._catalog, self.base)
-        spark, path = self._context.spark, self._names.schema_path
-        self._context = Context(self._catalog, spark, self.base, path, options)
 
     def table(self, name: str) -> TransactionTable:
         """The table ``schema.name`` (or ``name`` in ``main``), existing or to be made."""
@@ -308,6 +309,7 @@ class Transaction:
     def all_or_nothing(self) -> Iterator[None]:
         """What fails inside leaves everything that is staged as it was before."""
         tables, nameless = dict(self._tables), list(self._nameless)
+        compactions = list(self._compactions)
         names, info = self._names.state(), dict(self._info)
         known = (*tables.values(), *nameless)
         with ExitStack() as each:
@@ -315,10 +317,15 @@ class Transaction:
                 each.enter_context(table.all_or_nothing())
             try:
                 yield
+                if self._compactions:
+                    check_together(self._changes())
             except BaseException:
                 for table in (*self._tables.values(), *self._nameless):
                     if table not in known:
                         table.discard()
+                for staged in self._compactions[len(compactions) :]:
+                    staged.discard()
+                self._compactions = compactions
                 self._tables, self._nameless, self._info = tables, nameless, info
                 self._names.restore(names)
                 raise
@@ -326,6 +333,13 @@ class Transaction:
     def also(self, write: Also) -> None:
         """Have ``write(connection, snapshot_id)`` run in the data's own catalog transaction."""
         self._also.append(write)
+
+    def compact(self, compactions: Sequence[Compaction], discard: Callable[[], None]) -> None:
+        """Have compactions of the snapshot ``base`` published; ``discard`` removes their files.
+
+        No row changes, so what is read here stays as it is.
+        """
+        self._compactions += [Uncommitted(one, discard) for one in compactions]
 
     def set_option(self, write: Callable[[Connection], None]) -> None:
         """Have an option written with the commit, which makes no snapshot for it alone."""
@@ -338,6 +352,8 @@ class Transaction:
         RetriesExhausted, CatalogLocked. CommitUnknown leaves them alone.
         """
         changes, options = self._changes(), list(self._options)
+        if changes.compactions:
+            self._check_together(changes)
         if not changes:
             self.rollback()
             if options:
@@ -369,6 +385,8 @@ class Transaction:
         if not self._outcome_open:
             for table in (*self._tables.values(), *self._nameless):
                 table.discard()
+            for staged in self._compactions:
+                staged.discard()
         self._clear()
 
     def __enter__(self) -> Self:
@@ -389,6 +407,7 @@ class Transaction:
         self._options.clear()
         self._tables.clear()
         self._nameless.clear()
+        self._compactions.clear()
         self._names.clear()
 
     def _table(self, ref: TableRef) -> TransactionTable:
@@ -442,7 +461,16 @@ class Transaction:
         return replace(
             self._names.changes(),
             tables=tuple(change for change in changes if change is not None),
+            compactions=tuple(staged.compaction for staged in self._compactions),
         )
+
+    def _check_together(self, changes: ChangeSet) -> None:
+        """Raise LakeError, and roll back, where compactions and changes exclude each other."""
+        try:
+            check_together(changes)
+        except LakeError:
+            self.rollback()
+            raise
 
 
 def _at_commit(write: Callable[[Connection], None]) -> Also:

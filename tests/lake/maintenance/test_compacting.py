@@ -94,7 +94,7 @@ def test_a_table_dropped_meanwhile(place: Place) -> None:
     with place.open() as catalog:
         table = catalog.table("main", "t", catalog.latest().id)
         play(place, ["DROP TABLE t"])
-        assert as_it_is(catalog, table) is None
+        assert as_it_is(catalog, table, catalog.latest()) is None
     with pytest.raises(CommitConflict, match=r"dropped main\.u"):
         _raced(place, "merge_adjacent_files", "DROP TABLE u")
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from penstock.errors import CommitUnknown, EnvironmentMissing
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.write_facts import layout_begins
-from penstock.lake.changes import ChangeSet, MergeFiles, NewFile, RewriteFiles
+from penstock.lake.changes import MergeFiles, NewFile, RewriteFiles
 from penstock.lake.files import FileSet, Table
 from penstock.lake.maintenance.groups import Group
 from penstock.lake.maintenance.parquet_settings import ParquetSettings, Resources, settings_of
@@ -17,8 +17,9 @@ from penstock.lake.maintenance.scope import (
     Compacted,
     HasCatalog,
     HasSpark,
+    base_of,
     each,
-    message_for,
+    publish,
     tables_meant,
 )
 from penstock.lake.maintenance.spark_writing import Part, write_on_spark
@@ -64,7 +65,7 @@ def compact_each(
     """
 
     def run(table: Table) -> list[Compacted]:
-        found = as_it_is(lake.catalog, table)
+        found = as_it_is(lake.catalog, table, base_of(lake))
         if found is None:
             return []
         plan = planner(found)
@@ -73,12 +74,11 @@ def compact_each(
             return [Compacted(*name, len(group), 1) for group in plan.groups]
         return compact(lake, found, plan, resources)
 
-    return each(tables_meant(lake.catalog, *meant), run)
+    return each(tables_meant(lake.catalog, *meant, base_of(lake)), run)
 
 
-def as_it_is(catalog: Catalog, table: Table) -> AsItIs | None:
-    """The table at the latest snapshot; ``None`` where it is dropped by now."""
-    base = catalog.latest()
+def as_it_is(catalog: Catalog, table: Table, base: Snapshot) -> AsItIs | None:
+    """The table at the snapshot ``base``; ``None`` where it is dropped by then."""
     now = catalog.current(table, base.id)
     if now is None:
         return None
@@ -89,20 +89,20 @@ def as_it_is(catalog: Catalog, table: Table) -> AsItIs | None:
 
 
 def compact(lake: HasCatalog, found: AsItIs, plan: Plan, resources: Resources) -> list[Compacted]:
-    """Write each group, and commit what came of them as one snapshot.
+    """Write each group, and commit what came of them as one snapshot, or with the open transaction.
 
     What others commit meanwhile is no matter unless they deleted rows of the table, compacted or
     dropped it: that is a CommitConflict, which says who did what. Nothing is left behind where the
     commit fails; where nobody can tell whether it did, nothing is touched.
     """
-    catalog, table = lake.catalog, found.table
+    table = found.table
     done: list[NewFile] = []
     try:
         _write(lake, plan, resources, done)
         if done:
             one = plan.kind(table.id, table.qualified_name, table.path, tuple(done))
-            message = message_for(catalog, f"compaction of {table.qualified_name}")
-            catalog.commit(found.base, ChangeSet(compactions=(one,)), message=message)
+            what = f"compaction of {table.qualified_name}"
+            publish(lake, found.base, (one,), lambda: remove_staged(done), what)
     except CommitUnknown:
         raise
     except BaseException:

@@ -21,13 +21,13 @@ from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.inlined import inlined
 from penstock.lake.catalog.inlined.flush import Held, load_held
 from penstock.lake.catalog.write_facts import write_facts
-from penstock.lake.changes import ChangeSet, Flushed, FlushInlined
+from penstock.lake.changes import Flushed, FlushInlined
 from penstock.lake.delete_files import write as write_deletes
 from penstock.lake.deleted.positions import Whose, load
 from penstock.lake.files import DataFile, DeleteFile, Partial, Table
 from penstock.lake.inlined.found import BEGIN_COLUMN, END_COLUMN, ROW_ID_COLUMN
 from penstock.lake.inlined.values import arrow_schema, batches
-from penstock.lake.maintenance.scope import HasCatalog, each, message_for, tables_meant
+from penstock.lake.maintenance.scope import HasCatalog, base_of, each, publish, tables_meant
 from penstock.lake.naming import new_uuid7
 from penstock.lake.partitioning import partition_keys
 from penstock.lake.values.sequence import sequence
@@ -53,6 +53,8 @@ def flush_inlined_data(
 ) -> list[FlushedTable]:
     """Flush one table, those of a schema, or all: one snapshot, none where there is nothing.
 
+    In an open transaction it is part of that.
+
     Where that fails for one of several tables, each is flushed by itself; the others' errors are
     raised at the end.
 
@@ -61,26 +63,26 @@ def flush_inlined_data(
     """
     catalog = lake.catalog
     catalog.check_writable()
-    tables = tables_meant(catalog, table, schema)
+    tables = tables_meant(catalog, table, schema, base_of(lake))
     try:
-        return _again(catalog, tables)
+        return _again(lake, tables)
     except CommitUnknown:
         raise
     except LakeError:
         if len(tables) == 1:
             raise
-    return each(tables, lambda one: _again(catalog, [one]))
+    return each(tables, lambda one: _again(lake, [one]))
 
 
-def _again(catalog: Catalog, tables: Sequence[Table]) -> list[FlushedTable]:
+def _again(lake: HasCatalog, tables: Sequence[Table]) -> list[FlushedTable]:
     for _ in range(_ATTEMPTS - 1):
         with suppress(CommitConflict):
-            return _flush(catalog, tables)
-    return _flush(catalog, tables)
+            return _flush(lake, tables)
+    return _flush(lake, tables)
 
 
-def _flush(catalog: Catalog, meant: Sequence[Table]) -> list[FlushedTable]:
-    base = catalog.latest()
+def _flush(lake: HasCatalog, meant: Sequence[Table]) -> list[FlushedTable]:
+    catalog, base = lake.catalog, base_of(lake)
     jobs: list[_Job] = []
     try:
         found: list[FlushInlined] = []
@@ -94,14 +96,11 @@ def _flush(catalog: Catalog, meant: Sequence[Table]) -> list[FlushedTable]:
                 found.append(flush)
         if not found:
             return []
-        message = message_for(catalog, "flush of inlined data")
-        catalog.commit(base, ChangeSet(compactions=tuple(found)), message=message)
+        publish(lake, base, found, lambda: _remove(jobs), "flush of inlined data")
     except CommitUnknown:
         raise
     except BaseException:
-        for job in jobs:
-            for directory in job.directories:
-                storage.remove_directory(directory)
+        _remove(jobs)
         raise
     names = {one.id: one for one in tables}
     return [
@@ -109,6 +108,12 @@ def _flush(catalog: Catalog, meant: Sequence[Table]) -> list[FlushedTable]:
         for one in found
         if (rows := sum(flushed.rows for flushed in one.flushed))
     ]
+
+
+def _remove(jobs: Sequence[_Job]) -> None:
+    for job in jobs:
+        for directory in job.directories:
+            storage.remove_directory(directory)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,12 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 from penstock.errors import CommitUnknown, LakeError, SchemaNotFound
 from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.changes import ChangeSet, Compaction
 from penstock.lake.files import Table
 from penstock.lake.naming import TableRef, fold
 from penstock.lake.session import SparkSource
+from penstock.lake.snapshot import Snapshot
+from penstock.lake.transaction import Transaction
 
 
 class HasCatalog(Protocol):
@@ -33,18 +36,53 @@ class HasSpark(Protocol):
     def spark_source(self) -> SparkSource: ...
 
 
-def message_for(catalog: Catalog, what: str) -> str | None:
-    """None, as DuckDB writes, but in a lake that takes no commit without a message."""
-    return what if catalog.option("require_commit_message") == "true" else None
+@runtime_checkable
+class InTransaction(Protocol):
+    """A lake in which a transaction may be open: that commits what is compacted."""
+
+    @property
+    def open_transaction(self) -> Transaction | None: ...
 
 
-def tables_meant(catalog: Catalog, table: str | None, schema: str | None) -> list[Table]:
-    """The tables at the latest snapshot: one, those of a schema, or all.
+def base_of(lake: HasCatalog) -> Snapshot:
+    """The snapshot to compact: the open transaction's, or the latest."""
+    transaction = _open_in(lake)
+    return lake.catalog.latest() if transaction is None else transaction.base
+
+
+def publish(
+    lake: HasCatalog,
+    base: Snapshot,
+    compactions: Sequence[Compaction],
+    discard: Callable[[], None],
+    what: str,
+) -> None:
+    """Commit compactions of the snapshot ``base``, or have the open transaction do so.
+
+    ``discard`` removes their files, should that be rolled back. ``what`` is the message in a lake
+    that takes no commit without one; else there is none, as DuckDB writes.
+    """
+    transaction, catalog = _open_in(lake), lake.catalog
+    if transaction is not None:
+        transaction.compact(compactions, discard)
+        return
+    message = what if catalog.option("require_commit_message") == "true" else None
+    catalog.commit(base, ChangeSet(compactions=tuple(compactions)), message=message)
+
+
+def _open_in(lake: HasCatalog) -> Transaction | None:
+    return lake.open_transaction if isinstance(lake, InTransaction) else None
+
+
+def tables_meant(
+    catalog: Catalog, table: str | None, schema: str | None, base: Snapshot
+) -> list[Table]:
+    """The tables at the snapshot ``base``: one, those of a schema, or all.
 
     ``table`` may be ``schema.table``. Those with the option ``auto_compact`` off are left out, as
     DuckDB 1.5.5 does, also where they are named. Raises TableNotFound, SchemaNotFound.
     """
-    latest = catalog.latest().id
+    latest = base.id
     if table is not None:
         ref = TableRef.parse(table) if schema is None else TableRef(schema, table)
         found = [catalog.table(ref.schema, ref.name, latest)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from penstock.lake.snapshot import moment
 from penstock.lake.statements.answer import Answer, nothing
 from penstock.lake.statements.constants import constant
 from penstock.lake.statements.existing import existing
-from penstock.lake.statements.session import Session
+from penstock.lake.statements.session import Current, Session
 from penstock.sql import lake_functions
 from penstock.sql.statement import Reader, begun
 
@@ -102,24 +102,16 @@ def checkpoint(session: Session, reader: Reader) -> Answer:
             raise reader.wrong(f"{name} is not this lake", f"it is called {called}", at)
     reader.finish()
     one = CALLS["checkpoint"]  # as in DuckDB, commits of its own also beside an open transaction
-    return _answer(session, one, one.function(session))
+    alone = replace(session, current=Current())
+    return _answer(session, one, one.function(alone))
 
 
 def _compacted(session: Session, one: Call, given: Mapping[str, Any]) -> Sequence[Any]:
-    """Compaction changes no rows and is a commit of its own, as no commit can be compaction and
-    changes. An open transaction goes on from there, if it has changed nothing yet.
-    """
-    found = session.transaction
-    if found is None:
+    """Part of the open transaction if there is one, else a commit of its own."""
+    if session.transaction is None:
         return one.function(session, **given)
-    if found.has_changes:
-        raise LakeError(
-            f"{one.name} is a commit of its own, and the open transaction has changed something",
-            hint="COMMIT or ROLLBACK before; or call it first in the transaction",
-        )
-    rows = one.function(session, **given)
-    found.begin_again()
-    return rows
+    with session.writing():
+        return one.function(session, **given)
 
 
 def _refuse_open(session: Session, name: str) -> None:

@@ -67,6 +67,11 @@ class Session:
             raise LakeError("the transaction has failed", hint="ROLLBACK ends it")
         return self.current.transaction
 
+    @property
+    def open_transaction(self) -> Transaction | None:
+        """For upkeep, which compacts in it."""
+        return self.transaction
+
     @contextmanager
     def writing(self) -> Iterator[Transaction]:
         """The open transaction, or one of the statement's own, which commits at the end."""

@@ -95,16 +95,8 @@ def publish(work: Work, transaction: RootTransaction | None = None) -> None:
 
 def _only_adds(changes: ChangeSet) -> bool:
     """Whether all that happens is that tables which are there get rows."""
-    return changes == ChangeSet(tables=changes.tables) and all(map(_adds, changes.tables))
-
-
-def _adds(change: TableChange) -> bool:
-    inline = change.inline
-    return (
-        change.table_id is not None
-        and not _defines_table(change)
-        and not (change.end or change.deletes)
-        and (inline is None or not (inline.end_rows or inline.delete))
+    return changes == ChangeSet(tables=changes.tables) and all(
+        change.only_adds for change in changes.tables
     )
 
 
@@ -120,17 +112,8 @@ def _defines(changes: ChangeSet) -> bool:
             changes.view_tags,
             changes.create_macros,
             changes.drop_macros,
-            *(_defines_table(change) for change in changes.tables),
+            *(change.defines for change in changes.tables),
         )
-    )
-
-
-def _defines_table(change: TableChange) -> bool:
-    settings = (change.schema, change.partition_by, change.sort_by, change.rename_to, change.create)
-    return (
-        any(one is not None for one in settings)
-        or change.drops is not None
-        or bool(change.tags or change.column_tags)
     )
 
 

@@ -21,6 +21,7 @@ from penstock.lake.catalog.database.engine import metadata_schema
 from penstock.lake.catalog.database.paths import resolve, stored_path
 from penstock.lake.catalog.inlined import inlined
 from penstock.lake.catalog.inlined.columns import Schemas, settle
+from penstock.lake.catalog.statistics import totals
 from penstock.lake.changes import Flushed, FlushInlined
 from penstock.lake.files import DataFile, DeleteFile
 from penstock.lake.inlined.found import BEGIN_COLUMN, END_COLUMN, InlinedPart
@@ -185,9 +186,7 @@ def _write_deletes(work: Work, one: FlushInlined, deletes: Mapping[int, DeleteFi
 def _add_size(work: Work, one: FlushInlined) -> None:
     """Rows and their ids were counted when they came; the bytes are new."""
     size = sum(file.size_bytes for flushed in one.flushed for file in flushed.files)
-    c = t.table_stats.c
-    update = t.table_stats.update().where(c.table_id == one.table_id)
-    work.connection.execute(update.values(file_size_bytes=c.file_size_bytes + size))
+    totals.grow(work, one.table_id, size)
 
 
 def _chunks(values: list[int]) -> list[list[int]]:

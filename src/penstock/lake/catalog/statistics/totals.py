@@ -74,6 +74,13 @@ def add(
             totals.changed.setdefault(column_id, known is not None)
 
 
+def grow(work: Work, table_id: int, size: int) -> None:
+    """Count the bytes of files whose rows were counted before."""
+    found = of(work, table_id)
+    found.file_size_bytes += size
+    found.touched = True
+
+
 def write(work: Work) -> None:
     """Have what was counted written at the end of the commit."""
     for table_id, totals in work.totals.items():
