@@ -2,17 +2,43 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import penstock
 
+ROOT = Path(__file__).parents[1]
+
 
 def test_the_public_names() -> None:
-    assert penstock.__all__ == ["Lake", "Project"]
+    assert penstock.__all__ == [
+        *("Column", "Lake", "PartitionField", "PenstockError", "Project", "Resources"),
+        *("SortKey", "TableSchema"),
+    ]
     assert [getattr(penstock, name).__name__ for name in penstock.__all__] == penstock.__all__
+
+
+def test_docs_import_no_other_names() -> None:
+    """What users are told to import is pinned; modules of functions are named by their path."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    imports = [
+        (page.name, names)
+        for page in pages
+        for names in re.findall(r"^ *from penstock import (.+)$", page.read_text(), re.M)
+    ]
+    assert imports
+    for page, names in imports:
+        assert set(names.split(", ")) <= set(penstock.__all__), page
+    others = {
+        module
+        for page in pages
+        for module in re.findall(r"^ *from (penstock\.[a-z_.]+) import", page.read_text(), re.M)
+    }
+    assert others <= {"penstock.lake"}, others  # `alter`: functions over schemas
 
 
 def test_another_name_is_an_attribute_error() -> None:

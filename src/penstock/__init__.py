@@ -7,12 +7,35 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from penstock.errors import PenstockError
+    from penstock.lake.files import PartitionField
     from penstock.lake.lake import Lake
+    from penstock.lake.maintenance.parquet_settings import Resources
+    from penstock.lake.objects import SortKey
+    from penstock.lake.schema import Column, TableSchema
     from penstock.project import Project
 
-__all__ = ["Lake", "Project"]
+__all__ = [
+    "Column",
+    "Lake",
+    "PartitionField",
+    "PenstockError",
+    "Project",
+    "Resources",
+    "SortKey",
+    "TableSchema",
+]
 
-_HOMES = {"Lake": "penstock.lake.lake", "Project": "penstock.project"}
+_HOMES = {
+    "Column": "penstock.lake.schema",
+    "Lake": "penstock.lake.lake",
+    "PartitionField": "penstock.lake.files",
+    "PenstockError": "penstock.errors",
+    "Project": "penstock.project",
+    "Resources": "penstock.lake.maintenance.parquet_settings",
+    "SortKey": "penstock.lake.objects",
+    "TableSchema": "penstock.lake.schema",
+}
 
 
 def __getattr__(name: str) -> object:

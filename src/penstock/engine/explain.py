@@ -53,7 +53,7 @@ def _table(source: TableSource, lakes: Lakes, keep: Predicate | None) -> TableRe
     table = lake.catalog.find_table(ref.schema, ref.name, snapshot.id)
     if table is not None:
         return replace(read_of(lake.catalog, table, snapshot.id, keep), name=str(source.table))
-    views = {(fold(one.schema_name), fold(one.name)) for one in lake.views(At(snapshot.id))}
+    views = {(fold(one.schema_name), fold(one.name)) for one in lake.views(snapshot.id)}
     if (fold(ref.schema), fold(ref.name)) in views:
         return TableRead(str(source.table), "view")
     lake.catalog.table(ref.schema, ref.name, snapshot.id)

@@ -120,7 +120,7 @@ class Pins:
         found = self.lakes[table.lake].table(table_name(table))
         with self._naming_the_maker(table):
             try:
-                types = types_of(found.info(At(version)).schema)
+                types = types_of(found.info(version).schema)
             except TableNotFound:  # unless it is a view
                 df = found.to_df(version=version)
                 return Readable(dict(df.dtypes), lambda _: Rows(df), lambda _: None)

@@ -27,7 +27,7 @@ from penstock.lake.queries.explain import Explanation, explain
 from penstock.lake.queries.resolver import Resolver
 from penstock.lake.recovery.backup import Backup, backup
 from penstock.lake.session import SparkSource, source
-from penstock.lake.snapshot import At, Moment, Snapshot
+from penstock.lake.snapshot import LATEST, At, Moment, Snapshot
 from penstock.lake.statements import dispatch
 from penstock.lake.statements.session import Current
 from penstock.lake.statements.session import Session as Statements
@@ -223,22 +223,25 @@ class Lake(Maintained):
         """All snapshots, oldest first."""
         return self.catalog.snapshots()
 
-    def schemas(self, at: At | None = None) -> list[str]:
-        return self.catalog.schemas(self._snapshot_id(at))
+    def schemas(self, version: int | None = None, timestamp: Moment | None = None) -> list[str]:
+        """The names of the schemas at a snapshot."""
+        return self.catalog.schemas(self._snapshot_id(version, timestamp))
 
-    def tables(self, at: At | None = None) -> list[TableInfo]:
+    def tables(
+        self, version: int | None = None, timestamp: Moment | None = None
+    ) -> list[TableInfo]:
         """The tables at a snapshot, by schema and name."""
-        return self.catalog.tables(self._snapshot_id(at))
+        return self.catalog.tables(self._snapshot_id(version, timestamp))
 
-    def views(self, at: At | None = None) -> list[View]:
+    def views(self, version: int | None = None, timestamp: Moment | None = None) -> list[View]:
         """The views at a snapshot, by schema and name. Whether one can be read shows then."""
-        snapshot_id = self._snapshot_id(at)
+        snapshot_id = self._snapshot_id(version, timestamp)
         with self.catalog.reading() as connection:
             return objects.views(connection, snapshot_id)
 
-    def macros(self, at: At | None = None) -> list[Macro]:
+    def macros(self, version: int | None = None, timestamp: Moment | None = None) -> list[Macro]:
         """The macros at a snapshot, by schema and name, with their parameters and defaults."""
-        snapshot_id = self._snapshot_id(at)
+        snapshot_id = self._snapshot_id(version, timestamp)
         with self.catalog.reading() as connection:
             return objects.macros(connection, snapshot_id)
 
@@ -275,9 +278,11 @@ class Lake(Maintained):
         """Copy the catalog to a new file, whoever writes meanwhile; see `recovery.backup`."""
         return backup(self.catalog, target, check=check)
 
-    def list_files(self, name: str, version: int | None = None) -> list[ListedFile]:
+    def list_files(
+        self, name: str, version: int | None = None, timestamp: Moment | None = None
+    ) -> list[ListedFile]:
         """The data files of a table with their delete files, as ``ducklake_list_files``."""
-        return self.table(name).list_files(version)
+        return self.table(name).list_files(version, timestamp)
 
     def close(self) -> None:
         """Close the catalog. The Spark session is the caller's."""
@@ -296,8 +301,9 @@ class Lake(Maintained):
     ) -> None:
         self.close()
 
-    def _snapshot_id(self, at: At | None) -> int:
-        return self.catalog.snapshot(at or self.at).id
+    def _snapshot_id(self, version: int | None, timestamp: Moment | None) -> int:
+        at = At.of(version, timestamp)
+        return self.catalog.snapshot(self.at if at == LATEST else at).id
 
     def _names(self, at: At | None = None) -> Resolver:
         at = at or self.at

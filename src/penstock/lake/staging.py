@@ -244,8 +244,25 @@ class TransactionTable(DefinableTable):
         with hinted(where, *set.values()):
             return update_where(self, texts_in(set), if_text(where))
 
-    def overwrite(self, df: DataFrame, where: str | SparkColumn | None = None) -> Staged:
-        """Replace the rows that satisfy a condition by ``df``, whose rows satisfy it too."""
+    def overwrite(
+        self,
+        df: DataFrame,
+        where: str | SparkColumn | None = None,
+        *,
+        partition_by: str | Sequence[str] = (),
+    ) -> Staged:
+        """Replace the rows that satisfy a condition by ``df``, whose rows satisfy it too.
+
+        Without a condition this is `replace`. Raises ArgumentError for both a condition and
+        ``partition_by``, as the former leaves files of other rows where they are.
+        """
+        if where is None:
+            return self.replace(df, partition_by=partition_by)
+        if partition_by:
+            raise ArgumentError(
+                "overwrite takes either a condition or partition_by",
+                hint="partition the table first: table.alter.partition_by(...)",
+            )
         with hinted(where):
             return overwrite_where(self, df, if_text(where))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from penstock.errors import ArgumentError
@@ -103,7 +102,7 @@ class Table:
         row_ids: bool,
         keep: Predicate | None,
     ) -> DataFrame:
-        at = self.catalog.snapshot(self._at(version, timestamp))
+        at = self._snapshot(version, timestamp)
         if self.view is not None and not row_ids and not self._is_there(at):
             rows = self.view(self.ref, at)
             if rows is not None:
@@ -151,17 +150,17 @@ class Table:
         """The columns now. Raises TableNotFound."""
         return self.info().schema
 
-    def info(self, at: At | None = None) -> TableInfo:
+    def info(self, version: int | None = None, timestamp: Moment | None = None) -> TableInfo:
         """What the catalog says of the table at a snapshot."""
-        return self._info(self.catalog.snapshot(at or self.at))
+        return self._info(self._snapshot(version, timestamp))
 
-    def exists(self, at: At | None = None) -> bool:
-        snapshot = self.catalog.snapshot(at or self.at)
-        return self._is_there(snapshot)
+    def exists(self, version: int | None = None, timestamp: Moment | None = None) -> bool:
+        """Whether there is such a table at a snapshot."""
+        return self._is_there(self._snapshot(version, timestamp))
 
-    def describe(self, at: At | None = None) -> Description:
+    def describe(self, version: int | None = None, timestamp: Moment | None = None) -> Description:
         """Comments and tags of the table and its columns, and its sort keys, at a snapshot."""
-        snapshot = self.catalog.snapshot(at or self.at)
+        snapshot = self._snapshot(version, timestamp)
         info = self._info(snapshot)
         with self.catalog.reading() as connection:
             return objects.describe(connection, info, snapshot.id)
@@ -170,7 +169,7 @@ class Table:
         self, version: int | None = None, timestamp: Moment | None = None
     ) -> list[ListedFile]:
         """The data files at a snapshot, each with its delete file; once for each of several."""
-        at = self.catalog.snapshot(self._at(version, timestamp))
+        at = self._snapshot(version, timestamp)
         return objects.listed(self.catalog.files(self._info(at), at.id).files)
 
     def append(
@@ -183,20 +182,27 @@ class Table:
         return self._alone(lambda table: table.append(df, partition_by=partition_by))
 
     def replace(self, df: DataFrame, *, partition_by: str | Sequence[str] = ()) -> WriteResult:
-        """Replace all rows, and the columns when they differ."""
-        return self._alone(lambda table: table.replace(df, partition_by=partition_by))
+        """Another name of `overwrite` without a condition."""
+        return self.overwrite(df, partition_by=partition_by)
 
     def replace_slice(self, df: DataFrame, column: str, value: object) -> WriteResult:
         """Replace the rows whose ``column`` is ``value``."""
         return self._alone(lambda table: table.replace_slice(df, column, value))
 
-    def overwrite(self, df: DataFrame, where: str | SparkColumn | None = None) -> WriteResult:
-        """Replace the rows that satisfy ``where`` (all without it) by ``df``; the columns stay.
+    def overwrite(
+        self,
+        df: DataFrame,
+        where: str | SparkColumn | None = None,
+        *,
+        partition_by: str | Sequence[str] = (),
+    ) -> WriteResult:
+        """Replace the rows that satisfy ``where`` by ``df``, or the whole table without it.
 
-        All rows of ``df`` have to satisfy the condition too. Raises QueryFailed that shows one
-        which does not.
+        The columns of the whole table become those of ``df``, and it is partitioned by
+        ``partition_by`` where that is given. With a condition the columns stay, and all rows of
+        ``df`` have to satisfy it too: QueryFailed shows a row that does not.
         """
-        return self._alone(lambda table: table.overwrite(df, where))
+        return self._alone(lambda table: table.overwrite(df, where, partition_by=partition_by))
 
     def delete(self, where: str | SparkColumn | None = None) -> WriteResult:
         """Delete the rows that satisfy ``where``, SQL text or a Column; all without it."""
@@ -239,7 +245,7 @@ class Table:
         spec = MergeSpec(source, on, (), target_alias, source_alias)
         return MergeBuilder(spec, lambda whole: self._alone(lambda table: run(table, whole)))
 
-    def add_files(
+    def add_data_files(
         self,
         paths: str | Sequence[str],
         *,
@@ -255,13 +261,14 @@ class Table:
             Rules(allow_missing, ignore_extra_columns, hive_partitioning),
         )
 
-    def rollback(self, to: int | datetime) -> RolledBack:
+    def rollback(self, version: int | None = None, timestamp: Moment | None = None) -> RolledBack:
         """Make the table what it was at a snapshot, as a new one; see `recovery.rollback`."""
-        return rollback(self.catalog, self.ref, to)
+        return rollback(self.catalog, self.ref, version, timestamp)
 
-    def _at(self, version: int | None, timestamp: Moment | None) -> At:
+    def _snapshot(self, version: int | None, timestamp: Moment | None) -> Snapshot:
+        """The snapshot asked for, or else the one that the lake is attached at."""
         at = At.of(version, timestamp)
-        return self.at if at == LATEST else at
+        return self.catalog.snapshot(self.at if at == LATEST else at)
 
     def _scan(self, at: Snapshot, keep: Predicate | None) -> scan.Scan:
         info = self._info(at)

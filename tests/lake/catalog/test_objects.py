@@ -91,8 +91,8 @@ def test_a_view_is_what_a_wrong_name_may_have_meant(lake: Lake) -> None:
 
 
 def test_views_at_a_snapshot(lake: Lake) -> None:
-    assert lake.views(at=At(4)) == []
-    assert [view.comment for view in lake.views(at=At(5))] == [None]
+    assert lake.views(version=4) == []
+    assert [view.comment for view in lake.views(version=5)] == [None]
 
 
 def test_macros(lake: Lake) -> None:
@@ -117,8 +117,8 @@ def test_what_is_said_of_a_table(lake: Lake) -> None:
         "the key",
         None,
     )
-    assert lake.table("t").describe(At(8)).comment == "the table"
-    assert lake.table("t").describe(At(6)).tags == {}
+    assert lake.table("t").describe(version=8).comment == "the table"
+    assert lake.table("t").describe(version=6).tags == {}
     assert [str(f.transform) for f in lake.table("s.u").info().partition_by] == ["bucket(4)"]
 
 

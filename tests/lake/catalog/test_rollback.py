@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -126,9 +125,10 @@ def test_by_time(sqlite_place: Place) -> None:
     make(sqlite_place, inline=0)
     with sqlite_place.open() as catalog:
         moment = catalog.snapshots()[4].time
-        assert rollback(catalog, "t", moment).to == 4
-        with pytest.raises(ArgumentError, match="no time zone"):
-            rollback(catalog, "t", dt.datetime(2030, 1, 1))  # noqa: DTZ001 - what is refused
+        assert rollback(catalog, "t", timestamp=moment).to == 4
+        assert rollback(catalog, "t", timestamp=str(moment)).snapshot is None
+        with pytest.raises(ArgumentError, match="needs the snapshot"):
+            rollback(catalog, "t")
 
 
 def refused(catalog: Catalog, table: str, to: int, kind: type[Exception], said: str) -> None:

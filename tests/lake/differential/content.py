@@ -19,7 +19,6 @@ from pyspark.sql import DataFrame
 
 from penstock.lake.lake import Lake
 from penstock.lake.naming import quote_identifier
-from penstock.lake.snapshot import At
 from tests import duck
 from tests.lake.catalog.conftest import Place
 
@@ -63,7 +62,7 @@ def ours(lake: Lake) -> dict[int, Tables]:
     """Every table at every snapshot as Penstock reads it."""
     found: dict[int, Tables] = {}
     for snapshot in lake.snapshots():
-        tables = lake.tables(At(snapshot.id))
+        tables = lake.tables(snapshot.id)
         names = [(f"{t.schema_name}.{t.name}", _quoted(t.schema_name, t.name)) for t in tables]
         found[snapshot.id] = {
             shown: of_spark(lake.table(name).to_df(version=snapshot.id)) for shown, name in names

@@ -16,7 +16,6 @@ import pyarrow as pa
 from penstock.lake.lake import Lake
 from penstock.lake.naming import quote_identifier
 from penstock.lake.schema import Column
-from penstock.lake.snapshot import At
 from penstock.lake.values.bounds import base_type
 from tests import duck
 from tests.lake.catalog.conftest import Place
@@ -63,7 +62,7 @@ def shown(mine: list[str], known: list[str]) -> str:
 def _known(place: Place, versions: Sequence[int]) -> Rows:
     with Lake.attach(place.uri) as lake:
         wanted = versions or [snapshot.id for snapshot in lake.snapshots()]
-        tables = [(version, table) for version in wanted for table in lake.tables(At(version))]
+        tables = [(version, table) for version in wanted for table in lake.tables(version)]
     with duck.attach(place.uri) as connection:
         return {
             (t.qualified_name, version): duck_rows(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.errors import ColumnNotFound, QueryFailed, SchemaMismatch
+from penstock.errors import ArgumentError, ColumnNotFound, QueryFailed, SchemaMismatch
 from penstock.lake.dml import where as dml_where
 from penstock.lake.lake import Lake
 from tests import duck
@@ -95,6 +95,10 @@ def test_overwrite(filled: Lake, rows: Rows) -> None:
     assert (result.staged.rows_deleted, result.staged.rows_inserted) == (2, 2)
     assert table.overwrite(new).staged.rows_deleted == 9
     assert table_of(table.to_df()) == [(7, "n"), (70, "n")]
+    table.overwrite(rows("z INT", [(1,)]))
+    assert table.schema.names == ("z",)
+    with pytest.raises(ArgumentError, match="either a condition or partition_by"):
+        table.overwrite(new, "k = 7", partition_by="k")
 
 
 def test_refused(filled: Lake) -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from penstock.errors import PenstockError, QueryFailed, TableNotFound, UnsupportedFeature
 from penstock.lake.lake import Lake
-from penstock.lake.snapshot import At
 from tests import duck
 from tests.lake.answers import Answer, of_duckdb, of_spark
 from tests.lake.view_bodies import QUERIES, REFUSED, SETUP, VIEWS
@@ -101,4 +100,4 @@ def test_a_view_that_reads_itself(lake: Lake) -> None:
 def test_views_are_not_there_before_they_were_made(lake: Lake) -> None:
     with pytest.raises(TableNotFound):
         lake.sql("SELECT * FROM plain AT (VERSION => 2)")
-    assert "plain" not in [view.name for view in lake.views(at=At(2))]
+    assert "plain" not in [view.name for view in lake.views(version=2)]

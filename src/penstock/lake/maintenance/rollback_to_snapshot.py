@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from dataclasses import dataclass
 
-from penstock.errors import ArgumentError
 from penstock.lake.maintenance.scope import HasCatalog
 from penstock.lake.naming import TableRef
 from penstock.lake.recovery.rollback import rollback
+from penstock.lake.snapshot import Moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,19 +27,14 @@ class RolledBackTable:
 def rollback_to_snapshot(
     lake: HasCatalog,
     table: str,
-    snapshot: int | None = None,
+    version: int | None = None,
     *,
     schema: str | None = None,
-    timestamp: dt.datetime | None = None,
+    timestamp: Moment | None = None,
 ) -> list[RolledBackTable]:
     """Roll a table back to a snapshot, or to the one in force at a time; see `rollback`."""
-    to = snapshot if timestamp is None else timestamp
-    if to is None or (snapshot is not None and timestamp is not None):
-        raise ArgumentError(
-            "rollback_to_snapshot takes a snapshot or a timestamp", hint="give one of the two"
-        )
     ref = TableRef.parse(table) if schema is None else TableRef(schema, table)
-    done = rollback(lake.catalog, ref, to)
+    done = rollback(lake.catalog, ref, version, timestamp)
     made = None if done.snapshot is None else done.snapshot.id
     return [
         RolledBackTable(

@@ -7,7 +7,6 @@ columns are those of then, too. The table keeps its name, comments, partitioning
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,7 +30,7 @@ from penstock.lake.files import DataFile, FileSet, Table
 from penstock.lake.inlined.found import BEGIN_COLUMN, ROW_ID_COLUMN
 from penstock.lake.naming import TableRef, new_uuid7
 from penstock.lake.recovery.restored_files import Gone, gone_at, restored
-from penstock.lake.snapshot import At, Snapshot
+from penstock.lake.snapshot import LATEST, At, Moment, Snapshot
 from penstock.lake.storage import remove_directory
 
 
@@ -63,19 +62,21 @@ class _States:
 def rollback(
     catalog: Catalog,
     table: str | TableRef,
-    to: int | dt.datetime,
+    version: int | None = None,
+    timestamp: Moment | None = None,
     *,
     author: str | None = None,
     message: str | None = None,
 ) -> RolledBack:
-    """Make the table what it was at a snapshot, or at a time (aware), in one commit.
+    """Make the table what it was at a snapshot, in one commit.
 
     Raises SnapshotNotFound for one that expired, TableNotFound where the table of this name was
-    not there then, DataFileMissing, UnsupportedFeature, CommitConflict.
+    not there then, ArgumentError where no snapshot is named, DataFileMissing, UnsupportedFeature,
+    CommitConflict.
     """
     ref = TableRef.parse(table) if isinstance(table, str) else table
     catalog.check_writable()
-    base, target = catalog.latest(), catalog.snapshot(_at(to))
+    base, target = catalog.latest(), catalog.snapshot(_target(version, timestamp))
     now = catalog.table(ref.schema, ref.name, base.id)
     states = _load(catalog, now, base, target)
     work = _work(states)
@@ -160,12 +161,14 @@ def _removing_on_failure(directory: str, kind: type[BaseException]) -> Iterator[
         raise
 
 
-def _at(to: int | dt.datetime) -> At:
-    if isinstance(to, dt.datetime):
-        if to.tzinfo is None:
-            raise ArgumentError(f"{to} has no time zone", hint="give an aware time, or a snapshot")
-        return At(timestamp=to)
-    return At(version=to)
+def _target(version: int | None, timestamp: Moment | None) -> At:
+    at = At.of(version, timestamp)
+    if at == LATEST:
+        raise ArgumentError(
+            "a rollback needs the snapshot to go back to",
+            hint="give a version (3), or a timestamp ('2026-05-16 09:30')",
+        )
+    return at
 
 
 def _load(catalog: Catalog, now: Table, base: Snapshot, target: Snapshot) -> _States:

@@ -49,7 +49,7 @@ def run(session: Session, reader: Reader) -> Answer:
     if not reader.done:
         raise reader.unsupported(
             f"{reader.shown()} after the table",
-            "DESCRIBE t lists all columns; lake.table(t).describe(at=...) those of a snapshot",
+            "DESCRIBE t lists all columns; lake.table(t).describe(version=...) those of a snapshot",
         )
     return of(session, ref)
 

@@ -99,7 +99,7 @@ _NEAREST: Mapping[str, str] = {
     "REORG": "use CALL ducklake_rewrite_data_files('lake', 't')",
     "REPAIR": _FILES_FROM_ELSEWHERE,
     "REPLACE": "use MERGE INTO, or INSERT INTO ... REPLACE WHERE",
-    "RESTORE": "use lake.table(name).rollback(to=snapshot)",
+    "RESTORE": "use lake.table(name).rollback(version=snapshot)",
     "REVOKE": "take rights in the catalog's database and on the files",
     "SAVEPOINT": _TRANSACTION,
     "SUMMARIZE": "use SELECT with aggregates, or lake.table(name).to_df().summary()",
