@@ -27,7 +27,7 @@ def binaries() -> Path | None:
 
 def why_not() -> str | None:
     """Why no server can be had, or ``None``."""
-    if os.environ.get(VARIABLE) or (binaries() is not None and _server_user() is not None):
+    if os.environ.get(VARIABLE) or (binaries() is not None and server_user() is not None):
         return None
     return f"no PostgreSQL: install the package postgresql, or set {VARIABLE} to a libpq string"
 
@@ -53,7 +53,7 @@ def server(*, durable: bool = False) -> Iterator[str]:
 
 @contextmanager
 def _running(folder: Path, durable: bool) -> Iterator[str]:
-    user = _server_user()
+    user = server_user()
     if os.geteuid() == 0 and user is not None:
         shutil.chown(folder, user)
     data = folder / "data"
@@ -68,7 +68,7 @@ def _running(folder: Path, durable: bool) -> Iterator[str]:
         _run(*control, "-m", "immediate", "stop")
 
 
-def _server_user() -> str | None:
+def server_user() -> str | None:
     """PostgreSQL refuses to run as root, so root runs it as the user of Debian's package."""
     if os.geteuid() != 0:
         return pwd.getpwuid(os.geteuid()).pw_name
@@ -83,5 +83,5 @@ def _run(program: str, *arguments: str) -> None:
     assert folder is not None
     command: Sequence[str] = (str(folder / program), *arguments)
     if os.geteuid() == 0:
-        command = ("runuser", "-u", str(_server_user()), "--", *command)
+        command = ("runuser", "-u", str(server_user()), "--", *command)
     subprocess.run(command, check=True, cwd="/", stdout=subprocess.DEVNULL)

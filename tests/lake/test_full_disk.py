@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
+import psycopg
 import pyarrow as pa
 import pytest
 
 from penstock.errors import CatalogFull, DataPathError
 from penstock.lake.failures import explain
 from penstock.lake.lake import Lake
+from tests import postgres
+from tests.lake.catalog.conftest import postgres_server
+
+__all__ = ["postgres_server"]
 
 ROWS = pa.table({"i": pa.array(range(100_000), pa.int64())})
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 8 MB."""
-    place = tmp_path / "small"
-    place.mkdir()
+def small() -> Iterator[Path]:
+    """A disk of 16 MB, where a server may enter, too."""
+    place = Path(tempfile.mkdtemp(prefix="penstock-small-"))
+    place.chmod(0o755)
     done = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", place], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", place], capture_output=True, check=False
     )
     if done.returncode:
         pytest.skip("needs the right to mount a file system")
@@ -31,6 +40,7 @@ def small(tmp_path: Path) -> Iterator[Path]:
         yield place
     finally:
         subprocess.run(["umount", "--lazy", place], check=True)
+        place.rmdir()
 
 
 def _fill(disk: Path) -> None:
@@ -78,6 +88,41 @@ def test_of_the_catalog(small: Path, tmp_path: Path, kind: str) -> None:
         (small / "filler").unlink()
         _append(lake, ROWS.slice(0, 2_000))
         assert len(lake.snapshots()) == len(before) + 1
+
+
+@pytest.mark.postgres
+def test_of_a_server(small: Path, tmp_path: Path, postgres_server: str) -> None:
+    """Its database is on the disk; the server runs on, as its WAL is elsewhere."""
+    if os.environ.get(postgres.VARIABLE):
+        pytest.skip("needs a server on this machine that it may give a directory to")
+    tables = small / "tables"
+    tables.mkdir()
+    user = postgres.server_user()
+    assert user is not None, "the server runs as somebody"
+    shutil.chown(tables, user)
+    administer = partial(_administer, postgres_server)
+    administer(f"CREATE TABLESPACE small LOCATION '{tables}'")
+    administer("CREATE DATABASE small TABLESPACE small")
+    try:
+        uri = f"ducklake:postgres:dbname=small {postgres_server}"
+        with Lake.attach(uri, data_path=f"{tmp_path}/data", data_inlining_row_limit=10**6) as lake:
+            lake.sql("CREATE TABLE t(i BIGINT)")
+            _fill(small)
+            for _ in range(2):
+                with pytest.raises(CatalogFull, match=r"disk of the catalog .* is full"):
+                    _append(lake, ROWS.slice(0, 20_000))
+            assert [snapshot.id for snapshot in lake.snapshots()] == [0, 1]
+            (small / "filler").unlink()
+            _append(lake, ROWS.slice(0, 20_000))
+            assert [snapshot.id for snapshot in lake.snapshots()] == [0, 1, 2]
+    finally:
+        administer("DROP DATABASE small WITH (FORCE)")
+        administer("DROP TABLESPACE small")
+
+
+def _administer(server: str, statement: str) -> None:
+    with psycopg.connect(f"{server} dbname=postgres", autocommit=True) as connection:
+        connection.execute(statement.encode())
 
 
 WRITES = (

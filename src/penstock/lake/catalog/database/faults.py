@@ -42,7 +42,8 @@ def _read_only(where: CatalogLocation, detail: str) -> LakeError:
 def _unreachable(where: CatalogLocation, detail: str) -> LakeError:
     return CatalogUnreachable(
         f"the catalog {where} cannot be opened ({detail})",
-        hint="check the server, its port, and the credentials"
+        hint="check that the server runs (its log says why it stopped: its disk may be full), "
+        "its port, and the credentials"
         if where.kind == "postgres"
         else "check the path, its permissions and its disk",
     )
