@@ -36,7 +36,7 @@ format: $(INSTALLED) ## let ruff format and fix
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-bench: prerequisites $(INSTALLED) ## measure the figures (long; leave the machine alone meanwhile)
+bench: prerequisites $(INSTALLED) ## measure the figures of bench/README.md (long; leave the machine alone)
 	@$(BIN)/python -m bench
 
 # From an environment of its own, so that nothing older stays.

@@ -1,4 +1,4 @@
-"""Run every benchmark, each in a process of its own, then write README's table.
+"""Run every benchmark, each in a process of its own, then write the figures into the pages.
 
 Flags are handed to each program: ``python -m bench --rounds 3``.
 """
@@ -14,7 +14,7 @@ from bench import report
 def main() -> None:
     failed = [name for name in report.PROGRAMS if not _run(name)]
     if failed:
-        raise SystemExit(f"failed: {', '.join(failed)}; README.md is as it was")
+        raise SystemExit(f"failed: {', '.join(failed)}; the pages are as they were")
     report.main()
 
 

@@ -114,7 +114,9 @@ def penstock(line: str, exit_code: int = 0) -> None:
     assert result.exit_code == exit_code, f"{line}\n{result.output}\n{result.exception!r}"
 
 
-@pytest.mark.parametrize("page", [*PAGES, "CONTRIBUTING.md", "SECURITY.md", "docs/adr/README.md"])
+@pytest.mark.parametrize(
+    "page", [*PAGES, "CONTRIBUTING.md", "SECURITY.md", "bench/README.md", "docs/adr/README.md"]
+)
 def test_links_lead_somewhere(page: str) -> None:
     directory = (ROOT / page).parent
     links = re.findall(r"\]\((?!https?:)([^)#\s]+)", (ROOT / page).read_text())

@@ -23,6 +23,24 @@ def test_the_table_has_a_line_a_figure_and_says_what_was_missed() -> None:
     )
 
 
+def test_a_highlight_is_a_median_beside_those_of_others() -> None:
+    seconds = {
+        "penstock update": [0.5, 0.4, 9.0],
+        "duckdb update": [0.25],
+        "rewrite update": [4.0, 6.0],
+    }
+    result = {"program": "update_delete", "rows": 1000, "seconds": seconds}
+    lines = report.highlights([result]).splitlines()
+    assert lines[2:] == [
+        "| update 1% of 1,000 rows | **0.50 s** "
+        "| DuckDB: 0.25 s; Spark, rewriting the table: 5.00 s |"
+    ]
+
+
+def test_every_highlight_was_measured() -> None:
+    assert len(report.highlights(report.read(report.RESULTS)).splitlines()) == 2 + 8
+
+
 def test_only_what_stands_between_the_marks_is_replaced() -> None:
     text = "# Title\n<!-- bench -->\nold\n<!-- /bench -->\nend\n"
     assert report.insert(text, "new") == "# Title\n<!-- bench -->\nnew\n<!-- /bench -->\nend\n"
