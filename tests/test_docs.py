@@ -121,3 +121,14 @@ def test_links_lead_somewhere(page: str) -> None:
     directory = (ROOT / page).parent
     links = re.findall(r"\]\((?!https?:)([^)#\s]+)", (ROOT / page).read_text())
     assert [link for link in links if not (directory / link).exists()] == []
+
+
+def test_contributing_names_files_that_exist() -> None:
+    _, _, rest = (ROOT / "CONTRIBUTING.md").read_text().partition("### Where is ...?")
+    answers = [line for line in rest.partition("\n## ")[0].splitlines() if line.startswith("| ")][
+        1:
+    ]
+    named = [path for line in answers for path in re.findall(r"`([\w/]+(?:\.py|/))`", line)]
+    missing = [path for path in named if not (ROOT / "src" / "penstock" / path).exists()]
+    assert len(answers) >= 15
+    assert missing == []
