@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 from bench import report
+from bench.harness import RESULTS
 
 RESULT = {
     "when": "2026-11-20",
@@ -38,7 +39,7 @@ def test_a_highlight_is_a_median_beside_those_of_others() -> None:
 
 
 def test_every_highlight_was_measured() -> None:
-    assert len(report.highlights(report.read(report.RESULTS)).splitlines()) == 2 + 8
+    assert len(report.highlights(report.read(RESULTS)).splitlines()) == 2 + 8
 
 
 def test_only_what_stands_between_the_marks_is_replaced() -> None:

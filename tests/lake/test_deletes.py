@@ -8,7 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.lake import scan
-from penstock.lake.deletes import Removed, remove
+from penstock.lake.candidate.state import Removed
+from penstock.lake.deletes import remove
 from penstock.lake.lake import Lake
 from tests.lake.conftest import Rows, table_of
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.config import LakeSettings, Settings
-from penstock.engine.strategies.registry import STRATEGIES
+from penstock.engine.plan import RUNNABLE
 from penstock.errors import Diagnostic, LakeError, Location, PenstockError
 from penstock.lake.catalog.database.location import parse_location
 from penstock.lake.naming import fold
@@ -51,7 +51,7 @@ def _no_models(settings: Settings, models: Sequence[Model]) -> Iterator[Diagnost
 
 def _not_run(models: Sequence[Model]) -> Iterator[Diagnostic]:
     for model in models:
-        if model.strategy not in STRATEGIES:
+        if model.strategy not in RUNNABLE:
             message = f"{model.strategy} steps are not in this version: a run of this one fails"
             place = model.annotations.places.get("materialize", Location(model.path))
             hint = "let Penstock write the table, or take the script out of the models directory"

@@ -8,15 +8,15 @@ ends whole and needs none. Few positions are written here, many by Spark.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.lake.candidate.state import live_rows
+from penstock.lake.candidate.state import Removed, live_rows
 from penstock.lake.delete_files import FIELD_IDS, SNAPSHOT_ID
 from penstock.lake.delete_files import write as write_deletes
 from penstock.lake.deleted.frames import Deletes, deleted_positions
@@ -38,28 +38,6 @@ _NUMBER = "_penstock_number"
 # Collected as Arrow, a position takes some 20 bytes, and no shuffle.
 COLLECTED_ROWS = 2_000_000
 _SINCE = "_penstock_since"
-
-
-@dataclass(frozen=True, slots=True)
-class Removed:
-    """``files`` end whole; ``deletes`` are new delete files by data file id; ``rows`` go in all.
-
-    ``added`` are files that hold what is left of staged ones among ``files``; ``inlined`` the ids
-    of rows that end in the catalog; ``places`` are positions that are deleted there, by data file
-    id; ``directories`` what was written.
-    """
-
-    files: tuple[DataFile, ...] = ()
-    deletes: Mapping[int, DeleteFile] = field(default_factory=dict)
-    rows: int = 0
-    directories: tuple[str, ...] = ()
-    added: tuple[DataFile, ...] = ()
-    inlined: tuple[int, ...] = ()
-    places: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-
-    def and_files(self, files: Sequence[DataFile]) -> Removed:
-        """These whole files removed too."""
-        return replace(self, files=(*self.files, *files), rows=self.rows + live_rows(files))
 
 
 Positions = Mapping[str, "pa.Int64Array"]  # by FILE: each once, in order

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import ArgumentError, SchemaMismatch, UnsupportedFeature
 from penstock.lake.candidate.definable import DefinableTable
-from penstock.lake.candidate.state import Candidate, Staged, all_rows, live_rows
+from penstock.lake.candidate.state import Candidate, Removed, Staged, all_rows, live_rows
 from penstock.lake.changes import NewTable
 from penstock.lake.conversions.align import align, growth, typed
 from penstock.lake.conversions.spark_types import schema_of
-from penstock.lake.deletes import Removed
 from penstock.lake.dml.found import find
 from penstock.lake.dml.remove import both, end_whole, take_all, take_away
 from penstock.lake.dml.rows import rows_of

@@ -40,6 +40,28 @@ class Staged:
 
 
 @dataclass(frozen=True, slots=True)
+class Removed:
+    """``files`` end whole; ``deletes`` are new delete files by data file id; ``rows`` go in all.
+
+    ``added`` are files that hold what is left of staged ones among ``files``; ``inlined`` the ids
+    of rows that end in the catalog; ``places`` are positions that are deleted there, by data file
+    id; ``directories`` what was written.
+    """
+
+    files: tuple[DataFile, ...] = ()
+    deletes: Mapping[int, DeleteFile] = field(default_factory=dict)
+    rows: int = 0
+    directories: tuple[str, ...] = ()
+    added: tuple[DataFile, ...] = ()
+    inlined: tuple[int, ...] = ()
+    places: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+
+    def and_files(self, files: Sequence[DataFile]) -> Removed:
+        """These whole files removed too."""
+        return replace(self, files=(*self.files, *files), rows=self.rows + live_rows(files))
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """A table inside a transaction. ``schema`` None: there is no such table (yet).
 

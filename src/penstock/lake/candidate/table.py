@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
-    from penstock.lake.deletes import Removed
+    from penstock.lake.candidate.state import Removed
     from penstock.lake.writing.spark import Written
     from penstock.sql.conditions import Predicate
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
+    from penstock.lake.candidate.state import Removed
     from penstock.lake.candidate.table import CandidateTable
-    from penstock.lake.deletes import Removed
     from penstock.lake.schema import TableSchema
     from penstock.lake.writing.spark import Written
 

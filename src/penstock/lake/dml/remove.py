@@ -13,11 +13,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.lake import scan
-from penstock.lake.candidate.state import live_rows
+from penstock.lake.candidate.state import Removed, live_rows
 from penstock.lake.conversions.align import align, typed
 from penstock.lake.conversions.spark_types import quoted
 from penstock.lake.deleted.positions import Whose, load
-from penstock.lake.deletes import Removed, frame_of, remove
+from penstock.lake.deletes import frame_of, remove
 from penstock.lake.dml.assign import not_null
 from penstock.lake.dml.found import Found
 from penstock.lake.files import DataFile

@@ -15,10 +15,9 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from penstock.lake import scan
-from penstock.lake.candidate.state import Staged
+from penstock.lake.candidate.state import Removed, Staged
 from penstock.lake.conversions.align import align, typed
 from penstock.lake.conversions.spark_types import quoted
-from penstock.lake.deletes import Removed
 from penstock.lake.dml import here as dml_here
 from penstock.lake.dml.assign import assigned
 from penstock.lake.dml.found import find

@@ -15,9 +15,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.lake import files_here
-from penstock.lake.candidate.state import Staged
+from penstock.lake.candidate.state import Removed, Staged
 from penstock.lake.conversions.spark_types import quoted
-from penstock.lake.deletes import Removed
 from penstock.lake.dml.found import Found
 from penstock.lake.dml.remove import take_away
 from penstock.lake.inlined.values import arrow_schema

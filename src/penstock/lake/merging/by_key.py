@@ -13,10 +13,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.lake import scan
-from penstock.lake.candidate.state import Staged, all_rows
+from penstock.lake.candidate.state import Removed, Staged, all_rows
 from penstock.lake.conversions.align import align
 from penstock.lake.conversions.spark_types import quoted
-from penstock.lake.deletes import COLLECTED_ROWS, Removed, collected
+from penstock.lake.deletes import COLLECTED_ROWS, collected
 from penstock.lake.dml.found import Found
 from penstock.lake.dml.remove import has_fresh, row_id_column, take_away
 from penstock.lake.failures import explained

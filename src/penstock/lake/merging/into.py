@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import MergeKeyError
 from penstock.lake import scan
-from penstock.lake.candidate.state import Staged
+from penstock.lake.candidate.state import Removed, Staged
 from penstock.lake.conversions.align import align, typed
 from penstock.lake.conversions.casts import stored
 from penstock.lake.conversions.spark_types import quoted
-from penstock.lake.deletes import Removed
 from penstock.lake.dml.assign import expressions, not_null
 from penstock.lake.dml.found import Found, find
 from penstock.lake.dml.remove import take_away, write_rows
