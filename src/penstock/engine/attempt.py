@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 from penstock.engine import evolution
 from penstock.engine.beginning import Beginning
-from penstock.engine.columns import column_infos
 from penstock.engine.pins import Pins, candidate_of, pin, table_name
 from penstock.engine.plan import PlannedStep
 from penstock.engine.redefinition import listed, refuse_lost_rows, refuse_other_slices
 from penstock.engine.resolve import Resolved, resolve
 from penstock.engine.results import CheckResult
-from penstock.engine.state.records import WHOLE, Publication, SliceRecord
+from penstock.engine.state.records import WHOLE, Publication, SliceRecord, column_infos
 from penstock.engine.state.store import State, now
 from penstock.engine.state.writing import publish
 from penstock.engine.strategies.registry import STRATEGIES

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.engine.columns import column_infos
 from penstock.engine.outside import look
 from penstock.engine.results import ModelDetail, ModelStatus, SchemaVersion, SnapshotInfo, StepRun
 from penstock.engine.state import reading
-from penstock.engine.state.records import is_gone
+from penstock.engine.state.records import column_infos, is_gone
 from penstock.engine.state.store import State
 from penstock.engine.status import LakeState, model_status
 from penstock.model.header.lines import read_header

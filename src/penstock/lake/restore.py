@@ -25,8 +25,11 @@ from penstock.lake.catalog.catalog import LOCK_TIMEOUT, Catalog
 from penstock.lake.catalog.create import WRITTEN
 from penstock.lake.catalog.database import engine as engines
 from penstock.lake.catalog.database import metadata
-from penstock.lake.catalog.database.location import CatalogLocation, parse_location
-from penstock.lake.catalog.database.paths import absolute_directory
+from penstock.lake.catalog.database.location import (
+    CatalogLocation,
+    absolute_directory,
+    parse_location,
+)
 from penstock.lake.recovery.backup import check_files
 from penstock.lake.recovery.missing_files import FileCheck
 from penstock.lake.storage import writing_to

@@ -13,11 +13,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.engine.results import CheckResult, ColumnInfo
 from penstock.errors import PartitionError
+from penstock.lake.schema import type_text
 from penstock.model.partition import PartitionSpec, validate
+
+if TYPE_CHECKING:
+    from penstock.lake.schema import TableSchema
+
 
 WHOLE = ""  # the slice value of a table that is not partitioned
 
@@ -178,3 +183,9 @@ def _start_by_ps(pid: int) -> str | None:
         ["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
     )
     return answer.stdout.strip() or None
+
+
+def column_infos(schema: TableSchema) -> tuple[ColumnInfo, ...]:
+    return tuple(
+        ColumnInfo(column.name, type_text(column), column.nullable) for column in schema.columns
+    )

@@ -12,8 +12,7 @@ from penstock.lake import scan
 from penstock.lake.candidate.few_rows import few_rows
 from penstock.lake.candidate.state import Candidate
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.catalog.options import Options
-from penstock.lake.catalog.write_facts import write_facts
+from penstock.lake.catalog.options import Options, write_facts
 from penstock.lake.changes import Slice
 from penstock.lake.conversions.moments import with_moment
 from penstock.lake.conversions.spark_types import cast_type, literal, quoted

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.errors import CatalogVanished, DataPathError
-from penstock.lake.catalog.database.location import CatalogLocation
-from penstock.lake.catalog.database.paths import absolute_directory
+from penstock.lake.catalog.database.location import CatalogLocation, absolute_directory
 from penstock.lake.naming import uuid7_time
 from penstock.lake.storage import bucket_of, is_remote, open_system
 

@@ -19,8 +19,12 @@ from penstock.lake.catalog.create import check_version
 from penstock.lake.catalog.database import engine as engines
 from penstock.lake.catalog.database import metadata
 from penstock.lake.catalog.database.faults import corrupt
-from penstock.lake.catalog.database.location import CatalogLocation
-from penstock.lake.catalog.database.paths import absolute_directory, is_remote, resolve
+from penstock.lake.catalog.database.location import (
+    CatalogLocation,
+    absolute_directory,
+    is_remote,
+    resolve,
+)
 
 
 @dataclass(frozen=True, slots=True)

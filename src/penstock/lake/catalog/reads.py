@@ -23,7 +23,7 @@ from sqlalchemy import (
 
 from penstock.errors import SnapshotNotFound, UnsupportedFeature
 from penstock.lake.catalog.database import metadata
-from penstock.lake.catalog.database.paths import resolve_directory
+from penstock.lake.catalog.database.location import resolve_directory
 from penstock.lake.catalog.database.rows import (
     NoNumber,
     Record,

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, Executable, Insert, Table
 
 from penstock.lake.catalog import reads
-from penstock.lake.catalog.database.paths import resolve_directory
+from penstock.lake.catalog.database.location import resolve_directory
 from penstock.lake.catalog.database.round_trips import send, send_together
 from penstock.lake.naming import fold
 from penstock.lake.schema import TableSchema

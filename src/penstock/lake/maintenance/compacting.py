@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from penstock.errors import CommitUnknown, EnvironmentMissing
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.catalog.write_facts import layout_begins
+from penstock.lake.catalog.options import layout_begins
 from penstock.lake.changes import MergeFiles, NewFile, RewriteFiles
 from penstock.lake.files import FileSet, Table
 from penstock.lake.maintenance.groups import Group

@@ -20,7 +20,7 @@ from penstock.lake import storage
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.inlined import inlined
 from penstock.lake.catalog.inlined.flush import Held, load_held
-from penstock.lake.catalog.write_facts import write_facts
+from penstock.lake.catalog.options import write_facts
 from penstock.lake.changes import Flushed, FlushInlined
 from penstock.lake.delete_files import write as write_deletes
 from penstock.lake.deleted.positions import Whose, load

@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.errors import ArgumentError
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.catalog.write_facts import write_facts
+from penstock.lake.catalog.options import write_facts
 from penstock.lake.files import Table
 from penstock.lake.objects import SortKey
 from penstock.lake.option_values import bytes_of

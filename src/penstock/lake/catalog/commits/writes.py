@@ -13,9 +13,15 @@ from penstock.lake.catalog import reads
 from penstock.lake.catalog.commits.start import Start, check_message
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.database.round_trips import committing, pipelined
-from penstock.lake.catalog.definitions import free_names, layouts, macros, tables, tags, views
-from penstock.lake.catalog.definitions.tables import create_schema, drop_schema, find_schema
-from penstock.lake.catalog.files import compactions, ending, registration
+from penstock.lake.catalog.definitions import layouts, macros, tables, tags, views
+from penstock.lake.catalog.definitions.tables import (
+    check_free_names,
+    create_schema,
+    drop_schema,
+    find_schema,
+)
+from penstock.lake.catalog.files import compactions, registration
+from penstock.lake.catalog.files.registration import add_deletes, end_files
 from penstock.lake.catalog.inlined import writes
 from penstock.lake.catalog.statistics import totals
 from penstock.lake.catalog.work import Ids, Target, Totals, Work
@@ -70,7 +76,7 @@ def write(
     only_adds = _only_adds(changes)
     if not only_adds:
         _insert_snapshot(work, time)
-        free_names.check(work, changes)
+        check_free_names(work, changes)
         _take_away(work, changes)
         _define(work, changes)
     for change in changes.tables:
@@ -248,9 +254,9 @@ def _load(work: Work, table_id: int) -> Table | None:
 
 def _write_files(work: Work, change: TableChange, target: Target) -> None:
     if change.end:
-        ending.end_files(work, target, change.end)
+        end_files(work, target, change.end)
     if change.deletes:
-        ending.add_deletes(work, target, change.deletes)
+        add_deletes(work, target, change.deletes)
     if change.add:
         registration.add_files(work, target, change.add)
     if target.id in work.defined:

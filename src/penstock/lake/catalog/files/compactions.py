@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 
 from penstock.errors import CommitConflict
 from penstock.lake.catalog.database import metadata as t
-from penstock.lake.catalog.database.paths import resolve, stored_path
+from penstock.lake.catalog.database.location import resolve, stored_path
 from penstock.lake.catalog.files.registration import partition_rows, stats_rows
 from penstock.lake.catalog.inlined import flush
 from penstock.lake.changes import FlushInlined, MergeFiles, NewFile, RewriteFiles

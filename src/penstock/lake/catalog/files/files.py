@@ -19,7 +19,7 @@ from sqlalchemy import ColumnElement, Connection, and_, false, literal, not_, or
 
 from penstock.errors import CatalogCorrupt, UnsupportedFeature
 from penstock.lake.catalog.database import metadata
-from penstock.lake.catalog.database.paths import resolve
+from penstock.lake.catalog.database.location import resolve
 from penstock.lake.catalog.database.rows import Record, check, check_counts, column_of
 from penstock.lake.catalog.files.mappings import load_mappings, mapped_by_history
 from penstock.lake.catalog.inlined import inlined

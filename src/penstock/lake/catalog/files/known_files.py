@@ -10,7 +10,7 @@ from sqlalchemy import Connection, select
 
 from penstock.lake.catalog.database import metadata
 from penstock.lake.catalog.database import metadata as t
-from penstock.lake.catalog.database.paths import resolve, resolve_directory
+from penstock.lake.catalog.database.location import resolve, resolve_directory
 from penstock.lake.catalog.snapshots.expiry import table_paths
 from penstock.lake.files import Table
 

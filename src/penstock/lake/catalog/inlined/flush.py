@@ -18,7 +18,7 @@ from sqlalchemy import Connection, func, select, text
 from penstock.errors import CommitConflict
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.database.engine import metadata_schema
-from penstock.lake.catalog.database.paths import resolve, stored_path
+from penstock.lake.catalog.database.location import resolve, stored_path
 from penstock.lake.catalog.inlined import inlined
 from penstock.lake.catalog.inlined.columns import Schemas, settle
 from penstock.lake.catalog.statistics import totals

@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement, Connection, Table, and_, exists, or_, sele
 
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.database import metadata as t
-from penstock.lake.catalog.database.paths import resolve, resolve_directory, stored_path
+from penstock.lake.catalog.database.location import resolve, resolve_directory, stored_path
 from penstock.lake.catalog.inlined import inlined
 from penstock.lake.snapshot import Snapshot
 
