@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from click.testing import CliRunner
 
@@ -46,6 +50,27 @@ def test_no_project_anywhere_is_wrong_input(
     assert result.exit_code == 2
     assert "there is no penstock.toml" in result.stderr
     assert "penstock init" in result.stderr
+
+
+_LOST = """
+import gc, sys
+from click.testing import CliRunner
+from sqlalchemy import create_engine
+from penstock.cli.main import main
+
+CliRunner().invoke(main, ["status", "--project", sys.argv[1]])
+connection = create_engine("sqlite://").connect()
+connection.exec_driver_sql("SELECT 1")
+connection.connection.dbapi_connection.close()  # as when a server ends it
+del connection
+gc.collect()
+"""
+
+
+def test_a_connection_that_was_lost_says_nothing_of_its_own(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _LOST, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
 
 
 @pytest.mark.parametrize(

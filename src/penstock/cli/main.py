@@ -67,6 +67,7 @@ def main() -> None:
 
     Exit codes: 0 done, 1 a step or a data test failed, 2 the input is wrong, 130 interrupted.
     """
-    # Interrupted in a call to Spark, py4j logs a traceback on its own; without a handler that
-    # lands on the terminal. Whoever configures logging still gets it.
-    logging.getLogger("py4j").addHandler(logging.NullHandler())
+    # Interrupted in a call to Spark, or when a server goes away, these log tracebacks on their own;
+    # without a handler that lands on the terminal. Whoever configures logging still gets it.
+    for name in ("py4j", "psycopg", "sqlalchemy"):
+        logging.getLogger(name).addHandler(logging.NullHandler())
