@@ -1,4 +1,4 @@
-"""Kill what drops a slice or a table, or makes one anew, before every third statement it sends.
+"""Kill what drops a slice or a table, or makes one anew, before every second change that it sends.
 
     python -m tests.engine.killed URI DATA_PATH
 
@@ -31,7 +31,7 @@ from tests.lake.killed.acts import die_at, in_child, told
 COLUMN = "_wm_partition"
 TARGET = TableName("main", "main", "a")
 _MOST = 200  # statements of an act
-_STRIDE = 3  # tests/lake/killed tries each; here it is whether data and records go together
+_STRIDE = 2  # tests/lake/killed tries each; here it is whether data and records go together
 
 
 def made_of(

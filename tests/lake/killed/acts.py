@@ -163,25 +163,31 @@ ACTS: Mapping[str, tuple[Act, After]] = {
 
 
 def die_at(catalog: Catalog, step: int) -> None:
-    """Have this process killed at its statement number ``step`` (from 0); COMMIT counts as one."""
+    """Have this process killed at its change number ``step`` (from 0); COMMIT counts as one.
+
+    Queries do not count: what a process leaves that is killed before one, it leaves as well when
+    it is killed before the next change.
+    """
     left = [step]
 
-    def count(*_: object) -> None:
+    def count(text: str) -> None:
+        if text.lstrip().upper().startswith("SELECT"):
+            return
         if not left[0]:
             os.kill(os.getpid(), signal.SIGKILL)
         left[0] -= 1
 
-    event.listen(catalog._engine, "commit", count)
+    event.listen(catalog._engine, "commit", lambda _: count("COMMIT"))
     if catalog.kind != "postgres":
-        event.listen(catalog._engine, "before_cursor_execute", count)
+        event.listen(catalog._engine, "before_cursor_execute", lambda *args: count(str(args[2])))
         return
 
     class Counting(psycopg.Cursor[Any]):
         """Where some statements do not go through SQLAlchemy."""
 
-        def execute(self, *args: Any, **more: Any) -> Counting:
-            count()
-            return super().execute(*args, **more)
+        def execute(self, query: Any, *args: Any, **more: Any) -> Counting:
+            count(query.decode() if isinstance(query, bytes) else str(query))
+            return super().execute(query, *args, **more)
 
     def use_it(raw: psycopg.Connection[Any], *_: object) -> None:
         raw.cursor_factory = Counting

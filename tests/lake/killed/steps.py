@@ -1,4 +1,4 @@
-"""Kill a writer before each statement of each kind of commit.
+"""Kill a writer before each change that each kind of commit sends.
 
     python -m tests.lake.killed.steps URI FOLDER
 
