@@ -105,11 +105,13 @@ def test_every_type_by_every_transform(twins: Twins) -> None:
         with closing(duck.attach(twins.uri(place), twins.data(place))) as con:
             con.execute(f"CREATE TABLE source({columns})")
             con.execute(f"INSERT INTO source VALUES {values}")
+            con.execute("BEGIN")
             for name, (column, transform) in names.items():
                 con.execute(f"CREATE TABLE {name} AS FROM source LIMIT 0")
                 con.execute(f"ALTER TABLE {name} SET PARTITIONED BY ({_key(column, transform)})")
                 if place == "theirs":
                     con.execute(f"INSERT INTO {name} FROM source")
+            con.execute("COMMIT")
     with Lake.attach(twins.uri("ours"), spark=twins.spark) as lake, lake.transaction() as tx:
         source = lake.table("source").to_df().coalesce(1).persist()
         for name in names:
