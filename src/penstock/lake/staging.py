@@ -20,7 +20,7 @@ from penstock.lake.conversions.spark_types import schema_of
 from penstock.lake.dml.found import find
 from penstock.lake.dml.remove import both, end_whole, take_all, take_away
 from penstock.lake.dml.rows import rows_of
-from penstock.lake.dml.where import delete_where, overwrite_where, update_where
+from penstock.lake.dml.where import Match, delete, overwrite_where, update
 from penstock.lake.files import DataFile, FileSet
 from penstock.lake.inline import append_rows, is_literal
 from penstock.lake.merging.by_key import SliceOf, merge
@@ -232,16 +232,16 @@ class TransactionTable(DefinableTable):
     def delete(self, where: str | SparkColumn | None = None) -> Staged:
         """Delete the rows that satisfy a condition over the table's columns, all without one."""
         with hinted(where):
-            return delete_where(self, if_text(where))
+            return delete(self, Match(if_text(where)))
 
     def update(
         self,
         set: Mapping[str, object],  # noqa: A002 - SQL's word, and Delta's
         where: str | SparkColumn | None = None,
     ) -> Staged:
-        """Give the rows that satisfy a condition new values; see `dml.where.update_where`."""
+        """Give the rows that satisfy a condition new values; see `dml.where.update`."""
         with hinted(where, *set.values()):
-            return update_where(self, texts_in(set), if_text(where))
+            return update(self, Match(if_text(where)), texts_in(set))
 
     def overwrite(
         self,

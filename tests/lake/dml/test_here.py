@@ -13,7 +13,7 @@ from penstock.errors import CommitConflict, QueryFailed
 from penstock.lake.dml import here as dml_here
 from penstock.lake.dml import where as dml_where
 from penstock.lake.dml.matched import Bounds
-from penstock.lake.dml.where import delete_where, update_where
+from penstock.lake.dml.where import Match
 from penstock.lake.lake import Lake
 from tests import duck
 from tests.lake.conftest import Rows, table_of
@@ -128,12 +128,13 @@ STATES: list[tuple[Make, bool]] = [
 
 def delete(table: TransactionTable, here: bool) -> Any:
     where = "pmod(id, 10) = 7 OR kind IS NULL AND state = 'open'"
-    return delete_where(table, where, here=here)
+    return dml_where.delete(table, Match(where), here=here)
 
 
 def update(table: TransactionTable, here: bool) -> Any:
     values = {"state": "'upd'", "price": "price + 1", "KIND": "if(even, kind, NULL)", "id": "id"}
-    return update_where(table, values, "id % 10 = 7 AND price > 1 OR id = 3", here=here)
+    match = Match("id % 10 = 7 AND price > 1 OR id = 3")
+    return dml_where.update(table, match, values, here=here)
 
 
 def unused(*_: object, **__: object) -> Any:

@@ -66,6 +66,17 @@ def renewed(
         return None
 
 
+def is_understood(schema: TableSchema, where: object) -> bool:
+    """Whether this is a condition over columns that there are, of which Arrow knows the meaning."""
+    if not isinstance(where, str):
+        return False
+    try:
+        condition(where, _kinds(schema))
+    except NotHere:
+        return False
+    return True
+
+
 def _is_here(table: CandidateTable, source: Scan) -> bool:
     return (
         source.files.inlined is None

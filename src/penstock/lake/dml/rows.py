@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from penstock.lake.staging import TransactionTable
-    from penstock.sql.conditions import Predicate
 
 __all__ = ["FILE", "POSITION", "ROW_ID", "delete_rows", "target_rows", "update_rows"]
 
@@ -37,25 +36,13 @@ _OLD = "_penstock_old_"
 _SAMPLES = 20
 
 
-def target_rows(
-    table: TransactionTable, keep: Predicate | None = None, *, row_ids: bool = False
-) -> DataFrame:
+def target_rows(table: TransactionTable, *, row_ids: bool = False) -> DataFrame:
     """The rows of the candidate state with FILE, POSITION and ROW_ID.
 
-    Files that surely hold no row which satisfies ``keep`` are left out. ROW_ID is the id that the
-    row has embedded, NULL for others: who updates rows completes it. With ``row_ids`` the id of
-    every row that has one is in ``rowid`` too, which costs a join.
+    ROW_ID is the id that the row has embedded, NULL for others: who updates rows completes it. With
+    ``row_ids`` the id of every row that has one is in ``rowid`` too, which costs a join.
     """
-    return rows_of(table, scan_for(table, keep), row_ids=row_ids)
-
-
-def scan_for(table: TransactionTable, keep: Predicate | None = None) -> scan.Scan:
-    """The candidate state to scan. Its FILE keys are those of the whole state."""
-    whole = table.scan_all()
-    if keep is None or keep.condition is None:
-        return whole
-    some = table.scan_all(keep)
-    return some if some.keys() == whole.keys() else whole
+    return rows_of(table, table.scan_all(), row_ids=row_ids)
 
 
 def rows_of(table: TransactionTable, source: scan.Scan, *, row_ids: bool = False) -> DataFrame:

@@ -6,9 +6,9 @@ knows that all rows satisfy it (by statistics or partition values) end whole wit
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import sqlglot
 from sqlglot import exp
@@ -22,7 +22,7 @@ from penstock.lake.dml import here as dml_here
 from penstock.lake.dml.assign import assigned
 from penstock.lake.dml.found import find
 from penstock.lake.dml.remove import both, delete_all, end_whole, take_away
-from penstock.lake.dml.rows import rows_of, scan_for, update_brought, update_rows
+from penstock.lake.dml.rows import rows_of, update_brought, update_rows
 from penstock.lake.failures import explained
 from penstock.lake.files import DataFile, FileSet
 from penstock.lake.naming import fold
@@ -39,62 +39,68 @@ if TYPE_CHECKING:
 ROWID = "rowid"
 
 
-def delete_where(
-    table: TransactionTable, where: str | SparkColumn | None, *, here: bool = True
-) -> Staged:
-    """Delete the rows that satisfy ``where``; all without one. Without ``here`` Spark finds them,
-    however simple that is.
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Which rows of a table change: those for which ``where`` is true, all without a condition.
+
+    ``where`` is text of Spark's SQL or a Column, over nothing but the table's columns and ``args``.
+    ``selected`` has Spark select the rows of a scan, as `rows_of` gives them, for an UPDATE with
+    their new values; it alone says which they are where a statement names more than that (other
+    tables, say), and ``keep`` which files may hold some. Without ``once`` it may give a row twice.
     """
+
+    where: str | SparkColumn | None = None
+    selected: Callable[[scan.Scan], DataFrame] | None = None
+    keep: Predicate | None = None
+    once: bool = True
+    args: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_all(self) -> bool:
+        return self.where is None and self.selected is None
+
+    def file_filter(self, zone: str) -> Predicate | None:
+        """What the files that may hold such rows fulfil."""
+        if not isinstance(self.where, str):
+            return self.keep
+        return of_where(self.where, zone=zone, args=self.args)
+
+
+def delete(table: TransactionTable, match: Match, *, here: bool = True) -> Staged:
+    """Delete the rows that match. Without ``here`` Spark finds them, however simple that is."""
     with table.all_or_nothing(), explained(table=table.candidate.qualified_name):
-        removed = _removed(table, where, here=here)
+        removed = _removed(table, match, here=here)
         table.take(removed, ())
     if not removed.rows:
         return Staged(unchanged=True)
     return Staged(rows_deleted=removed.rows)
 
 
-def update_where(
+def update(
     table: TransactionTable,
-    values: Mapping[str, object],
-    where: str | SparkColumn | None,
+    match: Match,
+    values: Mapping[str, object] | None,
     *,
     here: bool = True,
 ) -> Staged:
-    """Give the rows that satisfy ``where`` (all without one) new values.
+    """Give the rows that match new values, all of which see the rows as they were.
 
-    ``values`` are by column, or ``struct.field``: SQL text, a Column, or a plain value that is no
-    text. All of them see the rows as they were. Without ``here`` Spark computes them.
+    ``values`` are by column, or ``struct.field``: SQL text, a Column, or a plain value that is not
+    text. Without them ``match.selected`` alone knows them. Without ``here`` Spark computes them.
     """
     with explained(table=table.candidate.qualified_name):
-        source = scan_for(table, _keep(table, where))
-        brought = dml_here.renewed(table, source, values, where) if here else None
-        if brought is not None:
-            return update_brought(table, source, brought)
-        rows = _matching(table, source, where)
-        new = typed(assigned(rows, values, table), table.schema)
-        return update_rows(table, new, source=source, once=True)
-
-
-def delete_here(table: TransactionTable, where: str) -> Staged | None:
-    """As `delete_where`, where Arrow finds the rows; ``None`` where only Spark does."""
-    with table.all_or_nothing(), explained(table=table.candidate.qualified_name):
-        source = scan_for(table, _keep(table, where))
-        which = dml_here.find(table, source, where)
-        if which is None:
-            return None
-        if not which.total:
-            return Staged(unchanged=True)
-        removed = take_away(table, source, which)
-        table.take(removed, ())
-    return Staged(rows_deleted=removed.rows)
-
-
-def update_here(table: TransactionTable, values: Mapping[str, str], where: str) -> Staged | None:
-    """As `update_where`, where Arrow computes the values; ``None`` where only Spark does."""
-    with explained(table=table.candidate.qualified_name):
-        source = scan_for(table, _keep(table, where))
-        brought = dml_here.renewed(table, source, values, where)
-        return None if brought is None else update_brought(table, source, brought)
+        source = table.scan_all(_file_filter(table, match))
+        if here and values is not None:
+            brought = dml_here.renewed(table, source, values, match.where)
+            if brought is not None:
+                return update_brought(table, source, brought)
+        if match.selected is not None:
+            rows = match.selected(source)
+        else:
+            assert values is not None, "a condition alone computes no values"
+            new = assigned(_matching(table, source, match), values, table)
+            rows = typed(new, table.schema)
+        return update_rows(table, rows, source=source, once=match.once)
 
 
 def overwrite_where(
@@ -108,7 +114,7 @@ def overwrite_where(
     """
     with table.all_or_nothing(), explained(table=table.candidate.qualified_name):
         if table.exists:
-            removed = _removed(table, where)
+            removed = _removed(table, Match(where))
             table.take(removed, ())
             # Rows that others insert meanwhile may satisfy it too. (DuckDB 1.5.5 lets no delete
             # follow an insert; two that replace the same nothing would leave the rows of both.)
@@ -121,42 +127,45 @@ def overwrite_where(
     return replace(staged, rows_deleted=removed.rows)
 
 
-def _removed(
-    table: TransactionTable, where: str | SparkColumn | None, *, here: bool = True
-) -> Removed:
-    if where is None:
+def _removed(table: TransactionTable, match: Match, *, here: bool = True) -> Removed:
+    if match.is_all:
         return delete_all(table)
-    source = scan_for(table, _keep(table, where))
-    proven = _proven(table, source.files, where)
+    source = table.scan_all(_file_filter(table, match))
+    proven = _proven(table, source.files, match)
     gone = {file.path for file in proven}
     rest = replace(source.files, files=tuple(f for f in source.files.files if f.path not in gone))
     some = replace(source, files=rest)
-    if rest.files and some.keys() != source.keys():
-        proven, some, rest = [], source, source.files
     removed = end_whole(table, source, proven)
     if not rest.files and rest.inlined is None:
+        _refuse_wrong(table, some, match)
         return removed
-    which = dml_here.find(table, some, where) if here else None
+    which = dml_here.find(table, some, match.where) if here else None
     if which is None:
-        which = find(_matching(table, some, where), some, once=True)
+        which = find(_matching(table, some, match), some, once=match.once)
     try:
         return both(removed, take_away(table, some, which)) if which.total else removed
     finally:
         which.release()
 
 
-def _proven(table: TransactionTable, files: FileSet, where: str | SparkColumn) -> list[DataFile]:
+def _refuse_wrong(table: TransactionTable, source: scan.Scan, match: Match) -> None:
+    """Raise what is wrong with a condition for which no row is read."""
+    if not dml_here.is_understood(table.schema, match.where):
+        _ = _matching(table, source, match).schema
+
+
+def _proven(table: TransactionTable, files: FileSet, match: Match) -> list[DataFile]:
     """Files all of whose rows satisfy the condition, as far as the catalog tells."""
-    if not isinstance(where, str):
+    if not isinstance(match.where, str):
         return []
-    contrary = _contrary(table, where)
+    contrary = _contrary(table, match.where, match.args)
     if contrary is None:
         return []
     others = {file.id for file in table.files(contrary).files}
     return [file for file in files.files if file.id is not None and file.id not in others]
 
 
-def _contrary(table: TransactionTable, where: str) -> Predicate | None:
+def _contrary(table: TransactionTable, where: str, args: Mapping[str, Any]) -> Predicate | None:
     """What every row satisfies for which ``where`` is false or NULL; None where that is not sure.
 
     What `of_where` understands is NULL only where a column is.
@@ -167,21 +176,22 @@ def _contrary(table: TransactionTable, where: str) -> Predicate | None:
         return None
     columns = {column.sql("spark") for column in tree.find_all(exp.Column)}
     parts = [f"NOT ({where})", *(f"{column} IS NULL" for column in sorted(columns))]
-    found = of_where(" OR ".join(parts), zone=_zone(table))
+    found = of_where(" OR ".join(parts), zone=_zone(table), args=args)
     return None if found.condition is None or found.unused else found
 
 
-def _keep(table: TransactionTable, where: str | SparkColumn | None) -> Predicate | None:
-    return of_where(where, zone=_zone(table)) if isinstance(where, str) else None
+def _file_filter(table: TransactionTable, match: Match) -> Predicate | None:
+    return match.file_filter(_zone(table)) if isinstance(match.where, str) else match.keep
 
 
 def _zone(table: TransactionTable) -> str:
     return session_zone(table.context.spark())
 
 
-def _matching(
-    table: TransactionTable, source: scan.Scan, where: str | SparkColumn | None
-) -> DataFrame:
+def _matching(table: TransactionTable, source: scan.Scan, match: Match) -> DataFrame:
+    if match.selected is not None:
+        return match.selected(source)
+    where = match.where
     row_ids = isinstance(where, str) and _names_rowid(where, table.schema.names)
     rows = rows_of(table, source, row_ids=row_ids)
     found = rows if where is None else rows.where(where)

@@ -59,14 +59,24 @@ if TYPE_CHECKING:
 SliceOf = tuple[str, object]
 
 
+class SeveralRowsOfOneKey(Exception):
+    """The target has several rows of one key, and they are not to become one."""
+
+
 def merge(
-    table: TransactionTable, df: DataFrame, keys: Sequence[str], slice_of: SliceOf | None
+    table: TransactionTable,
+    df: DataFrame,
+    keys: Sequence[str],
+    slice_of: SliceOf | None,
+    *,
+    one_row: bool = True,
 ) -> Staged:
     """Stage the merge of ``df`` into ``table`` by ``keys``, within a slice if one is given.
 
     Columns that ``df`` lacks keep their values in updated rows and are NULL (or their default) in
-    inserted ones. Several target rows of one key become one row. Raises MergeKeyError for NULL or
-    duplicate keys in ``df``, with samples; SchemaMismatch for columns the table does not have.
+    inserted ones. Several target rows of one key become one row, unless that is not wanted: then
+    SeveralRowsOfOneKey is raised. Raises MergeKeyError for NULL or duplicate keys in ``df``, with
+    samples; SchemaMismatch for columns the table does not have.
     """
     if slice_of is not None:
         df = table.in_slice(df, *slice_of)
@@ -92,6 +102,7 @@ def merge(
                 source=source,
                 scanned=scanned,
                 condition=table.is_in_slice(*slice_of) if slice_of and mixed else None,
+                one_row=one_row,
             )
             staged = _into_many(table, job, df, plan) if large else _into_few(table, job)
     finally:
@@ -180,6 +191,8 @@ def _stage(table: TransactionTable, job: MergeJob) -> Staged:
             matches = _compared(job, matches)
             (inserts, updates, removed), _ = _write_all(table, job, matches, directories)
         if matches.total + inserts.rows > job.source.rows:
+            if not job.one_row:
+                raise SeveralRowsOfOneKey
             matches = collapse(job, _by_spark(job) if matches.places is not None else matches)
             updates, removed = _write_again(table, job, matches, directories)
     finally:

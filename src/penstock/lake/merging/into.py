@@ -2,8 +2,8 @@
 
 One pass over the target joins it with the source and says of each row which clause applies. What
 changes is then removed by place and written anew under its row id, and source rows that matched
-nothing are inserted. A merge by unique keys alone has a quicker way of its own
-(`penstock.lake.merging.by_key`), which also leaves equal rows alone.
+nothing are inserted. A MERGE that updates and inserts whole rows by unique keys goes the quicker
+way of `penstock.lake.merging.by_key`, which leaves equal rows alone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from penstock.lake.dml.found import Found, find
 from penstock.lake.dml.remove import take_away, write_rows
 from penstock.lake.dml.rows import rewrite, rows_of
 from penstock.lake.failures import explained
-from penstock.lake.merging.keys import keys_of, measure
+from penstock.lake.merging.by_key import SeveralRowsOfOneKey, merge
+from penstock.lake.merging.keys import keys_of, measure, upsert_of
 from penstock.lake.merging.spec import Clause, MergeSpec
 from penstock.lake.naming import fold
 from penstock.lake.parquet.footers import remove_directory
@@ -74,12 +75,28 @@ def run(table: TransactionTable, spec: MergeSpec) -> Staged:
     with table.all_or_nothing(), explained(table=name):
         if spec.evolve and spec.takes_all:
             table.evolve(spec.source)
+        staged = _by_key(table, spec)
+        if staged is not None:
+            return staged
         source = spec.source.withColumn(_SOURCE, fn.monotonically_increasing_id()).persist()
         try:
             job = _job(table, spec, source)
             return _run(job)
         finally:
             source.unpersist()
+
+
+def _by_key(table: TransactionTable, spec: MergeSpec) -> Staged | None:
+    """The MERGE as one by key; ``None`` where it is another, or its keys are not unique."""
+    upsert = upsert_of(spec, table.written_schema)
+    if upsert is None:
+        return None
+    try:
+        with table.all_or_nothing():
+            rows = typed(upsert.rows, table.written_schema)
+            return merge(table, rows, upsert.keys, None, one_row=False)
+    except (MergeKeyError, SeveralRowsOfOneKey):
+        return None
 
 
 def _job(table: TransactionTable, spec: MergeSpec, source: DataFrame) -> _Job:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from penstock.lake.conversions.spark_types import quoted, schema_of
+from penstock.lake.conversions.casts import stored
+from penstock.lake.conversions.spark_types import quoted, schema_of, spark_type
 from penstock.lake.merging.source import ORDERED, bound_text, bound_value
-from penstock.lake.merging.spec import MergeSpec
+from penstock.lake.merging.spec import Clause, MergeSpec
 from penstock.lake.naming import fold
 from penstock.lake.schema import Column, TableSchema
 from penstock.lake.values.bounds import base_type
@@ -27,15 +30,12 @@ def keys_of(spec: MergeSpec, schema: TableSchema) -> list[Pair]:
 
     They are found in conditions given as text, as conjuncts ``t.a = s.b``.
     """
-    if not isinstance(spec.on, str):
-        return []
-    try:
-        tree = sqlglot.parse_one(spec.on, read="spark", into=exp.Condition)
-    except SqlglotError:
+    tree = _parsed(spec.on)
+    if tree is None:
         return []
     source = schema_of(spec.source)
     found: list[Pair] = []
-    for part in tree.flatten() if isinstance(tree, exp.And) else [tree]:
+    for part in _parts(tree):
         one = part.unnest()
         if not isinstance(one, exp.EQ):
             continue
@@ -45,6 +45,96 @@ def keys_of(spec: MergeSpec, schema: TableSchema) -> list[Pair]:
             if column is not None and other is not None and _orders(column, other):
                 found.append((column, other.name))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Upsert:
+    """A MERGE that updates and inserts whole rows by key: ``rows`` have the target's columns."""
+
+    rows: DataFrame
+    keys: tuple[str, ...]
+
+
+def upsert_of(spec: MergeSpec, schema: TableSchema) -> Upsert | None:
+    """The merge by key that a MERGE is, as far as keys are unique; ``None`` where it is another.
+
+    Rows match where columns of one type are equal and nothing else is asked, and both clauses give
+    each column the same column of the source.
+    """
+    pairs = keys_of(spec, schema)
+    clauses = {(one.kind, one.action): one for one in spec.clauses}
+    update = clauses.get(("matched", "update"))
+    insert = clauses.get(("not matched", "insert"))
+    if update is None or insert is None or len(spec.clauses) != 2 or not pairs:
+        return None
+    if len(pairs) != _conjuncts(spec) or any(one.condition is not None for one in spec.clauses):
+        return None
+    news, olds = (_columns_of(one, spec, schema) for one in (insert, update))
+    if news is None or olds is None:
+        return None
+    keys = {column.name: name for column, name in pairs}
+    fields = {field.name: field.dataType for field in spec.source.schema.fields}
+    exact = all(fields.get(name) == spark_type(column) for column, name in pairs)
+    if len(keys) < len(pairs) or not exact or not news.items() >= keys.items():
+        return None
+    if {**keys, **olds} != news:
+        return None
+    return Upsert(_renamed(spec.source, news, schema), tuple(keys))
+
+
+def _conjuncts(spec: MergeSpec) -> int:
+    tree = _parsed(spec.on)
+    return 0 if tree is None else len(_parts(tree))
+
+
+def _columns_of(clause: Clause, spec: MergeSpec, schema: TableSchema) -> dict[str, str] | None:
+    """Which column of the source each column of the target gets; ``None`` for other values."""
+    source = spec.source.columns
+    if len(set(map(fold, source))) < len(source):
+        return None
+    if clause.values is None:
+        known = {fold(name): name for name in source}
+        both = (column for column in schema.columns if fold(column.name) in known)
+        return {column.name: known[fold(column.name)] for column in both}
+    found: dict[str, str] = {}
+    for name, value in clause.values.items():
+        column, tree = schema.find(name), _parsed(value)
+        other = None if tree is None else _named(tree, spec.source_alias, schema_of(spec.source))
+        if column is None or other is None or column.name in found:
+            return None
+        found[column.name] = other.name
+    return found
+
+
+def _renamed(source: DataFrame, names: Mapping[str, str], schema: TableSchema) -> DataFrame:
+    """The source's columns as the target has them, cast as any MERGE casts them."""
+    from pyspark.sql import functions as fn
+
+    fields = {field.name: field.dataType for field in source.schema.fields}
+    columns = {name: fn.col(quoted(other)) for name, other in names.items()}
+    known = {column.name: column for column in schema.columns}
+    other_types = {
+        name: column
+        for name, column in columns.items()
+        if fields[names[name]] != spark_type(known[name])
+    }
+    columns |= stored(source, other_types, schema) if other_types else {}
+    return source.select(*(column.alias(name) for name, column in columns.items()))
+
+
+def _parsed(text: object) -> exp.Expr | None:
+    if not isinstance(text, str):
+        return None
+    try:
+        tree: exp.Expr = sqlglot.parse_one(text, read="spark", into=exp.Condition)
+    except SqlglotError:
+        return None
+    return tree
+
+
+def _parts(tree: exp.Expr) -> list[exp.Expr]:
+    """The conditions that an AND puts together."""
+    return list(tree.flatten()) if isinstance(tree, exp.And) else [tree]
 
 
 def _named(tree: exp.Expr, alias: str, schema: TableSchema) -> Column | None:

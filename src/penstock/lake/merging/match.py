@@ -86,6 +86,7 @@ class MergeJob:
     source: Source
     scanned: scan.Scan
     condition: SparkColumn | None  # of the slice, where files hold other rows too
+    one_row: bool = True  # several rows of the target with one key become one row
 
 
 def is_large(files: Sequence[DataFile]) -> bool:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from penstock.lake.dml import rows as dml
-from penstock.lake.dml.where import delete_here, delete_where
+from penstock.lake.dml.where import Match, delete
 from penstock.lake.statements.answer import Answer, counts
 from penstock.lake.statements.existing import existing
-from penstock.lake.statements.plain import plain
+from penstock.lake.statements.plain import match, plain
 from penstock.lake.statements.session import Session, table_ref
 from penstock.lake.statements.tails import refuse_tail, refuse_tails
-from penstock.lake.statements.targets import Target, ask, place, target
+from penstock.lake.statements.targets import Target, place, target
 from penstock.lake.statements.update import conditions
 from penstock.lake.transaction import Staged, TransactionTable
 from penstock.sql.statement import Reader, begun
@@ -49,16 +48,13 @@ def remove(
 ) -> Staged:
     """Delete what the condition finds; without one, all rows."""
     if source is None and where is None:
-        return delete_where(table, None)
-    if source is None and where is not None:
-        condition = plain(session, reader, where)
-        staged = None if condition is None else delete_here(table, condition)
-        if staged is not None:
-            return staged
+        return delete(table, Match())
     text = begun(reader).add(f"SELECT {place(of)} FROM {of.source}")
     conditions(text, reader, of, source, where)
-    found = ask(session, table, text)
-    return dml.delete_rows(table, found.rows, source=found.source, once=source is None)
+    condition = None
+    if source is None and where is not None:
+        condition = plain(session, reader, where, of, table.schema)
+    return delete(table, match(session, table, text, condition, once=source is None))
 
 
 def truncate(session: Session, reader: Reader) -> Answer:

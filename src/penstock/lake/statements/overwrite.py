@@ -7,13 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.lake.conversions.spark_types import literal, quoted, spark_type
-from penstock.lake.dml import rows as dml
+from penstock.lake.dml.where import delete
 from penstock.lake.schema import Column
 from penstock.lake.statements import assignment
 from penstock.lake.statements.column_values import fitted
 from penstock.lake.statements.delete import remove
+from penstock.lake.statements.plain import match
 from penstock.lake.statements.session import Session
-from penstock.lake.statements.targets import Target, ask, place, take
+from penstock.lake.statements.targets import Target, place, take
 from penstock.lake.transaction import Staged, TransactionTable
 from penstock.sql.literals import Literal, NoLiteral
 from penstock.sql.statement import Reader, begun
@@ -47,6 +48,9 @@ def stage(
         gone = _remove_slice(session, table, of, insert.fixed, reader)
     elif insert.overwrite:
         gone = remove(session, table, of, reader)
+    if insert.overwrite or insert.replaces is not None:
+        # Where nothing goes, two that replace the same nothing would leave the rows of both.
+        table.stage(replace(table.candidate, depends_on_rows=True))
     for name, one in (insert.fixed or {}).items():
         column = assignment.columns_of(table.schema, [name], str(insert.ref))[0]
         value = literal(_value(session, column, one, reader)).cast(spark_type(column))
@@ -71,8 +75,8 @@ def _remove_slice(
         parts.append(f"{of.column(column.name)} <=> CAST(:penstock_value_{at} AS {kind})")
     text = begun(reader).add(f"SELECT {place(of)} FROM {of.source} WHERE ")
     text.add(" AND ".join(parts))
-    found = ask(replace(session, args={**session.args, **args}), table, text)
-    return dml.delete_rows(table, found.rows, source=found.source)
+    session = replace(session, args={**session.args, **args})
+    return delete(table, match(session, table, text, None, once=True))
 
 
 def _value(session: Session, column: Column, one: Literal, reader: Reader) -> Any:

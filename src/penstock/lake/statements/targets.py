@@ -10,16 +10,19 @@ from penstock.lake.conversions.spark_types import quoted
 from penstock.lake.dml import rows as dml
 from penstock.lake.naming import TableRef, fold
 from penstock.lake.scan import Scan
+from penstock.lake.schema import TableSchema
 from penstock.lake.statements.session import Session, table_ref
 from penstock.lake.transaction import TransactionTable
 from penstock.sql.predicate import of_query
 from penstock.sql.statement import Reader
 from penstock.sql.tables import Unreadable, analyse
 from penstock.sql.text import Composed
-from penstock.sql.tokens import NAME, Token, tokenize, unquoted
+from penstock.sql.tokens import NAME, WORD, Token, tokenize, unquoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from penstock.sql.conditions import Predicate
 
 TARGET = "__penstock_target"
 _ROWID = "ROWID"
@@ -90,28 +93,39 @@ def _said(token: Token) -> str:
     return fold(unquoted(token) if token.kind == NAME else token.text)
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """The rows of a SELECT over a target, and the scan that they are of."""
+def unqualified(text: str, of: Target, schema: TableSchema, lakes: frozenset[str]) -> str | None:
+    """An expression over the target's columns without its name before them.
 
-    rows: DataFrame
-    source: Scan
+    ``None`` where that name stands before anything else, such as a field of a struct that is called
+    like the target.
+    """
+    text = without_schema(text, of, lakes)
+    tokens = tokenize(text)
+    for at in range(len(tokens) - 2, 0, -1):
+        before, token, after = tokens[at - 1 : at + 2]
+        if token.text != "." or before.kind not in {NAME, WORD} or _said(before) != fold(of.name):
+            continue
+        if schema.find(_said(after)) is None or (at > 1 and tokens[at - 2].text == "."):
+            return None
+        text = text[: before.start] + text[after.start :]
+    return text
 
 
-def ask(session: Session, table: TransactionTable, text: Composed) -> Asked:
-    """Run a SELECT over `TARGET`; files that cannot matter by its conditions are not read."""
-    zone = session.zone()
+def file_filter(session: Session, text: Composed) -> Predicate | None:
+    """What the conditions of a SELECT over `TARGET` say of the target's files."""
     try:
         analysis = analyse(session.names(session.transaction).expand(text.text))
         node = next(one.node for one in analysis.tables if one.name == TARGET)
-        keep = of_query(analysis.text, node, zone=zone, args=session.args)
+        return of_query(analysis.text, node, zone=session.zone(), args=session.args)
     except (Unreadable, StopIteration):
-        keep = None
-    source = dml.scan_for(table, keep)
+        return None
+
+
+def select(session: Session, table: TransactionTable, text: Composed, source: Scan) -> DataFrame:
+    """The rows of a SELECT over `TARGET`, which is this scan."""
     has_rowid = table.schema.find(_ROWID) is not None
     named = not has_rowid and _ROWID in text.text.upper()
-    rows = session.asked(text, {TARGET: dml.rows_of(table, source, row_ids=named)})
-    return Asked(rows, source)
+    return session.asked(text, {TARGET: dml.rows_of(table, source, row_ids=named)})
 
 
 def place(of: Target) -> str:

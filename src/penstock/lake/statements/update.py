@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.lake.conversions import casts
 from penstock.lake.conversions.spark_types import quoted
-from penstock.lake.dml import rows as dml
+from penstock.lake.dml import where as dml
 from penstock.lake.dml.assign import Path, fields_at, overlaps, with_fields
-from penstock.lake.dml.where import update_here
 from penstock.lake.naming import fold
+from penstock.lake.scan import FILE, POSITION, ROW_ID, Scan
 from penstock.lake.schema import Column, TableSchema
 from penstock.lake.statements.answer import Answer, counts
 from penstock.lake.statements.default_text import default_text
 from penstock.lake.statements.existing import existing
-from penstock.lake.statements.plain import plain
+from penstock.lake.statements.plain import match, plain
 from penstock.lake.statements.session import Session
 from penstock.lake.statements.tails import refuse_tail, refuse_tails
-from penstock.lake.statements.targets import Target, ask, take, target
-from penstock.lake.transaction import Staged, TransactionTable
+from penstock.lake.statements.targets import Target, take, target
+from penstock.lake.transaction import TransactionTable
 from penstock.sql.statement import Reader, begun
 from penstock.sql.text import Composed
 from penstock.sql.tokens import Token
@@ -79,10 +79,6 @@ def run(session: Session, reader: Reader) -> Answer:
     with session.writing() as transaction:
         table = existing(session, transaction, of.ref)
         wanted = places_of(reader, sets, table.written_schema, of)
-        if source is None and where is not None:
-            done = _here(session, reader, table, dict(zip(wanted, sets, strict=True)), where)
-            if done is not None:
-                return counts(session.spark, updated=done.rows_updated)
         text = begun(reader).add(f"SELECT {quoted(of.name)}.*")
         for at, (one, what) in enumerate(zip(sets, wanted, strict=True)):
             text.add(", ")
@@ -90,28 +86,37 @@ def run(session: Session, reader: Reader) -> Answer:
             text.add(f" AS {quoted(f'{NEW}{at}')}")
         text.add(f" FROM {of.source}")
         conditions(text, reader, of, source, where)
-        found = ask(session, table, text)
-        rows = renewed(found.rows, wanted, table.schema)
-        staged = dml.update_rows(table, rows, source=found.source, once=source is None)
+        condition = values = None
+        if source is None and where is not None:
+            condition = plain(session, reader, where, of, table.schema)
+            pairs = dict(zip(wanted, sets, strict=True))
+            values = None if condition is None else _plain_values(session, reader, of, pairs, table)
+        found = match(session, table, text, condition, once=source is None)
+        asked = found.selected
+        assert asked is not None, "a statement selects its rows"
+
+        def selected(scanned: Scan) -> DataFrame:
+            return renewed(asked(scanned), wanted, table.schema)
+
+        staged = dml.update(table, replace(found, selected=selected), values)
     return counts(session.spark, updated=staged.rows_updated)
 
 
-def _here(
+def _plain_values(
     session: Session,
     reader: Reader,
-    table: TransactionTable,
+    of: Target,
     sets: Mapping[Place, Set],
-    where: Span,
-) -> Staged | None:
-    """The statement staged without Spark, where all that it says is simple."""
-    condition = plain(session, reader, where)
+    table: TransactionTable,
+) -> dict[str, str] | None:
+    """The new values by column, where all that the statement says is simple."""
     values: dict[str, str] = {}
     for place, one in sets.items():
-        value = None if one.span is None else plain(session, reader, one.span)
+        value = None if one.span is None else plain(session, reader, one.span, of, table.schema)
         if value is None or place.path:
             return None
         values[place.column.name] = value
-    return None if condition is None else update_here(table, values, condition)
+    return values
 
 
 def assignments(reader: Reader, *stops: str) -> list[Set]:
@@ -244,5 +249,5 @@ def renewed(rows: DataFrame, wanted: list[Place], schema: TableSchema) -> DataFr
         if new is not None:
             old = new[()] if () in new else with_fields(old, column, new)
         columns.append(old.alias(column.name))
-    places = [fn.col(name) for name in (dml.FILE, dml.POSITION, dml.ROW_ID)]
+    places = [fn.col(name) for name in (FILE, POSITION, ROW_ID)]
     return casts.cast(rows.select(*columns, *places), schema)
