@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from penstock.lake.lake import Lake
+from penstock.lake.limits import Limits
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -17,9 +18,15 @@ Rows = Callable[[str, list[tuple[Any, ...]]], "DataFrame"]
 
 
 @pytest.fixture
-def lake(tmp_path: Path, spark: SparkSession) -> Iterator[Lake]:
+def limits() -> Limits:
+    """Of the lake; tests of what is Spark's set them lower."""
+    return Limits()
+
+
+@pytest.fixture
+def lake(tmp_path: Path, spark: SparkSession, limits: Limits) -> Iterator[Lake]:
     uri = f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}"
-    with Lake.attach(uri, data_path=f"{tmp_path}/data", spark=spark) as found:
+    with Lake.attach(uri, data_path=f"{tmp_path}/data", spark=spark, limits=limits) as found:
         yield found
 
 

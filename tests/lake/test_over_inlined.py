@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock.lake.lake import Lake
-from penstock.lake.merging import match as merge_match
+from penstock.lake.limits import Limits
 from penstock.lake.table import Table
 from tests import duck
 from tests.lake.conftest import Rows
@@ -64,8 +64,8 @@ def test_replace_slice(mixed: Lake, rows: Rows) -> None:
 
 
 @pytest.mark.parametrize("at_once", [2_000_000, -1], ids=["small", "large"])
-def test_merge(mixed: Lake, rows: Rows, monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
-    monkeypatch.setattr(merge_match, "_COMPARED_AT_ONCE", at_once)
+def test_merge(mixed: Lake, rows: Rows, at_once: int) -> None:
+    mixed.limits = Limits(compared_rows=at_once)
     source = rows(KDV, [(0, "a", "back"), (3, "b", "u"), (100, "a", "u"), (101, "b", "u")])
     staged = mixed.table("t").merge(source, ["k"]).staged
     assert (staged.rows_updated, staged.rows_inserted, staged.slice_rows) == (3, 1, 14)

@@ -23,6 +23,7 @@ from penstock.lake.deleted.frames import Deletes, deleted_positions
 from penstock.lake.deleted.positions import Gone, Whose, as_one, load
 from penstock.lake.failures import explained
 from penstock.lake.files import DataFile, DeleteFile
+from penstock.lake.limits import LIMITS
 from penstock.lake.naming import new_uuid7
 from penstock.lake.parquet.footers import describe, list_files, remove_directory
 from penstock.lake.scan import FILE, POSITION, Scan
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _NUMBER = "_penstock_number"
-# Collected as Arrow, a position takes some 20 bytes, and no shuffle.
-COLLECTED_ROWS = 2_000_000
 _SINCE = "_penstock_since"
 
 
@@ -50,7 +49,7 @@ def remove(
     counts: Mapping[str, int],
     table_path: str,
     *,
-    collect: int = COLLECTED_ROWS,
+    collect: int = LIMITS.written_places,
 ) -> Removed:
     """Delete the rows ``found`` (FILE and POSITION, each once) from committed files of ``source``.
 

@@ -20,6 +20,7 @@ from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import LOCK_TIMEOUT, Catalog
 from penstock.lake.failures import explained
 from penstock.lake.files import Table as TableInfo
+from penstock.lake.limits import LIMITS, Limits
 from penstock.lake.maintenance.methods import Maintained
 from penstock.lake.naming import DEFAULT_SCHEMA, LAKES, TableRef, fold
 from penstock.lake.objects import ListedFile, Option, View
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 _OPTIONS = (
     *("data_path", "override_data_path", "metadata_schema", "create_if_not_exists", "new_catalog"),
     *("read_only", "snapshot_version", "snapshot_time", "lock_timeout", "storage"),
-    *("data_inlining_row_limit", "name"),
+    *("data_inlining_row_limit", "name", "limits"),
 )
 
 
@@ -59,11 +60,19 @@ class Lake(Maintained):
             print(lake.snapshots()[-1], [table.name for table in lake.tables()])
     """
 
-    def __init__(self, catalog: Catalog, spark: SparkSource, at: At, name: str = "lake") -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        spark: SparkSource,
+        at: At,
+        name: str = "lake",
+        limits: Limits = LIMITS,
+    ) -> None:
         """For `attach`."""
         self.name = name
         self.catalog = catalog
         self.at = at
+        self.limits = limits
         self._spark = spark
         self._current = Current()
         self._closing: finalize[[], Lake] | None = None  # of the one that `attach` made
@@ -86,6 +95,7 @@ class Lake(Maintained):
         data_inlining_row_limit: int | None = None,
         name: str = "lake",
         storage: Storage | Mapping[str, object] | None = None,
+        limits: Limits = LIMITS,
         **others: object,
     ) -> Lake:
         """Open the lake at ``uri`` (``ducklake:PATH``, ``ducklake:sqlite:PATH``, ...).
@@ -97,7 +107,8 @@ class Lake(Maintained):
         Writes of up to ``data_inlining_row_limit`` rows stay in the catalog, unless an option of
         the lake says otherwise. ``name`` is what SQL may call the lake (``name.schema.table``,
         ``CALL name.f()``), as ``ATTACH ... AS`` has it. ``storage`` is what the S3 store of
-        ``data_path`` is told (`penstock.lake.storage.Storage`, or its names and values). ``others``
+        ``data_path`` is told (`penstock.lake.storage.Storage`, or its names and values). ``limits``
+        are how much of a change of rows is done without Spark (`penstock.lake.limits`). ``others``
         are DuckDB's options that are refused, each with what to do instead. The session's runtime
         settings that the lake relies on are set (`lake.session`).
         """
@@ -124,7 +135,7 @@ class Lake(Maintained):
                 catalog.snapshot(at)  # raises now rather than at the first read
             on_error.callback(storages.hold(catalog.data_path, told))
             more = partial(storages.spark_settings, catalog.data_path)
-            lake = cls(catalog, source(spark, more), at, name)
+            lake = cls(catalog, source(spark, more), at, name, limits)
             lake._closing = finalize(lake, on_error.pop_all().close)
         return lake
 
@@ -140,7 +151,7 @@ class Lake(Maintained):
         """The table ``schema.name``, or ``name`` in ``main``."""
         ref = TableRef.parse(name)
         begin, view = self.transaction, self._names().read_view
-        return Table(ref, self.catalog, self._spark, self.at, begin, view)
+        return Table(ref, self.catalog, self._spark, self.at, begin, view, self.limits)
 
     def sql(
         self,
@@ -203,7 +214,14 @@ class Lake(Maintained):
         self, author: str | None = None, message: str | None = None, extra: str | None = None
     ) -> Transaction:
         """Begin a transaction on the latest snapshot."""
-        begun = Transaction(self.catalog, self._spark, author=author, message=message, extra=extra)
+        begun = Transaction(
+            self.catalog,
+            self._spark,
+            author=author,
+            message=message,
+            extra=extra,
+            limits=self.limits,
+        )
         current = Current()
         current.given, current.schema = True, self._current.schema
 

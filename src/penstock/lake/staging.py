@@ -410,7 +410,7 @@ class TransactionTable(DefinableTable):
         """Take the slice's rows away from files that hold others too, and from the catalog."""
         source = self.scan_with(files)
         rows = rows_of(self, source).where(self.is_in_slice(column, value))
-        found = find(rows, source, once=True)
+        found = find(rows, source, self.context.limits, once=True)
         try:
             return take_away(self, source, found)
         finally:

@@ -17,6 +17,7 @@ from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.files.feed import Bound
 from penstock.lake.failures import explained
 from penstock.lake.files import Table as TableInfo
+from penstock.lake.limits import LIMITS, Limits
 from penstock.lake.merging.into import run
 from penstock.lake.merging.spec import MergeBuilder, MergeSpec
 from penstock.lake.naming import TableRef
@@ -68,6 +69,7 @@ class Table:
     at: At
     begin: Callable[[], Transaction]
     view: Callable[[TableRef, Snapshot], DataFrame | None] | None = None  # reads a view
+    limits: Limits = LIMITS
 
     def __repr__(self) -> str:
         return f"Table({str(self.ref)!r}, {str(self.catalog)!r})"
@@ -127,7 +129,7 @@ class Table:
 
         Raises SnapshotNotFound, SchemaNotFound, TableNotFound.
         """
-        return few_rows(self.scan_at(version), names)
+        return few_rows(self.scan_at(version), names, self.limits)
 
     def changes(self, from_: Since, to: Since) -> DataFrame:
         """The rows that came and went in a range of snapshots; see `penstock.lake.feed`.

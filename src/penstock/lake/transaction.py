@@ -34,6 +34,7 @@ from penstock.lake.changes import (
     check_together,
 )
 from penstock.lake.files import PartitionField
+from penstock.lake.limits import LIMITS, Limits
 from penstock.lake.naming import TableRef, fold, names_of, quote_identifier
 from penstock.lake.objects import SortKey
 from penstock.lake.schema import TableSchema
@@ -69,6 +70,7 @@ class Transaction:
         author: str | None = None,
         message: str | None = None,
         extra: str | None = None,
+        limits: Limits = LIMITS,
     ) -> None:
         if catalog.read_only:
             raise ReadOnlyLake(
@@ -85,7 +87,8 @@ class Transaction:
         self._names = StagedNames(catalog, self.base)
         self._outcome_open = False
         self.runs_sql: RunsSql | None = None  # given by the lake that began it
-        self._context = Context(catalog, spark, self.base, self._names.schema_path, options)
+        path = self._names.schema_path
+        self._context = Context(catalog, spark, self.base, path, options, limits)
 
     @property
     def has_changes(self) -> bool:

@@ -11,6 +11,7 @@ import pytest
 from penstock.lake.candidate import few_rows as module
 from penstock.lake.catalog.database import metadata
 from penstock.lake.lake import Lake
+from penstock.lake.limits import Limits
 from tests.lake.conftest import Rows
 
 pytestmark = pytest.mark.spark
@@ -98,7 +99,7 @@ def test_a_table_without_rows(lake: Lake) -> None:
     assert same(lake, ["v"])
 
 
-def test_what_is_left_to_spark(lake: Lake, rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_left_to_spark(lake: Lake, rows: Rows) -> None:
     lake.table("t").append(rows("k INT, s STRUCT<a: INT>, l ARRAY<INT>", [(1, (2,), [3])]))
     assert not same(lake, ["k"])  # by names, for the list
     lake.sql("CREATE OR REPLACE TABLE t (k INT, s STRUCT<a: INT>)")
@@ -112,7 +113,8 @@ def test_what_is_left_to_spark(lake: Lake, rows: Rows, monkeypatch: pytest.Monke
     lake.sql("ALTER TABLE t ADD COLUMN d INT DEFAULT 5")
     assert not same(lake, ["d"])  # no file has it
     assert same(lake, ["k"])
-    monkeypatch.setattr(module, "_FILES", 0)
+    assert module.few_rows(lake.table("t").scan_at(lake.catalog.latest().id), ["k"]) is not None
+    lake.limits = Limits(table_files=0)
     assert not same(lake, ["k"])
 
 
@@ -120,8 +122,8 @@ def test_no_more_than_the_limit(lake: Lake, rows: Rows) -> None:
     lake.table("t").append(rows(KV, ABC))
     with lake.transaction() as tx:
         source = tx.table("t").scan_all()
-        assert module.few_rows(source, ["k"], 2) is None
-        assert module.few_rows(source, ["k"], 3) is not None
+        assert module.few_rows(source, ["k"], Limits(table_rows=2)) is None
+        assert module.few_rows(source, ["k"], Limits(table_rows=3)) is not None
 
 
 def test_the_candidate_state_and_a_slice_of_it(lake: Lake, rows: Rows) -> None:

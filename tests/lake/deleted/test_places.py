@@ -5,7 +5,6 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from penstock.lake.deleted import places
 from penstock.lake.deleted.places import Places
 from penstock.lake.files import DataFile
 from penstock.lake.parquet.file_facts import FileKeys
@@ -19,7 +18,7 @@ def files(*names: str) -> list[DataFile]:
 
 
 def named(*names: str) -> Places:
-    found = Places.by_key(files(*names), NAMES)
+    found = Places.by_key(files(*names), NAMES, 64)
     assert found is not None
     return found
 
@@ -29,9 +28,9 @@ def numbers(*chunks: list[int]) -> pa.ChunkedArray:
 
 
 @pytest.mark.parametrize("runs", [1_000, 0], ids=["as they come", "sorted"])
-def test_positions_by_file(monkeypatch: pytest.MonkeyPatch, runs: int) -> None:
-    monkeypatch.setattr(places, "_MOST_RUNS", runs)
-    found = named("a", "b").by_file(numbers([B + 3, B + 5, 1], [0, B + 4, 1], [0, B + 3]))
+def test_positions_by_file(runs: int) -> None:
+    given = numbers([B + 3, B + 5, 1], [0, B + 4, 1], [0, B + 3])
+    found = named("a", "b").by_file(given, runs)
     assert {key: one.to_pylist() for key, one in found.items()} == {"a": [0, 1], "b": [3, 4, 5]}
     assert named("a").by_file(numbers()) == {}
 
@@ -50,9 +49,9 @@ def test_a_file_that_the_scan_lacks() -> None:
 
 def test_which_files_have_numbers() -> None:
     assert named("a", "b").keys == ("a", "b")
-    assert Places.by_key(files("a", "b\nc"), NAMES) is None
-    assert Places.by_key(files(*map(str, range(65))), NAMES) is None
-    assert Places.by_key([DataFile("/d/a", (1 << 63) - 1, 1, 8)], NAMES) is None
+    assert Places.by_key(files("a", "b\nc"), NAMES, 64) is None
+    assert Places.by_key(files(*map(str, range(65))), NAMES, 64) is None
+    assert Places.by_key([DataFile("/d/a", (1 << 63) - 1, 1, 8)], NAMES, 64) is None
 
 
 def test_a_number_is_the_files_code_and_the_position() -> None:

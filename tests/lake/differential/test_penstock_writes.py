@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.lake.lake import Lake
-from penstock.lake.merging import match as merge_match
+from penstock.lake.limits import Limits
 from tests import duck
 from tests.lake.catalog.conftest import Place
 from tests.lake.differential.conftest import Rows
@@ -130,16 +130,14 @@ def test_merge_keeps_row_ids(each_lake: Lake, each_place: Place, rows: Rows) -> 
     assert_feed(each_place, "t", 1, 3)
 
 
-def test_merges_on_the_same_files_fold(
-    each_lake: Lake, each_place: Place, rows: Rows, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_merges_on_the_same_files_fold(each_lake: Lake, each_place: Place, rows: Rows) -> None:
     table = each_lake.table("t")
     table.append(rows(KV, [(i, "0") for i in range(8)]))
     for turn in range(1, 4):
         # The second and the last as into a large target, whose keys are read here.
-        monkeypatch.setattr(merge_match, "_COMPARED_AT_ONCE", 2_000_000 if turn % 2 else -1)
+        each_lake.limits = Limits() if turn % 2 else Limits(compared_rows=-1)
         table.merge(rows(KV, [(turn, str(turn)), (turn + 1, str(turn)), (turn + 10, "n")]), ["k"])
-    monkeypatch.setattr(merge_match, "_COMPARED_AT_ONCE", -1)
+    each_lake.limits = Limits(compared_rows=-1)
     table.merge(rows(KV, [(i, "all") for i in range(20)]), ["k"])
     assert_same(each_lake, each_place)
     ids = [row_ids(each_place, "t", "k", version) for version in (1, 4, 5)]

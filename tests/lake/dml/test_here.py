@@ -15,6 +15,7 @@ from penstock.lake.dml import where as dml_where
 from penstock.lake.dml.matched import Bounds
 from penstock.lake.dml.where import Match
 from penstock.lake.lake import Lake
+from penstock.lake.limits import Limits
 from tests import duck
 from tests.lake.conftest import Rows, table_of
 
@@ -285,11 +286,9 @@ def test_another_dialect(lake: Lake, spark: SparkSession) -> None:
         assert dml_here.find(table, table.scan_all(), "id = 3") is not None
 
 
-def test_more_than_is_kept(
-    lake: Lake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_more_than_is_kept(lake: Lake, spark: SparkSession) -> None:
     plain(lake, spark)
-    monkeypatch.setattr(dml_here, "_PLACES", Bounds(9, 1_000))
+    lake.limits = Limits(places=9)
     with lake.transaction() as transaction:
         table = transaction.table("t")
         assert dml_here.find(table, table.scan_all(), "id < 9") is not None
@@ -320,10 +319,8 @@ def test_row_groups(tmp_path: Path, lake: Lake, spark: SparkSession) -> None:
     file = DataFile(path, 50, Path(path).stat().st_size, 0, id=1)
     wanted = condition("n % 4 = 3", kinds)
     news = {"n": expression("n + 1", kinds)}
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(matched, "_SLICE", 7)
-        job = matched.Reading(schema, wanted, Deleted(), news)
-        found = matched.read([file], job, Bounds(50, 10_000))
+    job = matched.Reading(schema, wanted, Deleted(), news)
+    found = matched.read([file], job, Bounds(50, 10_000, batch=7))
     values = pa.concat_tables([one.values for one in found])
     assert [p for one in found for p in one.positions.to_pylist()] == list(range(3, 50, 4))
     assert values["n"].to_pylist() == list(range(4, 51, 4))

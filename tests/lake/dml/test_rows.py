@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from penstock.errors import MergeKeyError
-from penstock.lake.deleted import places
 from penstock.lake.dml import few as dml_few
 from penstock.lake.dml import rows as dml
 from penstock.lake.dml.rows import delete_rows, target_rows, update_rows
 from penstock.lake.lake import Lake
+from penstock.lake.limits import Limits
 from penstock.lake.transaction import Transaction
 from tests import duck
 from tests.lake.conftest import Rows, table_of
@@ -62,10 +62,10 @@ def filled(lake: Lake, rows: Rows) -> Lake:
 
 
 @pytest.fixture(params=[(2_000_000, 64), (2_000_000, 0), (0, 64)], ids=["here", "names", "spark"])
-def by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def by(request: pytest.FixtureRequest, lake: Lake) -> None:
     """Updated rows are written here, found by numbers or by names, or by Spark as many are."""
-    monkeypatch.setattr(dml_few, "_VALUES", request.param[0])
-    monkeypatch.setattr(places, "_MOST_KEYS", request.param[1])
+    values, files = request.param
+    lake.limits = Limits(collected_values=values, numbered_files=files)
 
 
 @pytest.mark.usefixtures("by")
@@ -141,7 +141,7 @@ def test_what_is_brought_here_is_bounded(
     filled: Lake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, *, once: bool
 ) -> None:
     """Each row of a small table may have many new values, unless who asks knows that it has one."""
-    monkeypatch.setattr(dml_few, "_VALUES", 2 * 10)
+    filled.limits = Limits(collected_values=2 * 10)
     with filled.transaction() as tx:
         table = tx.table("t")
         rows = target_rows(table)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from penstock.errors import MergeKeyError
 from penstock.lake.lake import Lake
-from penstock.lake.merging import brought, match
+from penstock.lake.limits import Limits
 from tests.duckdb_process import DuckDBProcess
 from tests.lake.conftest import Rows
 
@@ -29,11 +30,9 @@ SOURCE = (
 )
 
 
-@pytest.fixture(autouse=True)
-def _large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(match, "_COMPARED_AT_ONCE", -1)
-    monkeypatch.setattr(brought, "_BATCH", 7)
-    monkeypatch.setattr(brought, "SAMPLE", 3)
+@pytest.fixture
+def limits() -> Limits:
+    return Limits(compared_rows=-1, batch_rows=7, sample_rows=3)
 
 
 def numbers(rows: Rows, first: int, end: int) -> DataFrame:
@@ -91,7 +90,6 @@ def test_what_spark_makes_of_the_same(
     rows: Rows,
     source: DataFrame,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As a query, as files, and by Spark. (Of assumed changes more may be written anew.)"""
     for name in ("t", "u", "w"):
@@ -100,21 +98,18 @@ def test_what_spark_makes_of_the_same(
     files = source.sparkSession.read.parquet(str(tmp_path / "source"))
     by_query = merged(lake, "t", source)
     assert merged(lake, "u", files) == by_query
-    monkeypatch.setattr(brought, "_ROWS", -1)
-    monkeypatch.setattr(brought, "_FILE_BYTES", -1)
+    lake.limits = replace(lake.limits, source_rows=-1, source_file_bytes=-1)
     assert merged(lake, "w", source) == by_query
 
 
-def test_of_many_rows_that_change_one_that_does_not_is_written_anew(
-    lake: Lake, rows: Rows, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(brought, "SAMPLE", 2)
+def test_of_many_rows_that_change_one_that_does_not_is_written_anew(lake: Lake, rows: Rows) -> None:
+    lake.limits = replace(lake.limits, sample_rows=2)
     table = lake.table("t")
     table.append(rows("k BIGINT, s STRING", [(1, "a"), (2, "b"), (3, "c")]).coalesce(1))
     result = table.merge(rows("k BIGINT, s STRING", [(1, "x"), (2, "y"), (3, "c")]), ["k"])
     assert result.staged.rows_updated == 3
     assert [row["s"] for row in table.to_df().orderBy("k").collect()] == ["x", "y", "c"]
-    monkeypatch.setattr(brought, "SAMPLE", 3)
+    lake.limits = replace(lake.limits, sample_rows=3)
     result = table.merge(rows("k BIGINT, s STRING", [(1, "x"), (2, "z"), (3, "d")]), ["k"])
     assert result.staged.rows_updated == 2
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from penstock.errors import MergeKeyError, QueryFailed, SchemaMismatch
-from penstock.lake.candidate import few_rows
 from penstock.lake.lake import Lake
-from penstock.lake.merging import brought, match
+from penstock.lake.limits import Limits
 from tests.lake.conftest import Rows, table_of
 
 if TYPE_CHECKING:
@@ -22,16 +21,18 @@ pytestmark = pytest.mark.spark
 KVN = "k INT, v STRING, n DOUBLE"
 
 
-@pytest.fixture(autouse=True, params=["few", "small", "brought", "large"])
-def _every_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+WAYS = {
+    "few": Limits(),
+    "small": Limits(table_files=-1),
+    "brought": Limits(table_files=-1, compared_rows=-1),
+    "large": Limits(table_files=-1, compared_rows=-1, source_rows=-1, source_file_bytes=-1),
+}
+
+
+@pytest.fixture(params=list(WAYS))
+def limits(request: pytest.FixtureRequest) -> Limits:
     """Every test as it is, as if its rows were more, and as if they were very many: one result."""
-    if request.param != "few":
-        monkeypatch.setattr(few_rows, "_FILES", -1)
-    if request.param in {"brought", "large"}:
-        monkeypatch.setattr(match, "_COMPARED_AT_ONCE", -1)
-    if request.param == "large":
-        monkeypatch.setattr(brought, "_ROWS", -1)
-        monkeypatch.setattr(brought, "_FILE_BYTES", -1)
+    return WAYS[request.param]
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,7 @@ from pyspark.sql import functions as fn
 
 from penstock.lake.deletes import collected
 from penstock.lake.lake import Lake
-from penstock.lake.merging import here as merge_here
-from penstock.lake.merging import match as merge_match
+from penstock.lake.limits import Limits
 from penstock.lake.merging.here import find_here
 from penstock.lake.merging.match import MergeJob, all_change, find_matches
 from penstock.lake.merging.source import count, merge_source
@@ -29,10 +29,11 @@ pytestmark = pytest.mark.spark
 KV = "k BIGINT, v STRING"
 
 
+LIMITS = Limits(compared_rows=-1, batch_rows=9)  # files are read in several batches
+
+
 @pytest.fixture(autouse=True, params=["stream", "table"])
-def _large(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merge_match, "_COMPARED_AT_ONCE", -1)
-    monkeypatch.setattr(merge_here, "_BATCH", 9)  # rows: files are read in several batches
+def _arrow(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "table":  # as by Arrow before 26
         monkeypatch.delattr(acero, "RecordBatchReaderSourceNodeOptions", raising=False)
 
@@ -42,7 +43,8 @@ def job(lake: Lake, df: DataFrame, keys: list[str]) -> Iterator[MergeJob]:
     """The job of a merge into ``t`` that is not done."""
     with lake.transaction() as tx:
         table = tx.table("t")
-        source = count(merge_source(df, table.schema, keys, table="t", keep=False), table="t")
+        source = merge_source(df, table.schema, keys, table="t", keep=False)
+        source = count(replace(source, limits=LIMITS), table="t")
         yield MergeJob(
             spark=table.context.spark(),
             name="t",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -11,9 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.lake.candidate import few_rows
-from penstock.lake.dml import few
 from penstock.lake.lake import Lake
+from penstock.lake.limits import Limits
 from penstock.lake.merging.match import MergeJob
 from penstock.lake.merging.small import changed, matched, merge_small
 from penstock.lake.merging.source import merge_source
@@ -102,12 +102,10 @@ def merged(lake: Lake, rows: Rows, name: str, limit: str, keys: list[str]) -> li
 
 @pytest.mark.spark
 @pytest.mark.parametrize("limit", ["0", "10"])
-def test_what_spark_makes_of_the_same(
-    lake: Lake, rows: Rows, monkeypatch: pytest.MonkeyPatch, limit: str
-) -> None:
+def test_what_spark_makes_of_the_same(lake: Lake, rows: Rows, limit: str) -> None:
     here = merged(lake, rows, "t", limit, ["k"])
     assert here[0] == (3, 3, 0, 8)
-    monkeypatch.setattr(few_rows, "_FILES", -1)
+    lake.limits = Limits(table_files=-1)
     assert merged(lake, rows, "u", limit, ["k"]) == here
 
 
@@ -124,7 +122,7 @@ def test_keys_of_texts_and_columns_in_another_order(lake: Lake, rows: Rows) -> N
 
 
 @pytest.mark.spark
-def test_no_more_rows_than_fit(lake: Lake, rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_rows_than_fit(lake: Lake, rows: Rows) -> None:
     """By the width of those that are there: they may be pictures."""
     table = lake.table("t")
     table.append(rows("k BIGINT, s STRING", [(1, "a" * 1000)]).coalesce(1))
@@ -133,13 +131,14 @@ def test_no_more_rows_than_fit(lake: Lake, rows: Rows, monkeypatch: pytest.Monke
         with lake.transaction() as tx:
             target = tx.table("t")
             scanned = target.scan_all()
-            monkeypatch.setattr(few, "_BYTES", room * scanned.files.files[0].size_bytes)
+            limits = Limits(collected_bytes=room * scanned.files.files[0].size_bytes)
+            source = merge_source(df, target.schema, ["k"], table="t", keep=False)
             job = MergeJob(
                 spark=target.context.spark(),
                 name="t",
                 schema=target.schema,
                 target=target.target(None),
-                source=merge_source(df, target.schema, ["k"], table="t", keep=False),
+                source=replace(source, limits=limits),
                 scanned=scanned,
                 condition=None,
             )

@@ -14,6 +14,7 @@ from penstock.lake.candidate.state import all_rows
 from penstock.lake.files import DataFile
 from penstock.lake.inlined.found import ROW_ID_COLUMN, InlinedRows
 from penstock.lake.inlined.values import arrow_schema, batches, kept
+from penstock.lake.limits import LIMITS, Limits
 from penstock.lake.scan import FILE, POSITION, ROW_ID, Scan
 from penstock.lake.schema import TableSchema
 from penstock.lake.values.bounds import base_type
@@ -21,7 +22,6 @@ from penstock.lake.values.bounds import base_type
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FEW = 100_000
 # Types whose values are in a file as they are in Spark; what is nested has names of its own.
 PLAIN = frozenset(
     {
@@ -30,21 +30,19 @@ PLAIN = frozenset(
     }
 )
 _TYPES = PLAIN | {"json"}  # which is checked where it is written
-_FILES = 100  # each is opened, which takes a millisecond
-_BYTES = 32 << 20  # of the files, however few of their columns are read
 
 
-def few_rows(source: Scan, names: Sequence[str], limit: int = FEW) -> pa.Table | None:
+def few_rows(source: Scan, names: Sequence[str], limits: Limits = LIMITS) -> pa.Table | None:
     """The columns ``names`` of the rows of ``source``, in no particular order.
 
     Names are as the table writes them; types are those that Spark's rows have as Arrow. ``None``
-    where there are more than ``limit`` rows, or where that is left to Spark.
+    where there are more rows than ``limits`` says, or where that is left to Spark.
     """
-    found = few_placed(source, names, limit)
+    found = few_placed(source, names, limits)
     return None if found is None else found.select(list(names))
 
 
-def few_placed(source: Scan, names: Sequence[str], limit: int = FEW) -> pa.Table | None:
+def few_placed(source: Scan, names: Sequence[str], limits: Limits = LIMITS) -> pa.Table | None:
     """As `few_rows`, with FILE, POSITION and ROW_ID beside, as in a scan with positions.
 
     ROW_ID is the id that a row has embedded, NULL for others.
@@ -53,7 +51,7 @@ def few_placed(source: Scan, names: Sequence[str], limit: int = FEW) -> pa.Table
 
     columns = {column.name: column for column in source.schema.columns}
     wanted = TableSchema(tuple(columns[name] for name in names))
-    if not _is_simple(source, wanted, limit):
+    if not _is_simple(source, wanted, limits):
         return None
     deleted = files_here.Deleted.of(source)
     if deleted is None:
@@ -74,13 +72,13 @@ def few_placed(source: Scan, names: Sequence[str], limit: int = FEW) -> pa.Table
     return pa.concat_tables(parts)
 
 
-def _is_simple(source: Scan, wanted: TableSchema, limit: int) -> bool:
+def _is_simple(source: Scan, wanted: TableSchema, limits: Limits) -> bool:
     """Whether the files alone, by themselves, say what the rows are, and are not too much."""
     files = source.files.files
     return (
-        all_rows(source.files) <= limit
-        and len(files) <= _FILES
-        and sum(file.size_bytes for file in files) <= _BYTES
+        all_rows(source.files) <= limits.table_rows
+        and len(files) <= limits.table_files
+        and sum(file.size_bytes for file in files) <= limits.table_bytes
         and all(base_type(column.type) in _TYPES for column in wanted.columns)
         and files_here.are_plain(source)
     )

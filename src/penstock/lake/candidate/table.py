@@ -17,6 +17,7 @@ from penstock.lake.changes import Slice
 from penstock.lake.conversions.moments import with_moment
 from penstock.lake.conversions.spark_types import cast_type, literal, quoted
 from penstock.lake.files import DataFile, FileSet
+from penstock.lake.limits import LIMITS, Limits
 from penstock.lake.naming import fold
 from penstock.lake.parquet.footers import remove_directory
 from penstock.lake.partitioning import partition_keys, partition_value
@@ -47,6 +48,7 @@ class Context:
     base: Snapshot
     schema_path: Callable[[str], str]  # name -> absolute directory; raises SchemaNotFound
     options: Options | None = None  # of the lake, as they were at the start
+    limits: Limits = LIMITS
     started: datetime = field(default_factory=lambda: datetime.now(UTC))  # what now() is
 
 
@@ -110,14 +112,16 @@ class CandidateTable:
         """These columns of `to_df`, or of the rows of a slice, without Spark where they are few."""
         import pyarrow.compute as pc
 
+        limits = self._context.limits
         if slice is None:
-            return few_rows(self._scan(self.files()), names)
+            return few_rows(self._scan(self.files()), names, limits)
         column, value = self._column(slice[0]), slice[1]
         if base_type(column.type) != "varchar":
             return None  # Spark casts the value to the column's type
         whole, maybe = self.split(*slice)
         files = replace(self.files(), files=(*whole, *maybe))
-        rows = few_rows(self._scan(files), list(dict.fromkeys((*names, column.name))))
+        wanted = list(dict.fromkeys((*names, column.name)))
+        rows = few_rows(self._scan(files), wanted, limits)
         return None if rows is None else rows.filter(pc.equal(rows[column.name], value))
 
     @property

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 _LONG_BITS = 63
 _LEAST_SHIFT = 6
 _MOST_SIZES = 500  # each is a literal in the plan, 0.1 ms to make
-_MOST_KEYS = 64  # Spark compares a row's file with each
 _BETWEEN = "\n"
-_MOST_RUNS = 1_000  # of rows of one file each in a batch: from more, sorting takes less time
+_RUNS = 1_000  # of rows of one file each in a batch: from more, sorting takes less time
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +50,10 @@ class Places:
         return cls._fitting(files, codes)
 
     @classmethod
-    def by_key(cls, files: Sequence[DataFile], keys: FileKeys) -> Places | None:
-        """Where the files are not too many and their keys can be told apart in a list."""
+    def by_key(cls, files: Sequence[DataFile], keys: FileKeys, most: int) -> Places | None:
+        """Where there are at most so many files and their keys can be told apart in a list."""
         found = tuple(keys.key(file.path) for file in files)
-        if len(found) > _MOST_KEYS or any(_BETWEEN in key for key in found):
+        if len(found) > most or any(_BETWEEN in key for key in found):
             return None
         return cls._fitting(files, {file.path: at for at, file in enumerate(files)}, found)
 
@@ -98,12 +97,15 @@ class Places:
         code = fn.array_position(keys, fn.col(file)) - fn.lit(1)
         return code * fn.lit(1 << self.shift) + fn.col(position)
 
-    def by_file(self, numbers: pa.ChunkedArray) -> dict[str, pa.Int64Array]:
-        """The positions by key, each once and in order, of numbers in any order, none NULL."""
+    def by_file(self, numbers: pa.ChunkedArray, runs: int = _RUNS) -> dict[str, pa.Int64Array]:
+        """The positions by key, each once and in order, of numbers in any order, none NULL.
+
+        Of more ``runs`` of rows of one file in a batch, the batch is sorted first.
+        """
         import pyarrow as pa
 
         found: dict[str, list[pa.Int64Array]] = {}
-        for code, positions in self._runs(numbers):
+        for code, positions in self._runs(numbers, runs):
             found.setdefault(self.keys[code], []).append(positions)
         return {key: ordered(pa.concat_arrays(parts)) for key, parts in found.items()}
 
@@ -118,14 +120,14 @@ class Places:
 
         return pc.bit_wise_and(numbers, (1 << self.shift) - 1)
 
-    def _runs(self, numbers: pa.ChunkedArray) -> Iterator[tuple[int, pa.Int64Array]]:
+    def _runs(self, numbers: pa.ChunkedArray, most: int) -> Iterator[tuple[int, pa.Int64Array]]:
         """Codes of files with positions: as they come where those of a file come together."""
         import pyarrow.compute as pc
 
         for chunk in numbers.chunks:
             rows = chunk
             runs = self._encoded(rows)
-            if len(runs.values) > _MOST_RUNS:
+            if len(runs.values) > most:
                 rows = rows.take(pc.array_sort_indices(rows))
                 runs = self._encoded(rows)
             positions, start = self.positions(rows), 0

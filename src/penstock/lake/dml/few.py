@@ -19,6 +19,7 @@ from penstock.lake.dml.assign import not_null
 from penstock.lake.dml.found import NUMBER, Found, here, named
 from penstock.lake.dml.remove import take_away
 from penstock.lake.inlined.values import arrow_schema
+from penstock.lake.limits import Limits
 from penstock.lake.scan import FILE, POSITION, ROW_ID
 from penstock.lake.values.bounds import base_type
 from penstock.lake.writing import arrow as arrow_files
@@ -31,10 +32,6 @@ if TYPE_CHECKING:
     from penstock.lake.candidate.table import CandidateTable
     from penstock.lake.schema import TableSchema
     from penstock.lake.writing.spark import Written
-
-_VALUES = 2_000_000  # fields of rows that are brought here; each takes some 10 to 100 bytes
-_BYTES = 64_000_000  # of these rows as the files have them, compressed
-PARTITIONED = 10_000  # rows: their partitions are found one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +58,7 @@ def few(
     ``None`` where they are too many, or of types that are left to Spark.
     """
     schema = table.schema
-    most = min(_most(table), fitting(source))
+    most = min(_most(table), fitting(source, table.context.limits))
     if most == 0:
         return None
     name = table.candidate.qualified_name
@@ -69,7 +66,7 @@ def few(
     new = not_null(new, schema, name)
     names = [column for column in new.columns if schema.find(column) is not None]
     fitted = align(new.select(*map(quoted, names)), schema, table=name)
-    numbers = Places.by_key(source.files.files, source.keys())
+    numbers = Places.by_key(source.files.files, source.keys(), table.context.limits.numbered_files)
     place = (
         [FILE, POSITION]
         if numbers is None
@@ -107,8 +104,9 @@ def _most(table: CandidateTable) -> int:
     schema: TableSchema = table.schema
     if not is_plain(schema):
         return 0
-    most = _VALUES // len(schema.columns)
-    return min(most, PARTITIONED) if table.candidate.partition_by else most
+    limits = table.context.limits
+    most = limits.collected_values // len(schema.columns)
+    return min(most, limits.partitioned_rows) if table.candidate.partition_by else most
 
 
 def is_plain(schema: TableSchema) -> bool:
@@ -116,11 +114,11 @@ def is_plain(schema: TableSchema) -> bool:
     return all(not c.children and base_type(c.type) in PLAIN for c in schema.columns)
 
 
-def fitting(source: scan.Scan) -> int:
+def fitting(source: scan.Scan, limits: Limits) -> int:
     """How many rows, as wide as those of the files, are not too much to bring here."""
     files = source.files.files
     width = sum(file.size_bytes for file in files) / max(1, sum(f.record_count for f in files))
-    return int(_BYTES / max(1.0, width))
+    return int(limits.collected_bytes / max(1.0, width))
 
 
 def stage(table: CandidateTable, source: scan.Scan, rows: Brought) -> tuple[Removed, list[Written]]:

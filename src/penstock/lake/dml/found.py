@@ -13,17 +13,13 @@ from typing import TYPE_CHECKING
 from penstock.lake.candidate.state import live_rows
 from penstock.lake.deleted.places import Places
 from penstock.lake.deletes import Positions, by_file
+from penstock.lake.limits import Limits
 from penstock.lake.scan import FILE, POSITION, ROW_ID, Scan
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-# Where files have no numbers, a place takes some 70 bytes until they are put in order, and 8 then.
-FEW = 500_000
-# Rows of a table: so many places, 16 bytes each for a moment, may all come here. A LIMIT would
-# bring them together in one task first.
-WITHOUT_LIMIT = 12_000_000
 NUMBER = "_penstock_number"
 
 
@@ -50,12 +46,13 @@ class Found:
             self.kept.unpersist()
 
 
-def find(rows: DataFrame, source: Scan, *, once: bool = False, few: int = FEW) -> Found:
+def find(rows: DataFrame, source: Scan, limits: Limits, *, once: bool = False) -> Found:
     """The rows of ``rows`` by FILE, POSITION and ROW_ID, which are of ``source``.
 
     ``once`` says that each row of it comes once at most.
     """
-    numbers = Places.by_key(source.files.files, source.keys())
+    few = limits.unbounded_places
+    numbers = Places.by_key(source.files.files, source.keys(), limits.numbered_files)
     picked = rows.select(FILE, POSITION, ROW_ID)
     if numbers is None:
         places = picked.limit(few + 1).toArrow()
@@ -63,16 +60,16 @@ def find(rows: DataFrame, source: Scan, *, once: bool = False, few: int = FEW) -
     # The row's id is asked for only where something may have no other place: it is not read then.
     beside = [] if source.files.inlined is None else [ROW_ID]
     numbered = rows.select(numbers.named_column(FILE, POSITION).alias(NUMBER), *beside)
-    if once and _bounded(source):
+    if once and _bounded(source, limits):
         return here(numbers, numbered.toArrow(), NUMBER)
     places = numbered.limit(few + 1).toArrow()
     return here(numbers, places, NUMBER) if places.num_rows <= few else _by_spark(picked)
 
 
-def _bounded(source: Scan) -> bool:
+def _bounded(source: Scan, limits: Limits) -> bool:
     """Whether all places may come here, and Spark has nothing to do with them afterwards."""
     files = source.files.files
-    return live_rows(files) <= WITHOUT_LIMIT and not any("://" in file.path for file in files)
+    return live_rows(files) <= limits.places and not any("://" in file.path for file in files)
 
 
 def here(numbers: Places, places: pa.Table, column: str) -> Found:

@@ -16,8 +16,8 @@ from penstock.lake.arrow_expressions import settings
 from penstock.lake.arrow_expressions.compiled import Expression, condition, expression, plain
 from penstock.lake.arrow_expressions.kinds import NotHere
 from penstock.lake.dml import few
-from penstock.lake.dml.few import PARTITIONED, Brought
-from penstock.lake.dml.found import WITHOUT_LIMIT, Found
+from penstock.lake.dml.few import Brought
+from penstock.lake.dml.found import Found
 from penstock.lake.dml.matched import Bounds, Matched, Reading, read
 from penstock.lake.files_here import Deleted, are_plain
 from penstock.lake.inlined.values import arrow_schema
@@ -27,13 +27,7 @@ if TYPE_CHECKING:
     from penstock.lake.candidate.table import CandidateTable
     from penstock.lake.scan import Scan
 
-# Rows that are looked at: some 10 ns of one core each, for a column.
-_READ_ROWS = 50_000_000
-_FILES = 1_000  # each is opened
-# Places that are found take 8 bytes each; of rows that change all columns are held here, and
-# written by one thread.
-_PLACES = Bounds(WITHOUT_LIMIT, WITHOUT_LIMIT * 8)
-_ROWS, _BYTES = 2_000_000, 256_000_000
+_PLACE_BYTES = 8
 
 
 def find(table: CandidateTable, source: Scan, where: object) -> Found | None:
@@ -41,9 +35,11 @@ def find(table: CandidateTable, source: Scan, where: object) -> Found | None:
     if not isinstance(where, str) or not _is_here(table, source):
         return None
     try:
+        limits = table.context.limits
         wanted = condition(where, _kinds(table.schema))
         job = Reading(table.schema, wanted, _deleted(source))
-        return _found(source, read(source.files.files, job, _PLACES))
+        bounds = Bounds(limits.places, limits.places * _PLACE_BYTES, limits.batch_rows)
+        return _found(source, read(source.files.files, job, bounds))
     except NotHere:
         return None
 
@@ -55,13 +51,15 @@ def renewed(
     schema = table.schema
     if not isinstance(where, str) or not few.is_plain(schema) or not _is_here(table, source):
         return None
-    most = PARTITIONED if table.candidate.partition_by else _ROWS
+    limits = table.context.limits
+    most = limits.partitioned_rows if table.candidate.partition_by else limits.changed_rows
+    bounds = Bounds(most, limits.changed_bytes, limits.batch_rows)
     try:
         kinds = _kinds(schema)
         wanted = condition(where, kinds)
         news = _assigned(schema, values, kinds)
         job = Reading(schema, wanted, _deleted(source), news)
-        return _brought(source, read(source.files.files, job, Bounds(most, _BYTES)), schema)
+        return _brought(source, read(source.files.files, job, bounds), schema)
     except NotHere:
         return None
 
@@ -78,11 +76,12 @@ def is_understood(schema: TableSchema, where: object) -> bool:
 
 
 def _is_here(table: CandidateTable, source: Scan) -> bool:
+    limits = table.context.limits
     return (
         source.files.inlined is None
         and are_plain(source)
-        and len(source.files.files) <= _FILES
-        and sum(file.record_count for file in source.files.files) <= _READ_ROWS
+        and len(source.files.files) <= limits.scanned_files
+        and sum(file.record_count for file in source.files.files) <= limits.scanned_rows
         and settings.are_known(table.context.spark())
     )
 

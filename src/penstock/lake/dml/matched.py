@@ -25,17 +25,17 @@ from penstock.lake.schema import TableSchema
 from penstock.lake.values.sequence import sequence
 
 _THREADS = max(2, min(8, os.cpu_count() or 2))
-_SLICE = 65_536  # rows that a thread reads and computes at once: it has no more in memory
 _CODE_BYTES = 4  # of a text that is written as a code: less
 _NONE = pa.array([], pa.int64())
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Of what is kept in all. Beyond them Spark does it."""
+    """Of what is kept in all: beyond them Spark does it. A thread has ``batch`` rows at once."""
 
     rows: int
     bytes: int
+    batch: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ def _read(part: _Part, job: Reading, held: _Held) -> Matched:
     opened = part.opened
     names = {opened.names[column]: column for column in job.condition.columns}
     with part.content() as content:
-        slices = list(_slices(content, part, job, names))
+        slices = list(_slices(content, part, job, names, held.bounds.batch))
         positions = pa.concat_arrays([_NONE, *(one.positions for one in slices)])
         held.keep(len(positions), positions.nbytes)
         if job.values is None or not len(positions):
@@ -171,10 +171,12 @@ def _read(part: _Part, job: Reading, held: _Held) -> Matched:
             for name, column in names.items()
         }
         for column in job.others:
-            rows[column] = _picked(content, part, opened.names[column], slices)
+            name = opened.names[column]
+            rows[column] = _picked(content, part, name, slices, held.bounds.batch)
         ids = None
         if opened.row_id is not None:
-            ids = _picked(content, part, opened.row_id, slices).combine_chunks()
+            ids = _picked(content, part, opened.row_id, slices, held.bounds.batch)
+            ids = ids.combine_chunks()
     values = _renewed(pa.table(rows), job.schema, job.values)
     held.keep(0, values.nbytes)
     return Matched(opened.file, positions, values, ids)
@@ -191,10 +193,10 @@ class _Slice:
 
 
 def _slices(
-    content: pq.ParquetFile, part: _Part, job: Reading, names: Mapping[str, str]
+    content: pq.ParquetFile, part: _Part, job: Reading, names: Mapping[str, str], size: int
 ) -> Iterator[_Slice]:
-    start, numbers = part.start, sequence(_SLICE)
-    for rows in _batches(content, part, list(names)):
+    start, numbers = part.start, sequence(size)
+    for rows in _batches(content, part, list(names), size):
         named = rows.rename_columns([names[name] for name in rows.schema.names])
         places = job.condition.matches(named, numbers.slice(0, rows.num_rows))
         positions = pc.add(places, pa.scalar(start, pa.int64()))
@@ -208,11 +210,11 @@ def _slices(
 
 
 def _picked(
-    content: pq.ParquetFile, part: _Part, name: str, slices: Sequence[_Slice]
+    content: pq.ParquetFile, part: _Part, name: str, slices: Sequence[_Slice], size: int
 ) -> pa.ChunkedArray:
     """The values of a column in rows that match: of the others none is kept."""
     found = []
-    for rows, one in zip(_batches(content, part, [name]), slices, strict=True):
+    for rows, one in zip(_batches(content, part, [name], size), slices, strict=True):
         if rows.num_rows != one.rows:
             raise NotHere("columns that are not read alike")
         found.append(_taken(rows[name], one.places))
@@ -225,11 +227,11 @@ def _taken(values: pa.Array, places: pa.Int64Array) -> pa.Array:
 
 
 def _batches(
-    content: pq.ParquetFile, part: _Part, names: Sequence[str]
+    content: pq.ParquetFile, part: _Part, names: Sequence[str], size: int
 ) -> Iterator[pa.RecordBatch]:
     """The columns, one at least, of the row group, some rows at a time."""
     groups = [part.at]
-    yield from content.iter_batches(_SLICE, row_groups=groups, columns=names, use_threads=False)
+    yield from content.iter_batches(size, row_groups=groups, columns=names, use_threads=False)
 
 
 def _renewed(rows: pa.Table, schema: TableSchema, values: Mapping[str, Expression]) -> pa.Table:

@@ -49,7 +49,8 @@ def take_away(table: CandidateTable, source: scan.Scan, found: Found) -> Removed
     removed = Removed()
     if many:
         path = str(table.candidate.path)
-        removed = remove(table.context.spark(), source, found.places, many, path)
+        most = table.context.limits.written_places
+        removed = remove(table.context.spark(), source, found.places, many, path, collect=most)
     removed = replace(removed, places=places)
     whole = [staged[key] for key, n in mine.items() if n == live_rows([staged[key]])]
     rest = [staged[key] for key, n in mine.items() if n < live_rows([staged[key]])]

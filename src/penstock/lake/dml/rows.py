@@ -71,7 +71,7 @@ def delete_rows(
     """
     with table.all_or_nothing(), explained(table=table.candidate.qualified_name):
         source = source or table.scan_all()
-        which = find(found, source, once=once)
+        which = find(found, source, table.context.limits, once=once)
         try:
             return _deleted(table, source, which)
         finally:
@@ -111,7 +111,7 @@ def update_rows(
         rows = rows.persist()
         which = Found()
         try:
-            which = find(rows, source)
+            which = find(rows, source, table.context.limits)
             if not which.total:
                 return Staged(unchanged=True)
             if which.given != which.total:

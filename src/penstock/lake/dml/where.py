@@ -141,7 +141,8 @@ def _removed(table: TransactionTable, match: Match, *, here: bool = True) -> Rem
         return removed
     which = dml_here.find(table, some, match.where) if here else None
     if which is None:
-        which = find(_matching(table, some, match), some, once=match.once)
+        limits = table.context.limits
+        which = find(_matching(table, some, match), some, limits, once=match.once)
     try:
         return both(removed, take_away(table, some, which)) if which.total else removed
     finally:

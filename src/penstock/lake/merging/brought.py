@@ -22,7 +22,6 @@ from penstock.lake.dml.remove import take_away
 from penstock.lake.inlined.values import arrow_schema
 from penstock.lake.merging.few import brought
 from penstock.lake.merging.here import MatchedFile, is_simple, matched_files
-from penstock.lake.merging.match import SAMPLE
 from penstock.lake.merging.small import Sides, changed, is_comparable
 from penstock.lake.merging.source_files import local_files, read_source
 from penstock.lake.parquet.footers import remove_directory
@@ -37,11 +36,6 @@ if TYPE_CHECKING:
     from penstock.lake.merging.match import MergeJob
     from penstock.lake.merging.source import Source
     from penstock.lake.staging import TransactionTable
-
-_ROWS = 2_000_000
-_BYTES = 256 << 20  # of the source here
-_FILE_BYTES = 64 << 20  # of the files that are all of it, compressed
-_BATCH = 65_536  # rows of the target that are compared at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +62,7 @@ def merge_files(table: TransactionTable, job: MergeJob, df: DataFrame, plan: str
 
     ``df`` is the source as it was given, with its physical plan.
     """
-    files = local_files(df, _FILE_BYTES, _ROWS)
+    files = local_files(df, job.limits.source_file_bytes, job.limits.source_rows)
     if files is None:
         return None
     return merge_brought(table, job, lambda: read_source(df, plan, job.schema, files))
@@ -92,7 +86,7 @@ def merge_brought(
         rows = read()
         if rows is None:
             rows = brought(job.source.frame.select(*map(quoted, job.schema.names)))
-        if rows is None or rows.num_rows > _ROWS or rows.nbytes > _BYTES:
+        if rows is None or not _fits(rows.num_rows, rows.nbytes, job):
             return None
         rows = rows.cast(schema)
         matched = matched_files(job, rows.select(list(job.source.keys)))
@@ -119,7 +113,12 @@ def _new(rows: pa.Table, matched: Sequence[MatchedFile]) -> pa.BooleanArray | No
 
 def is_small(source: Source) -> bool:
     """Of a source that was counted."""
-    return source.rows <= _ROWS and 0 <= source.bytes <= _BYTES
+    limits = source.limits
+    return source.rows <= limits.source_rows and 0 <= source.bytes <= limits.source_bytes
+
+
+def _fits(rows: int, size: int, job: MergeJob) -> bool:
+    return rows <= job.limits.source_rows and size <= job.limits.source_bytes
 
 
 def _changing(
@@ -132,7 +131,7 @@ def _changing(
     others = [column.name for column in job.source.others]
     if not others or not matched:
         return []
-    first = _some_of(matched[0], slice(0, SAMPLE))
+    first = _some_of(matched[0], slice(0, job.limits.sample_rows))
     sample = _differing(job, rows, first, others)
     if sample is None:
         return None
@@ -168,7 +167,7 @@ def _differing(
     by_name = {column.name: column.id for column in job.schema.columns}
     masks: list[pa.Array] = []
     ids = [by_name[name] for name in others]
-    batches = files_here.read_batches(found.file, ids, schema, _BATCH)
+    batches = files_here.read_batches(found.file, ids, schema, job.limits.batch_rows)
     if batches is None:
         return None
     for start, old in _at(batches, found.positions):

@@ -16,16 +16,14 @@ from penstock.lake import scan
 from penstock.lake.candidate.state import Removed, Staged, all_rows
 from penstock.lake.conversions.align import align
 from penstock.lake.conversions.spark_types import quoted
-from penstock.lake.deletes import COLLECTED_ROWS, collected
+from penstock.lake.deletes import Removed, collected
 from penstock.lake.dml.found import Found
 from penstock.lake.dml.remove import has_fresh, row_id_column, take_away
 from penstock.lake.failures import explained
 from penstock.lake.files import DataFile
 from penstock.lake.merging.brought import is_small, merge_brought, merge_files
-from penstock.lake.merging.few import FEW
 from penstock.lake.merging.here import find_here
 from penstock.lake.merging.match import (
-    BROADCAST_BYTES,
     CHANGED,
     Matches,
     MergeJob,
@@ -85,13 +83,15 @@ def merge(
     whole, maybe = _files(table, slice_of)
     scanned = table.scan_with([*whole, *maybe])
     mixed = bool(maybe) or scanned.files.inlined is not None
-    large = is_large([*whole, *maybe])
+    limits = table.context.limits
+    large = is_large([*whole, *maybe], limits)
     if not scanned.files.files and scanned.files.inlined is None:
         return _into_nothing(table, df, keys, target)
     with explained(table=name):
         plan = physical(table.context.spark(), df) if large else ""
         keep = not reads_files_only(plan)
     source = merge_source(df, table.written_schema, keys, table=name, keep=keep)
+    source = replace(source, limits=limits)
     try:
         with explained(table=name):
             job = MergeJob(
@@ -160,7 +160,7 @@ def _into_nothing(
     if not written.rows:
         return Staged(unchanged=table.candidate.create is None)
     try:
-        _check_written(table, written, Source(df, part, names))
+        _check_written(table, written, Source(df, part, names, limits=table.context.limits))
     except BaseException:
         _remove_all([written.directory])
         raise
@@ -171,7 +171,7 @@ def _into_nothing(
 def _check_written(table: TransactionTable, written: Written, source: Source) -> None:
     """Raises MergeKeyError unless the staged rows have unique keys."""
     name = table.candidate.qualified_name
-    if written.rows <= FEW:
+    if written.rows <= source.limits.small_source_rows:
         rows = read_columns([file.path for file in written.files], source.keys)
         if checked_here(source, rows) is not None:
             return
@@ -213,13 +213,13 @@ def _stage(table: TransactionTable, job: MergeJob) -> Staged:
 
 def _find_matches(job: MergeJob) -> Matches:
     """The matches. Raises MergeKeyError where the source's keys were not checked before."""
-    here = find_here(job) if is_large(job.scanned.files.files) else None
+    here = find_here(job) if is_large(job.scanned.files.files, job.limits) else None
     return _by_spark(job) if here is None else here
 
 
 def _by_spark(job: MergeJob) -> Matches:
     matches = find_matches(job)
-    if is_large(job.scanned.files.files) and matches.pairs != job.source.rows:
+    if is_large(job.scanned.files.files, job.limits) and matches.pairs != job.source.rows:
         try:
             check_keys(job.source, table=job.name)
         except BaseException:
@@ -310,7 +310,7 @@ def _small(job: MergeJob, matches: Matches, rows: DataFrame) -> DataFrame:
     from pyspark.sql import functions as fn
 
     width = job.source.key_width + 24
-    return fn.broadcast(rows) if matches.total * width <= BROADCAST_BYTES else rows
+    return fn.broadcast(rows) if matches.total * width <= job.limits.broadcast_bytes else rows
 
 
 def _remove(table: TransactionTable, job: MergeJob, matches: Matches) -> Removed:
@@ -327,7 +327,7 @@ def _remove(table: TransactionTable, job: MergeJob, matches: Matches) -> Removed
         ids = rows.where(fn.col(FILE).isNull()).select(POSITION).toArrow()
         inlined = tuple(ids[POSITION].to_pylist())
     places = rows.where(fn.col(FILE).isNotNull()).select(FILE, POSITION)
-    few = matches.touched <= COLLECTED_ROWS
+    few = matches.touched <= job.limits.written_places
     found = Found(collected(places) if few else places, counts, inlined)
     return take_away(table, job.scanned, found)
 

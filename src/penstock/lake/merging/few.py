@@ -13,12 +13,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-FEW = 10_000  # rows of a source
 _TOO_MUCH = "spark.driver.maxResultSize"  # Spark's setting, which its error names
 _COMMON_YEAR = re.compile(r"\d{4}-")
 
 
-def collect(df: DataFrame, columns: Sequence[str], limit: int = FEW) -> pa.Table | None:
+def collect(df: DataFrame, columns: Sequence[str], limit: int) -> pa.Table | None:
     """These columns of ``df``, quoted, or None when it has more than ``limit`` rows."""
     rows = brought(df.selectExpr(*columns).limit(limit + 1))
     return rows if rows is not None and rows.num_rows <= limit else None

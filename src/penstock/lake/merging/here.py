@@ -17,7 +17,7 @@ from penstock.lake.candidate.state import live_rows
 from penstock.lake.conversions.spark_types import quoted
 from penstock.lake.files import DataFile
 from penstock.lake.merging import few as merge_few
-from penstock.lake.merging.match import CHANGED, SAMPLE, Matches, MergeJob, Sample
+from penstock.lake.merging.match import CHANGED, Matches, MergeJob, Sample
 from penstock.lake.scan import ROW_ID
 from penstock.lake.values.bounds import base_type
 from penstock.lake.values.sequence import sequence
@@ -29,11 +29,6 @@ if TYPE_CHECKING:
 
 # Keys of fixed width, equal where their bits are.
 _TYPES = frozenset({"int8", "int16", "int32", "int64", "date"})
-_SOURCE_ROWS = 2_000_000  # 8 bytes a key, and as many for the join's hash table and its result
-_TARGET_ROWS = 50_000_000  # some 60 ns of one core each
-_TABLE_ROWS = 12_000_000  # where Arrow makes a table of them first: 24 bytes each
-_FILES = 1_000  # each is opened
-_BATCH = 65_536  # rows of the target in memory
 _AT = "\n at"  # the row's place in all files
 _EMBEDDED = "\n id"  # the id that its file has for it
 _SOURCE = "\n source"  # the place of the source's row
@@ -85,15 +80,17 @@ def matched_files(job: MergeJob, wanted: pa.Table) -> list[MatchedFile] | None:
 def is_simple(job: MergeJob) -> bool:
     """Whether the files alone, by themselves, say what the target's rows are."""
     source, scanned, files = job.source, job.scanned, job.scanned.files
+    limits = job.limits
+    most = limits.joined_rows if _stream() is None else limits.scanned_rows
     kinds = {c.name: base_type(c.type) for c in source.schema.columns}
     lacking = len(source.schema.columns) < len(job.schema.columns)  # their old values are wanted
     return (
         job.condition is None
         and not lacking
         and files.inlined is None
-        and source.rows <= _SOURCE_ROWS
-        and live_rows(files.files) <= (_TABLE_ROWS if _stream() is None else _TARGET_ROWS)
-        and len(files.files) <= _FILES
+        and source.rows <= limits.source_keys
+        and live_rows(files.files) <= most
+        and len(files.files) <= limits.scanned_files
         and all(kinds[key] in _TYPES for key in source.keys)
         and all(file.id is not None for file in files.files)
         and files_here.are_plain(scanned)
@@ -164,9 +161,10 @@ def _keys(job: MergeJob, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
 
     by_name = {column.name: column.id for column in job.schema.columns}
     ids = [by_name[name] for name in wanted.names]
-    first, numbers = 0, sequence(_BATCH)
+    size = job.limits.batch_rows
+    first, numbers = 0, sequence(size)
     for file in job.scanned.files.files:
-        batches = files_here.read_batches(file, ids, wanted, _BATCH, row_ids=_EMBEDDED)
+        batches = files_here.read_batches(file, ids, wanted, size, row_ids=_EMBEDDED)
         if batches is None:
             raise pa.ArrowInvalid(file.path)
         for batch in batches:
@@ -231,7 +229,7 @@ def _matches(job: MergeJob, found: Sequence[MatchedFile], wanted: pa.Table) -> M
 
 def _sample(job: MergeJob, found: MatchedFile, wanted: pa.Table) -> Sample:
     """Some matched rows of one file: only that is scanned for them, between their keys."""
-    rows = wanted.take(found.source.slice(0, SAMPLE))
+    rows = wanted.take(found.source.slice(0, job.limits.sample_rows))
     ends = ((name, merge_few.bounds(rows, name)) for name in rows.column_names)
     bounds = tuple((name, *both) for name, both in ends if both is not None)
     files = replace(job.scanned.files, files=(found.file,))

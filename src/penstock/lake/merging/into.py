@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 _SOURCE = "_penstock_source"  # a number for each row of the source
 _CLAUSE = "_penstock_clause"  # which clause applies; NULL for none
-_BROADCAST_ROWS = 2_000_000  # rows of a source that are sent to every task
 _SAMPLES = 20
 
 
@@ -116,7 +115,7 @@ def _run(job: _Job) -> Staged:
     which, directories = Found(), list[str | None]()
     try:
         if job.touching:
-            which = find(_acting(pairs), job.scanned)
+            which = find(_acting(pairs), job.scanned, job.table.context.limits)
         if which.given != which.total and not job.spec.only_deletes:
             raise _ambiguous(job)
         inserted, updated, removed = _write(job, pairs, which, directories)
@@ -177,7 +176,7 @@ def _pairs(job: _Job) -> DataFrame:
     for condition in within:
         target = target.where(condition)
     source = job.source.alias(spec.source_alias)
-    if rows <= _BROADCAST_ROWS:
+    if rows <= job.table.context.limits.broadcast_rows:
         source = fn.broadcast(source)
     on = fn.expr(spec.on) if isinstance(spec.on, str) else spec.on
     how = "left" if job.by_source else "inner"

@@ -12,7 +12,8 @@ from penstock.lake.conversions.spark_types import quoted
 from penstock.lake.deletes import Positions
 from penstock.lake.files import DataFile
 from penstock.lake.kept import kept_with
-from penstock.lake.merging.few import FEW, collect, distinct
+from penstock.lake.limits import Limits
+from penstock.lake.merging.few import collect, distinct
 from penstock.lake.merging.source import Source, within_bounds
 from penstock.lake.parquet.columns import EMBEDDED_ROW_ID
 from penstock.lake.scan import FILE, POSITION, ROW_ID
@@ -27,11 +28,7 @@ if TYPE_CHECKING:
 CHANGED = "_penstock_changed"
 NO_ID = -(1 << 62)  # of a row that the transaction itself wrote: it gets one at the commit
 _OLD, _NEW = "_penstock_old", "_penstock_new"
-_COMPARED_AT_ONCE = 2_000_000  # rows of the target
-SAMPLE = 1_000
 _PAIRS = "\n pairs"  # in place of a file's key
-# Broadcast sides are collected on the driver: beyond this Spark chooses the join itself.
-BROADCAST_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +85,14 @@ class MergeJob:
     condition: SparkColumn | None  # of the slice, where files hold other rows too
     one_row: bool = True  # several rows of the target with one key become one row
 
+    @property
+    def limits(self) -> Limits:
+        return self.source.limits
 
-def is_large(files: Sequence[DataFile]) -> bool:
+
+def is_large(files: Sequence[DataFile], limits: Limits) -> bool:
     """Whether reading all columns of these files costs more than all else in a merge."""
-    return live_rows(files) > _COMPARED_AT_ONCE
+    return live_rows(files) > limits.compared_rows
 
 
 def find_matches(job: MergeJob) -> Matches:
@@ -101,7 +102,7 @@ def find_matches(job: MergeJob) -> Matches:
     them then decides (`all_change`): if all of it changes, an equal row among the others is
     written anew with the values and id it has; else `compared` says which change.
     """
-    if is_large(job.scanned.files.files):
+    if is_large(job.scanned.files.files, job.limits):
         matches = _with_pairs(job)
         return replace(matches, assumed=bool(job.source.others) and matches.total > 0)
     if job.source.others:
@@ -186,7 +187,7 @@ def _hashes(job: MergeJob) -> list[SparkColumn]:
 
 
 def _is_small(source: Source, more: int = 0) -> bool:
-    return source.rows * (source.key_width + more) <= BROADCAST_BYTES
+    return source.rows * (source.key_width + more) <= source.limits.broadcast_bytes
 
 
 # Whether other columns than the keys do, by two hashes: NULL and NaN equal themselves.
@@ -203,7 +204,7 @@ def all_change(job: MergeJob, matches: Matches) -> bool:
     keys = [quoted(key) for key in job.source.keys]
     source = job.source.frame
     if matches.sample is None:
-        sample = matches.rows.select(*keys).limit(SAMPLE)
+        sample = matches.rows.select(*keys).limit(job.limits.sample_rows)
     else:
         job, sample = matches.sample.job, fn.broadcast(matches.sample.keys)
         for within in within_bounds(job.source):
@@ -211,14 +212,15 @@ def all_change(job: MergeJob, matches: Matches) -> bool:
     source = source.join(sample, list(job.source.keys), "left_semi")
     old, new = _sides(job, source, compare=True)
     found = old.join(new, list(job.source.keys)).selectExpr(f"{_DIFFERS} AS {CHANGED}")
-    return all(row[0] for row in found.take(min(SAMPLE, matches.total)))
+    return all(row[0] for row in found.take(min(job.limits.sample_rows, matches.total)))
 
 
 def _counted(found: DataFrame, source: Source) -> Matches:
     found = found.persist()
     few = None
-    if source.rows <= FEW:
-        few = collect(found, [*map(quoted, source.keys), FILE, POSITION, CHANGED], 2 * FEW)
+    most = source.limits.small_source_rows
+    if source.rows <= most:
+        few = collect(found, [*map(quoted, source.keys), FILE, POSITION, CHANGED], 2 * most)
     if few is None:
         return _of(found, _counts(found))
     groups = few.group_by(FILE).aggregate(

@@ -17,7 +17,7 @@ from penstock.lake.conversions.spark_types import quoted
 from penstock.lake.dml import few as dml_few
 from penstock.lake.dml.remove import has_fresh
 from penstock.lake.inlined.values import arrow_schema
-from penstock.lake.merging.few import FEW, collect, compares
+from penstock.lake.merging.few import collect, compares
 from penstock.lake.merging.source import checked_here
 from penstock.lake.parquet.footers import remove_directory
 from penstock.lake.scan import FILE, POSITION, ROW_ID
@@ -50,10 +50,11 @@ def merge_small(table: TransactionTable, job: MergeJob) -> Staged | None:
     if job.condition is not None or job.source.schema != job.schema or has_fresh(job.scanned):
         return None
     comparable = all(map(is_comparable, schema.types))
-    target = few_placed(job.scanned, names) if comparable else None
+    target = few_placed(job.scanned, names, job.limits) if comparable else None
     if target is None:
         return None
-    most = min(FEW, dml_few.fitting(job.scanned))  # which rows are as wide as those that are there
+    # Its rows are as wide as those that are there.
+    most = min(job.limits.small_source_rows, dml_few.fitting(job.scanned, job.limits))
     rows = collect(job.source.frame, [quoted(name) for name in names], most)
     if rows is None or checked_here(job.source, rows) is None:
         return None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import MergeKeyError, SchemaMismatch
 from penstock.lake.conversions.align import align
 from penstock.lake.conversions.spark_types import cast_type, quoted
+from penstock.lake.limits import LIMITS, Limits
 from penstock.lake.merging.few import bounds, collect, distinct, has_nulls
 from penstock.lake.naming import fold
 from penstock.lake.schema import Column, TableSchema
@@ -42,6 +43,7 @@ class Source:
     rows: int = -1
     bytes: int = -1
     bounds: tuple[tuple[str, str, str], ...] = ()
+    limits: Limits = LIMITS
 
     @property
     def others(self) -> tuple[Column, ...]:
@@ -108,7 +110,9 @@ def check_keys(source: Source, *, table: str) -> Source:
     """
     from pyspark.sql import functions as fn
 
-    rows = collect(source.frame, [quoted(key) for key in source.keys])
+    rows = collect(
+        source.frame, [quoted(key) for key in source.keys], source.limits.small_source_rows
+    )
     few = None if rows is None else checked_here(source, rows)
     if few is not None:
         return few

@@ -1,0 +1,59 @@
+"""How much of a change of rows the driver does by itself, by Arrow; what is more is Spark's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Upper bounds, each the last number that is still within. One value for a lake.
+
+    The defaults are where Arrow on one machine stops being quicker than a job of Spark, or would
+    hold more than some hundred megabytes at once.
+    """
+
+    # A whole table that Arrow reads, all rows and columns at once. Opening a file takes a
+    # millisecond.
+    table_rows: int = 100_000
+    table_files: int = 100
+    table_bytes: int = 32 << 20  # of its files, compressed
+
+    # A table of which Arrow reads some columns, some rows at a time: for a column, 10 ns a row of
+    # one core to compare with a constant, 60 ns to look up in a hash table of keys.
+    scanned_rows: int = 50_000_000
+    scanned_files: int = 1_000
+    joined_rows: int = 12_000_000  # before Arrow 26, which makes a table of them first
+    batch_rows: int = 65_536  # in memory at a time, for each thread
+
+    # Places of rows that change, on the driver: 16 bytes each until they are in order, 8 then; 70
+    # where they come by the names of files. A LIMIT would first bring them to one task, so places
+    # that are surely no more than ``places`` come without one.
+    places: int = 12_000_000
+    unbounded_places: int = 500_000
+    numbered_files: int = 64  # Spark compares a row's file with each of their names
+    written_places: int = 2_000_000  # in delete files that the driver writes
+
+    # Rows that change, on the driver with their new values, which one thread writes.
+    changed_rows: int = 2_000_000
+    changed_bytes: int = 256_000_000
+    partitioned_rows: int = 10_000  # into a partitioned table
+    collected_values: int = 2_000_000  # that Spark computes: rows times columns
+    collected_bytes: int = 64_000_000  # these, as the files have them, compressed
+
+    # The source of a merge: its keys, its rows, and its files where it is files.
+    small_source_rows: int = 10_000  # of which the driver has all before it knows the target
+    source_keys: int = 2_000_000
+    source_rows: int = 2_000_000
+    source_bytes: int = 256 << 20
+    source_file_bytes: int = 64 << 20
+    broadcast_rows: int = 2_000_000  # of a source that Spark sends to every task
+    broadcast_bytes: int = 256 << 20
+
+    # The target of a merge that is compared in all columns while its keys are looked up; of a
+    # larger one a sample of the matches tells whether they change.
+    compared_rows: int = 2_000_000
+    sample_rows: int = 1_000
+
+
+LIMITS = Limits()
