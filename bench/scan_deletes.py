@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bench import harness, scan
 from penstock import Lake
-from penstock.lake.deletes import remove
+from penstock.lake.rows.deletes import remove
 from penstock.lake.scan import FILE, POSITION, Scan, read
 
 DELETED, WHOLE = "penstock scan, 1% deleted", "penstock scan"

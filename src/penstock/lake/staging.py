@@ -6,39 +6,32 @@ staged changes included, is read by the same scan as any snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.errors import ArgumentError, SchemaMismatch, UnsupportedFeature
-from penstock.lake.candidate.definable import DefinableTable
-from penstock.lake.candidate.state import Candidate, Removed, Staged, all_rows, live_rows
-from penstock.lake.changes import NewTable
-from penstock.lake.conversions.align import align, growth, typed
+from penstock.errors import ArgumentError
+from penstock.lake.candidate.staged import SliceOf, StagedTable
+from penstock.lake.candidate.state import Removed, Staged, all_rows, live_rows
+from penstock.lake.conversions.align import typed
 from penstock.lake.conversions.spark_types import schema_of
-from penstock.lake.dml.found import find
-from penstock.lake.dml.remove import both, end_whole, take_all, take_away
-from penstock.lake.dml.rows import rows_of
-from penstock.lake.dml.where import Match, delete, overwrite_where, update
 from penstock.lake.files import DataFile, FileSet
 from penstock.lake.inline import append_rows, is_literal
-from penstock.lake.merging.by_key import SliceOf, merge
-from penstock.lake.merging.into import run
-from penstock.lake.merging.spec import MergeBuilder, MergeSpec
-from penstock.lake.naming import directory_name, fold, names_of, new_uuid7
+from penstock.lake.naming import fold, names_of
 from penstock.lake.parquet.footers import remove_directory
-from penstock.lake.partitioning import partition_columns, partition_fields
+from penstock.lake.partitioning import partition_fields
 from penstock.lake.recovery.missing_files import missing_below
+from penstock.lake.rows.change import Condition, Keys, MergeBuilder, On, RowChange
+from penstock.lake.rows.engine import stage
+from penstock.lake.rows.places import find
+from penstock.lake.rows.remove import both, end_whole, take_all, take_away
+from penstock.lake.rows.updates import rows_of
 from penstock.lake.schema import (
-    assign_ids,
-    evolve,
     same_columns,
-    without_columns,
 )
 from penstock.lake.types import from_spark_schema, to_spark_schema
 from penstock.lake.writing import fingerprint
-from penstock.lake.writing.spark import Written, write
+from penstock.lake.writing.spark import Written
 from penstock.sql.quoting import hinted, if_text, texts_in
 
 if TYPE_CHECKING:
@@ -48,7 +41,7 @@ if TYPE_CHECKING:
     from penstock.lake.inlined.literal_rows import Rows
 
 
-class TransactionTable(DefinableTable):
+class TransactionTable(StagedTable):
     """One table inside a transaction: its changes. For one thread at a time."""
 
     def append(
@@ -66,18 +59,7 @@ class TransactionTable(DefinableTable):
         """
         if is_literal(df):
             return append_rows(self, df)
-        with self.all_or_nothing():
-            df = typed(df, self._candidate.schema)
-            if slice is not None:
-                df = self.in_slice(df, *slice)
-            self.ensure(df, partition_by)
-            written = self._write(df, slice=slice)
-            self._candidate = self.with_written(self._candidate, written)
-        return Staged(
-            rows_written=written.rows,
-            rows_inserted=written.rows,
-            slice_rows=self._rows_after(slice, written.rows),
-        )
+        return self.append_frame(df, partition_by, slice)
 
     def replace(
         self,
@@ -207,15 +189,14 @@ class TransactionTable(DefinableTable):
         *,
         slice: tuple[str, object] | None = None,  # noqa: A002 - what the engine calls it
     ) -> Staged:
-        """Update the rows whose keys ``df`` has, insert its others; see `merging.by_key`."""
+        """Update the rows whose keys ``df`` has, insert its others; see `rows.merge_by_key`."""
         names = names_of(keys, "keys")
         if not names:
             raise ArgumentError(
                 "a merge needs a key: keys is empty",
                 hint='name the columns that tell rows apart, as keys=["id"]; append adds all rows',
             )
-        with self.all_or_nothing():
-            return merge(self, typed(df, self._candidate.schema), names, slice)
+        return stage(self, RowChange.upsert(df, Keys(names), slice))
 
     def merge_into(
         self,
@@ -225,23 +206,23 @@ class TransactionTable(DefinableTable):
         target_alias: str = "t",
         source_alias: str = "s",
     ) -> MergeBuilder[Staged]:
-        """A MERGE by any condition, with clauses to be added; see `penstock.lake.merging.spec`."""
-        spec = MergeSpec(source, on, (), target_alias, source_alias)
-        return MergeBuilder(spec, lambda whole: run(self, whole))
+        """A MERGE by any condition, with clauses to be added; see `penstock.lake.rows.change`."""
+        change = RowChange(On(on, target_alias, source_alias), source=source)
+        return MergeBuilder(change, lambda whole: stage(self, whole))
 
     def delete(self, where: str | SparkColumn | None = None) -> Staged:
         """Delete the rows that satisfy a condition over the table's columns, all without one."""
         with hinted(where):
-            return delete(self, Match(if_text(where)))
+            return stage(self, RowChange.delete(Condition(if_text(where))))
 
     def update(
         self,
         set: Mapping[str, object],  # noqa: A002 - SQL's word, and Delta's
         where: str | SparkColumn | None = None,
     ) -> Staged:
-        """Give the rows that satisfy a condition new values; see `dml.where.update`."""
+        """Give the rows that satisfy a condition new values; see `rows.by_condition`."""
         with hinted(where, *set.values()):
-            return update(self, Match(if_text(where)), texts_in(set))
+            return stage(self, RowChange.update(Condition(if_text(where)), texts_in(set)))
 
     def overwrite(
         self,
@@ -263,110 +244,7 @@ class TransactionTable(DefinableTable):
                 hint="partition the table first: table.alter.partition_by(...)",
             )
         with hinted(where):
-            return overwrite_where(self, df, if_text(where))
-
-    def evolve(self, df: DataFrame, *, drop: str | Sequence[str] = ()) -> None:
-        """Make the table able to hold ``df``: its new columns are added at the end (NULL in the
-        rows there are), types are widened where that loses nothing, columns in ``drop`` go.
-
-        Other snapshots keep their columns. A type that cannot be widened is left for the write to
-        refuse; a column that the table is partitioned by stays.
-        """
-        base = self._candidate.base
-        if base is None or self._candidate.create is not None:
-            return
-        current = without_columns(self.schema, self._droppable(names_of(drop, "drop")))
-        wanted = growth(schema_of(typed(df, current)), current)
-        if wanted.columns or current != self.schema:
-            self.alter(evolve(current, wanted))
-
-    def _droppable(self, names: Sequence[str]) -> list[str]:
-        keys = {fold(one.column) for one in self._candidate.partition_by}
-        return [name for name in names if fold(name) not in keys]
-
-    def discard(self) -> None:
-        """Forget what was staged for this table and remove its files."""
-        self._candidate = self._start
-        for directory in self._directories:
-            remove_directory(directory)
-        self._directories.clear()
-
-    @contextmanager
-    def all_or_nothing(self) -> Iterator[None]:
-        """A call that fails leaves the table as it was before the call."""
-        start, candidate, directories = self._start, self._candidate, list(self._directories)
-        outermost = self._aside is None
-        aside: list[str] = [] if self._aside is None else self._aside
-        self._aside, before = aside, len(aside)
-        try:
-            yield
-        except BaseException:
-            for directory in (*self._directories, *aside[before:]):
-                if directory not in directories:
-                    remove_directory(directory)
-            self._start, self._candidate, self._directories = start, candidate, directories
-            del aside[before:]
-            raise
-        finally:
-            if outermost:
-                self._aside = None
-                for directory in aside:
-                    remove_directory(directory)
-
-    def ensure(self, df: DataFrame, partition_by: str | Sequence[str]) -> None:
-        """Create the table with the columns of ``df`` when it is missing."""
-        if not self.exists:
-            self._create(df, partition_by)
-
-    def _write(
-        self,
-        df: DataFrame,
-        *,
-        slice: tuple[str, object] | None = None,  # noqa: A002 - as in merge
-        with_fingerprint: bool = False,
-    ) -> Written:
-        target = self.target(slice)
-        columns = align(df, self.written_schema, table=self._candidate.qualified_name)
-        written = write(df, columns, target, with_fingerprint=with_fingerprint)
-        self.stage(self._candidate, written.directory)
-        return written
-
-    def _rows_after(self, slice_of: SliceOf | None, added: int) -> int:
-        """Rows of the slice, or table, with those just added; only those where more is unread."""
-        try:
-            return self.count_rows(slice_of)
-        except UnsupportedFeature:  # files of a kind that is not read: rows are added all the same
-            return added
-
-    def count_rows(self, slice_of: SliceOf | None = None) -> int:
-        """Rows of the table, or of a slice, as they will be; read only where the catalog does not
-        tell them.
-        """
-        files = self.files()
-        if slice_of is None:
-            return all_rows(files)
-        whole, maybe = self.split(*slice_of)
-        if maybe or files.inlined is not None or files.inlined_deletes is not None:
-            return self.slice_df(*slice_of).count()
-        return live_rows(whole)
-
-    def _create(self, df: DataFrame, partition_by: str | Sequence[str]) -> None:
-        schema = assign_ids(schema_of(df))
-        if not schema.columns:
-            raise SchemaMismatch(
-                f"{self._candidate.qualified_name} cannot be made of rows without columns",
-                hint="select at least one column",
-            )
-        self._refuse_reserved(schema.names)
-        fields = partition_fields(schema, partition_by)
-        partition_columns(schema, fields)
-        uuid = new_uuid7()
-        start = self._candidate
-        directory = self._context.schema_path(start.schema_name)
-        path = f"{directory}{directory_name(start.name, uuid)}"
-        self._candidate = Candidate(
-            start.schema_name, start.name, start.base, NewTable(uuid, schema, path, fields)
-        )
+            return stage(self, RowChange.overwrite(df, if_text(where)))
 
     def _keeps_table(self, df: DataFrame, partition_by: str | Sequence[str]) -> bool:
         """Whether Spark has the same columns for the table as for ``df``, and it is partitioned so.

@@ -18,11 +18,11 @@ from penstock.lake.catalog.files.feed import Bound
 from penstock.lake.failures import explained
 from penstock.lake.files import Table as TableInfo
 from penstock.lake.limits import LIMITS, Limits
-from penstock.lake.merging.into import run
-from penstock.lake.merging.spec import MergeBuilder, MergeSpec
 from penstock.lake.naming import TableRef
 from penstock.lake.objects import Description, ListedFile
 from penstock.lake.recovery.rollback import RolledBack, rollback
+from penstock.lake.rows.change import MergeBuilder, On, RowChange
+from penstock.lake.rows.engine import stage
 from penstock.lake.schema import TableSchema
 from penstock.lake.session import SparkSource, session_zone
 from penstock.lake.snapshot import LATEST, At, Moment, Snapshot, moment
@@ -244,8 +244,8 @@ class Table:
         Conditions and values name the sides by their aliases. Of the clauses of a kind the first
         whose condition is true applies to a row.
         """
-        spec = MergeSpec(source, on, (), target_alias, source_alias)
-        return MergeBuilder(spec, lambda whole: self._alone(lambda table: run(table, whole)))
+        change = RowChange(On(on, target_alias, source_alias), source=source)
+        return MergeBuilder(change, lambda whole: self._alone(lambda table: stage(table, whole)))
 
     def add_data_files(
         self,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyspark.sql import types
 
 from penstock.lake.arrow_expressions.compiled import Expression, expression
-from penstock.lake.arrow_expressions.kinds import NotHere
+from penstock.lake.arrow_expressions.kinds import NotSupportedByArrow
 from tests.lake.arrow_expressions import expressions as make
 from tests.lake.arrow_expressions.expressions import COLUMNS
 
@@ -37,7 +37,7 @@ def computed(text: str, rows: pa.Table) -> tuple[Expression, list[object]] | Non
     try:
         found = expression(text, COLUMNS)
         return found, found.array(rows).to_pylist()
-    except NotHere:
+    except NotSupportedByArrow:
         return None
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.lake.arrow_expressions.compiled import condition, expression, plain
-from penstock.lake.arrow_expressions.kinds import NotHere
+from penstock.lake.arrow_expressions.kinds import NotSupportedByArrow
 
 D = Decimal
 ROWS = pa.table(
@@ -131,7 +131,7 @@ def test_types(text: str, kind: pa.DataType) -> None:
     ],
 )
 def test_left_to_spark(text: str) -> None:
-    with pytest.raises(NotHere):
+    with pytest.raises(NotSupportedByArrow):
         expression(text, KINDS)
 
 
@@ -148,13 +148,13 @@ def test_left_to_spark(text: str) -> None:
     ],
 )
 def test_rows_that_are_left_to_spark(text: str) -> None:
-    with pytest.raises(NotHere):
+    with pytest.raises(NotSupportedByArrow):
         expression(text, KINDS).array(ROWS)
 
 
 @pytest.mark.parametrize("text", ["k", "'true'", "NULL", "k + 1"])
 def test_no_condition(text: str) -> None:
-    with pytest.raises(NotHere):
+    with pytest.raises(NotSupportedByArrow):
         condition(text, KINDS)
 
 
@@ -188,12 +188,12 @@ def test_stored(text: str, kind: pa.DataType, values: list[Any] | None) -> None:
     ],
 )
 def test_not_stored(text: str, kind: pa.DataType) -> None:
-    with pytest.raises(NotHere):
+    with pytest.raises(NotSupportedByArrow):
         expression(text, KINDS).cast(kind).array(ROWS)
 
 
 def test_names_that_differ_in_case_alone() -> None:
-    with pytest.raises(NotHere):
+    with pytest.raises(NotSupportedByArrow):
         expression("a = 1", {"a": pa.int8(), "A": pa.int8()})
 
 
@@ -204,5 +204,5 @@ def test_plain_values(value: object) -> None:
 
 @pytest.mark.parametrize("value", [1.5, b"a", D("1.5"), dt.date(2013, 1, 1), [1], 10**40])
 def test_other_values(value: object) -> None:
-    with pytest.raises(NotHere):
+    with pytest.raises(NotSupportedByArrow):
         plain(value)

@@ -33,9 +33,9 @@ import pyarrow.parquet as pq
 from penstock.errors import CommitUnknown, DataFileMissing, PenstockError
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.deleted.positions import Whose, load
-from penstock.lake.deletes import remove
 from penstock.lake.files import DataFile, FileSet
 from penstock.lake.lake import Lake
+from penstock.lake.rows.deletes import remove
 from penstock.lake.scan import Scan
 from penstock.lake.session import source
 from penstock.lake.transaction import Transaction

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.checks.check import Check, Proof, quoted
 from penstock.engine.checks.scope import Scope
-from penstock.lake.merging.few import compares
+from penstock.lake.rows.small import compares
 from penstock.model.data_test import RelationshipsTest
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from penstock.lake.arrow_expressions import kinds, nodes
-from penstock.lake.arrow_expressions.kinds import NotHere
+from penstock.lake.arrow_expressions.kinds import NotSupportedByArrow
 from penstock.lake.arrow_expressions.logic import number
 from penstock.lake.arrow_expressions.nodes import Compile, Node, Value
 
@@ -29,7 +29,7 @@ def arithmetic(
             kind = kinds.common([left.kind, right.kind])
             return nodes.of(kind, kernel, left.cast(kind), right.cast(kind))
         if not (kinds.is_number(left.kind) and kinds.is_number(right.kind)):
-            raise NotHere(f"{left.kind} and {right.kind} in one number")
+            raise NotSupportedByArrow(f"{left.kind} and {right.kind} in one number")
         left, right = _as_decimal(left), _as_decimal(right)
         return nodes.of(of_decimals(left.kind, right.kind), kernel, left, right)
 
@@ -43,7 +43,7 @@ def _as_decimal(part: Node) -> Node:
     if part.literal is not None and isinstance(part.literal.value, int):
         return nodes.constant(kinds.digits_of(part.literal.value), part.literal.value)
     if not part.columns:  # 1L and CAST(1 AS BIGINT), of which Spark makes two types, look alike
-        raise NotHere("a constant beside a decimal")
+        raise NotSupportedByArrow("a constant beside a decimal")
     return part.cast(kinds.as_decimal(part.kind))
 
 
@@ -55,13 +55,13 @@ def remainder(tree: Any, node: Compile) -> Node:
 def named(tree: Any, node: Compile) -> Node:
     """Functions that sqlglot has no class for."""
     if str(tree.this).lower() != "pmod" or len(tree.expressions) != 2:
-        raise NotHere(f"{tree.this}")
+        raise NotSupportedByArrow(f"{tree.this}")
     return _whole_remainder([node(part) for part in tree.expressions], _positive_rest)
 
 
 def _whole_remainder(parts: Sequence[Node], kernel: Callable[[Value, Value], Value]) -> Node:
     if not all(part.kind in kinds.INTEGERS for part in parts):
-        raise NotHere("a remainder of other numbers")
+        raise NotSupportedByArrow("a remainder of other numbers")
     kind = kinds.common([part.kind for part in parts])
     return nodes.of(kind, kernel, *(part.cast(kind) for part in parts))
 
@@ -73,7 +73,7 @@ def _rest(value: Value, by: Value) -> Value:
 def _positive_rest(value: Value, by: Value) -> Value:
     least = by if isinstance(by, pa.Scalar) else pc.min(by)
     if least.is_valid and least.as_py() <= 0:
-        raise NotHere("pmod by a number that is not positive")
+        raise NotSupportedByArrow("pmod by a number that is not positive")
     rest = _rest(value, by)
     lowest = rest if isinstance(rest, pa.Scalar) else pc.min(rest)
     if not lowest.is_valid or lowest.as_py() >= 0:  # as it is in most tables
@@ -87,5 +87,5 @@ def negative(tree: Any, node: Compile) -> Node:
         return number(tree.this.name, negative=True)
     value = node(tree.this)
     if not kinds.is_number(value.kind):
-        raise NotHere(f"- before {value.kind}")
+        raise NotSupportedByArrow(f"- before {value.kind}")
     return nodes.of(value.kind, pc.negate_checked, value)

@@ -9,7 +9,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from penstock.lake.arrow_expressions import kinds, nodes
-from penstock.lake.arrow_expressions.kinds import NotHere
+from penstock.lake.arrow_expressions.kinds import NotSupportedByArrow
 from penstock.lake.arrow_expressions.nodes import Compile, Node
 
 
@@ -21,22 +21,22 @@ def cast(tree: Any, node: Compile) -> Node:
     if to.this == exp.DType.DECIMAL:
         kind = _decimal(to)
     if kind is None or (to.expressions and not kinds.is_decimal(kind)):
-        raise NotHere(f"a cast to {to}")
+        raise NotSupportedByArrow(f"a cast to {to}")
     value = node(tree.this)
     widens = value.kind in kinds.INTEGERS and kinds.is_number(kind)
     rescales = kinds.is_decimal(value.kind) and kinds.is_decimal(kind)
     if not (widens or rescales or value.kind == kind):
-        raise NotHere(f"a cast of {value.kind} to {kind}")
+        raise NotSupportedByArrow(f"a cast of {value.kind} to {kind}")
     return Node(kind, nodes.fitted(value, kind).run, value.columns)
 
 
 def _decimal(to: Any) -> pa.DataType:
     digits = [part.this.name for part in to.expressions]
     if len(digits) != 2:
-        raise NotHere("a decimal without its digits")
+        raise NotSupportedByArrow("a decimal without its digits")
     precision, scale = map(int, digits)
     if not 0 <= scale <= precision:
-        raise NotHere("a decimal of odd digits")
+        raise NotSupportedByArrow("a decimal of odd digits")
     return kinds.decimal(precision, scale)
 
 

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from penstock.lake.arrow_expressions import kinds, nodes
-from penstock.lake.arrow_expressions.kinds import NotHere
+from penstock.lake.arrow_expressions.kinds import NotSupportedByArrow
 from penstock.lake.arrow_expressions.logic import condition
 from penstock.lake.arrow_expressions.nodes import Compile, Node, Value
 
@@ -26,7 +26,7 @@ def if_(tree: Any, node: Compile) -> Node:
 
 def case(tree: Any, node: Compile) -> Node:
     if tree.this is not None:
-        raise NotHere("CASE of a value")
+        raise NotSupportedByArrow("CASE of a value")
     return _chosen(
         [(one.this, one.args["true"]) for one in tree.args["ifs"]], tree.args.get("default"), node
     )

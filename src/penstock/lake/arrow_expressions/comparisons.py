@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from penstock.lake.arrow_expressions import kinds, nodes
-from penstock.lake.arrow_expressions.kinds import NotHere
+from penstock.lake.arrow_expressions.kinds import NotSupportedByArrow
 from penstock.lake.arrow_expressions.nodes import Compile, Node, Value
 
 _BOOLEAN = pa.bool_()
@@ -34,7 +34,7 @@ def _refuse_beyond_bigint(part: Node) -> None:
     if kinds.is_decimal(part.kind) and not part.columns:
         value = part.run(pa.table({})).as_py()
         if value is not None and not _LEAST <= value <= _MOST:
-            raise NotHere("an integer and a number beyond bigint")
+            raise NotSupportedByArrow("an integer and a number beyond bigint")
 
 
 def _with_days(parts: Sequence[Node]) -> Sequence[Node]:
@@ -84,7 +84,7 @@ def in_(tree: Any, node: Compile) -> Node:
     """Among literals. A NULL among them leaves open what equals none of the others."""
     items = [node(item) for item in tree.expressions]
     if not items or any(item.columns for item in items):
-        raise NotHere("an IN of no literals")
+        raise NotSupportedByArrow("an IN of no literals")
     first, *others = _alike([node(tree.this), *items])
     empty = pa.table({})
     values = [other.run(empty) for other in others]
@@ -113,12 +113,12 @@ def like(tree: Any, node: Compile) -> Node:
     """Patterns whose only wildcard is % at their ends: bytes decide, whatever the characters."""
     value, pattern = node(tree.this), tree.expression
     if value.kind != pa.string() or not isinstance(pattern, exp.Literal) or not pattern.is_string:
-        raise NotHere("LIKE of other things")
+        raise NotSupportedByArrow("LIKE of other things")
     text = pattern.name
     before, after = text.startswith("%"), text.endswith("%")
     inner = text.strip("%")
     if "%" in inner or "_" in inner:
-        raise NotHere("LIKE with wildcards inside")
+        raise NotSupportedByArrow("LIKE with wildcards inside")
     kernel = _LIKES[before, after]
     found = nodes.of(_BOOLEAN, lambda one: kernel(one, inner), value)
     return nodes.of(_BOOLEAN, pc.invert, found) if tree.args.get("negate") else found

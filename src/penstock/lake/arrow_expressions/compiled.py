@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from penstock.lake.arrow_expressions import kinds, nodes
 from penstock.lake.arrow_expressions.functions import of_class
-from penstock.lake.arrow_expressions.kinds import NotHere
+from penstock.lake.arrow_expressions.kinds import NotSupportedByArrow
 from penstock.lake.arrow_expressions.nodes import Node, Rows
 from penstock.lake.arrow_expressions.texts import parsed
 from penstock.lake.naming import fold
@@ -33,7 +33,9 @@ class Expression:
         return self.node.columns
 
     def cast(self, kind: pa.DataType) -> Expression:
-        """As a value of a column of ``kind``. Raises NotHere where that may lose something."""
+        """As a value of a column of ``kind``. Raises NotSupportedByArrow where that may lose
+        something.
+        """
         mine = self.kind
         exact = (
             mine == kind
@@ -42,19 +44,19 @@ class Expression:
             or (kinds.is_decimal(mine) and kinds.is_decimal(kind))
         )
         if not exact:
-            raise NotHere(f"{mine} for a column of {kind}")
+            raise NotSupportedByArrow(f"{mine} for a column of {kind}")
         wide = kinds.as_decimal(mine) if kinds.is_decimal(kind) and mine in kinds.INTEGERS else mine
         try:
             return Expression(self.node.cast(wide).cast(kind))
         except pa.ArrowException as error:  # of a constant
-            raise NotHere(str(error)) from error
+            raise NotSupportedByArrow(str(error)) from error
 
     def array(self, rows: Rows) -> pa.ChunkedArray:
-        """Its value for each row. Raises NotHere."""
+        """Its value for each row. Raises NotSupportedByArrow."""
         try:
             found = self.node.run(rows)
         except (pa.ArrowException, OverflowError) as error:
-            raise NotHere(str(error)) from error
+            raise NotSupportedByArrow(str(error)) from error
         if isinstance(found, pa.Scalar):
             found = pa.repeat(found, rows.num_rows)
         return found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])
@@ -66,24 +68,24 @@ class Expression:
 
 
 def expression(text: str, columns: Mapping[str, pa.DataType]) -> Expression:
-    """Of Spark's SQL over columns, by name, of these types. Raises NotHere."""
+    """Of Spark's SQL over columns, by name, of these types. Raises NotSupportedByArrow."""
     names: dict[str, str] = {}
     for name in columns:
         if names.setdefault(fold(name), name) != name:
-            raise NotHere("names that differ in case alone")
+            raise NotSupportedByArrow("names that differ in case alone")
 
     def node(tree: exp.Expr) -> Node:
         if not isinstance(tree, exp.Column):
             return of_class(tree, node)
         name = names.get(fold(tree.name))
         if name is None or not name.isascii():
-            raise NotHere(f"column {tree.name}")
+            raise NotSupportedByArrow(f"column {tree.name}")
         return nodes.column(name, columns[name])
 
     try:
         found = node(parsed(text, names))
     except (pa.ArrowException, OverflowError, RecursionError) as error:
-        raise NotHere(str(error)) from error
+        raise NotSupportedByArrow(str(error)) from error
     return Expression(found)
 
 
@@ -91,7 +93,7 @@ def condition(text: str, columns: Mapping[str, pa.DataType]) -> Expression:
     """As `expression`, of one that is true, false or NULL."""
     found = expression(text, columns)
     if found.kind != pa.bool_():
-        raise NotHere(f"{found.kind} as a condition")
+        raise NotSupportedByArrow(f"{found.kind} as a condition")
     return found
 
 
@@ -105,4 +107,4 @@ def plain(value: object) -> Expression:
         text = str(abs(value))
         found = kinds.integer_or_decimal(text, negative=value < 0)
         return Expression(nodes.constant(found.kind, found.value))
-    raise NotHere(f"a {type(value).__name__}")
+    raise NotSupportedByArrow(f"a {type(value).__name__}")

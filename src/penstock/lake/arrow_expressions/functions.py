@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from penstock.lake.arrow_expressions import arithmetic, casts, choices, comparisons, kinds, logic
-from penstock.lake.arrow_expressions.kinds import NotHere
+from penstock.lake.arrow_expressions.kinds import NotSupportedByArrow
 from penstock.lake.arrow_expressions.logic import boolean, literal, null, paren
 from penstock.lake.arrow_expressions.nodes import Compile, Node
 
@@ -17,10 +17,10 @@ __all__ = ["FUNCTIONS", "of_class"]
 
 
 def of_class(tree: exp.Expr, node: Compile) -> Node:
-    """The node of ``tree``, whose parts ``node`` compiles. Raises NotHere."""
+    """The node of ``tree``, whose parts ``node`` compiles. Raises NotSupportedByArrow."""
     found = FUNCTIONS.get(type(tree))
     if found is None:
-        raise NotHere(type(tree).__name__)
+        raise NotSupportedByArrow(type(tree).__name__)
     return found(tree, node)
 
 

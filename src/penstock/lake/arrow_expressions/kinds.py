@@ -39,22 +39,22 @@ def integer_or_decimal(text: str, *, negative: bool = False) -> Literal:
         number = Decimal(sign + text)
         scale = len(text) - text.index(".") - 1
         return Literal(number, decimal(max(len(number.as_tuple().digits), scale), scale))
-    raise NotHere(f"the number {text}")
+    raise NotSupportedByArrow(f"the number {text}")
 
 
 def day(text: str) -> dt.date:
     if not _DATE.fullmatch(text):
-        raise NotHere("a date in another form")
+        raise NotSupportedByArrow("a date in another form")
     try:
         return dt.date.fromisoformat(text)
     except ValueError as error:
-        raise NotHere(str(error)) from error
+        raise NotSupportedByArrow(str(error)) from error
 
 
 def decimal(precision: int, scale: int) -> pa.DataType:
     """Of at most 38 digits: from there on Spark loses some of them, by rules of its own."""
     if precision > _MOST_DIGITS:
-        raise NotHere("a decimal of too many digits")
+        raise NotSupportedByArrow("a decimal of too many digits")
     return pa.decimal128(precision, scale)
 
 
@@ -77,10 +77,12 @@ def digits_of(value: int) -> pa.DataType:
 
 
 def common(kinds: Sequence[pa.DataType]) -> pa.DataType:
-    """What Spark casts all of these to, exactly. Raises NotHere for kinds that are not compared."""
+    """What Spark casts all of these to, exactly. Raises NotSupportedByArrow for kinds that are not
+    compared.
+    """
     known = [kind for kind in kinds if not pa.types.is_null(kind)]
     if not known:
-        raise NotHere("nothing but NULL")
+        raise NotSupportedByArrow("nothing but NULL")
     if all(kind in INTEGERS for kind in known):
         return max(known, key=lambda kind: kind.bit_width)
     if all(map(is_number, known)):
@@ -89,7 +91,7 @@ def common(kinds: Sequence[pa.DataType]) -> pa.DataType:
         return decimal(max(kind.precision - kind.scale for kind in wide) + scale, scale)
     if len(set(known)) == 1 and known[0] in _COMPARED:
         return known[0]
-    raise NotHere(f"{', '.join(map(str, known))} together")
+    raise NotSupportedByArrow(f"{', '.join(map(str, known))} together")
 
 
 def sum_of(left: pa.DataType, right: pa.DataType) -> pa.DataType:
@@ -103,5 +105,5 @@ def product_of(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     return decimal(left.precision + right.precision + 1, left.scale + right.scale)
 
 
-class NotHere(Exception):
+class NotSupportedByArrow(Exception):
     """This is left to Spark, which computes it or says what is wrong."""

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from penstock.lake.arrow_expressions import kinds, nodes
-from penstock.lake.arrow_expressions.kinds import NotHere
+from penstock.lake.arrow_expressions.kinds import NotSupportedByArrow
 from penstock.lake.arrow_expressions.nodes import Compile, Node
 
 _BOOLEAN = pa.bool_()
@@ -20,7 +20,7 @@ def condition(tree: exp.Expr, node: Compile) -> Node:
     if pa.types.is_null(found.kind):
         return nodes.constant(_BOOLEAN, None)
     if found.kind != _BOOLEAN:
-        raise NotHere(f"{found.kind} as a condition")
+        raise NotSupportedByArrow(f"{found.kind} as a condition")
     return found
 
 
@@ -43,7 +43,7 @@ def is_(tree: Any, node: Compile) -> Node:
     if isinstance(tree.expression, exp.Null):
         return nodes.of(_BOOLEAN, pc.is_null, node(tree.this))
     if not isinstance(tree.expression, exp.Boolean):
-        raise NotHere("IS")
+        raise NotSupportedByArrow("IS")
     wanted = pa.scalar(bool(tree.expression.this))
     found = condition(tree.this, node)
     return nodes.of(_BOOLEAN, lambda one: pc.fill_null(pc.equal(one, wanted), False), found)

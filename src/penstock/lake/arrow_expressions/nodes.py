@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from penstock.lake.arrow_expressions import kinds
-from penstock.lake.arrow_expressions.kinds import NotHere
+from penstock.lake.arrow_expressions.kinds import NotSupportedByArrow
 
 Rows: TypeAlias = "pa.Table | pa.RecordBatch"
 Compile = Callable[[exp.Expr], "Node"]
@@ -22,7 +22,8 @@ Value = Any  # an array, a chunked one or a scalar of Arrow's, which has no type
 class Node:
     """``kind`` is the type that Spark gives it; ``run`` computes it from the rows of a table.
 
-    What cannot be computed (an overflow, a division by zero) raises ArrowInvalid or NotHere.
+    What cannot be computed (an overflow, a division by zero) raises ArrowInvalid or
+    NotSupportedByArrow.
     """
 
     kind: pa.DataType
@@ -52,7 +53,7 @@ def column(name: str, kind: pa.DataType) -> Node:
         if pa.types.is_dictionary(found.type):
             found = found.cast(found.type.value_type)
         if found.type != kind:
-            raise NotHere(f"column {name} is {found.type}, not {kind}")
+            raise NotSupportedByArrow(f"column {name} is {found.type}, not {kind}")
         return found
 
     return Node(kind, run, frozenset({name}))
@@ -64,7 +65,7 @@ def of(kind: pa.DataType, compute: Callable[..., Value], *parts: Node) -> Node:
     def run(rows: Rows) -> Value:
         found = compute(*(part.run(rows) for part in parts))
         if found.type != kind:
-            raise NotHere(f"{found.type} is not {kind}")
+            raise NotSupportedByArrow(f"{found.type} is not {kind}")
         return found
 
     columns = frozenset[str]().union(*(part.columns for part in parts))

@@ -16,7 +16,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from penstock.lake.arrow_expressions.kinds import NotHere
+from penstock.lake.arrow_expressions.kinds import NotSupportedByArrow
 from penstock.lake.naming import fold
 
 _MOST_CHARACTERS = 20_000
@@ -84,20 +84,20 @@ class _Words:
 
 
 def parsed(text: str, columns: Collection[str]) -> exp.Expr:
-    """The tree of an expression over columns of these names, folded. Raises NotHere."""
+    """The tree of an expression over columns of these names, folded. Raises NotSupportedByArrow."""
     words = _words(text, columns)
     try:
         tree: exp.Expr = sqlglot.parse_one(text, read="spark", into=exp.Condition)
     except (SqlglotError, RecursionError) as error:
-        raise NotHere(str(error)) from error
+        raise NotSupportedByArrow(str(error)) from error
     nodes: list[Any] = list(tree.walk())
     # A word that sqlglot takes for more than a column (``a ISNULL``) leaves one less.
     found = sum(isinstance(node, exp.Column) for node in nodes)
     if not words.certain <= found <= words.possible:
-        raise NotHere("a word of another dialect")
+        raise NotSupportedByArrow("a word of another dialect")
     # Brackets of its own say that it was in doubt.
     if sum(isinstance(node, exp.Paren) for node in nodes) != words.brackets:
-        raise NotHere("brackets that are not in the text")
+        raise NotSupportedByArrow("brackets that are not in the text")
     for node in nodes:
         _check(node)
     return tree
@@ -110,7 +110,7 @@ def _words(text: str, columns: Collection[str]) -> _Words:
             is_column = kind == "quoted" or fold(token) in columns
             is_word = kind == "word" and token.upper() in _WORDS
             if not is_column and not is_word:
-                raise NotHere(token)
+                raise NotSupportedByArrow(token)
             found = replace(
                 found,
                 certain=found.certain + (not is_word),
@@ -125,19 +125,19 @@ def _words(text: str, columns: Collection[str]) -> _Words:
 def _tokens(text: str) -> Iterator[tuple[str, str]]:
     """What the text is made of, without the spaces: kinds and tokens."""
     if len(text) > _MOST_CHARACTERS:
-        raise NotHere("a long text")
+        raise NotSupportedByArrow("a long text")
     at, after = 0, ""
     while at < len(text):
         found = _TOKEN.match(text, at)
         if found is None:
-            raise NotHere(f"{text[at]!r}")
+            raise NotSupportedByArrow(f"{text[at]!r}")
         at = found.end()
         if found[0].isspace():
             continue
         kind = found.lastgroup or ""
         # 'a''b' is one string or two by a setting; of `a``b` nothing is known here.
         if kind in _STRINGS and kind == after:
-            raise NotHere("strings that touch")
+            raise NotSupportedByArrow("strings that touch")
         yield kind, found[0]
         after = kind
 
@@ -146,9 +146,9 @@ def _check(node: Any) -> None:
     args: Mapping[str, Any] = node.args
     marks = _MARKS.get(type(node), frozenset())
     if any(value and key not in _UNDERSTOOD | marks for key, value in args.items()):
-        raise NotHere(f"{type(node).__name__} with more than is known")
+        raise NotSupportedByArrow(f"{type(node).__name__} with more than is known")
     for kinds, operands in _OPERANDS:
         if isinstance(node, kinds):
             beside = [args.get(key) for key in ("this", "expression", "low", "high")]
             if any(one is not None and not isinstance(one, operands) for one in beside):
-                raise NotHere("operators that want brackets")
+                raise NotSupportedByArrow("operators that want brackets")

@@ -51,7 +51,7 @@ def few_placed(source: Scan, names: Sequence[str], limits: Limits = LIMITS) -> p
 
     columns = {column.name: column for column in source.schema.columns}
     wanted = TableSchema(tuple(columns[name] for name in names))
-    if not _is_simple(source, wanted, limits):
+    if not is_simple(source, wanted, limits):
         return None
     deleted = files_here.Deleted.of(source)
     if deleted is None:
@@ -72,7 +72,7 @@ def few_placed(source: Scan, names: Sequence[str], limits: Limits = LIMITS) -> p
     return pa.concat_tables(parts)
 
 
-def _is_simple(source: Scan, wanted: TableSchema, limits: Limits) -> bool:
+def is_simple(source: Scan, wanted: TableSchema, limits: Limits) -> bool:
     """Whether the files alone, by themselves, say what the rows are, and are not too much."""
     files = source.files.files
     return (

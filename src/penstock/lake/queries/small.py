@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.lake.arrow_expressions import settings
 from penstock.lake.arrow_expressions.compiled import condition
-from penstock.lake.arrow_expressions.kinds import NotHere
+from penstock.lake.arrow_expressions.kinds import NotSupportedByArrow
 from penstock.lake.candidate.few_rows import PLAIN, few_rows
 from penstock.lake.catalog import answers
 from penstock.lake.catalog.catalog import Catalog
@@ -69,8 +69,8 @@ def answer(
     try:
         found = question.counted() if select.count is not None else question.rows()
         return None if found is None else SmallResult(found[0], _values(found[1]))
-    except (NotHere, OverflowError, ValueError, OSError):  # ValueError: no value of Python's
-        return None
+    except (NotSupportedByArrow, OverflowError, ValueError, OSError):
+        return None  # ValueError: Python has no such value
 
 
 _Found = tuple[tuple[tuple[str, str], ...], "pa.Table"]
@@ -86,7 +86,7 @@ class _Question:
     slice_: tuple[str, str] | None
 
     def counted(self) -> _Found | None:
-        """One row with the number of rows. Raises NotHere."""
+        """One row with the number of rows. Raises NotSupportedByArrow."""
         import pyarrow as pa
 
         select = self.select
@@ -106,7 +106,7 @@ class _Question:
             return answers.totals(connection, self.table, self.snapshot.id).rows
 
     def rows(self) -> _Found | None:
-        """The columns that are asked for, in order. Raises NotHere."""
+        """The columns that are asked for, in order. Raises NotSupportedByArrow."""
         select, schema = self.select, self.table.schema
         asked = schema.names if select.columns is None else select.columns
         columns = [_column(schema, name) for name in asked]
@@ -130,7 +130,7 @@ class _Question:
         if self.slice_ is not None:
             column = _column(schema, self.slice_[0])
             if column.type != "varchar":
-                raise NotHere(f"slices by {column.type}")
+                raise NotSupportedByArrow(f"slices by {column.type}")
             names[column.name] = None
         if not names:
             names[_any_plain(schema).name] = None
@@ -167,7 +167,7 @@ def _first_files(files: FileSet, limit: int) -> FileSet:
 def _column(schema: TableSchema, name: str) -> Column:
     found = [column for column in schema.columns if fold(column.name) == fold(name)]
     if len(found) != 1:
-        raise NotHere(f"column {name}")
+        raise NotSupportedByArrow(f"column {name}")
     return found[0]
 
 
@@ -175,7 +175,7 @@ def _any_plain(schema: TableSchema) -> Column:
     for column in schema.columns:
         if base_type(column.type) in PLAIN:
             return column
-    raise NotHere("no column that Arrow reads as Spark does")
+    raise NotSupportedByArrow("no column that Arrow reads as Spark does")
 
 
 def _kinds(schema: TableSchema) -> dict[str, pa.DataType]:
@@ -190,7 +190,7 @@ def _in_order(rows: pa.Table, order: tuple[SortKey, ...], schema: TableSchema) -
     for key in reversed(order):
         column = _column(schema, key.column)
         if base_type(column.type) not in _SORTED:
-            raise NotHere(f"the order of {column.type}")
+            raise NotSupportedByArrow(f"the order of {column.type}")
         places = pc.array_sort_indices(
             rows[column.name].combine_chunks(),
             order="descending" if key.descending else "ascending",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.lake.dml.where import Match, delete
+from penstock.lake.rows.change import Condition, RowChange
+from penstock.lake.rows.engine import stage
 from penstock.lake.statements.answer import Answer, counts
 from penstock.lake.statements.existing import existing
 from penstock.lake.statements.plain import match, plain
@@ -48,13 +49,14 @@ def remove(
 ) -> Staged:
     """Delete what the condition finds; without one, all rows."""
     if source is None and where is None:
-        return delete(table, Match())
+        return stage(table, RowChange.delete(Condition()))
     text = begun(reader).add(f"SELECT {place(of)} FROM {of.source}")
     conditions(text, reader, of, source, where)
     condition = None
     if source is None and where is not None:
         condition = plain(session, reader, where, of, table.schema)
-    return delete(table, match(session, table, text, condition, once=source is None))
+    found = match(session, table, text, condition, once=source is None)
+    return stage(table, RowChange.delete(found))
 
 
 def truncate(session: Session, reader: Reader) -> Answer:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import QueryFailed
 from penstock.lake.conversions.spark_types import quoted
-from penstock.lake.dml import rows as dml
-from penstock.lake.merging import into as merge_into
-from penstock.lake.merging.spec import Action, Clause, Kind, MergeSpec
 from penstock.lake.naming import TableRef
+from penstock.lake.rows import updates
+from penstock.lake.rows.change import Action, Clause, Kind, On, RowChange
+from penstock.lake.rows.engine import stage
 from penstock.lake.schema import TableSchema
 from penstock.lake.statements.answer import Answer, counts
 from penstock.lake.statements.default_text import default_text
@@ -84,15 +84,15 @@ def run(session: Session, reader: Reader) -> Answer:
         with variables(session) as names:
             written = Expressions(session, reader, merge.of, names, merge.named)
             try:
-                spec = _spec(merge, written, table.written_schema, source)
+                change = _change(merge, written, table.written_schema, source)
             except QueryFailed as problem:
                 if merge.evolve and "has no column" in problem.message:
                     problem.hint = _NEW_COLUMNS
                 raise
             try:
-                staged = merge_into.run(table, spec)
+                staged = stage(table, change)
             except QueryFailed as problem:
-                _find_place(session, reader, merge, source, dml.target_rows(table))
+                _find_place(session, reader, merge, source, updates.target_rows(table))
                 raise problem from problem.__cause__
     return counts(
         session.spark,
@@ -270,7 +270,9 @@ _ACTIONS = {
 }
 
 
-def _spec(merge: _Merge, written: Expressions, schema: TableSchema, source: DataFrame) -> MergeSpec:
+def _change(
+    merge: _Merge, written: Expressions, schema: TableSchema, source: DataFrame
+) -> RowChange:
     if merge.on is not None:
         on = _condition(written, merge.on)
     else:
@@ -294,12 +296,10 @@ def _spec(merge: _Merge, written: Expressions, schema: TableSchema, source: Data
         if when.kind == "not matched":
             action = "insert"
         clauses.append(Clause(when.kind, action, condition, values))
-    return MergeSpec(
-        source,
-        on,
+    return RowChange(
+        On(on, merge.of.name, merge.alias),
         tuple(clauses) or (Clause("matched", "delete", "false"),),
-        target_alias=merge.of.name,
-        source_alias=merge.alias,
+        source,
         evolve=merge.evolve,
     )
 
@@ -376,7 +376,7 @@ def _refuse_source(
             if span is not None:
                 text = take(begun(reader).add("SELECT "), reader, span, *merge.tables)
                 text.add(f" FROM {merge.of.source}")
-                session.asked(text, {TARGET: dml.target_rows(table)})
+                session.asked(text, {TARGET: updates.target_rows(table)})
 
 
 def _find_place(

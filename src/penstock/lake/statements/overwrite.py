@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.lake.conversions.spark_types import literal, quoted, spark_type
-from penstock.lake.dml.where import delete
+from penstock.lake.rows import engine
+from penstock.lake.rows.change import RowChange
 from penstock.lake.schema import Column
 from penstock.lake.statements import assignment
 from penstock.lake.statements.column_values import fitted
@@ -76,7 +77,8 @@ def _remove_slice(
     text = begun(reader).add(f"SELECT {place(of)} FROM {of.source} WHERE ")
     text.add(" AND ".join(parts))
     session = replace(session, args={**session.args, **args})
-    return delete(table, match(session, table, text, None, once=True))
+    found = match(session, table, text, None, once=True)
+    return engine.stage(table, RowChange.delete(found))
 
 
 def _value(session: Session, column: Column, one: Literal, reader: Reader) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from penstock.lake.dml.where import Match
+from penstock.lake.rows.change import Condition
 from penstock.lake.schema import TableSchema
 from penstock.lake.statements.session import Session
 from penstock.lake.statements.targets import Target, file_filter, select, unqualified
@@ -38,14 +38,14 @@ def match(
     condition: str | None,
     *,
     once: bool,
-) -> Match:
+) -> Condition:
     """The rows that a SELECT over the target finds: by ``condition`` alone, or by what only the
     SELECT says.
     """
-    return Match(
+    return Condition(
         condition,
         partial(select, session, table, text),
-        keep=None if condition is not None else file_filter(session, text),
+        files=None if condition is not None else file_filter(session, text),
         once=once,
         args=session.args,
     )

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.lake.conversions.spark_types import quoted
-from penstock.lake.dml import rows as dml
 from penstock.lake.naming import TableRef, fold
+from penstock.lake.rows import updates
 from penstock.lake.scan import Scan
 from penstock.lake.schema import TableSchema
 from penstock.lake.statements.session import Session, table_ref
@@ -125,9 +125,9 @@ def select(session: Session, table: TransactionTable, text: Composed, source: Sc
     """The rows of a SELECT over `TARGET`, which is this scan."""
     has_rowid = table.schema.find(_ROWID) is not None
     named = not has_rowid and _ROWID in text.text.upper()
-    return session.asked(text, {TARGET: dml.rows_of(table, source, row_ids=named)})
+    return session.asked(text, {TARGET: updates.rows_of(table, source, row_ids=named)})
 
 
 def place(of: Target) -> str:
     """What tells the target's rows apart, for a SELECT."""
-    return ", ".join(of.column(name) for name in (dml.FILE, dml.POSITION, dml.ROW_ID))
+    return ", ".join(of.column(name) for name in (updates.FILE, updates.POSITION, updates.ROW_ID))

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from penstock.lake.conversions import casts
 from penstock.lake.conversions.spark_types import quoted
-from penstock.lake.dml import where as dml
-from penstock.lake.dml.assign import Path, fields_at, overlaps, with_fields
 from penstock.lake.naming import fold
+from penstock.lake.rows.assign import Path, fields_at, overlaps, with_fields
+from penstock.lake.rows.change import RowChange
+from penstock.lake.rows.engine import stage
 from penstock.lake.scan import FILE, POSITION, ROW_ID, Scan
 from penstock.lake.schema import Column, TableSchema
 from penstock.lake.statements.answer import Answer, counts
@@ -98,7 +99,8 @@ def run(session: Session, reader: Reader) -> Answer:
         def selected(scanned: Scan) -> DataFrame:
             return renewed(asked(scanned), wanted, table.schema)
 
-        staged = dml.update(table, replace(found, selected=selected), values)
+        change = RowChange.update(replace(found, selected=selected), values)
+        staged = stage(table, change)
     return counts(session.spark, updated=staged.rows_updated)
 
 

@@ -1,0 +1,153 @@
+"""What every change of a table inside a transaction stands on: rows are written, the table is made
+or grows where they need it, and a call that fails leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from penstock.errors import SchemaMismatch, UnsupportedFeature
+from penstock.lake.candidate.definable import DefinableTable
+from penstock.lake.candidate.state import Candidate, Staged, all_rows, live_rows
+from penstock.lake.changes import NewTable
+from penstock.lake.conversions.align import align, growth, typed
+from penstock.lake.conversions.spark_types import schema_of
+from penstock.lake.naming import directory_name, fold, names_of, new_uuid7
+from penstock.lake.parquet.footers import remove_directory
+from penstock.lake.partitioning import partition_columns, partition_fields
+from penstock.lake.schema import assign_ids, evolve, without_columns
+from penstock.lake.writing.spark import Written, write
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+SliceOf = tuple[str, object]
+
+
+class StagedTable(DefinableTable):
+    """One table inside a transaction, for whoever changes its rows; for one thread at a time."""
+
+    def append_frame(
+        self, df: DataFrame, partition_by: str | Sequence[str] = (), slice_of: SliceOf | None = None
+    ) -> Staged:
+        """Add the rows of a DataFrame; the table is created where it is missing.
+
+        ``slice_of`` says that all rows have this value in this column: it saves a sort.
+        """
+        with self.all_or_nothing():
+            df = typed(df, self._candidate.schema)
+            if slice_of is not None:
+                df = self.in_slice(df, *slice_of)
+            self.ensure(df, partition_by)
+            written = self._write(df, slice=slice_of)
+            self._candidate = self.with_written(self._candidate, written)
+        return Staged(
+            rows_written=written.rows,
+            rows_inserted=written.rows,
+            slice_rows=self._rows_after(slice_of, written.rows),
+        )
+
+    def evolve(self, df: DataFrame, *, drop: str | Sequence[str] = ()) -> None:
+        """Make the table able to hold ``df``: its new columns are added at the end (NULL in the
+        rows there are), types are widened where that loses nothing, columns in ``drop`` go.
+
+        Other snapshots keep their columns. A type that cannot be widened is left for the write to
+        refuse; a column that the table is partitioned by stays.
+        """
+        base = self._candidate.base
+        if base is None or self._candidate.create is not None:
+            return
+        current = without_columns(self.schema, self._droppable(names_of(drop, "drop")))
+        wanted = growth(schema_of(typed(df, current)), current)
+        if wanted.columns or current != self.schema:
+            self.alter(evolve(current, wanted))
+
+    def _droppable(self, names: Sequence[str]) -> list[str]:
+        keys = {fold(one.column) for one in self._candidate.partition_by}
+        return [name for name in names if fold(name) not in keys]
+
+    def discard(self) -> None:
+        """Forget what was staged for this table and remove its files."""
+        self._candidate = self._start
+        for directory in self._directories:
+            remove_directory(directory)
+        self._directories.clear()
+
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """A call that fails leaves the table as it was before the call."""
+        start, candidate, directories = self._start, self._candidate, list(self._directories)
+        outermost = self._aside is None
+        aside: list[str] = [] if self._aside is None else self._aside
+        self._aside, before = aside, len(aside)
+        try:
+            yield
+        except BaseException:
+            for directory in (*self._directories, *aside[before:]):
+                if directory not in directories:
+                    remove_directory(directory)
+            self._start, self._candidate, self._directories = start, candidate, directories
+            del aside[before:]
+            raise
+        finally:
+            if outermost:
+                self._aside = None
+                for directory in aside:
+                    remove_directory(directory)
+
+    def ensure(self, df: DataFrame, partition_by: str | Sequence[str]) -> None:
+        """Create the table with the columns of ``df`` when it is missing."""
+        if not self.exists:
+            self._create(df, partition_by)
+
+    def _write(
+        self,
+        df: DataFrame,
+        *,
+        slice: tuple[str, object] | None = None,  # noqa: A002 - as in merge
+        with_fingerprint: bool = False,
+    ) -> Written:
+        target = self.target(slice)
+        columns = align(df, self.written_schema, table=self._candidate.qualified_name)
+        written = write(df, columns, target, with_fingerprint=with_fingerprint)
+        self.stage(self._candidate, written.directory)
+        return written
+
+    def _rows_after(self, slice_of: SliceOf | None, added: int) -> int:
+        """Rows of the slice, or table, with those just added; only those where more is unread."""
+        try:
+            return self.count_rows(slice_of)
+        except UnsupportedFeature:  # files of a kind that is not read: rows are added all the same
+            return added
+
+    def count_rows(self, slice_of: SliceOf | None = None) -> int:
+        """Rows of the table, or of a slice, as they will be; read only where the catalog does not
+        tell them.
+        """
+        files = self.files()
+        if slice_of is None:
+            return all_rows(files)
+        whole, maybe = self.split(*slice_of)
+        if maybe or files.inlined is not None or files.inlined_deletes is not None:
+            return self.slice_df(*slice_of).count()
+        return live_rows(whole)
+
+    def _create(self, df: DataFrame, partition_by: str | Sequence[str]) -> None:
+        schema = assign_ids(schema_of(df))
+        if not schema.columns:
+            raise SchemaMismatch(
+                f"{self._candidate.qualified_name} cannot be made of rows without columns",
+                hint="select at least one column",
+            )
+        self._refuse_reserved(schema.names)
+        fields = partition_fields(schema, partition_by)
+        partition_columns(schema, fields)
+        uuid = new_uuid7()
+        start = self._candidate
+        directory = self._context.schema_path(start.schema_name)
+        path = f"{directory}{directory_name(start.name, uuid)}"
+        self._candidate = Candidate(
+            start.schema_name, start.name, start.base, NewTable(uuid, schema, path, fields)
+        )

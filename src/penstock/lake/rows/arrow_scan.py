@@ -1,0 +1,249 @@
+"""Rows of files for which a condition is true, read by Arrow: a few row groups at once, some rows
+of each at a time, and only what matches is kept.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from threading import Lock
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from penstock.lake import files_here
+from penstock.lake.arrow_expressions.compiled import Expression
+from penstock.lake.arrow_expressions.kinds import NotSupportedByArrow
+from penstock.lake.files import DataFile
+from penstock.lake.files_here import Deleted
+from penstock.lake.inlined.values import arrow_schema
+from penstock.lake.parquet.identity import check_file
+from penstock.lake.schema import TableSchema
+from penstock.lake.values.sequence import sequence
+
+_THREADS = max(2, min(8, os.cpu_count() or 2))
+_CODE_BYTES = 4  # of a text that is written as a code: less
+_NONE = pa.array([], pa.int64())
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Of what is kept in all: beyond them Spark does it. A thread has ``batch`` rows at once."""
+
+    rows: int
+    bytes: int
+    batch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What is read: the places of the rows, and with ``values`` (by column) their new values."""
+
+    schema: TableSchema
+    condition: Expression
+    deleted: Deleted
+    values: Mapping[str, Expression] | None = None
+
+    @property
+    def others(self) -> list[str]:
+        """Columns that are read beside those of the condition."""
+        if self.values is None:
+            return []
+        used = frozenset[str]().union(*(value.columns for value in self.values.values()))
+        wanted = used.union(name for name in self.schema.names if name not in self.values)
+        return sorted(wanted - self.condition.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """Rows of one file: in its order, not deleted before. ``ids`` are those embedded in it."""
+
+    file: DataFile
+    positions: pa.Int64Array
+    values: pa.Table | None = None
+    ids: pa.Array | None = None
+
+
+def read(files: Sequence[DataFile], job: Reading, bounds: Bounds) -> list[Matched]:
+    """The rows that match, in the order of the files.
+
+    Raises NotSupportedByArrow, DataFileCorrupt.
+    """
+    if not job.condition.columns:
+        raise NotSupportedByArrow("all rows or none")
+    held = _Held(bounds)
+    try:
+        with ThreadPoolExecutor(_THREADS, "penstock-rows") as pool:
+            opened = list(pool.map(lambda file: _open(file, job), files))
+            parts = [part for one in opened for part in one.parts()]
+            found = list(pool.map(lambda part: _read(part, job, held), parts))
+    except (pa.ArrowException, OSError) as error:  # Spark says of a file what is wrong with it
+        raise NotSupportedByArrow(str(error)) from error
+    return [one for one in found if len(one.positions)]
+
+
+@dataclass(slots=True)
+class _Held:
+    bounds: Bounds
+    rows: int = 0
+    bytes: int = 0
+    lock: Lock = field(default_factory=Lock)
+
+    def keep(self, rows: int, size: int) -> None:
+        with self.lock:
+            self.rows, self.bytes = self.rows + rows, self.bytes + size
+            if self.rows > self.bounds.rows or self.bytes > self.bounds.bytes:
+                raise NotSupportedByArrow("more rows than are kept here")
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A file with the names that it has for the columns of the table."""
+
+    file: DataFile
+    metadata: pq.FileMetaData
+    names: Mapping[str, str]
+    row_id: str | None
+
+    def parts(self) -> list[_Part]:
+        groups = [self.metadata.row_group(at) for at in range(self.metadata.num_row_groups)]
+        starts = [0]
+        for group in groups:
+            starts.append(starts[-1] + group.num_rows)
+        return [_Part(self, at, start) for at, start in enumerate(starts[:-1])]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A row group, the first row of which is the file's ``start``."""
+
+    opened: _Opened
+    at: int
+    start: int
+
+    def content(self) -> pq.ParquetFile:
+        """The file, whose texts are read as codes where they are mostly written so.
+
+        Codes of texts that are written plain would have to be made, which takes longer.
+        """
+        group = self.opened.metadata.row_group(self.at)
+        chunks = [group.column(at) for at in range(group.num_columns)]
+        coded = [
+            chunk.path_in_schema
+            for chunk in chunks
+            if chunk.physical_type == "BYTE_ARRAY"
+            and chunk.has_dictionary_page
+            and chunk.total_uncompressed_size < _CODE_BYTES * chunk.num_values
+        ]
+        return pq.ParquetFile(
+            self.opened.file.path,
+            metadata=self.opened.metadata,
+            memory_map=True,
+            read_dictionary=coded,
+        )
+
+
+def _open(file: DataFile, job: Reading) -> _Opened:
+    wanted = sorted({*job.condition.columns, *job.others})
+    known = {column.name: column for column in job.schema.columns}
+    columns = TableSchema(tuple(known[name] for name in wanted))
+    with pq.ParquetFile(file.path, memory_map=True) as content:
+        metadata, held = content.metadata, content.schema_arrow
+    check_file(file, metadata)
+    ids = [column.id for column in columns.columns]
+    names = files_here.names(held, ids, arrow_schema(columns))
+    if names is None or files_here.has_old_days(metadata):
+        raise NotSupportedByArrow(f"{file.path} has other columns, or days of another calendar")
+    return _Opened(file, metadata, dict(zip(wanted, names.columns, strict=True)), names.row_id)
+
+
+def _read(part: _Part, job: Reading, held: _Held) -> Matched:
+    opened = part.opened
+    names = {opened.names[column]: column for column in job.condition.columns}
+    with part.content() as content:
+        slices = list(_slices(content, part, job, names, held.bounds.batch))
+        positions = pa.concat_arrays([_NONE, *(one.positions for one in slices)])
+        held.keep(len(positions), positions.nbytes)
+        if job.values is None or not len(positions):
+            return Matched(opened.file, positions)
+        rows = {
+            column: pa.chunked_array([one.values[name] for one in slices])
+            for name, column in names.items()
+        }
+        for column in job.others:
+            name = opened.names[column]
+            rows[column] = _picked(content, part, name, slices, held.bounds.batch)
+        ids = None
+        if opened.row_id is not None:
+            ids = _picked(content, part, opened.row_id, slices, held.bounds.batch)
+            ids = ids.combine_chunks()
+    values = _renewed(pa.table(rows), job.schema, job.values)
+    held.keep(0, values.nbytes)
+    return Matched(opened.file, positions, values, ids)
+
+
+@dataclass(frozen=True, slots=True)
+class _Slice:
+    """What matches of some rows: places among them, and in the file; what the condition read."""
+
+    rows: int
+    places: pa.Int64Array
+    positions: pa.Int64Array
+    values: Mapping[str, pa.Array]
+
+
+def _slices(
+    content: pq.ParquetFile, part: _Part, job: Reading, names: Mapping[str, str], size: int
+) -> Iterator[_Slice]:
+    start, numbers = part.start, sequence(size)
+    for rows in _batches(content, part, list(names), size):
+        named = rows.rename_columns([names[name] for name in rows.schema.names])
+        places = job.condition.matches(named, numbers.slice(0, rows.num_rows))
+        positions = pc.add(places, pa.scalar(start, pa.int64()))
+        left = job.deleted.left(part.opened.file, positions)
+        if left is not None:
+            places, positions = places.filter(left), positions.filter(left)
+        wanted = () if job.values is None else names
+        values = {name: _taken(rows[name], places) for name in wanted}
+        yield _Slice(rows.num_rows, places, positions, values)
+        start += rows.num_rows
+
+
+def _picked(
+    content: pq.ParquetFile, part: _Part, name: str, slices: Sequence[_Slice], size: int
+) -> pa.ChunkedArray:
+    """The values of a column in rows that match: of the others none is kept."""
+    found = []
+    for rows, one in zip(_batches(content, part, [name], size), slices, strict=True):
+        if rows.num_rows != one.rows:
+            raise NotSupportedByArrow("columns that are not read alike")
+        found.append(_taken(rows[name], one.places))
+    return pa.chunked_array(found)
+
+
+def _taken(values: pa.Array, places: pa.Int64Array) -> pa.Array:
+    found = values.take(places)
+    return found.dictionary_decode() if pa.types.is_dictionary(found.type) else found
+
+
+def _batches(
+    content: pq.ParquetFile, part: _Part, names: Sequence[str], size: int
+) -> Iterator[pa.RecordBatch]:
+    """The columns, one at least, of the row group, some rows at a time."""
+    groups = [part.at]
+    yield from content.iter_batches(size, row_groups=groups, columns=names, use_threads=False)
+
+
+def _renewed(rows: pa.Table, schema: TableSchema, values: Mapping[str, Expression]) -> pa.Table:
+    """All columns of the table: those with new values, and the others as they are."""
+    columns = []
+    for column, wanted in zip(schema.columns, arrow_schema(schema), strict=True):
+        value = values.get(column.name)
+        found = rows[column.name].cast(wanted.type) if value is None else value.array(rows)
+        if found.null_count and not column.nullable:
+            raise NotSupportedByArrow(f"NULL in {column.name}")  # Spark shows the row
+        columns.append(found)
+    return pa.table(columns, schema=arrow_schema(schema))

@@ -1,0 +1,322 @@
+"""Which rows of a merge's target its source matches, and which of these change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from penstock.lake import scan
+from penstock.lake.candidate.few_rows import is_simple
+from penstock.lake.candidate.state import live_rows
+from penstock.lake.conversions.spark_types import quoted
+from penstock.lake.files_here import are_plain
+from penstock.lake.inlined.values import arrow_schema
+from penstock.lake.kept import kept_with
+from penstock.lake.limits import Limits
+from penstock.lake.parquet.columns import EMBEDDED_ROW_ID
+from penstock.lake.rows.change import Keys, RowChange
+from penstock.lake.rows.deletes import Positions
+from penstock.lake.rows.merge_source import Source, within_bounds
+from penstock.lake.rows.remove import has_fresh
+from penstock.lake.rows.route import Facts, Way, is_large, route
+from penstock.lake.rows.small import collect, distinct, is_comparable
+from penstock.lake.scan import FILE, POSITION, ROW_ID
+from penstock.lake.schema import TableSchema
+from penstock.lake.values.bounds import base_type
+from penstock.lake.writing import fingerprint
+from penstock.lake.writing.spark import Target
+
+if TYPE_CHECKING:
+    from pyarrow import acero
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame, SparkSession
+
+CHANGED = "_penstock_changed"
+# Keys of fixed width, equal where their bits are.
+_FIXED = frozenset({"int8", "int16", "int32", "int64", "date"})
+NO_ID = -(1 << 62)  # of a row that the transaction itself wrote: it gets one at the commit
+_OLD, _NEW = "_penstock_old", "_penstock_new"
+_PAIRS = "\n pairs"  # in place of a file's key
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Keys of some matched rows, and the merge narrowed to where these are."""
+
+    job: MergeJob
+    keys: DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Matched rows, persisted: keys, place, row id, whether they change, values to keep.
+
+    ``hits`` and ``changes`` count them, and those that change, by FILE. ``assumed``: nothing was
+    compared, all count as changed until `all_change` has looked at some. ``pairs`` is how many
+    rows the source has when it is joined with itself by the keys, where that was asked; ``keys``
+    how many of its keys are matched, where that is known. ``places`` are the positions by FILE
+    where they were found here (`penstock.lake.rows.key_matches`): ``rows`` has none of them then.
+    """
+
+    rows: DataFrame
+    hits: dict[str | None, int]  # inlined rows have no file
+    changes: dict[str | None, int]
+    assumed: bool = False
+    pairs: int | None = None
+    keys: int | None = None
+    persisted: DataFrame | None = None  # what ``rows`` is a selection of
+    places: Positions | None = None
+    sample: Sample | None = None
+
+    @property
+    def total(self) -> int:
+        return sum(self.hits.values())
+
+    @property
+    def touched(self) -> int:
+        return sum(self.changes.values())
+
+    def release(self) -> None:
+        (self.persisted or self.rows).unpersist()
+
+
+@dataclass(frozen=True, slots=True)
+class MergeJob:
+    """What the steps of one merge share."""
+
+    spark: SparkSession
+    name: str
+    schema: TableSchema
+    target: Target
+    source: Source
+    scanned: scan.Scan
+    condition: SparkColumn | None  # of the slice, where files hold other rows too
+    one_row: bool = True  # several rows of the target with one key become one row
+
+    @property
+    def limits(self) -> Limits:
+        return self.source.limits
+
+    @property
+    def is_large(self) -> bool:
+        return is_large(live_rows(self.scanned.files.files), self.limits)
+
+
+def way_of(job: MergeJob) -> Way:
+    """The way of the merge, as far as is known by now: its source may not be counted yet."""
+    return route(RowChange(Keys(job.source.keys, job.one_row)), facts_of(job), job.limits)
+
+
+def facts_of(job: MergeJob) -> Facts:
+    files, source = job.scanned.files, job.source
+    kinds = {column.name: base_type(column.type) for column in source.schema.columns}
+    return Facts(
+        files=len(files.files),
+        rows=sum(file.record_count for file in files.files),
+        live_rows=live_rows(files.files),
+        inlined=files.inlined is not None,
+        by_field_id=are_plain(job.scanned),
+        staged=any(file.id is None for file in files.files),
+        fresh=has_fresh(job.scanned),
+        readable=is_simple(job.scanned, job.schema, job.limits),
+        comparable=all(map(is_comparable, arrow_schema(job.schema).types)),
+        fixed_keys=all(kinds[key] in _FIXED for key in source.keys),
+        partitioned=bool(job.target.partition_by) and job.target.values is None,
+        mixed=job.condition is not None,
+        complete=source.schema == job.schema,
+        source_rows=source.rows,
+        streams=streams() is not None,
+    )
+
+
+def streams() -> type[acero.ExecNodeOptions] | None:
+    """What Arrow takes rows by as they are computed; ``None`` before its version 26."""
+    from pyarrow import acero
+
+    return getattr(acero, "RecordBatchReaderSourceNodeOptions", None)
+
+
+def find_matches(job: MergeJob) -> Matches:
+    """Find the target's rows that the source matches, and which of them change.
+
+    In a large target only the keys are read, and all matches are assumed to change. A sample of
+    them then decides (`all_change`): if all of it changes, an equal row among the others is
+    written anew with the values and id it has; else `compared` says which change.
+    """
+    if job.is_large:
+        matches = _with_pairs(job)
+        return replace(matches, assumed=bool(job.source.others) and matches.total > 0)
+    if job.source.others:
+        return compared(job)
+    return _counted(_matches(job, changed=False), job.source)
+
+
+def compared(job: MergeJob) -> Matches:
+    """The matches, each compared in all columns."""
+    return _counted(_matches(job, changed=None), job.source)
+
+
+def _matches(job: MergeJob, *, changed: bool | None) -> DataFrame:
+    """The one pass over the target; ``changed`` is said of all matched rows, None compares them."""
+    old, new = _sides(job, job.source.frame, compare=changed is None)
+    kept = [c.name for c in job.schema.columns if c.name not in job.source.schema.names]
+    keys = list(job.source.keys)
+    differs = _DIFFERS if changed is None else str(changed).lower()
+    names = [quoted(name) for name in (*keys, *kept)]
+    # As texts, here and below: a call to the JVM for each part of a column takes its time.
+    picked = old.join(new, keys).selectExpr(
+        *names, FILE, POSITION, EMBEDDED_ROW_ID, f"{differs} AS {CHANGED}"
+    )
+    found = scan.with_row_ids(job.spark, job.scanned, picked)
+    return found.selectExpr(
+        *names,
+        FILE,
+        f"coalesce({POSITION}, {ROW_ID}) AS {POSITION}",  # an inlined row's place is its id
+        CHANGED,
+        f"coalesce({ROW_ID}, {NO_ID}L) AS {ROW_ID}",
+    )
+
+
+def _with_pairs(job: MergeJob) -> Matches:
+    """The matches by keys alone and, in the same query, the pairs of source rows of one key.
+
+    There are as many pairs as rows when no key comes twice. Spark sends the source's keys around
+    once for both joins, where counting rows by key would take a shuffle of its own.
+    """
+    from pyspark.sql import functions as fn
+
+    found = _matches(job, changed=bool(job.source.others))
+    if not _is_small(job.source):
+        return _counted(found, job.source)
+    keys = job.source.frame.select(*(quoted(key) for key in job.source.keys))
+    own = keys
+    for within in within_bounds(job.source):  # true of all, and what Spark adds to the other join
+        own = own.where(within)
+    pairs = own.join(fn.broadcast(keys), list(job.source.keys))
+    pairs = pairs.agg(fn.count(fn.lit(1)).alias(POSITION))
+    pairs = pairs.select(POSITION, fn.lit(_PAIRS).alias(FILE))
+    both = found.unionByName(pairs, allowMissingColumns=True).persist()
+    counted = _counts(both)
+    number = counted.pop(_PAIRS)[2]
+    rows = both.where(~fn.col(FILE).eqNullSafe(_PAIRS))
+    return _of(rows, counted, pairs=number, persisted=both)
+
+
+def _sides(job: MergeJob, source: DataFrame, *, compare: bool) -> tuple[DataFrame, DataFrame]:
+    """Target and source, each with its keys; to compare, with hashes of the other columns."""
+    from pyspark.sql import functions as fn
+
+    old = scan.read(job.spark, job.scanned, positions=True)
+    if job.condition is not None:
+        old = old.where(job.condition)
+    for within in within_bounds(job.source):
+        old = old.where(within)
+    keys = [fn.col(quoted(key)) for key in job.source.keys]
+    hashes = _hashes(job) if compare else []
+    new = source.select(*keys, *(h.alias(f"{_NEW}{at}") for at, h in enumerate(hashes)))
+    old = old.withColumns({f"{_OLD}{at}": h for at, h in enumerate(hashes)})
+    if _is_small(job.source, 16 * len(hashes)):
+        new = fn.broadcast(new)
+    return old, new
+
+
+def _hashes(job: MergeJob) -> list[SparkColumn]:
+    others = job.source.others
+    return kept_with(job.spark).get(
+        ("hashes", others), lambda: [fingerprint.row_hash(others, seed) for seed in (1, 2)]
+    )
+
+
+def _is_small(source: Source, more: int = 0) -> bool:
+    return source.rows * (source.key_width + more) <= source.limits.broadcast_bytes
+
+
+# Whether other columns than the keys do, by two hashes: NULL and NaN equal themselves.
+_DIFFERS = f"({_OLD}0 <> {_NEW}0 OR {_OLD}1 <> {_NEW}1)"
+
+
+def all_change(job: MergeJob, matches: Matches) -> bool:
+    """Whether the first matched rows all change.
+
+    They lie close together at the start of the target, and the scan ends when it has them.
+    """
+    from pyspark.sql import functions as fn
+
+    keys = [quoted(key) for key in job.source.keys]
+    source = job.source.frame
+    if matches.sample is None:
+        sample = matches.rows.select(*keys).limit(job.limits.sample_rows)
+    else:
+        job, sample = matches.sample.job, fn.broadcast(matches.sample.keys)
+        for within in within_bounds(job.source):
+            source = source.where(within)
+    source = source.join(sample, list(job.source.keys), "left_semi")
+    old, new = _sides(job, source, compare=True)
+    found = old.join(new, list(job.source.keys)).selectExpr(f"{_DIFFERS} AS {CHANGED}")
+    return all(row[0] for row in found.take(min(job.limits.sample_rows, matches.total)))
+
+
+def _counted(found: DataFrame, source: Source) -> Matches:
+    found = found.persist()
+    few = None
+    most = source.limits.small_source_rows
+    if source.rows <= most:
+        few = collect(found, [*map(quoted, source.keys), FILE, POSITION, CHANGED], 2 * most)
+    if few is None:
+        return _of(found, _counts(found))
+    groups = few.group_by(FILE).aggregate(
+        [(POSITION, "count"), (CHANGED, "sum"), (POSITION, "max")]
+    )
+    hits, changes, last = f"{POSITION}_count", f"{CHANGED}_sum", f"{POSITION}_max"
+    counts = {row[FILE]: (row[hits], row[changes], row[last]) for row in groups.to_pylist()}
+    return replace(_of(found, counts), keys=distinct(few, source.keys))
+
+
+def _counts(found: DataFrame) -> dict[str | None, tuple[int, int, int]]:
+    """By FILE: how many rows, how many of them change, and the highest position."""
+    from pyspark.sql import functions as fn
+
+    rows = found.groupBy(FILE).agg(
+        fn.count(fn.lit(1)), fn.count_if(fn.col(CHANGED)), fn.max(POSITION)
+    )
+    return {file: (hits, changes, last) for file, hits, changes, last in rows.collect()}
+
+
+def _of(
+    rows: DataFrame,
+    counts: Mapping[str | None, tuple[int, int, int]],
+    *,
+    pairs: int | None = None,
+    persisted: DataFrame | None = None,
+) -> Matches:
+    return Matches(
+        rows,
+        hits={file: hits for file, (hits, _, _) in counts.items()},
+        changes={file: changes for file, (_, changes, _) in counts.items() if changes},
+        pairs=pairs,
+        persisted=persisted,
+    )
+
+
+def collapse(job: MergeJob, matches: Matches) -> Matches:
+    """Where several target rows have one key, all go, and the first of them is written anew.
+
+    Of a key's rows, all but the first are marked with no row id, which `_update` leaves out.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as fn
+
+    keys = [quoted(key) for key in job.source.keys]
+    alike = Window.partitionBy(*keys)
+    several = fn.count(fn.lit(1)).over(alike) > 1
+    first = fn.row_number().over(alike.orderBy(fn.col(ROW_ID) < 0, ROW_ID, FILE, POSITION)) == 1
+    rows = matches.rows.withColumns(
+        {
+            CHANGED: fn.col(CHANGED) | several,
+            ROW_ID: fn.when(first, fn.col(ROW_ID)),
+        }
+    )
+    found = _counted(rows, job.source)
+    matches.release()
+    return found

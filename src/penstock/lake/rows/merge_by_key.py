@@ -1,0 +1,331 @@
+"""Merge on read: rows are updated or inserted by key, and no file of the target is rewritten.
+
+One pass over the target finds the rows that the source matches; what differs is deleted by
+position and written anew with its row id, what is not matched is inserted. Rows that match and are
+equal are left alone, so that merging the same rows again changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from penstock.lake import scan
+from penstock.lake.candidate.state import Removed, Staged, all_rows, live_rows
+from penstock.lake.conversions.align import align, typed
+from penstock.lake.conversions.spark_types import quoted
+from penstock.lake.failures import explained
+from penstock.lake.files import DataFile
+from penstock.lake.parquet.footers import read_columns, remove_directory
+from penstock.lake.rows.change import Keys, RowChange
+from penstock.lake.rows.deletes import collected
+from penstock.lake.rows.driver_merge import is_small, merge_files, merge_on_driver
+from penstock.lake.rows.key_matches import find_on_driver
+from penstock.lake.rows.matches import (
+    CHANGED,
+    Matches,
+    MergeJob,
+    all_change,
+    collapse,
+    compared,
+    find_matches,
+)
+from penstock.lake.rows.merge_source import (
+    Source,
+    check_keys,
+    checked_on_driver,
+    count,
+    key_columns,
+    merge_source,
+)
+from penstock.lake.rows.places import RowPlaces
+from penstock.lake.rows.plans import physical, reads_files_only
+from penstock.lake.rows.remove import has_fresh, row_id_column, take_away
+from penstock.lake.rows.route import is_large
+from penstock.lake.rows.small_merge import merge_small
+from penstock.lake.scan import FILE, POSITION, ROW_ID
+from penstock.lake.writing.spark import Target, Written, write
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
+    from penstock.lake.candidate.staged import SliceOf, StagedTable
+
+
+class SeveralRowsOfOneKey(Exception):
+    """The target has several rows of one key, and they are not to become one."""
+
+
+def stage(table: StagedTable, change: RowChange) -> Staged:
+    """Stage a merge by `Keys`, within a slice if it has one.
+
+    Columns that the source lacks keep their values in updated rows and are NULL (or their default)
+    in inserted ones. Raises MergeKeyError for NULL or duplicate keys in the source, with samples;
+    SchemaMismatch for columns that the table does not have; SeveralRowsOfOneKey for a key of
+    several rows of the target that are not to become one.
+    """
+    match, slice_of = change.match, change.slice
+    assert isinstance(match, Keys), "asked of others"
+    with table.all_or_nothing():
+        return _merged(table, change.rows, match, slice_of)
+
+
+def _merged(table: StagedTable, df: DataFrame, match: Keys, slice_of: SliceOf | None) -> Staged:
+    df, keys = typed(df, table.candidate.schema), match.names
+    if slice_of is not None:
+        df = table.in_slice(df, *slice_of)
+    table.ensure(df, () if slice_of is None else slice_of[:1])
+    name, target = table.candidate.qualified_name, table.target(slice_of)
+    whole, maybe = _files(table, slice_of)
+    scanned = table.scan_with([*whole, *maybe])
+    mixed = bool(maybe) or scanned.files.inlined is not None
+    limits = table.context.limits
+    large = is_large(live_rows(scanned.files.files), limits)
+    if not scanned.files.files and scanned.files.inlined is None:
+        return _into_nothing(table, df, keys, target)
+    with explained(table=name):
+        plan = physical(table.context.spark(), df) if large else ""
+        keep = not reads_files_only(plan)
+    source = merge_source(df, table.written_schema, keys, table=name, keep=keep)
+    source = replace(source, limits=limits)
+    try:
+        with explained(table=name):
+            job = MergeJob(
+                spark=table.context.spark(),
+                name=name,
+                schema=table.written_schema,
+                target=target,
+                source=source,
+                scanned=scanned,
+                condition=table.is_in_slice(*slice_of) if slice_of and mixed else None,
+                one_row=match.one_row,
+            )
+            staged = _into_many(table, job, df, plan) if large else _into_few(table, job)
+    finally:
+        if keep:
+            source.frame.unpersist()
+    if not staged.unchanged:
+        table.stage(replace(table.candidate, depends_on_rows=True))
+    if slice_of is not None and mixed:
+        return replace(staged, slice_rows=table.slice_df(*slice_of).count())
+    return replace(staged, slice_rows=all_rows(scanned.files) + staged.slice_rows)
+
+
+def _into_few(table: StagedTable, job: MergeJob) -> Staged:
+    """Spark runs the source's own query alone, where both sides are few."""
+    staged = merge_small(table, job)
+    if staged is not None:
+        return staged
+    return _counted(table, job, check_keys(job.source, table=job.name))
+
+
+def _into_many(table: StagedTable, job: MergeJob, df: DataFrame, plan: str) -> Staged:
+    """Spark runs the source's own query at most, where it is small. ``df`` is that, as given."""
+    plain = reads_files_only(plan)
+    staged = merge_files(table, job, df, plan) if plain else None
+    if staged is not None:
+        return staged
+    source = count(job.source, table=job.name, measure=not plain)
+    if not plain and is_small(source):
+        staged = merge_on_driver(table, replace(job, source=source))
+    return _counted(table, job, source) if staged is None else staged
+
+
+def _counted(table: StagedTable, job: MergeJob, source: Source) -> Staged:
+    if source.rows == 0:
+        return Staged(unchanged=table.candidate.create is None)
+    return _stage(table, replace(job, source=source))
+
+
+def _files(table: StagedTable, slice_of: SliceOf | None) -> tuple[list[DataFile], list[DataFile]]:
+    """Files whose rows all count, and files that hold rows of other slices too."""
+    if slice_of is None:
+        return list(table.files().files), []
+    return table.split(*slice_of)
+
+
+def _into_nothing(table: StagedTable, df: DataFrame, keys: Sequence[str], target: Target) -> Staged:
+    """Where no row can match: the query runs once, and its keys are checked in what was written."""
+    name = table.candidate.qualified_name
+    part, names = key_columns(df, table.written_schema, keys, table=name)
+    written = write(df, align(df, table.written_schema, table=name), target)
+    if not written.rows:
+        return Staged(unchanged=table.candidate.create is None)
+    try:
+        _check_written(table, written, Source(df, part, names, limits=table.context.limits))
+    except BaseException:
+        _remove_all([written.directory])
+        raise
+    table.take(Removed(), [written])
+    return Staged(rows_written=written.rows, rows_inserted=written.rows, slice_rows=written.rows)
+
+
+def _check_written(table: StagedTable, written: Written, source: Source) -> None:
+    """Raises MergeKeyError unless the staged rows have unique keys."""
+    name = table.candidate.qualified_name
+    if written.rows <= source.limits.small_source_rows:
+        rows = read_columns([file.path for file in written.files], source.keys)
+        if checked_on_driver(source, rows) is not None:
+            return
+    with explained(table=name):
+        frame = scan.read(table.context.spark(), table.scan_with(written.files))
+        check_keys(replace(source, frame=frame), table=name)
+
+
+def _stage(table: StagedTable, job: MergeJob) -> Staged:
+    """Write and stage; ``slice_rows`` of the result is how many rows there are more than before."""
+    matches = _find_matches(job)
+    directories: list[str | None] = []
+    try:
+        (inserts, updates, removed), as_assumed = _write_all(table, job, matches, directories)
+        if not as_assumed:
+            _remove_all(directories)
+            matches = _compared(job, matches)
+            (inserts, updates, removed), _ = _write_all(table, job, matches, directories)
+        if matches.total + inserts.rows > job.source.rows:
+            if not job.one_row:
+                raise SeveralRowsOfOneKey
+            matches = collapse(job, _by_spark(job) if matches.places is not None else matches)
+            updates, removed = _write_again(table, job, matches, directories)
+    finally:
+        matches.release()
+        table.stage(table.candidate, *directories)
+    if not (inserts.rows or removed.rows):
+        return Staged(unchanged=True)
+    table.take(removed, [*updates, inserts])
+    updated = sum(one.rows for one in updates)
+    return Staged(
+        rows_written=inserts.rows + updated,
+        rows_inserted=inserts.rows,
+        rows_updated=updated,
+        rows_deleted=removed.rows - updated,
+        slice_rows=inserts.rows + updated - removed.rows,
+    )
+
+
+def _find_matches(job: MergeJob) -> Matches:
+    """The matches. Raises MergeKeyError where the source's keys were not checked before."""
+    here = find_on_driver(job) if job.is_large else None
+    return _by_spark(job) if here is None else here
+
+
+def _by_spark(job: MergeJob) -> Matches:
+    matches = find_matches(job)
+    if job.is_large and matches.pairs != job.source.rows:
+        try:
+            check_keys(job.source, table=job.name)
+        except BaseException:
+            matches.release()
+            raise
+    return matches
+
+
+def _compared(job: MergeJob, matches: Matches) -> Matches:
+    matches.release()
+    return compared(job)
+
+
+def _remove_all(directories: list[str | None]) -> None:
+    for directory in directories:
+        if directory is not None:
+            remove_directory(directory)
+    directories.clear()
+
+
+def _write_all(
+    table: StagedTable, job: MergeJob, matches: Matches, directories: list[str | None]
+) -> tuple[tuple[Written, list[Written], Removed], bool]:
+    """The three writes side by side: each alone would leave cores idle at its start and end.
+
+    Where all matches are assumed to change, a look at whether they do runs beside the writes: the
+    flag says that what was written stands.
+    """
+    with ThreadPoolExecutor(4, "penstock-merge") as pool:
+        guess = pool.submit(all_change, job, matches) if matches.assumed else None
+        inserts = pool.submit(_insert, job, matches)
+        updates = pool.submit(_update, job, matches)
+        removed = pool.submit(_remove, table, job, matches)
+        if inserts.exception() is None:
+            directories.append(inserts.result().directory)
+        if updates.exception() is None:
+            directories += (one.directory for one in updates.result())
+        if removed.exception() is None:
+            directories += removed.result().directories
+        stands = guess is None or guess.result()
+        return (inserts.result(), updates.result(), removed.result()), stands
+
+
+def _write_again(
+    table: StagedTable, job: MergeJob, matches: Matches, directories: list[str | None]
+) -> tuple[list[Written], Removed]:
+    updates = _update(job, matches)
+    directories += (one.directory for one in updates)
+    removed = _remove(table, job, matches)
+    directories += removed.directories
+    return updates, removed
+
+
+def _insert(job: MergeJob, matches: Matches) -> Written:
+    """Source rows that match nothing."""
+    if matches.keys == job.source.rows:
+        return Written()
+    rows = job.source.frame
+    if matches.total:
+        keys = list(job.source.keys)
+        known = _small(job, matches, matches.rows.select(*(quoted(key) for key in keys)))
+        rows = rows.join(known, keys, "left_anti")
+    return write(rows, _columns(job, rows), job.target)
+
+
+def _update(job: MergeJob, matches: Matches) -> list[Written]:
+    """New values of the rows that change, under the ids they have."""
+    from pyspark.sql import functions as fn
+
+    if not matches.changes:
+        return []
+    changed = matches.rows.where(fn.col(CHANGED) & fn.col(ROW_ID).isNotNull())
+    changed = _small(job, matches, changed.drop(FILE, POSITION, CHANGED))
+    rows = job.source.frame.join(changed, list(job.source.keys))
+    if not has_fresh(job.scanned):
+        return [_with_ids(job, rows)]
+    old, new = fn.col(ROW_ID) >= 0, rows.where(fn.col(ROW_ID) < 0).drop(ROW_ID)
+    return [_with_ids(job, rows.where(old)), write(new, _columns(job, new), job.target)]
+
+
+def _with_ids(job: MergeJob, rows: DataFrame) -> Written:
+    row_id = row_id_column(ROW_ID, job.schema)
+    written = write(rows, [*_columns(job, rows.drop(ROW_ID)), row_id], job.target)
+    return replace(written, files=tuple(replace(f, has_row_ids=True) for f in written.files))
+
+
+def _small(job: MergeJob, matches: Matches, rows: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as fn
+
+    width = job.source.key_width + 24
+    return fn.broadcast(rows) if matches.total * width <= job.limits.broadcast_bytes else rows
+
+
+def _remove(table: StagedTable, job: MergeJob, matches: Matches) -> Removed:
+    from pyspark.sql import functions as fn
+
+    if not matches.changes:
+        return Removed()
+    rows = matches.rows.where(CHANGED)
+    counts = {file: n for file, n in matches.changes.items() if file is not None}
+    if matches.places is not None:
+        return take_away(table, job.scanned, RowPlaces(matches.places, counts))
+    inlined: tuple[int, ...] = ()
+    if None in matches.changes:
+        ids = rows.where(fn.col(FILE).isNull()).select(POSITION).toArrow()
+        inlined = tuple(ids[POSITION].to_pylist())
+    places = rows.where(fn.col(FILE).isNotNull()).select(FILE, POSITION)
+    few = matches.touched <= job.limits.written_places
+    found = RowPlaces(collected(places) if few else places, counts, inlined)
+    return take_away(table, job.scanned, found)
+
+
+def _columns(job: MergeJob, rows: DataFrame) -> list[SparkColumn]:
+    return align(rows, job.schema, table=job.name)

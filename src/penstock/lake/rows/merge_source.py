@@ -1,0 +1,260 @@
+"""The source of a merge: fitted to the table, kept for the passes over it, its keys checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import MergeKeyError, SchemaMismatch
+from penstock.lake.conversions.align import align
+from penstock.lake.conversions.spark_types import cast_type, quoted
+from penstock.lake.limits import LIMITS, Limits
+from penstock.lake.naming import fold
+from penstock.lake.rows.small import bounds, collect, distinct, has_nulls
+from penstock.lake.schema import Column, TableSchema
+from penstock.lake.values.bounds import base_type
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame, Row
+
+_SAMPLES = 20
+_N = "_penstock_n"
+_WIDTHS: Mapping[str, int] = {"varchar": 40, "json": 200, "blob": 100, "uuid": 40}
+ORDERED = {
+    *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"),
+    *("date", "timestamp", "timestamp_s", "timestamp_ms", "timestamptz", "varchar", "decimal"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """``frame`` has the columns of ``schema``, a part of the table's.
+
+    ``bounds`` are name, lowest and highest value of keys that order, as `bound_text` has them;
+    ``rows`` and ``bounds`` are set by `check_keys`, ``bytes`` (about, of all values) by `count`.
+    """
+
+    frame: DataFrame
+    schema: TableSchema
+    keys: tuple[str, ...]
+    rows: int = -1
+    bytes: int = -1
+    bounds: tuple[tuple[str, str, str], ...] = ()
+    limits: Limits = LIMITS
+
+    @property
+    def others(self) -> tuple[Column, ...]:
+        """The columns that are not keys."""
+        return tuple(c for c in self.schema.columns if c.name not in self.keys)
+
+    @property
+    def size(self) -> int:
+        """Bytes, roughly, that all rows take in memory."""
+        return self.rows * sum(_width(column) for column in self.schema.walk())
+
+    @property
+    def key_width(self) -> int:
+        return sum(_width(c) for c in self.schema.columns if c.name in self.keys)
+
+
+def _width(column: Column) -> int:
+    return 16 + _WIDTHS.get(base_type(column.type), 8)
+
+
+def merge_source(
+    df: DataFrame, schema: TableSchema, keys: Sequence[str], *, table: str, keep: bool
+) -> Source:
+    """``df`` with the columns that it shares with the table, in the table's types.
+
+    ``keep``: its rows are kept over the passes, so that its query runs once.
+    """
+    part, names = key_columns(df, schema, keys, table=table)
+    aligned = align(df, part, table=table)  # refuses columns that the table does not have
+    frame = df.select(*aligned)
+    return Source(frame.persist() if keep else frame, part, names)
+
+
+def key_columns(
+    df: DataFrame, schema: TableSchema, keys: Sequence[str], *, table: str
+) -> tuple[TableSchema, tuple[str, ...]]:
+    """The columns of the table that ``df`` has, and the table's names of the keys among them."""
+    given = {fold(name) for name in df.columns}
+    part = TableSchema(tuple(c for c in schema.columns if fold(c.name) in given))
+    names: list[str] = []
+    for key in keys:
+        column = part.find(key)
+        if column is None:
+            where = "the rows to merge have" if schema.find(key) else f"{table} has"
+            raise SchemaMismatch(
+                f"{where} no key column {key!r}",
+                hint=f"the columns are {', '.join(df.columns)}",
+                data={"table": table, "column": key},
+            )
+        if any(one.type == "map" for one in column.walk()):
+            raise SchemaMismatch(
+                f"key column {key!r} holds maps, which do not compare",
+                hint="merge by other columns",
+                data={"table": table, "column": key},
+            )
+        names.append(column.name)
+    return part, tuple(names)
+
+
+def check_keys(source: Source, *, table: str) -> Source:
+    """``source`` with its counts, if no key is NULL and none comes twice.
+
+    Raises MergeKeyError; ``data`` has the counts and up to 20 of the rows' keys.
+    """
+    from pyspark.sql import functions as fn
+
+    rows = collect(
+        source.frame, [quoted(key) for key in source.keys], source.limits.small_source_rows
+    )
+    few = None if rows is None else checked_on_driver(source, rows)
+    if few is not None:
+        return few
+    groups, n = _groups(source), fn.col(_N)
+    (found,) = groups.agg(
+        fn.coalesce(fn.sum(n), fn.lit(0)).alias("rows"),
+        fn.coalesce(fn.sum(fn.when(_any_null(source), n)), fn.lit(0)).alias("nulls"),
+        fn.count_if((n > 1) & ~_any_null(source)).alias("duplicates"),
+        *_bounds(source),
+    ).collect()
+    if found["nulls"] or found["duplicates"]:
+        raise _refused(source, table, found["nulls"], found["duplicates"])
+    return _with_counts(source, found)
+
+
+def checked_on_driver(source: Source, rows: pa.Table) -> Source | None:
+    """``source`` with its counts if ``rows``, which has its keys, surely has unique ones."""
+    if has_nulls(rows, source.keys):
+        return None
+    if distinct(rows, source.keys) != rows.num_rows:
+        return None
+    found = ((key, bounds(rows, key)) for key in _ordered(source))
+    limits = tuple((key, *ends) for key, ends in found if ends is not None)
+    return replace(source, rows=rows.num_rows, bounds=limits)
+
+
+def count(source: Source, *, table: str, measure: bool = False) -> Source:
+    """``source`` with its counts, if no key is NULL; that none comes twice is still to be checked.
+
+    For a large target: this needs no shuffle. With ``measure`` all columns are looked at, for their
+    bytes. Raises MergeKeyError.
+    """
+    from pyspark.sql import functions as fn
+
+    size = fn.expr(f"coalesce(sum({_bytes(source)}), 0L)") if measure else fn.lit(-1)
+
+    (found,) = source.frame.agg(
+        fn.count(fn.lit(1)).alias("rows"),
+        fn.count_if(_any_null(source)).alias("nulls"),
+        size.alias("bytes"),
+        *_bounds(source),
+    ).collect()
+    if found["nulls"]:
+        check_keys(source, table=table)
+    return replace(_with_counts(source, found), bytes=found["bytes"])
+
+
+def _bytes(source: Source) -> str:
+    """What the values of a row take, about. What is nested is not looked at: no one asks then."""
+    texts = [c for c in source.schema.columns if base_type(c.type) in {"varchar", "json", "blob"}]
+    lengths = (f"coalesce(octet_length({quoted(column.name)}), 0)" for column in texts)
+    return " + ".join([f"{8 * len(source.schema.columns)}L", *lengths])
+
+
+def _groups(source: Source) -> DataFrame:
+    from pyspark.sql import functions as fn
+
+    names = [quoted(key) for key in source.keys]
+    return source.frame.groupBy(*names).agg(fn.count(fn.lit(1)).alias(_N))
+
+
+def _bounds(source: Source) -> list[SparkColumn]:
+    from pyspark.sql import functions as fn
+
+    found: list[SparkColumn] = []
+    for at, key in enumerate(_ordered(source)):
+        column, kind = fn.col(quoted(key)), _type_of(source, key)
+        found.append(bound_text(fn.min(column), kind).alias(f"low{at}"))
+        found.append(bound_text(fn.max(column), kind).alias(f"high{at}"))
+    return found
+
+
+def _ordered(source: Source) -> list[str]:
+    return [key for key in source.keys if _type_of(source, key) in ORDERED]
+
+
+def _with_counts(source: Source, found: Row) -> Source:
+    ordered = enumerate(_ordered(source))
+    limits = ((key, found[f"low{at}"], found[f"high{at}"]) for at, key in ordered)
+    return replace(source, rows=found["rows"], bounds=tuple(limits))
+
+
+def within_bounds(source: Source) -> list[SparkColumn]:
+    """Conditions that every row of the target which the source matches fulfils."""
+    from pyspark.sql import functions as fn
+
+    conditions: list[SparkColumn] = []
+    for key, low, high in source.bounds:
+        column = source.schema.find(key)
+        assert column is not None, "keys are of the schema"
+        ends = (bound_value(text, column) for text in (low, high))
+        conditions.append(fn.col(quoted(key)).between(*ends))
+    return conditions
+
+
+def bound_text(value: SparkColumn, kind: str) -> SparkColumn:
+    """As text: Python's dates and times are of fewer years, and of the machine's time zone."""
+    from pyspark.sql import functions as fn
+
+    return (fn.unix_micros(value) if kind == "timestamptz" else value).cast("string")
+
+
+def bound_value(text: str, column: Column) -> SparkColumn:
+    from pyspark.sql import functions as fn
+
+    if base_type(column.type) == "timestamptz":
+        return fn.timestamp_micros(fn.lit(text).cast("long"))
+    return fn.lit(text).cast(cast_type(column))
+
+
+def _type_of(source: Source, key: str) -> str:
+    column = source.schema.find(key)
+    return "" if column is None else base_type(column.type)
+
+
+def _any_null(source: Source) -> SparkColumn:
+    from pyspark.sql import functions as fn
+
+    return fn.expr(" OR ".join(f"{quoted(key)} IS NULL" for key in source.keys))
+
+
+def _refused(source: Source, table: str, nulls: int, duplicates: int) -> MergeKeyError:
+    from pyspark.sql import functions as fn
+
+    names = [quoted(key) for key in source.keys]
+    bad = _groups(source).where(_any_null(source) | (fn.col(_N) > 1))
+    rows = bad.orderBy(*names).limit(_SAMPLES).withColumnRenamed(_N, "rows").collect()
+    samples = [row.asDict(recursive=True) for row in rows]
+    key = ", ".join(source.keys)
+    parts = [f"{nulls} rows with a NULL in it"] if nulls else []
+    parts += [f"{duplicates} values that come more than once"] if duplicates else []
+    return MergeKeyError(
+        f"the rows to merge into {table} do not have a unique key ({key}): {' and '.join(parts)}",
+        hint=f"for example {_shown(samples)}; select one row per key",
+        data={"null_count": nulls, "duplicate_count": duplicates, "samples": samples},
+    )
+
+
+def _shown(samples: Sequence[Mapping[str, Any]]) -> str:
+    return "; ".join(
+        ", ".join(
+            f"{name} = {'NULL' if value is None else value}" for name, value in sample.items()
+        )
+        for sample in samples[:3]
+    )

@@ -1,0 +1,78 @@
+"""Which way a change of rows goes, by what is known of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.lake.limits import Limits
+from penstock.lake.rows.change import Clause, Condition, Keys, On, RowChange
+from penstock.lake.rows.route import Facts, Way, route
+
+LIMITS = Limits(
+    compared_rows=100, scanned_rows=1_000, joined_rows=500, scanned_files=10, source_keys=50
+)
+SOME = Condition("k = 1")
+DELETE, UPDATE = RowChange.delete(SOME), RowChange.update(SOME, {"v": "1"})
+UPSERT = RowChange(Keys(("k",)), (Clause("matched", "update"), Clause("not matched", "insert")))
+METADATA, DRIVER, KEYS, SPARK = Way.METADATA, Way.DRIVER, Way.KEYS, Way.SPARK
+
+
+@pytest.mark.parametrize(
+    ("change", "facts", "way"),
+    [
+        (RowChange.delete(Condition()), Facts(files=9, rows=9_999), METADATA),
+        (RowChange.update(Condition(), {"v": "1"}), Facts(files=1, computable=False), SPARK),
+        (DELETE, Facts(files=0), METADATA),  # the catalog knows of each file that all rows go
+        (UPDATE, Facts(files=0), METADATA),  # or that none does
+        (DELETE, Facts(files=0, inlined=True), SPARK),
+        (DELETE, Facts(files=10, rows=1_000), DRIVER),
+        (DELETE, Facts(files=11, rows=1_000), SPARK),
+        (DELETE, Facts(files=10, rows=1_001), SPARK),
+        (DELETE, Facts(files=1, computable=False), SPARK),
+        (DELETE, Facts(files=1, by_field_id=False), SPARK),
+        (DELETE, Facts(files=1, inlined=True), SPARK),
+        (DELETE, Facts(files=1, flat=False), DRIVER),
+        (UPDATE, Facts(files=1, flat=False), SPARK),
+        (UPDATE, Facts(files=1, staged=True, fresh=True, partitioned=True), DRIVER),
+    ],
+)
+def test_by_condition(change: RowChange, facts: Facts, way: Way) -> None:
+    assert route(change, facts, LIMITS) is way
+
+
+@pytest.mark.parametrize(
+    ("odd", "small", "large"),
+    [
+        ({}, DRIVER, DRIVER),
+        ({"readable": False}, SPARK, DRIVER),
+        ({"comparable": False}, SPARK, KEYS),
+        ({"mixed": True}, SPARK, SPARK),
+        ({"complete": False}, SPARK, SPARK),
+        ({"fresh": True}, SPARK, DRIVER),  # rows without ids that are not in files are inlined
+        ({"inlined": True}, DRIVER, SPARK),
+        ({"staged": True}, DRIVER, SPARK),
+        ({"fixed_keys": False}, DRIVER, SPARK),
+        ({"by_field_id": False, "readable": False}, SPARK, SPARK),
+        ({"partitioned": True}, DRIVER, KEYS),
+        ({"source_rows": 50}, DRIVER, DRIVER),
+        ({"source_rows": 51}, DRIVER, SPARK),
+        ({"files": 11}, DRIVER, SPARK),
+    ],
+)
+def test_merges_by_key(odd: dict[str, bool | int], small: Way, large: Way) -> None:
+    for rows, way in ((100, small), (101, large)):
+        facts = Facts(**{"files": 1, "live_rows": rows, **odd})  # type: ignore[arg-type] # by name
+        assert route(UPSERT, facts, LIMITS) is way
+
+
+@pytest.mark.parametrize(
+    ("rows", "streams", "way"),
+    [(1_000, True, DRIVER), (1_001, True, SPARK), (500, False, DRIVER), (501, False, SPARK)],
+)
+def test_how_large_a_target_may_be(rows: int, streams: bool, way: Way) -> None:
+    assert route(UPSERT, Facts(files=1, live_rows=rows, streams=streams), LIMITS) is way
+
+
+def test_any_other_merge_is_left_to_spark() -> None:
+    change = RowChange(On("t.k > s.k"), UPSERT.clauses)
+    assert route(change, Facts(files=1), LIMITS) is SPARK
