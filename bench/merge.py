@@ -17,7 +17,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import duckdb
 from pyarrow import parquet
@@ -27,6 +27,7 @@ from bench import data, harness
 from penstock import Lake
 
 OURS, DUCK, REWRITE = "penstock merge", "duckdb ducklake merge", "spark copy on write"
+SQL = "penstock SQL MERGE"
 DELTA = "delta-rs merge"
 KEY = "id"
 
@@ -34,6 +35,8 @@ KEY = "id"
 @dataclass(slots=True)
 class Penstock:
     """A new lake each round: loaded, merged into, removed."""
+
+    folder: ClassVar[str] = "penstock"
 
     spark: SparkSession
     work: Path
@@ -43,7 +46,7 @@ class Penstock:
     _lake: Lake | None = None
 
     def prepare(self) -> None:
-        root = self.work / "penstock"
+        root = self.work / self.folder
         root.mkdir()
         self._lake = Lake.attach(
             f"ducklake:sqlite:{root / 'meta.sqlite'}",
@@ -61,7 +64,23 @@ class Penstock:
         assert self._lake is not None
         self.rows_after = self._lake.table("main.orders").to_df().count()
         self._lake.close()
-        shutil.rmtree(self.work / "penstock")
+        shutil.rmtree(self.work / self.folder)
+
+
+@dataclass(slots=True)
+class Statement(Penstock):
+    """The same merge as a statement."""
+
+    folder: ClassVar[str] = "statement"
+
+    def run(self) -> None:
+        assert self._lake is not None
+        changes = self.spark.read.parquet(str(self.source))
+        self._lake.sql(
+            f"MERGE INTO orders AS t USING s ON t.{KEY} = s.{KEY} "
+            "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
+            views={"s": changes},
+        )
 
 
 @dataclass(slots=True)
@@ -194,11 +213,13 @@ def measure(spark: SparkSession, work: Path, rows: int, rounds: int) -> dict[str
     data.orders(spark, 0, rows).write.parquet(str(target))
     data.changes(spark, rows, rows // 10).write.parquet(str(source))
     ours = Penstock(spark, work, target, source)
+    statement = Statement(spark, work, target, source)
     duck = Duck(work, target, source)
     rewrite = Rewrite(spark, work, target, source)
-    contenders: list[Penstock | Duck | Rewrite | Delta] = [ours, duck, rewrite]
+    contenders: list[Penstock | Duck | Rewrite | Delta] = [ours, statement, duck, rewrite]
     sides = [
         harness.Side(OURS, ours.run, ours.prepare, ours.clean),
+        harness.Side(SQL, statement.run, statement.prepare, statement.clean),
         harness.Side(DUCK, duck.run, duck.prepare, duck.clean),
         harness.Side(REWRITE, rewrite.run, clean=rewrite.clean),
     ]
@@ -228,6 +249,7 @@ def main() -> None:
         harness.Figure(
             "Merge against copy on write in Spark", harness.ratio(seconds, OURS, REWRITE), 0.6
         ),
+        harness.Figure("SQL MERGE against `Table.merge`", harness.ratio(seconds, SQL, OURS), 1.1),
     ]
     if DELTA in seconds:
         value = harness.ratio(seconds, OURS, DELTA)

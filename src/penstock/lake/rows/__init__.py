@@ -1,1 +1,1 @@
-"""DELETE and UPDATE: which rows they touch, where these lie, what stands in their place."""
+"""One engine of row changes: DELETE, UPDATE, MERGE, merge by key, replacing where."""

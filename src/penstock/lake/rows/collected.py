@@ -1,6 +1,6 @@
-"""An UPDATE of few rows: one query of Spark's brings them here, and they are written without it.
+"""Small updates: one query of Spark collects the new rows, which the driver writes by itself.
 
-What a job of Spark's costs at least is more than writing some thousand rows takes.
+The least that a job of Spark costs is more than writing some thousand rows takes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NewRows:
-    """New rows that are here: ``values`` has the table's columns, ``found`` their places.
+    """New rows on the driver: ``values`` has the table's columns, ``found`` their places.
 
     Beside each row its file, by its place in ``keys``, and its position; NULL of an inlined one.
     ``embedded`` is the row's id where its file, or the catalog, says it.
@@ -55,7 +55,7 @@ def collect(
 ) -> NewRows | None:
     """The new rows, aligned to the table; ``once`` says that none is of a row that another is of.
 
-    ``None`` where they are too many, or of types that are left to Spark.
+    ``None`` where they are too many, or of types that only Spark writes.
     """
     schema = table.schema
     most = min(_most(table), fitting(source, table.context.limits))
@@ -115,7 +115,7 @@ def is_flat(schema: TableSchema) -> bool:
 
 
 def fitting(source: scan.Scan, limits: Limits) -> int:
-    """How many rows, as wide as those of the files, are not too much to bring here."""
+    """How many rows, as wide as those of the files, the driver may collect."""
     files = source.files.files
     width = sum(file.size_bytes for file in files) / max(1, sum(f.record_count for f in files))
     return int(limits.collected_bytes / max(1.0, width))

@@ -3,7 +3,7 @@
 A delete file is cumulative: it holds what the one in force deletes as well, and takes its place.
 Then it tells for each row which snapshot deletes it, with the one that is to come foreseen as the
 next; the commit corrects it where another writer was quicker. A data file that loses its last row
-ends whole and needs none. Few positions are written here, many by Spark.
+ends whole and needs none. The driver writes positions up to a limit, Spark writes more.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def remove(
 ) -> Removed:
     """Delete the rows ``found`` (FILE and POSITION, each once) from committed files of ``source``.
 
-    ``counts`` is the number of rows found by FILE; up to ``collect`` positions are written here.
+    ``counts`` is the number of rows found by FILE; the driver writes up to ``collect`` positions.
     A file with deletes in the catalog never ends whole, as DuckDB has it.
     """
     keys = source.keys()
@@ -67,11 +67,11 @@ def remove(
         return Removed(whole, {}, rows)
     job = _Job(spark, source, tuple(partial), f"{table_path}{new_uuid7()}")
     total = rows + sum(d.delete_count for f in partial for d in f.deletes)
-    here = isinstance(found, Mapping) or total <= collect
+    on_driver = isinstance(found, Mapping) or total <= collect
     try:
         with explained(table=source.table):
-            if here and "://" not in job.directory:
-                _write_here(job, found if isinstance(found, Mapping) else collected(found))
+            if on_driver and "://" not in job.directory:
+                _write_on_driver(job, found if isinstance(found, Mapping) else collected(found))
             else:
                 frame = frame_of(spark, found) if isinstance(found, Mapping) else found
                 _write_by_spark(job, _with_before(job, frame))
@@ -121,7 +121,7 @@ def _with_before(job: _Job, found: DataFrame) -> DataFrame:
 
 
 def collected(found: DataFrame) -> dict[str, pa.Int64Array]:
-    """FILE and POSITION, which are not NULL and may repeat, brought here."""
+    """FILE and POSITION, which are not NULL and may repeat, collected."""
     return by_file(found.select(FILE, POSITION).toArrow())
 
 
@@ -154,7 +154,7 @@ def frame_of(spark: SparkSession, found: Positions) -> DataFrame:
     return spark.createDataFrame(pa.table(table))
 
 
-def _write_here(job: _Job, found: Positions) -> None:
+def _write_on_driver(job: _Job, found: Positions) -> None:
     source, keys = job.source, job.source.keys()
     before = [
         replace(file, delete=one, more_deletes=()) for file in job.partial for one in file.deletes

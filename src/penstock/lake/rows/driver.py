@@ -1,4 +1,4 @@
-"""Rows that satisfy a condition found here, by Arrow, and their new values.
+"""Rows that satisfy a condition, found by Arrow on the driver, and their new values.
 
 A job of Spark's takes longer to begin and to end than reading some columns of some million rows.
 What Spark would not certainly compute alike (`arrow_expressions`), and what is too much to read on
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from penstock.lake.candidate.table import CandidateTable
     from penstock.lake.scan import Scan
 
-_PLACE_BYTES = 8
+_PLACE_BYTES = 16  # a number, and what Arrow has beside it
 
 
 @dataclass(frozen=True, slots=True)

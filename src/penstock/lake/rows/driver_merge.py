@@ -1,16 +1,16 @@
-"""A merge into a large table whose source is brought here, and which is written here.
+"""A merge into a large table by the driver, which collects the source and writes the result.
 
 Spark would scan the source twice more, once for the rows that are updated and once for those that
-are new, and send around what matches. A source of some megabytes is here in half a second, and then
-both are selections of it. Of the target the keys are read; all columns only of a sample of what
-matches, or of all of it where some of the sample is as it was.
+are new, and shuffle what matches. A source of some megabytes is collected in half a second, and
+then both are selections of it. Of the target the keys are read; all columns only of a sample of
+what matches, or of all of it where some of the sample is as it was.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,6 @@ from penstock.lake import files_here
 from penstock.lake.candidate.state import Removed, Staged
 from penstock.lake.conversions.spark_types import quoted
 from penstock.lake.inlined.values import arrow_schema
-from penstock.lake.parquet.footers import remove_directory
 from penstock.lake.rows.key_matches import MatchedFile, matched_files
 from penstock.lake.rows.matches import way_of
 from penstock.lake.rows.places import RowPlaces
@@ -27,6 +26,7 @@ from penstock.lake.rows.route import Way
 from penstock.lake.rows.small import to_arrow
 from penstock.lake.rows.small_merge import Sides, changed
 from penstock.lake.rows.source_files import local_files, read_source
+from penstock.lake.rows.stager import write
 from penstock.lake.values.sequence import sequence
 from penstock.lake.writing import arrow as arrow_files
 from penstock.lake.writing.spark import Written
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """The source's rows, and which of them match none of the target's."""
+    """The source's rows, and which of them no row of the target matches."""
 
     rows: pa.Table
     new: pa.BooleanArray
@@ -213,14 +213,12 @@ def _changes(job: MergeJob, source: _Source, changing: Sequence[MatchedFile]) ->
 
 
 def _staged(table: StagedTable, job: MergeJob, changes: _Changes) -> Staged:
-    """Write all three side by side, and stage what was written."""
-
-    def update() -> Written:
+    def update() -> list[Written]:
         values = changes.rows.take(changes.updates)
         if not values.num_rows:
-            return Written()
+            return []
         embed = {arrow_files.ROW_ID: changes.ids}
-        return arrow_files.write_history(values, job.target, embed)[0]
+        return [arrow_files.write_history(values, job.target, embed)[0]]
 
     def insert() -> Written:
         values = changes.rows.filter(changes.new)
@@ -230,31 +228,14 @@ def _staged(table: StagedTable, job: MergeJob, changes: _Changes) -> Staged:
         found = changes.found
         return take_away(table, job.scanned, found) if found.total else Removed()
 
-    with ThreadPoolExecutor(3, "penstock-merge") as pool:
-        updates, inserts, removed = pool.submit(update), pool.submit(insert), pool.submit(remove)
-    try:
-        new, gone = [updates.result(), inserts.result()], removed.result()
-    except BaseException:
-        _remove_all(updates, inserts, removed)
-        raise
-    if not (new[1].rows or gone.rows):
+    files = write(remove, update, insert)
+    if files.changes_nothing:
         return Staged(unchanged=True)
-    table.take(gone, [one for one in new if one.rows])
+    files.stage(table)
+    inserted = files.inserted.rows
     return Staged(
-        rows_written=new[0].rows + new[1].rows,
-        rows_inserted=new[1].rows,
-        rows_updated=new[0].rows,
-        slice_rows=new[1].rows,
+        rows_written=files.rows_updated + inserted,
+        rows_inserted=inserted,
+        rows_updated=files.rows_updated,
+        slice_rows=inserted,
     )
-
-
-def _remove_all(*writes: Future[Written] | Future[Removed]) -> None:
-    """The directories of those that did not fail."""
-    for one in writes:
-        if one.exception() is not None:
-            continue
-        made = one.result()
-        found = made.directories if isinstance(made, Removed) else (made.directory,)
-        for directory in found:
-            if directory is not None:
-                remove_directory(directory)

@@ -1,8 +1,8 @@
-"""The matches of a merge found here: Arrow reads the keys of both sides and joins them.
+"""The matches of a merge, found on the driver: Arrow reads the keys of both sides and joins them.
 
 Spark must hold what it finds for the writes that follow, count it by file, and bring the places
-here by a job of its own. Where the sides are not too large, are on this disk, and have keys that
-Arrow certainly compares as Spark does, their places are here at once, as deleting them wants them.
+to the driver by another job. Where the sides are not too large, are on this disk, and have keys
+that Arrow certainly compares as Spark does, their places are known at once, as deleting needs them.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _joined(job: MergeJob, wanted: pa.Table) -> pa.Table:
 
     The target's keys go by, some at a time: a table of all of them would be memory that is touched
     for the first time, which takes longer than to join them. Raises ArrowInvalid for a file that is
-    not read here.
+    not read by Arrow.
     """
     import pyarrow as pa
     from pyarrow import acero
@@ -125,7 +125,7 @@ def _streamed(rows: pa.RecordBatchReader) -> acero.Declaration:
 
 def _keys(job: MergeJob, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Keys, place and embedded id of the target's rows. Raises ArrowInvalid for a file that is not
-    read here."""
+    read by Arrow."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -56,7 +56,7 @@ class Matches:
     compared, all count as changed until `all_change` has looked at some. ``pairs`` is how many
     rows the source has when it is joined with itself by the keys, where that was asked; ``keys``
     how many of its keys are matched, where that is known. ``places`` are the positions by FILE
-    where they were found here (`penstock.lake.rows.key_matches`): ``rows`` has none of them then.
+    where the driver found them (`penstock.lake.rows.key_matches`): ``rows`` has none of them then.
     """
 
     rows: DataFrame
@@ -164,7 +164,7 @@ def _matches(job: MergeJob, *, changed: bool | None) -> DataFrame:
     keys = list(job.source.keys)
     differs = _DIFFERS if changed is None else str(changed).lower()
     names = [quoted(name) for name in (*keys, *kept)]
-    # As texts, here and below: a call to the JVM for each part of a column takes its time.
+    # As texts, in this module: a call to the JVM for each part of a column takes its time.
     picked = old.join(new, keys).selectExpr(
         *names, FILE, POSITION, EMBEDDED_ROW_ID, f"{differs} AS {CHANGED}"
     )

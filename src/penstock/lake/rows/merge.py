@@ -9,7 +9,6 @@ way of `penstock.lake.rows.merge_by_key`, which leaves equal rows alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -22,7 +21,6 @@ from penstock.lake.conversions.casts import stored
 from penstock.lake.conversions.spark_types import quoted
 from penstock.lake.failures import explained
 from penstock.lake.naming import fold
-from penstock.lake.parquet.footers import remove_directory
 from penstock.lake.rows import merge_by_key
 from penstock.lake.rows.assign import expressions, not_null
 from penstock.lake.rows.change import Clause, RowChange
@@ -30,6 +28,7 @@ from penstock.lake.rows.merge_by_key import SeveralRowsOfOneKey
 from penstock.lake.rows.merge_keys import as_upsert, keys_of, measure
 from penstock.lake.rows.places import RowPlaces, find
 from penstock.lake.rows.remove import take_away, write_rows
+from penstock.lake.rows.stager import write
 from penstock.lake.rows.updates import rewrite, rows_of
 from penstock.lake.scan import FILE, POSITION, ROW_ID
 from penstock.lake.schema import TableSchema
@@ -112,57 +111,36 @@ def _run(job: _Job) -> Staged:
     if not job.scanned.files.files and job.scanned.files.inlined is None:
         inserted = _inserted(job, None)
         job.table.take(Removed(), [inserted] if inserted.rows else [])
-        return _staged(inserted, Written(), 0)
+        return _staged(inserted, 0, 0)
     pairs = _pairs(job).persist()
-    which, directories = RowPlaces(), list[str | None]()
+    which = RowPlaces()
     try:
         if job.touching:
             which = find(_acting(pairs), job.scanned, job.table.context.limits)
         if which.asked != which.total and not job.change.only_deletes:
             raise _ambiguous(job)
-        inserted, updated, removed = _write(job, pairs, which, directories)
-    except BaseException:
-        for directory in filter(None, directories):
-            remove_directory(directory)
-        raise
+        files = write(
+            lambda: take_away(job.table, job.scanned, which),
+            lambda: _updated(job, pairs, which),
+            lambda: _inserted(job, pairs),
+        )
     finally:
         which.release()
         pairs.unpersist()
-    if inserted.rows or which.total:
-        job.table.take(removed, [inserted, *updated])
+    if not files.changes_nothing:
+        files.stage(job.table)
         job.table.stage(replace(job.table.candidate, depends_on_rows=True))
-    changed = Written(rows=sum(one.rows for one in updated))
-    return _staged(inserted, changed, which.total)
+    return _staged(files.inserted, files.rows_updated, which.total)
 
 
-def _staged(inserted: Written, updated: Written, touched: int) -> Staged:
+def _staged(inserted: Written, updated: int, touched: int) -> Staged:
     return Staged(
-        rows_written=inserted.rows + updated.rows,
+        rows_written=inserted.rows + updated,
         rows_inserted=inserted.rows,
-        rows_updated=updated.rows,
-        rows_deleted=touched - updated.rows,
+        rows_updated=updated,
+        rows_deleted=touched - updated,
         unchanged=not (inserted.rows or touched),
     )
-
-
-def _write(
-    job: _Job, pairs: DataFrame, which: RowPlaces, directories: list[str | None]
-) -> tuple[Written, list[Written], Removed]:
-    """The three writes side by side, as each leaves cores idle.
-
-    All are awaited; ``directories`` gets what was written, also where one of them fails.
-    """
-    with ThreadPoolExecutor(3, "penstock-merge") as pool:
-        removed = pool.submit(take_away, job.table, job.scanned, which)
-        updated = pool.submit(_updated, job, pairs, which)
-        inserted = pool.submit(_inserted, job, pairs)
-        if inserted.exception() is None:
-            directories.append(inserted.result().directory)
-        if updated.exception() is None:
-            directories += (one.directory for one in updated.result())
-        if removed.exception() is None:
-            directories += removed.result().directories
-        return inserted.result(), updated.result(), removed.result()
 
 
 def _pairs(job: _Job) -> DataFrame:

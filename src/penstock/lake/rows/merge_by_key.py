@@ -7,7 +7,7 @@ equal are left alone, so that merging the same rows again changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from penstock.lake.conversions.align import align, typed
 from penstock.lake.conversions.spark_types import quoted
 from penstock.lake.failures import explained
 from penstock.lake.files import DataFile
-from penstock.lake.parquet.footers import read_columns, remove_directory
+from penstock.lake.parquet.footers import read_columns
 from penstock.lake.rows.change import Keys, RowChange
 from penstock.lake.rows.deletes import collected
 from penstock.lake.rows.driver_merge import is_small, merge_files, merge_on_driver
@@ -45,6 +45,8 @@ from penstock.lake.rows.plans import physical, reads_files_only
 from penstock.lake.rows.remove import has_fresh, row_id_column, take_away
 from penstock.lake.rows.route import is_large
 from penstock.lake.rows.small_merge import merge_small
+from penstock.lake.rows.stager import Files
+from penstock.lake.rows.stager import write as write_files
 from penstock.lake.scan import FILE, POSITION, ROW_ID
 from penstock.lake.writing.spark import Target, Written, write
 
@@ -115,7 +117,7 @@ def _merged(table: StagedTable, df: DataFrame, match: Keys, slice_of: SliceOf | 
 
 
 def _into_few(table: StagedTable, job: MergeJob) -> Staged:
-    """Spark runs the source's own query alone, where both sides are few."""
+    """Spark runs the source's own query alone, where both sides are small."""
     staged = merge_small(table, job)
     if staged is not None:
         return staged
@@ -157,7 +159,7 @@ def _into_nothing(table: StagedTable, df: DataFrame, keys: Sequence[str], target
     try:
         _check_written(table, written, Source(df, part, names, limits=table.context.limits))
     except BaseException:
-        _remove_all([written.directory])
+        Files(inserted=written).discard()
         raise
     table.take(Removed(), [written])
     return Staged(rows_written=written.rows, rows_inserted=written.rows, slice_rows=written.rows)
@@ -177,39 +179,43 @@ def _check_written(table: StagedTable, written: Written, source: Source) -> None
 
 def _stage(table: StagedTable, job: MergeJob) -> Staged:
     """Write and stage; ``slice_rows`` of the result is how many rows there are more than before."""
-    matches = _find_matches(job)
-    directories: list[str | None] = []
+    matches, files = _find_matches(job), Files()
     try:
-        (inserts, updates, removed), as_assumed = _write_all(table, job, matches, directories)
+        files, as_assumed = _write_all(table, job, matches)
         if not as_assumed:
-            _remove_all(directories)
+            files.discard()
             matches = _compared(job, matches)
-            (inserts, updates, removed), _ = _write_all(table, job, matches, directories)
-        if matches.total + inserts.rows > job.source.rows:
+            files, _ = _write_all(table, job, matches)
+        if matches.total + files.inserted.rows > job.source.rows:
             if not job.one_row:
                 raise SeveralRowsOfOneKey
+            replace(files, inserted=Written()).discard()
+            files = Files(inserted=files.inserted)
             matches = collapse(job, _by_spark(job) if matches.places is not None else matches)
-            updates, removed = _write_again(table, job, matches, directories)
+            again = _written(table, job, matches, insert=Written)
+            files = replace(again, inserted=files.inserted)
+    except BaseException:
+        files.discard()
+        raise
     finally:
         matches.release()
-        table.stage(table.candidate, *directories)
-    if not (inserts.rows or removed.rows):
+    if files.changes_nothing:
         return Staged(unchanged=True)
-    table.take(removed, [*updates, inserts])
-    updated = sum(one.rows for one in updates)
+    files.stage(table)
+    inserted, updated, removed = files.inserted.rows, files.rows_updated, files.removed.rows
     return Staged(
-        rows_written=inserts.rows + updated,
-        rows_inserted=inserts.rows,
+        rows_written=inserted + updated,
+        rows_inserted=inserted,
         rows_updated=updated,
-        rows_deleted=removed.rows - updated,
-        slice_rows=inserts.rows + updated - removed.rows,
+        rows_deleted=removed - updated,
+        slice_rows=inserted + updated - removed,
     )
 
 
 def _find_matches(job: MergeJob) -> Matches:
     """The matches. Raises MergeKeyError where the source's keys were not checked before."""
-    here = find_on_driver(job) if job.is_large else None
-    return _by_spark(job) if here is None else here
+    matches = find_on_driver(job) if job.is_large else None
+    return _by_spark(job) if matches is None else matches
 
 
 def _by_spark(job: MergeJob) -> Matches:
@@ -228,44 +234,25 @@ def _compared(job: MergeJob, matches: Matches) -> Matches:
     return compared(job)
 
 
-def _remove_all(directories: list[str | None]) -> None:
-    for directory in directories:
-        if directory is not None:
-            remove_directory(directory)
-    directories.clear()
+def _write_all(table: StagedTable, job: MergeJob, matches: Matches) -> tuple[Files, bool]:
+    """What the merge writes, and whether that stands.
 
-
-def _write_all(
-    table: StagedTable, job: MergeJob, matches: Matches, directories: list[str | None]
-) -> tuple[tuple[Written, list[Written], Removed], bool]:
-    """The three writes side by side: each alone would leave cores idle at its start and end.
-
-    Where all matches are assumed to change, a look at whether they do runs beside the writes: the
-    flag says that what was written stands.
+    Where all matches are assumed to change, a look at whether they do runs beside the writes.
     """
-    with ThreadPoolExecutor(4, "penstock-merge") as pool:
+    with ThreadPoolExecutor(1, "penstock-merge") as pool:
         guess = pool.submit(all_change, job, matches) if matches.assumed else None
-        inserts = pool.submit(_insert, job, matches)
-        updates = pool.submit(_update, job, matches)
-        removed = pool.submit(_remove, table, job, matches)
-        if inserts.exception() is None:
-            directories.append(inserts.result().directory)
-        if updates.exception() is None:
-            directories += (one.directory for one in updates.result())
-        if removed.exception() is None:
-            directories += removed.result().directories
-        stands = guess is None or guess.result()
-        return (inserts.result(), updates.result(), removed.result()), stands
+        files = _written(table, job, matches, insert=lambda: _insert(job, matches))
+    try:
+        return files, guess is None or guess.result()
+    except BaseException:
+        files.discard()
+        raise
 
 
-def _write_again(
-    table: StagedTable, job: MergeJob, matches: Matches, directories: list[str | None]
-) -> tuple[list[Written], Removed]:
-    updates = _update(job, matches)
-    directories += (one.directory for one in updates)
-    removed = _remove(table, job, matches)
-    directories += removed.directories
-    return updates, removed
+def _written(
+    table: StagedTable, job: MergeJob, matches: Matches, *, insert: Callable[[], Written]
+) -> Files:
+    return write_files(lambda: _remove(table, job, matches), lambda: _update(job, matches), insert)
 
 
 def _insert(job: MergeJob, matches: Matches) -> Written:
@@ -322,8 +309,8 @@ def _remove(table: StagedTable, job: MergeJob, matches: Matches) -> Removed:
         ids = rows.where(fn.col(FILE).isNull()).select(POSITION).toArrow()
         inlined = tuple(ids[POSITION].to_pylist())
     places = rows.where(fn.col(FILE).isNotNull()).select(FILE, POSITION)
-    few = matches.touched <= job.limits.written_places
-    found = RowPlaces(collected(places) if few else places, counts, inlined)
+    is_small = matches.touched <= job.limits.written_places
+    found = RowPlaces(collected(places) if is_small else places, counts, inlined)
     return take_away(table, job.scanned, found)
 
 

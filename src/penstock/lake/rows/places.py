@@ -1,7 +1,7 @@
-"""Which rows a statement touches: their places, gathered here where they are few.
+"""Which rows a statement touches: their places, on the driver up to a limit.
 
-One query tells them all. Up to a bound they come here at once, and the rest of a delete waits for
-no further job of Spark's; beyond it they stay with Spark, which then counts them by file.
+One query tells them all. Collected at once, they leave nothing for a further job of Spark; beyond
+the limit they stay with Spark, which then counts them by file.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ NUMBER = "_penstock_number"
 class RowPlaces:
     """Rows of a table, each once: of files by place, inlined ones by id.
 
-    ``places`` has FILE and POSITION: a mapping where they are few. ``asked`` counts the rows that
-    were asked for, with repetitions.
+    ``places`` has FILE and POSITION: a mapping where the driver has them. ``asked`` counts the rows
+    that were asked for, with repetitions.
     """
 
     places: DataFrame | Positions = field(default_factory=dict)
@@ -51,29 +51,29 @@ def find(rows: DataFrame, source: Scan, limits: Limits, *, once: bool = False) -
 
     ``once`` says that each row of it comes once at most.
     """
-    few = limits.unbounded_places
+    most = limits.unbounded_places
     numbers = Places.by_key(source.files.files, source.keys(), limits.numbered_files)
     picked = rows.select(FILE, POSITION, ROW_ID)
     if numbers is None:
-        places = picked.limit(few + 1).toArrow()
-        return by_name(places) if places.num_rows <= few else _by_spark(picked)
+        places = picked.limit(most + 1).toArrow()
+        return by_name(places) if places.num_rows <= most else _by_spark(picked)
     # The row's id is asked for only where something may have no other place: it is not read then.
     beside = [] if source.files.inlined is None else [ROW_ID]
     numbered = rows.select(numbers.named_column(FILE, POSITION).alias(NUMBER), *beside)
     if once and _bounded(source, limits):
         return by_number(numbers, numbered.toArrow(), NUMBER)
-    places = numbered.limit(few + 1).toArrow()
-    return by_number(numbers, places, NUMBER) if places.num_rows <= few else _by_spark(picked)
+    places = numbered.limit(most + 1).toArrow()
+    return by_number(numbers, places, NUMBER) if places.num_rows <= most else _by_spark(picked)
 
 
 def _bounded(source: Scan, limits: Limits) -> bool:
-    """Whether all places may come here, and Spark has nothing to do with them afterwards."""
+    """Whether all places may be collected, and Spark has nothing to do with them afterwards."""
     files = source.files.files
     return live_rows(files) <= limits.places and not any("://" in file.path for file in files)
 
 
 def by_number(numbers: Places, places: pa.Table, column: str) -> RowPlaces:
-    """The rows that were brought here by their numbers, those of no file by ROW_ID."""
+    """The rows that were collected by their numbers, those of no file by ROW_ID."""
     import pyarrow.compute as pc
 
     of_files = places[column]
@@ -87,7 +87,7 @@ def by_number(numbers: Places, places: pa.Table, column: str) -> RowPlaces:
 
 
 def by_name(places: pa.Table) -> RowPlaces:
-    """The rows of FILE, POSITION and ROW_ID that were brought here."""
+    """The rows of FILE, POSITION and ROW_ID that were collected."""
     import pyarrow.compute as pc
 
     of_files = places

@@ -68,17 +68,17 @@ def take_away(table: CandidateTable, source: scan.Scan, found: RowPlaces) -> Rem
 def _in_catalog(
     table: CandidateTable, source: scan.Scan, found: RowPlaces, counts: Mapping[str, int]
 ) -> dict[int, tuple[int, ...]]:
-    """Positions by file id that are deleted in the catalog: of each file that loses but few, as
+    """Positions by file id that are deleted in the catalog: of each file that loses a few rows, as
     DuckDB does it (1.5.5), all of its rows or not.
     """
     limit = table.inline_limit()
     places, keys = found.places, source.keys()
     if not limit or not isinstance(places, Mapping):
         return {}
-    few = {f.id: keys.key(f.path) for f in source.files.files if f.id is not None}
+    keys_by_id = {f.id: keys.key(f.path) for f in source.files.files if f.id is not None}
     return {
         file_id: tuple(places[key].to_pylist())
-        for file_id, key in few.items()
+        for file_id, key in keys_by_id.items()
         if 0 < counts.get(key, 0) <= limit
     }
 
@@ -146,8 +146,8 @@ def delete_all(table: CandidateTable) -> Removed:
         elif left:
             places[file.id] = tuple(_left(file, before, whose).to_pylist())
     inlined = _inlined_rows(source)
-    few = Removed(places=places, rows=sum(map(len, places.values())) + len(inlined))
-    return both(end_whole(table, source, rest), replace(few, inlined=inlined))
+    small = Removed(places=places, rows=sum(map(len, places.values())) + len(inlined))
+    return both(end_whole(table, source, rest), replace(small, inlined=inlined))
 
 
 def _inlined_rows(source: scan.Scan) -> tuple[int, ...]:

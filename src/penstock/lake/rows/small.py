@@ -1,4 +1,4 @@
-"""Rows that are few enough to be looked at here: a small merge waits for jobs, not for data.
+"""Small sets of rows, looked at on the driver: a small merge waits for jobs, not for data.
 
 Arrow stands in for an aggregation in Spark where it certainly compares as Spark does.
 """
@@ -24,7 +24,7 @@ def collect(df: DataFrame, columns: Sequence[str], limit: int) -> pa.Table | Non
 
 
 def to_arrow(df: DataFrame) -> pa.Table | None:
-    """The rows of ``df``; None where they are more bytes than Spark lets come here."""
+    """The rows of ``df``; None where they are more bytes than Spark lets the driver collect."""
     try:
         return df.toArrow()
     except Exception as error:  # of Py4J or of Spark Connect, which have no class in common

@@ -1,4 +1,4 @@
-"""A merge of few rows into few: both sides are looked at here, and nothing of it is Spark's but the
+"""A merge of a small source into a small table: the driver reads both, and Spark runs only the
 query itself.
 
 Several queries of Spark's over some rows take longer than all else of a step. Where Arrow certainly
@@ -8,19 +8,19 @@ compares the values as Spark does, it finds what changes and what is new, and wr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.lake.candidate.few_rows import few_placed
 from penstock.lake.candidate.state import Staged
 from penstock.lake.conversions.spark_types import quoted
 from penstock.lake.inlined.values import arrow_schema
-from penstock.lake.parquet.footers import remove_directory
 from penstock.lake.rows import collected
 from penstock.lake.rows.matches import way_of
 from penstock.lake.rows.merge_source import checked_on_driver
 from penstock.lake.rows.route import Way
 from penstock.lake.rows.small import collect, is_float
+from penstock.lake.rows.stager import Files
 from penstock.lake.scan import FILE, POSITION, ROW_ID
 from penstock.lake.values.sequence import sequence
 from penstock.lake.writing import arrow as arrow_files
@@ -108,18 +108,16 @@ def _staged(table: StagedTable, job: MergeJob, sides: Sides, differs: pa.Chunked
     values = sides.new.filter(differs)
     if not (values.num_rows or sides.rest.num_rows):
         return Staged(unchanged=True)
-    removed, written = collected.stage(
-        table, job.scanned, collected.new_rows_by_name(values, found)
-    )
+    new = collected.new_rows_by_name(values, found)
+    removed, updated = collected.stage(table, job.scanned, new)
+    files = Files(removed, updated)
     if sides.rest.num_rows:
         try:
-            written.append(arrow_files.write(sides.rest, job.target))
+            files = replace(files, inserted=arrow_files.write(sides.rest, job.target))
         except BaseException:
-            for directory in (*removed.directories, *(one.directory for one in written)):
-                if directory is not None:
-                    remove_directory(directory)
+            files.discard()
             raise
-    table.take(removed, written)
+    files.stage(table)
     return Staged(
         rows_written=values.num_rows + sides.rest.num_rows,
         rows_inserted=sides.rest.num_rows,

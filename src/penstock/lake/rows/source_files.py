@@ -1,6 +1,6 @@
-"""The source of a merge, read here from the Parquet files that it is.
+"""The source of a merge, read by Arrow from the Parquet files that it is.
 
-``spark.read.parquet(...)`` is what most large merges are given. Bringing its rows here through
+``spark.read.parquet(...)`` is what most large merges are given. Collecting its rows through
 Spark takes longer than half of all else. Arrow reads them as Spark does where they are flat columns
 under their own names and of the table's own types, and nothing in the files is to be turned.
 """
@@ -56,10 +56,10 @@ def local_files(df: DataFrame, most: int, rows: int) -> list[Path] | None:
         except OSError:
             return None
     try:
-        few = total <= most and sum(pq.read_metadata(file).num_rows for file in found) <= rows
+        is_small = total <= most and sum(pq.read_metadata(file).num_rows for file in found) <= rows
     except (pa.ArrowException, OSError):
         return None
-    return found if few else None
+    return found if is_small else None
 
 
 def read_source(
@@ -114,7 +114,7 @@ def _read(file: Path, names: list[str], wanted: pa.Schema) -> pa.Table | None:
                 return None
             rows = content.read(names, use_threads=False)
         found = pa.table([rows[name] for name in names], names=wanted.names).cast(wanted)
-        found.validate(full=True)  # of text that is none Spark says what it is
+        found.validate(full=True)  # invalid UTF-8 is left to Spark
     except (pa.ArrowException, OSError):
         return None
     return found if by_spark or _are_of_late(found) else None

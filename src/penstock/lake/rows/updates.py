@@ -126,7 +126,7 @@ def update_rows(
 
 
 def update_new_rows(table: StagedTable, source: scan.Scan, new: collected.NewRows) -> Staged:
-    """Update to new rows that are here, each of another row."""
+    """Update to new rows on the driver, each of another row."""
     total = new.found.total
     if not total:
         return Staged(unchanged=True)
