@@ -28,7 +28,7 @@ def plain(
         same = "(" not in text or session.names(session.transaction).expand(query) == query
     except Unreadable:
         return None
-    return unqualified(text, of, schema, reader.lakes) if same else None
+    return unqualified(reader, span, of, schema) if same else None
 
 
 def match(

@@ -93,21 +93,28 @@ def _said(token: Token) -> str:
     return fold(unquoted(token) if token.kind == NAME else token.text)
 
 
-def unqualified(text: str, of: Target, schema: TableSchema, lakes: frozenset[str]) -> str | None:
+def unqualified(
+    reader: Reader, span: tuple[int, int], of: Target, schema: TableSchema
+) -> str | None:
     """An expression over the target's columns without its name before them.
 
     ``None`` where that name stands before anything else, such as a field of a struct that is called
     like the target.
     """
-    text = without_schema(text, of, lakes)
-    tokens = tokenize(text)
-    for at in range(len(tokens) - 2, 0, -1):
+    tokens = [token for token in reader.tokens if span[0] <= token.start < span[1]]
+    cuts = dict(_schemas(tokens, of, reader.lakes))
+    ends = set(cuts.values())
+    for at in range(1, len(tokens) - 1):
         before, token, after = tokens[at - 1 : at + 2]
         if token.text != "." or before.kind not in {NAME, WORD} or _said(before) != fold(of.name):
             continue
-        if schema.find(_said(after)) is None or (at > 1 and tokens[at - 2].text == "."):
+        inside = at > 1 and tokens[at - 2].text == "." and before.start not in ends
+        if inside or schema.find(_said(after)) is None:
             return None
-        text = text[: before.start] + text[after.start :]
+        cuts[before.start] = after.start
+    text = reader.text[span[0] : span[1]]
+    for start, end in sorted(cuts.items(), reverse=True):
+        text = text[: start - span[0]] + text[end - span[0] :]
     return text
 
 
