@@ -56,10 +56,6 @@ class Removed:
     inlined: tuple[int, ...] = ()
     places: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
-    def and_files(self, files: Sequence[DataFile]) -> Removed:
-        """These whole files removed too."""
-        return replace(self, files=(*self.files, *files), rows=self.rows + live_rows(files))
-
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -158,17 +154,6 @@ class Candidate:
 
     def with_files(self, added: Iterable[DataFile]) -> Candidate:
         return replace(self, added=(*self.added, *added))
-
-    def with_only(self, added: Iterable[DataFile], base_files: FileSet) -> Candidate:
-        """All rows replaced, the table kept."""
-        ended = frozenset(f.id for f in base_files.files if f.id is not None)
-        return replace(
-            self,
-            added=tuple(added),
-            ended=ended if self.reads_base else frozenset(),
-            deletes={},
-            inline=self.inline.without_all(base_files if self.reads_base else FileSet(())),
-        )
 
     def without(
         self, files: Sequence[DataFile], deletes: Mapping[int, DeleteFile] | None = None

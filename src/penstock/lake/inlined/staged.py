@@ -98,11 +98,6 @@ class StagedInline:
         gone = set(file_ids)
         return replace(self, deleted={k: v for k, v in self.deleted.items() if k not in gone})
 
-    def without_all(self, files: FileSet) -> StagedInline:
-        """With no inlined row left, of the base's ``files`` or staged."""
-        base = () if files.inlined is None else files.inlined.parts
-        return StagedInline(ended=frozenset(id_ for part in base for id_ in _ids(part)))
-
     def over(self, files: FileSet) -> FileSet:
         """``files``, those of the base, with what is staged here."""
         if not self:
