@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pytest
@@ -47,7 +49,14 @@ def numbered(spark: SparkSession, first: int, end: int, value: str = "'a'") -> D
 
 
 def jobs(spark: SparkSession) -> int:
-    return len(spark.sparkContext.statusTracker().getJobIdsForGroup(None))
+    """How many jobs ran so far: one more is awaited, since Spark counts them some time later."""
+    context, group = spark.sparkContext, f"counted {uuid4()}"
+    context.setJobGroup(group, "")
+    spark.range(1).collect()
+    context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type] # takes it away
+    while not context.statusTracker().getJobIdsForGroup(group):
+        time.sleep(0.01)
+    return len(context.statusTracker().getJobIdsForGroup(None))
 
 
 @contextmanager
