@@ -16,7 +16,7 @@ from tests import duck, postgres
 from bench import harness
 from penstock.lake.add_files import add_data_files
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.catalog.commits.commit import RetryPolicy
+from penstock.lake.catalog.commits.retry import RetryPolicy
 
 FILES = 24_000
 SOURCES = 10

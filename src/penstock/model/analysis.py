@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from penstock.errors import Diagnostic, Location
 from penstock.model.arguments import Argument
 from penstock.model.constants import (
-    TOKEN,
     ArgumentValue,
     Constant,
     NotConstant,
@@ -21,6 +20,7 @@ from penstock.model.lexer import Source, Token, match_paren
 from penstock.model.mapping import Edit
 from penstock.model.names import Names, UnknownName
 from penstock.model.nearest import nearest
+from penstock.model.partition_token import BARE, TOKEN, is_bare, misplaced
 from penstock.model.references import (
     ColumnPrefix,
     References,
@@ -122,9 +122,8 @@ def _bind_tokens(reading: _Reading) -> None:
         elif token.kind == "PARAMETER":
             hint = "write $name, and declare it: -- $name (type)"
             reading.error(token.start, "an argument has a name", hint, "argument")
-        elif token.kind == "L_BRACE" and _is_bare_token(reading.tokens, index):
-            hint = f"write '{TOKEN}'"
-            reading.error(token.start, f"{TOKEN} stands without quotes", hint, "partition-token")
+        elif token.kind == "L_BRACE" and is_bare(reading.tokens, index):
+            reading.error(token.start, *BARE, "partition-token")
 
 
 def _refuse_foreign(reading: _Reading) -> None:
@@ -135,33 +134,13 @@ def _refuse_foreign(reading: _Reading) -> None:
         reading.error(offset, message, "add `-- dialect duckdb` to the header", "duckdb-form")
 
 
-def _is_bare_token(tokens: Sequence[Token], index: int) -> bool:
-    following = [token.text for token in tokens[index + 1 : index + 3]]
-    return following == ["partition", "}"]
-
-
 def _bind_partition(reading: _Reading, index: int, token: Token) -> None:
-    if token.kind == "IDENTIFIER" and token.text == TOKEN:
-        message = f"{TOKEN} stands in quotes that make it a name"
-        reading.error(token.start, message, f"write '{TOKEN}'", "partition-token")
-    elif token.kind == "IDENTIFIER" or token.text != TOKEN:
-        message = f"{TOKEN} stands inside a longer text, where it is not replaced"
-        hint = f"concatenate: 'before' || '{TOKEN}' || 'after'"
-        reading.error(token.start, message, hint, "partition-token")
-    elif not reading.scope.partitioned:
-        hint = "add `-- partitioned daily` to the header"
-        reading.error(token.start, "the script is not partitioned", hint, "partition-token")
-    elif any(near.kind == "STRING" for near in _neighbours(reading.tokens, index)):
-        message = f"'{TOKEN}' stands next to another text, where it is not replaced"
-        hint = f"concatenate: 'before' || '{TOKEN}' || 'after'"
-        reading.error(token.start, message, hint, "partition-token")
+    problem = misplaced(reading.tokens, index, partitioned=reading.scope.partitioned)
+    if problem is not None:
+        reading.error(token.start, *problem, "partition-token")
     else:
         _replace(reading, index, token, f"{_SIGNS[reading.scope.dialect]}{PARTITION_MARKER}")
         reading.placeholders[PARTITION_MARKER] = PartitionValue()
-
-
-def _neighbours(tokens: Sequence[Token], index: int) -> Sequence[Token]:
-    return [*tokens[max(index - 1, 0) : index], *tokens[index + 1 : index + 2]]
 
 
 def _bind_argument(reading: _Reading, index: int, token: Token) -> None:

@@ -11,8 +11,7 @@ from datetime import date, datetime
 
 from penstock.errors import ArgumentError, PartitionError
 from penstock.model.lexer import Token, match_paren
-
-TOKEN = "{partition}"
+from penstock.model.partition_token import INSIDE, TOKEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +151,7 @@ def _string(token: Token) -> Constant:
     if token.text == TOKEN:
         return PartitionValue()
     if TOKEN in token.text:
-        raise NotConstant(
-            f"'{TOKEN}' stands inside a longer text; concatenate: 'a/' || '{TOKEN}' || '/b'", token
-        )
+        raise NotConstant(f"{INSIDE[0]}; {INSIDE[1]}", token)
     return Literal(token.text)
 
 

@@ -11,10 +11,10 @@ from penstock.errors import Diagnostic
 from penstock.model.analysis import Part, Scope, read_part
 from penstock.model.arguments import PARTITION, Argument, declared
 from penstock.model.asset import TableName
-from penstock.model.constants import TOKEN
 from penstock.model.files import FUNCTIONS as FILE_FUNCTIONS
 from penstock.model.lexer import Source
 from penstock.model.names import Names, UnknownName
+from penstock.model.partition_token import TOKEN
 from penstock.model.render import RenderedQuery, UnsupportedSql, render_parts, trial_names
 from penstock.model.script import Setting, Statement, read_script
 from penstock.model.sources import (

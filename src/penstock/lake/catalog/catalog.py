@@ -20,7 +20,8 @@ from penstock.errors import (
 )
 from penstock.lake.catalog import create, objects, reads
 from penstock.lake.catalog.abandoned import refuse_abandoned
-from penstock.lake.catalog.commits.commit import Also, Commit, RetryPolicy, retried
+from penstock.lake.catalog.commits.commit import Also, Commit
+from penstock.lake.catalog.commits.retry import RetryPolicy, retried
 from penstock.lake.catalog.commits.start import BEGINNING, beginning
 from penstock.lake.catalog.commits.writes import CommitInfo
 from penstock.lake.catalog.create import check_writable

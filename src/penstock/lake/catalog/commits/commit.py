@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import TypeVar
 
 from sqlalchemy import Connection, Engine, exc, select
 
@@ -17,9 +14,9 @@ from penstock.errors import (
     CommitError,
     CommitUnknown,
     LakeError,
-    RetriesExhausted,
 )
 from penstock.lake.catalog import reads
+from penstock.lake.catalog.commits.retry import RetryPolicy, exhausted
 from penstock.lake.catalog.commits.start import question, since_snapshot, start
 from penstock.lake.catalog.commits.writes import CommitInfo, SnapshotTaken, publish, write
 from penstock.lake.catalog.database import engine as engines
@@ -41,51 +38,8 @@ from penstock.lake.conflicts import check, needs_schemas, parse_changes, touched
 from penstock.lake.snapshot import At, Snapshot
 
 Also = Callable[[Connection, int], None]
-T = TypeVar("T")
 
 _LOOKS = 4  # times to ask what became of a commit before it counts as unknown
-
-
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """Waits are in seconds; each is drawn between half of it and the whole, so writers disperse."""
-
-    retries: int = 10
-    wait: float = 0.1
-    backoff: float = 1.5
-    longest: float = 5.0
-
-    def pause(self, attempt: int) -> None:
-        wait = min(self.wait * self.backoff**attempt, self.longest)
-        time.sleep(wait * (0.5 + random.random() / 2))
-
-
-def retried(act: Callable[[], T], retry: RetryPolicy) -> T:
-    """``act``, a whole transaction, again where it failed only as another writer was quicker.
-
-    Raises RetriesExhausted; what else ``act`` raises passes.
-    """
-    last: exc.DBAPIError | None = None
-    for attempt in range(retry.retries + 1):
-        if attempt:
-            retry.pause(attempt - 1)
-        try:
-            return act()
-        except exc.DBAPIError as error:
-            if not lost_race(error):
-                raise
-            last = error
-    raise _exhausted(retry) from last
-
-
-def _exhausted(retry: RetryPolicy) -> RetriesExhausted:
-    attempts = "1 attempt" if retry.retries == 0 else f"{retry.retries + 1} attempts"
-    return RetriesExhausted(
-        f"the commit did not land in {attempts}",
-        hint="nothing was changed; try again when fewer writers are busy, or allow more attempts: "
-        "SET ducklake_max_retry_count = 100",
-        data={"attempts": retry.retries + 1},
-    )
 
 
 class _ConnectionLost(Exception):
@@ -143,7 +97,7 @@ class Commit:
                 last = lost.__cause__
                 if lost.sent is not None and self._landed(lost.sent):
                     return lost.sent
-        raise _exhausted(self.retry) from last
+        raise exhausted(self.retry) from last
 
     def _attempt(self) -> Snapshot:
         sent: Snapshot | None = None
