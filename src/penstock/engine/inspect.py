@@ -9,12 +9,15 @@ from penstock.engine.outside import look
 from penstock.engine.results import ModelDetail, ModelStatus, SchemaVersion, SnapshotInfo, StepRun
 from penstock.engine.state import reading
 from penstock.engine.state.records import column_infos, is_gone
-from penstock.engine.state.store import State
+from penstock.engine.state.store import State, find_tables
 from penstock.engine.status import LakeState, model_status
+from penstock.lake.catalog import reads
 from penstock.model.header.lines import read_header
 from penstock.model.model import Model
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
     from penstock.lake.catalog.catalog import Catalog
 
 LAST_RUNS = 10
@@ -27,8 +30,16 @@ def read_state(catalog: Catalog | None, column: str, target: str | None = None) 
     """
     if catalog is None:
         return LakeState()
-    state = State(catalog).read(lambda one: LakeState.read(one, target), LakeState())
-    return replace(state, outside=look(catalog, state.slices, column))
+
+    def ask(connection: Connection) -> LakeState:
+        return _state(connection, catalog, column, target)
+
+    return State(catalog).read(ask, LakeState())
+
+
+def _state(connection: Connection, catalog: Catalog, column: str, target: str | None) -> LakeState:
+    state = LakeState.read(connection, target)
+    return replace(state, outside=look(connection, catalog.data_path, state.slices, column))
 
 
 def status_of(model: Model, state: LakeState) -> ModelStatus:
@@ -41,13 +52,13 @@ def detail_of(model: Model, catalog: Catalog | None, column: str) -> ModelDetail
     runs: tuple[StepRun, ...] = ()
     table, state = None, LakeState()
     if catalog is not None:
-        with State(catalog).reading() as connection:
-            if connection is not None:
+        with catalog.reading() as connection:
+            if find_tables(connection):
                 versions = reading.schema_versions(connection, target)
                 runs = reading.step_runs(connection, target, LAST_RUNS)
-                state = LakeState.read(connection, target)
-        state = replace(state, outside=look(catalog, state.slices, column))
-        table = catalog.find_table(model.target.schema, model.target.table, catalog.latest().id)
+                state = _state(connection, catalog, column, target)
+            latest, place = reads.newest(connection), (model.target.schema, model.target.table)
+            table = reads.find_table(connection, catalog.data_path, latest.id, *place)
     return ModelDetail(
         status=status_of(model, state),
         path=str(model.path),

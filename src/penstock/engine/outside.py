@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from penstock.engine.state.records import WHOLE, SliceRecord
+from penstock.lake.catalog import reads
 from penstock.lake.catalog.snapshots import touched
 from penstock.lake.conflicts import ParsedChanges
 from penstock.lake.naming import fold
 
 if TYPE_CHECKING:
-    from penstock.lake.catalog.catalog import Catalog
+    from sqlalchemy import Connection
+
     from penstock.lake.files import Table
 
 # The notes of steps (`Attempt.execute`) and of `drop`, as LIKE has them.
@@ -32,7 +34,9 @@ class Outside:
     there: frozenset[str] = frozenset()
 
 
-def look(catalog: Catalog, records: Sequence[SliceRecord], column: str) -> Outside:
+def look(
+    connection: Connection, data_path: str, records: Sequence[SliceRecord], column: str
+) -> Outside:
     """Compare what is recorded with what the lake holds; ``column`` carries slices' values.
 
     A few queries for all of it: what a table's snapshots did is only looked at where they are
@@ -40,31 +44,26 @@ def look(catalog: Catalog, records: Sequence[SliceRecord], column: str) -> Outsi
     """
     if not records:
         return Outside()
-    snapshot = catalog.latest()
+    snapshot = reads.newest(connection)
     since = min(record.snapshot_id for record in records)
     by_target: dict[str, list[SliceRecord]] = defaultdict(list)
     for record in records:
         by_target[record.target].append(record)
     changed: dict[Key, int | None] = {}
     there: set[str] = set()
-    with catalog.reading() as connection:
-        known = touched.tables_by_name(connection, snapshot.id)
-        theirs = touched.changes_of_others(connection, since, _OWN)
-        gone = {
-            target: touched.gone_at(connection, _name(target))
-            for target in by_target
-            if _name(target) not in known
-        }
+    known = touched.tables_by_name(connection, snapshot.id)
+    theirs = touched.changes_of_others(connection, since, _OWN)
     for target, mine in by_target.items():
-        if target in gone:
-            changed |= {(target, one.slice): gone[target] for one in mine}
+        name = _name(target)
+        if name not in known:
+            gone = touched.gone_at(connection, name)
+            changed |= {(target, record.slice): gone for record in mine}
             continue
         there.add(target)
-        name = _name(target)
         moments = _Moments.of(theirs, name, known[name])
-        if moments.last > min(one.snapshot_id for one in mine):
-            table = catalog.find_table(*_parts(target), snapshot.id)
-            changed |= _changed(catalog, table, mine, moments, column)
+        if moments.last > min(record.snapshot_id for record in mine):
+            table = reads.find_table(connection, data_path, snapshot.id, *_parts(target))
+            changed |= _changed(connection, table, mine, moments, column)
     return Outside(changed, frozenset(there))
 
 
@@ -97,7 +96,7 @@ class _Moments:
 
 
 def _changed(
-    catalog: Catalog,
+    connection: Connection,
     table: Table | None,
     records: Sequence[SliceRecord],
     moments: _Moments,
@@ -108,8 +107,7 @@ def _changed(
     values: Mapping[int, frozenset[str | None]] = {}
     if table is not None and found is not None and found.id is not None:
         since = min(record.snapshot_id for record in records)
-        with catalog.reading() as connection:
-            values = touched.values_touched(connection, table.id, (found.id, found.name), since)
+        values = touched.values_touched(connection, table.id, (found.id, found.name), since)
 
     def touches(record: SliceRecord, moment: int) -> bool:
         """In doubt (compacted since, or not by slices) it does."""

@@ -89,9 +89,14 @@ class State:
     def reading(self) -> Iterator[Connection | None]:
         """One consistent connection; None when no run has made the tables yet."""
         with self._catalog.reading() as connection:
-            version = version_of(connection)
-            connection.execution_options(**{reading.VERSION: version})
-            yield connection if version else None
+            yield connection if find_tables(connection) else None
+
+
+def find_tables(connection: Connection) -> bool:
+    """Whether a run has made the tables of the state; what `reading` has reads them by version."""
+    version = version_of(connection)
+    connection.execution_options(**{reading.VERSION: version})
+    return bool(version)
 
 
 def now() -> datetime:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from sqlalchemy import Connection, Engine
 
@@ -20,10 +20,7 @@ from penstock.errors import (
 )
 from penstock.lake.catalog import create, objects, reads
 from penstock.lake.catalog.abandoned import refuse_abandoned
-from penstock.lake.catalog.commits.commit import Also, Commit
 from penstock.lake.catalog.commits.retry import RetryPolicy, retried
-from penstock.lake.catalog.commits.start import BEGINNING, beginning
-from penstock.lake.catalog.commits.writes import CommitInfo
 from penstock.lake.catalog.create import check_writable
 from penstock.lake.catalog.database import engine as engines
 from penstock.lake.catalog.database.faults import corrupt
@@ -33,11 +30,14 @@ from penstock.lake.catalog.opening import open_or_create
 from penstock.lake.catalog.options import Options
 from penstock.lake.catalog.snapshots import history
 from penstock.lake.catalog.suggest import did_you_mean
-from penstock.lake.changes import ChangeSet
 from penstock.lake.files import FileSet, Table
 from penstock.lake.naming import fold
 from penstock.lake.snapshot import LATEST, At, Snapshot
 from penstock.sql.conditions import Predicate
+
+if TYPE_CHECKING:
+    from penstock.lake.catalog.commits.commit import Also
+    from penstock.lake.changes import ChangeSet
 
 T = TypeVar("T")
 
@@ -221,6 +221,8 @@ class Catalog:
 
     def beginning(self) -> tuple[Snapshot, Options]:
         """The latest snapshot and the lake's options, which a write wants: at one time."""
+        from penstock.lake.catalog.commits.start import BEGINNING, beginning
+
         answer = engines.answer(self._engine, self._location, BEGINNING)
         found, options = beginning(answer)
         if found is None:
@@ -266,18 +268,8 @@ class Catalog:
         return found
 
     def find_table(self, schema: str, name: str, snapshot_id: int) -> Table | None:
-        wanted = (fold(schema), fold(name))
         with self.reading() as connection:
-            named = [
-                row
-                for row in reads.table_names(connection, snapshot_id, name)
-                if (fold(row.schema_name), fold(row.table_name)) == wanted
-            ]
-            # One in a nested schema of this name is the last to be meant; it is refused.
-            for row in sorted(named, key=lambda row: row.parent_schema_id is not None):
-                reads.refuse_nested(row)
-                return reads.load_tables(connection, self.data_path, snapshot_id, row.table_id)[0]
-        return None
+            return reads.find_table(connection, self.data_path, snapshot_id, schema, name)
 
     def known_table(self, schema: str, name: str, snapshot: Snapshot) -> Table | None:
         """`find_table`, remembered as long as nothing is defined anew in the lake.
@@ -380,6 +372,10 @@ class Catalog:
         again on each retry. Raises CommitConflict, RetriesExhausted (neither landed) and
         CommitUnknown (touch nothing).
         """
+        # Late: what only reads loads nothing that writes.
+        from penstock.lake.catalog.commits.commit import Commit
+        from penstock.lake.catalog.commits.writes import CommitInfo
+
         self.check_writable()
         if self._encrypted is None:  # as it was made, for good
             self._encrypted = self.option("encrypted") == "true"

@@ -33,6 +33,7 @@ from penstock.lake.catalog.database.rows import (
     damaged,
 )
 from penstock.lake.files import PartitionField, Table
+from penstock.lake.naming import fold
 from penstock.lake.schema import Column, TableSchema
 from penstock.lake.snapshot import At, Snapshot
 
@@ -87,6 +88,14 @@ def latest(connection: Connection) -> Snapshot | None:
     """The newest snapshot; ``None`` in a catalog without any, which is corrupt."""
     row = connection.execute(latest_query()).first()
     return None if row is None else as_snapshot(row)
+
+
+def newest(connection: Connection) -> Snapshot:
+    """`latest`, or CatalogCorrupt."""
+    snapshot = latest(connection)
+    if snapshot is None:
+        raise damaged("it holds no snapshot")
+    return snapshot
 
 
 def latest_query() -> Any:
@@ -247,6 +256,23 @@ def load_tables(
             )
         )
     return found
+
+
+def find_table(
+    connection: Connection, data_path: str, snapshot_id: int, schema: str, name: str
+) -> Table | None:
+    """The table of this name, letter case aside. Raises UnsupportedFeature for a nested schema."""
+    wanted = (fold(schema), fold(name))
+    named = [
+        row
+        for row in table_names(connection, snapshot_id, name)
+        if (fold(row.schema_name), fold(row.table_name)) == wanted
+    ]
+    # One in a nested schema of this name is the last to be meant; it is refused.
+    for row in sorted(named, key=lambda row: row.parent_schema_id is not None):
+        refuse_nested(row)
+        return load_tables(connection, data_path, snapshot_id, row.table_id)[0]
+    return None
 
 
 def _only(column: ColumnElement[int], table_id: int | None) -> list[ColumnElement[bool]]:

@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import NativeFile
 
@@ -55,6 +54,8 @@ def load(files: Sequence[DataFile], whose: Whose) -> list[Gone]:
 def _load(file: DataFile, whose: Whose) -> Gone:
     delete = file.delete
     assert delete is not None, "asked for only where there is one"
+    import pyarrow.compute as pc  # late: small reads of tables without deletes go without it
+
     try:
         positions, since = _READERS[delete.format](
             file, delete, bound_of(delete, whose.snapshot_id)
@@ -94,6 +95,8 @@ def _parquet(
     since = _since(delete, read.num_rows)
     if not told:
         return as_one(read["pos"]), since
+    import pyarrow.compute as pc
+
     # A row never deletes before it begins. Penstock 0.1 left such: after a lost race its file still
     # told of what the one before it deleted, whose row had ended.
     since = pc.max_element_wise(read[SNAPSHOT_ID], since)
