@@ -7,9 +7,9 @@ as is a file that cannot be read, which Spark then says.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.errors import DataFileCorrupt
 from penstock.lake.deleted.frames import Deletes, places_here
@@ -51,12 +51,18 @@ class Read:
 
 
 def read(
-    file: DataFile, ids: Sequence[int | None], schema: pa.Schema, *, row_ids: bool = False
+    file: DataFile,
+    ids: Sequence[int | None],
+    schema: pa.Schema,
+    *,
+    row_ids: bool = False,
+    default: Callable[[int], Any] | None = None,
 ) -> Read | None:
     """The top-level columns with these field ids, called and typed as ``schema`` has them.
 
-    ``None`` where the file has not all of them with just these types, or cannot be read. Raises
-    DataFileCorrupt where it is not the file that the catalog names.
+    ``default`` gives the value of a column, by its place in ``schema``, that is younger than the
+    file. ``None`` where the file has not all others with just these types, or cannot be read.
+    Raises DataFileCorrupt where it is not the file that the catalog names.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -64,7 +70,10 @@ def read(
     try:
         with pq.ParquetFile(file.path, memory_map=True) as content:
             check_file(file, content.metadata)
-            found = names(content.schema_arrow, ids, schema)
+            lacking = set() if default is None else _lacking(content.schema_arrow, ids)
+            places = [place for place in range(len(ids)) if place not in lacking]
+            held = pa.schema([schema.field(place) for place in places])
+            found = names(content.schema_arrow, [ids[place] for place in places], held)
             if found is None or has_old_days(content.metadata):
                 return None
             embedded = found.row_id if row_ids else None
@@ -72,7 +81,12 @@ def read(
             rows = content.read(asked, use_threads=False)
     except (pa.ArrowException, OSError):
         return None
-    named = pa.table([rows[name] for name in found.columns], names=schema.names)
+    columns = dict(zip(places, (rows[name] for name in found.columns), strict=True))
+    for place in lacking:
+        assert default is not None, "without it none is lacking"
+        value = pa.scalar(default(place), schema.field(place).type)
+        columns[place] = pa.chunked_array([pa.repeat(value, file.record_count)])
+    named = pa.table([columns[place] for place in range(len(ids))], names=schema.names)
     return Read(named, None if embedded is None else rows[embedded])
 
 
@@ -128,6 +142,14 @@ def has_old_days(metadata: pq.FileMetaData) -> bool:
     return any(key.startswith(_OLD_DAYS) for key in metadata.metadata or {})
 
 
+def _lacking(held: pa.Schema, ids: Sequence[int | None]) -> set[int]:
+    """The places of those ids that no column of the file has, which has ids for all of its own."""
+    known = {int((field.metadata or {}).get(_FIELD_ID, -1)) for field in held}
+    if -1 in known:
+        return set()
+    return {place for place, number in enumerate(ids) if number not in known}
+
+
 @dataclass(frozen=True, slots=True)
 class Names:
     """What a file calls columns, and the one of row ids, if it embeds them."""
@@ -171,10 +193,10 @@ class Deleted:
 
     def left(self, file: DataFile, positions: pa.Int64Array) -> pa.BooleanArray | None:
         """Which of the rows at ``positions``, given in order, are not deleted; ``None``: all."""
-        import pyarrow.compute as pc
-
         if self.places is None or file.path not in self.places.codes or not len(positions):
             return None
+        import pyarrow.compute as pc
+
         base = self.places.base(file)
         start = self._below(base + positions[0].as_py())
         end = self._below(base + positions[-1].as_py() + 1)

@@ -22,9 +22,18 @@ COLUMNS: dict[str, pa.DataType] = {
     "tax": pa.decimal128(5, 4),
     "huge": pa.decimal128(38, 0),
     "ratio": pa.float64(),
+    "moment": pa.timestamp("us", "UTC"),
+    "clock": pa.timestamp("us"),
 }
 _TEXTS = ["", "a", "A", "ab", "b%", "a_b", "Ä", "ä", "zz", "\U0001f600", "￿"]
 _DAYS = [dt.date(1, 1, 1), dt.date(1582, 10, 10), dt.date(2012, 12, 31), dt.date(9999, 12, 31)]
+_TIMES = [
+    dt.datetime.fromisoformat(text).replace(tzinfo=dt.UTC)
+    for text in (
+        *("0001-01-01", "1582-10-10 03:00", "9999-12-31 23:59"),
+        *("2012-12-31", "2012-12-31 10:00:00.5"),
+    )
+]
 
 
 def _whole(bits: int) -> st.SearchStrategy[int]:
@@ -54,6 +63,8 @@ _VALUES: dict[str, st.SearchStrategy[object]] = {
     "tax": _decimal(5, 4),
     "huge": _decimal(38, 0),
     "ratio": st.sampled_from([0.0, -0.0, 1.5, float("nan")]),
+    "moment": st.sampled_from(_TIMES),
+    "clock": st.sampled_from([time.replace(tzinfo=None) for time in _TIMES]),
 }
 
 
@@ -144,6 +155,11 @@ def conditions(depth: int = 2) -> st.SearchStrategy[str]:
     inner = conditions(depth - 1)
     numbers = st.one_of(integers(depth - 1), decimals(depth - 1))
     days = _any("day", "DATE '2012-12-31'", "DATE'0001-01-01'", "'1582-10-10'")
+    times = _any(
+        *("moment", "clock", "TIMESTAMP '2012-12-31 10:00:00.5'", "TIMESTAMP'2012-12-31'"),
+        *("TIMESTAMP_NTZ '2012-12-31T10:00:00.500000'", "DATE '2012-12-31'", "'2012-12-31'"),
+        *("'1582-10-10 03:00:00'", "'0001-01-01'", "NULL"),
+    )
     patterns = _any("'a%'", "'%b'", "'%'", "'%a%'", "''", "'Ä%'", "'ab'")
     return st.one_of(
         inner,
@@ -154,6 +170,9 @@ def conditions(depth: int = 2) -> st.SearchStrategy[str]:
         _spaced(texts(), _COMPARED, texts()),
         _spaced("day", _COMPARED, days),
         _spaced("day", _any("IN", "NOT IN"), "(", days, ")"),
+        _spaced(_any("moment", "clock"), _COMPARED, times),
+        _spaced(times, _COMPARED, _any("moment", "clock")),
+        _spaced(_any("moment", "clock"), "BETWEEN", times, "AND", times),
         _spaced(numbers, _any("IN", "NOT IN"), "(", _DECIMAL_LITERALS, ")"),
         _spaced(_any("yes", "no"), _COMPARED, _any("yes", "no", "true", "(NOT yes)")),
         _spaced(numbers, _any("IS NULL", "IS NOT NULL")),

@@ -13,6 +13,7 @@ from pyspark.sql import types
 
 from penstock.lake.arrow_expressions.compiled import Expression, expression
 from penstock.lake.arrow_expressions.kinds import NotSupportedByArrow
+from penstock.lake.session import session_zone
 from tests.lake.arrow_expressions import expressions as make
 from tests.lake.arrow_expressions.expressions import COLUMNS
 
@@ -30,12 +31,14 @@ _KINDS = {
     "boolean": pa.bool_(),
     "string": pa.string(),
     "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
 }
 
 
 def computed(text: str, rows: pa.Table) -> tuple[Expression, list[object]] | None:
     try:
-        found = expression(text, COLUMNS)
+        found = expression(text, COLUMNS, in_utc=True)
         return found, found.array(rows).to_pylist()
     except NotSupportedByArrow:
         return None
@@ -78,6 +81,7 @@ def check(spark: SparkSession, rows: pa.Table, texts: list[str]) -> int:
 def test_as_spark(spark: SparkSession, made: st.SearchStrategy[str], least: float) -> None:
     """Where it answers, Spark does not fail and has the same values, of the same type."""
     asked, answered = 0, 0
+    assert session_zone(spark) == "UTC"
 
     @settings(max_examples=12, suppress_health_check=_SPARK, phases=_WITHOUT_SHRINKING)
     @given(make.tables(), st.lists(made, min_size=25, max_size=25))

@@ -53,25 +53,58 @@ ORDERED = (
     "SELECT zoned, b FROM t ORDER BY zoned DESC, k",
     "SELECT count(*) FROM t",
     "SELECT count(1) AS n FROM t WHERE v = 'v1'",
+    "SELECT count(*) FROM t WHERE zoned < '2013-01-10'",
+    "SELECT day, v FROM t WHERE day <= DATE '2013-02-01' ORDER BY v, day DESC LIMIT 5",
 )
 UNORDERED = (
     "SELECT * FROM t",
     "SELECT V, f FROM t WHERE k BETWEEN 3 AND 30 AND v LIKE 'v%'",
     "SELECT k FROM t WHERE v IS NULL OR NOT even",
     "SELECT zoneless FROM t WHERE day > DATE '2013-01-20' AND d * 2 > 7.5",
+    "SELECT k FROM t WHERE zoned >= TIMESTAMP '2013-01-05 00:00:00' AND zoned < '2013-01-20'",
+    "SELECT k FROM t WHERE zoned > DATE '2013-01-20' OR zoned = zoned AND k < 3",
+    "SELECT k, zoneless FROM t WHERE zoneless BETWEEN '1970-01-01 00:00:20.5' AND '1970-01-02'",
+    "SELECT k FROM t WHERE zoneless > TIMESTAMP '1970-01-01 00:00:20'",
+    "SELECT k FROM t WHERE zoneless IN (TIMESTAMP_NTZ '1970-01-01 00:00:30')",
 )
 
 
 def test_the_rows_that_spark_has(filled: Lake) -> None:
     for text in (*ORDERED, *UNORDERED):
-        found, spark = answer(filled, text), filled.sql(text)
-        assert found is not None, text
-        assert list(found.columns) == columns(spark), text
-        wanted = [tuple(row) for row in spark.collect()]
-        by = None if text in ORDERED else str
-        assert (found.rows if by is None else sorted(found.rows, key=by)) == (
-            wanted if by is None else sorted(wanted, key=by)
-        ), text
+        same_as_spark(filled, text, ordered=text in ORDERED)
+
+
+def same_as_spark(lake: Lake, text: str, *, ordered: bool) -> None:
+    found, spark = answer(lake, text), lake.sql(text)
+    assert found is not None, text
+    assert list(found.columns) == columns(spark), text
+    rows, wanted = found.rows, [tuple(row) for row in spark.collect()]
+    if not ordered:
+        rows, wanted = sorted(rows, key=str), sorted(wanted, key=str)
+    assert rows == wanted, text
+
+
+YOUNGER = (
+    *("a INT DEFAULT 7", "day DATE DEFAULT DATE '2020-02-03'", "v VARCHAR", "even BOOLEAN"),
+    *("price DECIMAL(9, 2) DEFAULT 1.5", "f DOUBLE DEFAULT 0.1", "word VARCHAR DEFAULT 'ä'"),
+    "at TIMESTAMP DEFAULT TIMESTAMP '2020-02-03 04:05:06'",
+)
+
+
+def test_columns_that_are_younger_than_a_file(lake: Lake) -> None:
+    """The older file has their defaults, which were given when they were added, or NULL."""
+    lake.sql("CREATE TABLE t AS SELECT id FROM range(3)")
+    for column in YOUNGER:
+        lake.sql(f"ALTER TABLE t ADD COLUMN {column}")
+    lake.sql("ALTER TABLE t ALTER COLUMN a SET DEFAULT 9")
+    lake.sql("INSERT INTO t (id, v) SELECT id, 'new' FROM range(3, 5)")
+    lake.sql("DELETE FROM t WHERE id = 1")
+    for text in (
+        "SELECT * FROM t",
+        "SELECT word, price FROM t WHERE day = '2020-02-03' AND v IS NULL",
+        "SELECT count(*) FROM t WHERE a = 7",
+    ):
+        same_as_spark(lake, text, ordered=False)
 
 
 def test_a_limit_reads_no_more_files_than_it_needs(filled: Lake) -> None:
@@ -83,7 +116,9 @@ def test_a_limit_reads_no_more_files_than_it_needs(filled: Lake) -> None:
 
 def test_what_is_left_to_spark(filled: Lake) -> None:
     assert answer(filled, "SELECT k FROM t ORDER BY f") is None  # NaN and -0.0
-    assert answer(filled, "SELECT k FROM t WHERE zoned > DATE '2013-01-01'") is None
+    zone = {"spark.sql.session.timeZone": "Europe/Berlin"}
+    assert answer(filled, "SELECT k FROM t WHERE zoned > '2013-01-01'", **zone) is None
+    assert answer(filled, "SELECT k FROM t WHERE day > zoned") is None
     assert answer(filled, "SELECT k FROM t WHERE upper(v) = 'V1'") is None
     assert answer(filled, "SELECT missing FROM t") is None
     assert (

@@ -18,6 +18,8 @@ def cast(tree: Any, node: Compile) -> Node:
     to, kind = tree.to, _KINDS.get(tree.to.this)
     if isinstance(tree.this, exp.Literal) and tree.this.is_string and kind == pa.date32():
         return nodes.constant(pa.date32(), kinds.day(tree.this.name))
+    if isinstance(tree.this, exp.Literal) and tree.this.is_string and to.this in _TIMES:
+        return nodes.time_of(tree.this.name, _TIMES[to.this], node)
     if to.this == exp.DType.DECIMAL:
         kind = _decimal(to)
     if kind is None or (to.expressions and not kinds.is_decimal(kind)):
@@ -40,6 +42,10 @@ def _decimal(to: Any) -> pa.DataType:
     return kinds.decimal(precision, scale)
 
 
+_TIMES: Mapping[Any, pa.DataType] = {
+    exp.DType.TIMESTAMPTZ: kinds.MOMENT,  # as TIMESTAMP is read in Spark's SQL
+    exp.DType.TIMESTAMPNTZ: kinds.CLOCK,
+}
 _KINDS: Mapping[Any, pa.DataType] = {
     exp.DType.TINYINT: pa.int8(),
     exp.DType.SMALLINT: pa.int16(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,12 +15,13 @@ from penstock.lake.arrow_expressions.kinds import NotSupportedByArrow
 from penstock.lake.arrow_expressions.nodes import Compile, Node, Value
 
 _BOOLEAN = pa.bool_()
+_TIMES = (kinds.MOMENT, kinds.CLOCK)
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
 
-def _alike(parts: Sequence[Node]) -> list[Node]:
+def _alike(parts: Sequence[Node], node: Compile) -> list[Node]:
     """The parts in the one type that Spark compares them in."""
-    parts = _with_days(parts)
+    parts = _with_times(parts, node)
     kind = kinds.common([part.kind for part in parts])
     if any(part.kind in kinds.INTEGERS for part in parts):
         for part in parts:
@@ -37,16 +39,32 @@ def _refuse_beyond_bigint(part: Node) -> None:
             raise NotSupportedByArrow("an integer and a number beyond bigint")
 
 
-def _with_days(parts: Sequence[Node]) -> Sequence[Node]:
-    """A text that is compared with a day is one."""
-    if len(parts) != 2 or not any(part.kind == pa.date32() for part in parts):
+def _with_times(parts: Sequence[Node], node: Compile) -> Sequence[Node]:
+    """A text that is compared with a day or a time is one."""
+    if len(parts) != 2:
         return parts
-    return [
-        nodes.constant(pa.date32(), kinds.day(part.literal.value))
-        if part.literal is not None and isinstance(part.literal.value, str)
-        else part
-        for part in parts
-    ]
+    left, right = parts
+    return [_as_time(left, right.kind, node), _as_time(right, left.kind, node)]
+
+
+def _as_time(part: Node, beside: pa.DataType, node: Compile) -> Node:
+    """A literal as what it is compared with; Spark takes a day for its midnight, in its zone."""
+    text = None if part.literal is None else part.literal.value
+    if isinstance(text, str) and beside == pa.date32():
+        return nodes.constant(beside, kinds.day(text))
+    if isinstance(text, str) and beside in _TIMES:
+        return nodes.time_of(text, beside, node)
+    if part.columns or beside not in _TIMES or part.kind == beside:
+        return part
+    if part.kind == pa.date32() or (part.kind == kinds.MOMENT and node.in_utc):
+        value = part.run(pa.table({})).as_py()
+        return part if value is None else nodes.time_of(_text(value), beside, node)
+    return part
+
+
+def _text(value: dt.date) -> str:
+    """As `kinds.clock` reads it."""
+    return value.replace(tzinfo=None).isoformat() if isinstance(value, dt.datetime) else str(value)
 
 
 def compared(kernel: Callable[[Value, Value], Value]) -> Callable[[Any, Compile], Node]:
@@ -55,7 +73,7 @@ def compared(kernel: Callable[[Value, Value], Value]) -> Callable[[Any, Compile]
         given = [side for side in sides if not pa.types.is_null(side.kind)]
         if len(given) < len(sides):
             return _never(given)
-        return nodes.of(_BOOLEAN, kernel, *_alike(sides))
+        return nodes.of(_BOOLEAN, kernel, *_alike(sides, node))
 
     return compare
 
@@ -72,7 +90,7 @@ def same(tree: Any, node: Compile) -> Node:
     given = [side for side in sides if not pa.types.is_null(side.kind)]
     if len(given) == 1:
         return nodes.of(_BOOLEAN, pc.is_null, given[0])
-    return nodes.of(_BOOLEAN, _equal_or_null, *_alike(sides))
+    return nodes.of(_BOOLEAN, _equal_or_null, *_alike(sides, node))
 
 
 def _equal_or_null(left: Value, right: Value) -> Value:
@@ -85,7 +103,7 @@ def in_(tree: Any, node: Compile) -> Node:
     items = [node(item) for item in tree.expressions]
     if not items or any(item.columns for item in items):
         raise NotSupportedByArrow("an IN of no literals")
-    first, *others = _alike([node(tree.this), *items])
+    first, *others = _alike([node(tree.this), *items], node)
     empty = pa.table({})
     values = [other.run(empty) for other in others]
     known = [value.as_py() for value in values if value.is_valid]

@@ -67,31 +67,44 @@ class Expression:
         return places.filter(found)  # which leaves out NULL, too
 
 
-def expression(text: str, columns: Mapping[str, pa.DataType]) -> Expression:
-    """Of Spark's SQL over columns, by name, of these types. Raises NotSupportedByArrow."""
+@dataclass(frozen=True, slots=True)
+class _Compiler:
+    """``names`` are those of ``columns``, folded."""
+
+    columns: Mapping[str, pa.DataType]
+    names: Mapping[str, str]
+    in_utc: bool
+
+    def __call__(self, tree: exp.Expr) -> Node:
+        if not isinstance(tree, exp.Column):
+            return of_class(tree, self)
+        name = self.names.get(fold(tree.name))
+        if name is None or not name.isascii():
+            raise NotSupportedByArrow(f"column {tree.name}")
+        return nodes.column(name, self.columns[name])
+
+
+def expression(
+    text: str, columns: Mapping[str, pa.DataType], *, in_utc: bool = False
+) -> Expression:
+    """Of Spark's SQL over columns, by name, of these types. Raises NotSupportedByArrow.
+
+    ``in_utc`` says that times without a zone are in UTC.
+    """
     names: dict[str, str] = {}
     for name in columns:
         if names.setdefault(fold(name), name) != name:
             raise NotSupportedByArrow("names that differ in case alone")
-
-    def node(tree: exp.Expr) -> Node:
-        if not isinstance(tree, exp.Column):
-            return of_class(tree, node)
-        name = names.get(fold(tree.name))
-        if name is None or not name.isascii():
-            raise NotSupportedByArrow(f"column {tree.name}")
-        return nodes.column(name, columns[name])
-
     try:
-        found = node(parsed(text, names))
+        found = _Compiler(columns, names, in_utc)(parsed(text, names))
     except (pa.ArrowException, OverflowError, RecursionError) as error:
         raise NotSupportedByArrow(str(error)) from error
     return Expression(found)
 
 
-def condition(text: str, columns: Mapping[str, pa.DataType]) -> Expression:
+def condition(text: str, columns: Mapping[str, pa.DataType], *, in_utc: bool = False) -> Expression:
     """As `expression`, of one that is true, false or NULL."""
-    found = expression(text, columns)
+    found = expression(text, columns, in_utc=in_utc)
     if found.kind != pa.bool_():
         raise NotSupportedByArrow(f"{found.kind} as a condition")
     return found

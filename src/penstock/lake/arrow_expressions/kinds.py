@@ -11,10 +11,12 @@ from decimal import Decimal
 import pyarrow as pa
 
 INTEGERS: tuple[pa.DataType, ...] = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
-_COMPARED = (pa.bool_(), pa.string(), pa.date32())
+MOMENT, CLOCK = pa.timestamp("us", "UTC"), pa.timestamp("us")  # with a zone, and without one
+_COMPARED = (pa.bool_(), pa.string(), pa.date32(), MOMENT, CLOCK)
 _DIGITS = dict(zip(INTEGERS, (3, 5, 10, 20), strict=True))
 _MOST_DIGITS = 38
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?")
 _WHOLE, _BROKEN = re.compile(r"0|[1-9][0-9]*"), re.compile(r"(0|[1-9][0-9]*)\.[0-9]+")
 
 
@@ -47,6 +49,18 @@ def day(text: str) -> dt.date:
         raise NotSupportedByArrow("a date in another form")
     try:
         return dt.date.fromisoformat(text)
+    except ValueError as error:
+        raise NotSupportedByArrow(str(error)) from error
+
+
+def clock(text: str) -> dt.datetime:
+    """A time without a zone; of a date alone its midnight."""
+    if _DATE.fullmatch(text):
+        return dt.datetime.combine(day(text), dt.time())
+    if not _TIME.fullmatch(text):
+        raise NotSupportedByArrow("a time in another form")
+    try:
+        return dt.datetime.fromisoformat(text)
     except ValueError as error:
         raise NotSupportedByArrow(str(error)) from error
 

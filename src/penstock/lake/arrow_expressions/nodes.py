@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,8 +15,18 @@ from penstock.lake.arrow_expressions import kinds
 from penstock.lake.arrow_expressions.kinds import NotSupportedByArrow
 
 Rows: TypeAlias = "pa.Table | pa.RecordBatch"
-Compile = Callable[[exp.Expr], "Node"]
 Value = Any  # an array, a chunked one or a scalar of Arrow's, which has no types of its own
+
+
+class Compile(Protocol):
+    """Makes nodes of the parts of an expression."""
+
+    @property
+    def in_utc(self) -> bool:
+        """Whether times without a zone are in UTC; where not, those of a zone are left to Spark."""
+        ...
+
+    def __call__(self, tree: exp.Expr) -> Node: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +52,14 @@ class Node:
 def constant(kind: pa.DataType, value: object, literal: kinds.Literal | None = None) -> Node:
     scalar = pa.scalar(value, kind)
     return Node(kind, lambda _: scalar, literal=literal)
+
+
+def time_of(text: str, kind: pa.DataType, node: Compile) -> Node:
+    """A literal that is a time: of the session's zone where ``kind`` has one."""
+    if kind == kinds.MOMENT and not node.in_utc:
+        raise NotSupportedByArrow("a time in the zone of the session")
+    clock = kinds.clock(text)
+    return constant(kind, clock.replace(tzinfo=dt.UTC) if kind == kinds.MOMENT else clock)
 
 
 def null() -> Node:

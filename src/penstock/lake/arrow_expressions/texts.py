@@ -40,6 +40,7 @@ _WORDS = frozenset(
         *("CASE", "WHEN", "THEN", "ELSE", "END", "IF", "COALESCE", "NVL", "IFNULL"),
         *("PMOD", "CAST", "AS"),
         *("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL", "DATE"),
+        *("TIMESTAMP", "TIMESTAMP_NTZ"),
     }
 )
 _CALLED = frozenset({"IN", "IF", "COALESCE", "NVL", "IFNULL", "PMOD", "CAST", "DECIMAL"})

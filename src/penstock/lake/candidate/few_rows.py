@@ -1,7 +1,7 @@
 """Few rows of a table, read here: Arrow has them before Spark has planned to read them.
 
-Only where the files, by themselves, have the columns just as the table has them; all else is left
-to Spark, as is a file that cannot be read, which Spark then says.
+Only where the files, by themselves, have the columns just as the table has them, or are older than
+a column; all else is left to Spark, as is a file that cannot be read, which Spark then says.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from penstock.lake import files_here
 from penstock.lake.candidate.state import all_rows
 from penstock.lake.files import DataFile
 from penstock.lake.inlined.found import ROW_ID_COLUMN, InlinedRows
-from penstock.lake.inlined.values import arrow_schema, batches, kept
+from penstock.lake.inlined.values import arrow_schema, batches, default_value, kept
 from penstock.lake.limits import LIMITS, Limits
 from penstock.lake.scan import FILE, POSITION, ROW_ID, Scan
 from penstock.lake.schema import TableSchema
@@ -86,7 +86,9 @@ def is_simple(source: Scan, wanted: TableSchema, limits: Limits) -> bool:
 
 def _rows(file: DataFile, key: str, wanted: TableSchema, schema: pa.Schema) -> pa.Table | None:
     ids = [column.id for column in wanted.columns]
-    found = files_here.read(file, ids, schema, row_ids=True)
+    found = files_here.read(
+        file, ids, schema, row_ids=True, default=lambda place: default_value(wanted.columns[place])
+    )
     return None if found is None else _placed(found.rows, key, found.ids)
 
 

@@ -112,7 +112,7 @@ class _Reader:
     def __init__(self, source: Column | None, target: Column, texts: NestedTexts) -> None:
         self._source = source
         self._target = target
-        self._default = _default(target) if source is None else None
+        self._default = default_value(target) if source is None else None
         self._convert = _identity if source is None else _from_stored(source, target, texts)
 
     def array(self, batch: pa.RecordBatch, kind: pa.DataType) -> pa.Array:
@@ -174,7 +174,7 @@ def _struct(source: Column, target: Column) -> Convert:
             place = places[child.id]
             fields.append((child.name, _at(place, _inside(source.children[place], child))))
         else:
-            fields.append((child.name, _always(_default(child))))
+            fields.append((child.name, _always(default_value(child))))
     return lambda tree: {name: convert(tree) for name, convert in fields}
 
 
@@ -193,7 +193,7 @@ _NESTED: Mapping[str, Callable[[Column, Column], Convert]] = {
 }
 
 
-def _default(column: Column) -> Any:
+def default_value(column: Column) -> Any:
     """What rows older than a column have in it."""
     if column.initial_default is None or column.children:
         return None

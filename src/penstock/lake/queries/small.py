@@ -13,7 +13,6 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from penstock.lake.arrow_expressions import settings
-from penstock.lake.arrow_expressions.compiled import condition
 from penstock.lake.arrow_expressions.kinds import NotSupportedByArrow
 from penstock.lake.candidate.few_rows import PLAIN, few_rows
 from penstock.lake.catalog import answers
@@ -32,9 +31,12 @@ from penstock.sql.predicate import of_where
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from penstock.lake.arrow_expressions.compiled import Expression
+
 # Types whose values Arrow puts in Spark's order: NaN and -0.0 have places of their own in Spark's.
 _SORTED = PLAIN - {"float32", "float64"}
 _ZONE = "spark.sql.session.timeZone"
+_UTC = ("UTC", "Etc/UTC")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +122,8 @@ class _Question:
 
     def _matching(self, wanted: list[Column]) -> pa.Table | None:
         """The rows for which the condition is true, with at least these columns."""
-        import pyarrow.compute as pc
-
-        select, schema = self.select, self.table.schema
+        schema, where = self.table.schema, self._where()
         names = dict.fromkeys(column.name for column in wanted)
-        where = None if select.where is None else condition(select.where, _kinds(schema))
         if where is not None:
             names |= dict.fromkeys(sorted(where.columns))
         if self.slice_ is not None:
@@ -138,11 +137,22 @@ class _Question:
         if rows is None:
             return None
         if self.slice_ is not None:
+            import pyarrow.compute as pc
+
             of_slice = pc.equal(rows[_column(schema, self.slice_[0]).name], self.slice_[1])
             rows = rows.filter(of_slice)
         if where is not None:
             rows = rows.filter(where.array(rows))
         return rows
+
+    def _where(self) -> Expression | None:
+        if self.select.where is None:
+            return None
+        # Late, as all that needs Arrow's functions: to load them takes a tenth of the whole answer.
+        from penstock.lake.arrow_expressions.compiled import condition
+
+        kinds = _kinds(self.table.schema)
+        return condition(self.select.where, kinds, in_utc=self.zone in _UTC)
 
     def _scan(self) -> Scan:
         """The files that may hold such a row; of a LIMIT alone, as many as have enough rows."""
@@ -185,6 +195,8 @@ def _kinds(schema: TableSchema) -> dict[str, pa.DataType]:
 
 def _in_order(rows: pa.Table, order: tuple[SortKey, ...], schema: TableSchema) -> pa.Table:
     """Sorted by the last key first: each key has its own place for NULL, and sorting is stable."""
+    if not order:
+        return rows
     import pyarrow.compute as pc
 
     for key in reversed(order):
