@@ -386,8 +386,8 @@ class Project:
         self._connections.check_open()
         from penstock.engine.preview import explain_query
 
-        wanted = dialect or self.settings.dialect
-        return explain_query(text, args or {}, self.lake, self.settings, wanted)
+        made, own = makers_of(self.models), dialect or self.settings.dialect
+        return explain_query(text, args or {}, self.lake, self.settings, makers=made, dialect=own)
 
     def model(self, name: str) -> Model:
         """Raises ArgumentError with the nearest name."""
@@ -435,7 +435,8 @@ class Project:
 
         self._connections.drop_dead_session()
         plan = self.plan(partition, [self.model(model).name], args)
-        return preview(plan, self._session, self.lake, self.settings)
+        starts = not self._connections.has_session
+        return preview(plan, self._session, self.lake, self.settings, starts_spark=starts)
 
     def _queried(self, text: str, args: Mapping[str, Any] | None, dialect: str) -> Resolved:
         from penstock.engine.preview import query
@@ -448,6 +449,7 @@ class Project:
             self.settings,
             makers=makers_of(self.models),
             dialect=dialect,
+            starts_spark=not self._connections.has_session,
         )
 
     def _small(

@@ -158,7 +158,10 @@ def test_preview_writes_nothing(shop: Path) -> None:
         (("sql", "SELECT * FROM main.order"), "query:1:15: error: there is no table"),
         (("sql", "VACUUM main.orders"), "query:1:1: error: VACUUM is not supported"),
         (("sql", ""), "the query is empty"),
-        (("sql", "SELECT nope FROM main.orders"), "query:1:8: error: Spark: "),
+        (
+            ("sql", "SELECT nope FROM main.orders"),
+            "query:1:8: error: there is no column 'nope' in main.orders",
+        ),
         (("preview", "order"), "did you mean 'orders'?"),
     ],
 )

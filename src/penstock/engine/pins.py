@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import SchemaNotFound, TableNotFound
 from penstock.lake.conversions.spark_types import spark_type
-from penstock.lake.naming import DEFAULT_SCHEMA, fold, quote_identifier
+from penstock.lake.files import Table
+from penstock.lake.naming import DEFAULT_SCHEMA, TableRef, fold, quote_identifier
 from penstock.lake.queries.resolver import Resolver
 from penstock.lake.scan import Scan, is_one_task, read
 from penstock.lake.schema import TableSchema
@@ -110,6 +111,16 @@ class Pins:
     def showing(self, table: TableName, state: Readable) -> Pins:
         """These pins, with ``table`` in this state."""
         return replace(self, candidates={**self.candidates, _key(table): state})
+
+    def require(self, table: TableName, at: Mapping[str, Any]) -> Table | None:
+        """The table, at a snapshot or as pinned; ``None`` for a view. Starts no Spark.
+
+        Raises NotFound.
+        """
+        point = At(**at) if at else At(self.versions[table.lake])
+        with self._naming_the_maker(table):
+            names = self.lakes[table.lake].names_at(point)
+            return names.require(TableRef(table.schema, table.table))
 
     def readable(self, table: TableName) -> Readable:
         """Raises NotFound."""

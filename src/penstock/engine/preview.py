@@ -14,10 +14,12 @@ from penstock.engine.pins import Pins, table_name
 from penstock.engine.plan import Plan
 from penstock.engine.resolve import Resolved, resolve
 from penstock.engine.spark import lakes_for, session_for
+from penstock.engine.unresolved import require_columns, require_tables
 from penstock.engine.views import Views
 from penstock.errors import Diagnostic, InputError, ModelError, PartitionError, QueryFailed
 from penstock.lake.naming import quote_identifier
 from penstock.lake.queries.explain import Explanation
+from penstock.lake.snapshot import At
 from penstock.model.asset import TableName
 from penstock.model.constants import Bindings
 from penstock.model.graph import Makers
@@ -44,15 +46,20 @@ _HINTS = {
 }
 
 
-def preview(plan: Plan, session: Session, attach: Attach, settings: Settings) -> Resolved:
-    """What the SELECT of the plan's one step returns at this moment."""
+def preview(
+    plan: Plan, session: Session, attach: Attach, settings: Settings, *, starts_spark: bool
+) -> Resolved:
+    """What the SELECT of the plan's one step returns at this moment.
+
+    Raises NotFound for names that mean nothing, before Spark starts where that can be told.
+    """
     (step,) = plan.steps
     if reason := step.blocked or step.skipped:
         hint = "ask for a later slice with --partition" if step.skipped else None
         raise PartitionError(f"{step.name}: {reason}", hint=hint)
     column = settings.lakes[step.model.target.lake].partition_column
     beginning = Beginning.of(step.model, column)
-    reader = _Reader(session, attach, settings, plan.makers)
+    reader = _Reader(session, attach, settings, plan.makers, starts_spark)
     return reader.read(step.model.query, step.bindings, beginning=beginning)
 
 
@@ -65,12 +72,14 @@ def query(
     *,
     makers: Makers,
     dialect: str,
+    starts_spark: bool,
 ) -> Resolved:
     """A SELECT with tables named as in a script; ``args`` are bound to its ``:name`` markers.
 
-    Raises ModelError for a text that cannot be run, before Spark starts where that can be told.
+    Raises ModelError for a text that cannot be run and NotFound for names that mean nothing, before
+    Spark starts where that can be told: ``starts_spark`` says that there is no session yet.
     """
-    reader = _Reader(session, attach, settings, makers)
+    reader = _Reader(session, attach, settings, makers, starts_spark)
     return reader.read(_parsed(text, settings, dialect), Bindings(), args)
 
 
@@ -88,14 +97,32 @@ def published(
 
 
 def explain_query(
-    text: str, args: Mapping[str, Any], attach: Attach, settings: Settings, dialect: str
+    text: str,
+    args: Mapping[str, Any],
+    attach: Attach,
+    settings: Settings,
+    *,
+    makers: Makers,
+    dialect: str,
 ) -> Explanation:
     """What `query` would read. Starts no Spark. Raises ModelError, NotFound."""
     parsed = _parsed(text, settings, dialect)
-    lakes = {name: attach(name) for name in parsed.lakes}
     given = {one.name: one.value for one in parsed.settings}
     zone = given.get(_ZONE, settings.spark.conf.get(_ZONE, "UTC"))
-    return explain(parsed, lakes, args, zone)
+    return explain(parsed, _newest(parsed, attach, makers), args, zone)
+
+
+def _newest(parsed: Query, attach: Attach, makers: Makers) -> Pins:
+    """Every lake as it is now."""
+    lakes = {name: attach(name) for name in parsed.lakes}
+    versions = {name: lake.catalog.latest().id for name, lake in lakes.items()}
+    return Pins(lakes, versions, makers=makers)
+
+
+def _is_there(table: TableName, pins: Pins) -> bool:
+    catalog = pins.lakes[table.lake].catalog
+    newest = catalog.snapshot(At(pins.versions[table.lake]))
+    return catalog.known_table(table.schema, table.table, newest) is not None
 
 
 def _parsed(text: str, settings: Settings, dialect: str) -> Query:
@@ -114,6 +141,7 @@ class _Reader:
     attach: Attach
     settings: Settings
     makers: Makers
+    starts_spark: bool  # there is no session yet
 
     def read(
         self,
@@ -122,21 +150,23 @@ class _Reader:
         args: Mapping[str, Any] | None = None,
         beginning: Beginning | None = None,
     ) -> Resolved:
-        attached = {name: self.attach(name) for name in parsed.lakes}
-        latest = {name: lake.catalog.latest() for name, lake in attached.items()}
-        versions = {name: snapshot.id for name, snapshot in latest.items()}
-        own = beginning.table if beginning and beginning.source_in(parsed.sources) else None
-        if own and attached[own.lake].catalog.known_table(own.schema, own.table, latest[own.lake]):
-            beginning = None
+        pins = _newest(parsed, self.attach, self.makers)
+        own = beginning.source_in(parsed.sources) if beginning else None
+        if own and _is_there(own.table, pins):
+            beginning, own = None, None
+        tables = require_tables(parsed, bindings, pins, own)
+        if self.starts_spark:  # a session that is there may have variables, which look like columns
+            require_columns(parsed, tables)
         common = self.start()
         session = session_for(parsed, common)
-        lakes = attached if session is common else lakes_for(session, attached)
+        if session is not common:
+            pins = replace(pins, lakes=lakes_for(session, pins.lakes))
         with Views(session) as views:
             try:
                 return resolve(
                     parsed,
                     bindings,
-                    Pins(lakes, versions, makers=self.makers),
+                    pins,
                     session=session,
                     views=views,
                     root=self.settings.root,

@@ -55,6 +55,33 @@ def session_zone(spark: SparkSession) -> str:
     return str(spark.conf.get("spark.sql.session.timeZone") or "UTC")
 
 
+class _Source:
+    """Gives the prepared session, asked for when it is first needed."""
+
+    def __init__(
+        self, spark: SparkSession | SparkSource | None, more: Callable[[], Mapping[str, str]]
+    ) -> None:
+        self._spark = spark
+        self._more = more
+        self._prepared: SparkSession | None = None
+
+    @property
+    def is_started(self) -> bool:
+        return self._prepared is not None
+
+    def __call__(self) -> SparkSession:
+        if self._prepared is None:
+            if self._spark is None:
+                raise EnvironmentMissing(
+                    "this lake was attached without a Spark session, which data needs",
+                    hint="attach it with spark=, a session or a function that returns one",
+                )
+            # A session has no __call__; a function that starts one is called at first need only.
+            session = self._spark() if callable(self._spark) else self._spark
+            self._prepared = prepare(session, self._more())
+        return self._prepared
+
+
 def source(
     spark: SparkSession | SparkSource | None, more: Callable[[], Mapping[str, str]] = dict
 ) -> SparkSource:
@@ -62,18 +89,9 @@ def source(
 
     ``more`` gives the settings of this lake alone, asked when the session is first needed.
     """
-    given: SparkSession | None = None
+    return _Source(spark, more)
 
-    def get() -> SparkSession:
-        nonlocal given
-        if given is None:
-            if spark is None:
-                raise EnvironmentMissing(
-                    "this lake was attached without a Spark session, which data needs",
-                    hint="attach it with spark=, a session or a function that returns one",
-                )
-            # A session has no __call__; a function that starts one is called at first need only.
-            given = prepare(spark() if callable(spark) else spark, more())
-        return given
 
-    return get
+def may_start(spark: SparkSource) -> bool:
+    """Whether asking for the session may take the seconds that Spark needs to start."""
+    return isinstance(spark, _Source) and not spark.is_started

@@ -26,10 +26,10 @@ _SELECT = re.compile(
 _EACH_NAME = re.compile(_NAME)
 _EACH_KEY = re.compile(_KEY, re.IGNORECASE)
 # Words that stand alone for something other than a column, or begin what is no list of columns.
-_NOT_COLUMNS = frozenset(
+NOT_COLUMNS = frozenset(
     {
         *("all", "distinct", "null", "true", "false", "user", "session_user", "current_user"),
-        *("current_date", "current_time", "current_timestamp", "localtimestamp"),
+        *("current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"),
         *("current_catalog", "current_database", "current_schema", "grouping__id"),
         *("case", "interval", "from", "where", "exists", "not"),
     }
@@ -66,7 +66,7 @@ def plain_select(text: str) -> PlainSelect | None:
     order = tuple(_key(key[0]) for key in _EACH_KEY.finditer(match["order"] or ""))
     count = None if match["count"] is None else _unquoted(match["alias"] or "`count(1)`")
     words = [*_EACH_NAME.findall(match["columns"] or ""), *(key.column for key in order)]
-    if any(word.lower() in _NOT_COLUMNS for word in words) or (count is not None and order):
+    if any(word.lower() in NOT_COLUMNS for word in words) or (count is not None and order):
         return None
     return PlainSelect(
         table=_names(match["table"]),

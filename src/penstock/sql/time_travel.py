@@ -31,6 +31,11 @@ class Travel:
     node: exp.Expression | None = field(default=None, compare=False, repr=False)
     text: str = ""
 
+    @property
+    def is_version(self) -> bool:
+        """Whether it names a version that needs no computing."""
+        return self.kind == "version" and self.node is None
+
 
 def after(
     table: exp.Table, start: int, end: int, tokens: Sequence[Any], text: str

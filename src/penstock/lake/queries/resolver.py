@@ -21,7 +21,7 @@ from penstock.lake.changes import NewMacro
 from penstock.lake.files import Table as TableInfo
 from penstock.lake.naming import DEFAULT_SCHEMA, LAKES, TableRef, fold, quote_identifier
 from penstock.lake.objects import View
-from penstock.lake.queries import metadata_answers, table_functions, views
+from penstock.lake.queries import metadata_answers, table_functions, travel, views
 from penstock.lake.queries import running as queries
 from penstock.lake.queries.rewriters import Rows, Wanted, Work, point, referred
 from penstock.lake.queries.row_ids import ROWID
@@ -34,7 +34,7 @@ from penstock.sql.calls import Arguments
 from penstock.sql.conditions import Predicate
 from penstock.sql.macro_calls import called, expand
 from penstock.sql.macros import Book, Macro
-from penstock.sql.tables import Analysis, Reference
+from penstock.sql.tables import Analysis, Reference, Unreadable, analyse
 from penstock.sql.trust import harmless_query
 
 if TYPE_CHECKING:
@@ -94,14 +94,37 @@ class Resolver:
             data={"schema": missing.schema, "table": missing.name},
         )
 
-    def require(self, ref: TableRef) -> None:
-        """Raise TableNotFound, SchemaNotFound unless there is a table or view of this name."""
-        if self._changing is not None:
-            if self._changing.kind_of(_quoted(ref)) is not None:
-                return
-        elif self.find_view(ref, self.snapshot(self.at)) is not None:
+    def require(self, ref: TableRef) -> TableInfo | None:
+        """The table of this name; ``None`` where it is a view, or changed by the transaction.
+
+        Raises TableNotFound, SchemaNotFound, SnapshotNotFound.
+        """
+        if self._changing is not None and self._changing.kind_of(_quoted(ref)) is not None:
+            return None
+        snapshot = self.snapshot(self.at)
+        if self._changing is None:
+            table = self.catalog.known_table(ref.schema, ref.name, snapshot)
+            if table is not None or self.find_view(ref, snapshot) is not None:
+                return table
+        return self.catalog.table(ref.schema, ref.name, snapshot.id)
+
+    def require_tables(self, text: str, args: Mapping[str, object], local: Collection[str]) -> None:
+        """Raise NotFound for tables and versions that a query names and that are not there.
+
+        What takes Spark to tell (a text or a time that it computes) is left to it.
+        """
+        try:
+            analysis = analyse(self.expand(text))
+        except Unreadable:
             return
-        self.catalog.table(ref.schema, ref.name, self.snapshot(self.at).id)
+        named = set(map(fold, local))
+        for table in analysis.tables:
+            is_local = table.schema is None and fold(table.name) in named
+            if is_local or (table.travel is not None and not table.travel.is_version):
+                continue
+            with referred(table, analysis):
+                at = self.at if table.travel is None else travel.point(table.travel, args, "UTC")
+                self.find(table, self.snapshot(at))
 
     @property
     def _changing(self) -> Transaction | None:

@@ -13,7 +13,7 @@ from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.naming import DEFAULT_SCHEMA, LAKES, TableRef, fold, quote_identifier
 from penstock.lake.queries import running as queries
-from penstock.lake.session import SparkSource, session_zone
+from penstock.lake.session import SparkSource, may_start, session_zone
 from penstock.lake.snapshot import At
 from penstock.lake.transaction import Transaction
 from penstock.sql.statement import Reader
@@ -100,6 +100,8 @@ class Session:
         """The rows of a SELECT, in the transaction if one is open."""
         given = {**(self.views or {}), **(views or {})}
         names = self.names(self.transaction)
+        if may_start(self.spark) and self.current.transaction is None:
+            names.require_tables(text, self.args, given)
         return queries.run(self.spark(), text, names, args=self.args, views=given)
 
     def asked(self, text: Composed, views: Mapping[str, DataFrame]) -> DataFrame:

@@ -1,0 +1,90 @@
+"""Tables, snapshots and columns that are not there are named at once, without starting Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from penstock.cli.main import main
+from tests.engine.toy import write_project
+
+MODEL = """
+    -- pipeline
+    -- materialize ducklake://main/later
+    ATTACH 'ducklake://main' AS dl;
+    SELECT id, nmae FROM dl.orders
+"""
+# The text, what is said of it, and the hint.
+WRONG = {
+    "SELECT * FROM ordes": (
+        "query:1:15: error: there is no table main.ordes at snapshot 2",
+        "did you mean main.orders?",
+    ),
+    "SELECT *\nFROM orders AT (VERSION => 99)": (
+        "query:2:6: error: there is no snapshot 99",
+        "snapshots 0 to 2 remain",
+    ),
+    "SELECT count(*)\nFROM orders AS o\nWHERE o.nmae = 'ada'": (
+        "query:3:9: error: there is no column 'nmae' in main.orders",
+        "did you mean name?",
+    ),
+    "SELECT upper(nmae) FROM orders": (
+        "query:1:14: error: there is no column 'nmae' in main.orders",
+        "did you mean name?",
+    ),
+    'SELECT * FROM orders WHERE name = "ada"': (
+        "query:1:35: error: there is no column 'ada' in main.orders",
+        "\"ada\" is a name: write 'ada' for the text",
+    ),
+    "SELECT * FROM later": (
+        "query:1:15: error: there is no table main.later at snapshot 2",
+        "run it first: penstock run --select +later",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = write_project(tmp_path_factory.mktemp("unresolved") / "toy", {"models/later": MODEL})
+    made = ask(root, "sql", "CREATE TABLE orders (id INT, name VARCHAR); CREATE TABLE t (id INT)")
+    assert made.exit_code == 0, made.output
+    return root
+
+
+def ask(root: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(main, [*arguments, "--project", str(root)])
+
+
+@pytest.mark.parametrize("options", [(), ("--explain",)], ids=["asked", "explained"])
+@pytest.mark.parametrize("text", WRONG)
+def test_is_named_with_its_place(text: str, options: tuple[str, ...], shop: Path) -> None:
+    answer = ask(shop, "sql", text, *options)
+    message, hint = WRONG[text]
+    assert answer.exit_code == 2
+    assert message in answer.output
+    assert hint in answer.output
+    assert "starting Spark" not in answer.output
+
+
+def test_of_a_model_that_is_previewed(shop: Path) -> None:
+    answer = ask(shop, "preview", "later")
+    assert answer.exit_code == 2
+    assert "models/later.sql:4:12: error: there is no column 'nmae'" in answer.output
+    assert "starting Spark" not in answer.output
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM ordes",
+        "INSERT INTO orders SELECT * FROM ordes",
+        "CREATE TABLE x AS SELECT * FROM ordes",
+    ],
+)
+def test_of_a_statement_on_one_lake(text: str, shop: Path) -> None:
+    answer = ask(shop, "sql", text, "--lake", "main")
+    assert answer.exit_code == 2
+    assert f"query:1:{text.index('ordes') + 1}: error: there is no table" in answer.output
+    assert "starting Spark" not in answer.output
