@@ -15,6 +15,7 @@ from penstock.errors import (
     TableNotFound,
 )
 from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.lake import Lake
 from penstock.lake.recovery.rollback import rollback
 from tests import duck
 from tests.lake.catalog.conftest import Place
@@ -158,3 +159,13 @@ def test_a_file_that_is_gone(sqlite_place: Place) -> None:
                 file.unlink()
         refused(catalog, "t", 3, DataFileMissing, "is not there")
     assert {path.name for path in (folder / "main/t").iterdir() if path.is_dir()} == set()
+
+
+def test_as_a_statement(tmp_path: Path) -> None:
+    with Lake.attach(f"sqlite:{tmp_path}/meta.sqlite", data_path=f"{tmp_path}/data") as lake:
+        lake.sql("CREATE TABLE t (i INT)")
+        lake.sql("INSERT INTO t VALUES (1)")
+        (row,) = lake.sql("CALL rollback_to_snapshot('t', 1)").collect()
+        assert (row.to_snapshot, row.new_snapshot, row.rows_ended) == (1, 3, 1)
+        lake.sql("CALL rollback_to_snapshot('t', snapshot => 2)")
+        assert lake.catalog.latest().id == 4

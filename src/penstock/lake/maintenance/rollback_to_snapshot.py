@@ -27,14 +27,14 @@ class RolledBackTable:
 def rollback_to_snapshot(
     lake: HasCatalog,
     table: str,
-    version: int | None = None,
+    snapshot: int | None = None,
     *,
     schema: str | None = None,
     timestamp: Moment | None = None,
 ) -> list[RolledBackTable]:
     """Roll a table back to a snapshot, or to the one in force at a time; see `rollback`."""
     ref = TableRef.parse(table) if schema is None else TableRef(schema, table)
-    done = rollback(lake.catalog, ref, version, timestamp)
+    done = rollback(lake.catalog, ref, snapshot, timestamp)
     made = None if done.snapshot is None else done.snapshot.id
     return [
         RolledBackTable(
