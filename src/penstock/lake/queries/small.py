@@ -230,7 +230,8 @@ def _moments(column: pa.ChunkedArray) -> list[Any]:
         None
         if micros is None
         else dt.datetime.fromtimestamp(micros // 1_000_000).replace(microsecond=micros % 1_000_000)  # noqa: DTZ006
-        for micros in column.cast(pa.int64()).to_pylist()
+        for chunk in column.chunks
+        for micros in chunk.view(pa.int64()).to_pylist()
     ]
 
 
