@@ -81,3 +81,8 @@ def test_internal_columns_are_never_suggested(listed: str, said: str) -> None:
 def test_types_of_duckdb_say_what_spark_calls_them(name: str, instead: str) -> None:
     text = f'[UNSUPPORTED_DATATYPE] Unsupported data type "{name}". SQLSTATE: 0A000'
     assert instead in str(explain(Py4JNetworkError(text)).hint)
+
+
+def test_a_struct_says_how_it_becomes_a_variant() -> None:
+    text = '[DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION] cannot cast "STRUCT<a: INT>" to "VARIANT".'
+    assert "to_variant_object" in str(explain(Py4JNetworkError(text)).hint)

@@ -139,6 +139,8 @@ def _hint(condition: str | None, cause: str) -> str | None:
         return next((hint for name, hint in _NO_TYPE.items() if f'"{name}' in cause.upper()), None)
     if condition == "PARSE_SYNTAX_ERROR" and "near '\"" in cause:
         return '"..." is a name: a text is in single quotes'
+    if 'to "VARIANT"' in cause:
+        return "write to_variant_object(...) of a struct or a map"
     return _HINTS.get(condition or "")
 
 

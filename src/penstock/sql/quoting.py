@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from penstock.errors import ColumnNotFound, PenstockError
+from penstock.sql.checked_casts import checked
 
 T = TypeVar("T")
 
@@ -37,7 +38,7 @@ _TOKEN = re.compile(
 )
 _TYPE = re.compile(
     r"""\s*(?P<type>DOUBLE\s+PRECISION|TIMESTAMP\s+WITH\s+TIME\s+ZONE
-    |(?:VARCHAR|NVARCHAR|CHAR|BPCHAR|TEXT)\b(?!\s*\()|TIMESTAMPTZ|DATETIME|HUGEINT|INT[248]|FLOAT[48]
+    |(?:VARCHAR|NVARCHAR|CHAR|BPCHAR|TEXT)\b(?!\s*\()|TIMESTAMPTZ|DATETIME|INT[248]|FLOAT[48]
     |BLOB|BYTEA)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
@@ -45,14 +46,14 @@ _SPARK = {
     **dict.fromkeys(("VARCHAR", "NVARCHAR", "CHAR", "BPCHAR", "TEXT"), "STRING"),
     **dict.fromkeys(("TIMESTAMPTZ", "TIMESTAMP WITH TIME ZONE"), "TIMESTAMP_LTZ"),
     **dict.fromkeys(("BLOB", "BYTEA"), "BINARY"),
-    "DATETIME": "TIMESTAMP_NTZ", "DOUBLE PRECISION": "DOUBLE", "HUGEINT": "DECIMAL(38, 0)",
+    "DATETIME": "TIMESTAMP_NTZ", "DOUBLE PRECISION": "DOUBLE",
     "INT2": "SMALLINT", "INT4": "INT", "INT8": "BIGINT", "FLOAT4": "FLOAT", "FLOAT8": "DOUBLE",
 }  # fmt: skip
 
 
 def for_spark(text: str) -> str:
     """SQL of Spark's dialect as Penstock takes it, as Spark takes it: names and types of casts."""
-    return cast_types(backticked(text))
+    return cast_types(checked(backticked(text)))
 
 
 def backticked(text: str) -> str:
