@@ -310,14 +310,10 @@ class Project:
         from penstock.lake.statements.dispatch import is_statement
 
         self._connections.drop_dead_session()
-        if is_statement(text):
-            dialect = dialect or "spark"  # statements are the lake's own; DuckDB's are refused
-            return self.lake(lake or self._connections.default_lake()).sql(
-                text, args, dialect=dialect
-            )
         dialect = dialect or self.settings.dialect
-        if lake is not None:
-            return self.lake(lake).sql(text, args, dialect=dialect)
+        if lake is not None or is_statement(text, dialect):
+            name = lake or self._connections.default_lake()
+            return self.lake(name).sql(text, args, dialect=dialect)
         return self._queried(text, args, dialect).df
 
     def query(
@@ -345,7 +341,7 @@ class Project:
         from penstock.engine.small import collected
         from penstock.lake.statements.dispatch import is_statement
 
-        if lake is not None or is_statement(text):
+        if lake is not None or is_statement(text, dialect or self.settings.dialect):
             return collected(self.sql(text, lake=lake, dialect=dialect), limit)
         self._connections.drop_dead_session()
         queried = self._queried(text, None, dialect or self.settings.dialect)

@@ -43,7 +43,7 @@ Examples:
 @click.option(
     "--dialect",
     type=click.Choice(DIALECTS),
-    help="The dialect of a query [default: the project's, which is spark unless it says].",
+    help="The dialect of the SQL [default: the project's, which is spark unless it says].",
 )
 @click.option("--lake", help="The lake that statements run on (main, or the only one).")
 @limit_option(100, "rows")

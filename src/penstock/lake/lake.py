@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from weakref import finalize
 
 from penstock.attach_options import refuse_others
+from penstock.config import DIALECTS
+from penstock.errors import ArgumentError
 from penstock.lake import options
 from penstock.lake import storage as storages
 from penstock.lake.add_files import Added, add_data_files
@@ -166,13 +168,11 @@ class Lake(Maintained):
         ``args`` are the values of ``:name`` markers. ``views`` are DataFrames that a query may
         name like tables. What a statement other than a query answers (counts, names) is known
         without Spark, and is a DataFrame when it is used as one. BEGIN opens a transaction for
-        this lake in this thread. A query may be of the ``dialect`` ``duckdb``: it is translated, or
+        this lake in this thread. A text of the ``dialect`` ``duckdb`` is translated, or
         refused with UnsupportedFeature where that is not known to mean the same.
         """
         self.catalog.check_open()  # a query may name no table
-        if dialect != "spark":
-            text = self._names().translated(text, dialect)
-        return self._run(self._current, text, args, views)
+        return self._run(self._current, text, args, views, dialect)
 
     def _run(
         self,
@@ -180,7 +180,10 @@ class Lake(Maintained):
         text: str,
         args: Mapping[str, Any] | None,
         views: Mapping[str, DataFrame] | None,
+        dialect: str,
     ) -> DataFrame:
+        if dialect not in DIALECTS:
+            raise ArgumentError(f"there is no dialect {dialect!r}", hint="write spark or duckdb")
         session = Statements(
             catalog=self.catalog,
             spark=self._spark,
@@ -190,10 +193,12 @@ class Lake(Maintained):
             current=current,
             args=args or {},
             views=views,
+            dialect=dialect,
             lakes=self._called,
         )
         with hinted(text), explained():
-            return cast("DataFrame", dispatch.run(session, for_spark(text)))
+            written = for_spark(text) if dialect == "spark" else text
+            return cast("DataFrame", dispatch.run(session, written))
 
     def explain(
         self,
@@ -230,9 +235,10 @@ class Lake(Maintained):
             text: str,
             args: Mapping[str, Any] | None,
             views: Mapping[str, DataFrame] | None,
+            dialect: str,
         ) -> DataFrame:
             current.transaction = transaction
-            return self._run(current, text, args, views)
+            return self._run(current, text, args, views, dialect)
 
         begun.runs_sql = runs_sql
         return begun

@@ -50,7 +50,8 @@ __all__ = ["Staged", "Transaction", "TransactionTable"]
 
 Also = Callable[[Connection, int], None]
 RunsSql = Callable[
-    ["Transaction", str, "Mapping[str, Any] | None", "Mapping[str, DataFrame] | None"], "DataFrame"
+    ["Transaction", str, "Mapping[str, Any] | None", "Mapping[str, DataFrame] | None", str],
+    "DataFrame",
 ]
 
 
@@ -300,13 +301,15 @@ class Transaction:
         text: str,
         args: Mapping[str, Any] | None = None,
         views: Mapping[str, DataFrame] | None = None,
+        *,
+        dialect: str = "spark",
     ) -> DataFrame:
         """A query or another statement as in `Lake.sql`, which sees and adds to what is here."""
         if self.runs_sql is None:
             raise ArgumentError(
                 "this transaction was not begun by a lake", hint="use lake.transaction()"
             )
-        return self.runs_sql(self, text, args, views)
+        return self.runs_sql(self, text, args, views, dialect)
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,9 +13,8 @@ from penstock.model.by_tokens import computed_name, dotted_names, table_places
 from penstock.model.lexer import Source, Token, mask, match_paren
 from penstock.model.rewrites import query_starts
 from penstock.model.sieve import is_sparks_own
+from penstock.sql.text import misread
 
-#: sqlglot's own objects in its messages
-_INTERNAL = re.compile(r" (but got <Token|missing for <class).*", re.DOTALL)
 #: dialects tried in turn: Databricks reads more of Spark 4 (``v:path``) than Spark's does
 READERS = {"spark": ("spark", "databricks"), "duckdb": ("duckdb",)}
 
@@ -149,24 +147,9 @@ def _parse(text: str, dialect: str, start: int) -> exp.Expr:
             return sqlglot.parse_one(text, read=reader)
         except (ParseError, TokenError, AssertionError) as error:
             first_error = first_error or error
-    detail = getattr(first_error, "errors", None) or [{}]
-    raise _unreadable(text, start, detail[0])
-
-
-def _unreadable(text: str, start: int, detail: dict[str, object]) -> UnreadableQuery:
-    """sqlglot gives the line and the last column of the word that it stumbled over."""
-    word = str(detail.get("highlight") or "")
-    line, column = detail.get("line"), detail.get("col")
-    place = len(text)
-    if isinstance(line, int) and isinstance(column, int):
-        lines = text.split("\n")[: line - 1]
-        place = sum(len(before) + 1 for before in lines) + max(column - len(word), 0)
-    near = f" near `{word}`" if word else ""
-    reason = str(detail.get("description") or "it ends too early")
-    reason = _INTERNAL.sub("", reason)
-    return UnreadableQuery(
-        f"the query cannot be read{near}: {reason}", start + min(place, len(text))
-    )
+    assert first_error is not None, "there are readers"
+    reason, at = misread(first_error, text)
+    raise UnreadableQuery(f"the query cannot be read{reason}", start + at)
 
 
 def _tables(

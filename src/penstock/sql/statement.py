@@ -35,6 +35,7 @@ class Reader:
     tokens: list[Token] = field(default_factory=list)
     with_: tuple[int, int] | None = None
     with_names: list[str] = field(default_factory=list)
+    dialect: str = "spark"  # of its words: what a backslash means
     lakes: frozenset[str] = LAKES
     named: list[tuple[str, Token]] = field(default_factory=list)
     schema: str = DEFAULT_SCHEMA  # of names without one
@@ -46,7 +47,7 @@ class Reader:
             self.end = len(self.text)
         # Blanks in front keep the places right.
         inside = " " * self.start + self.text[self.start : self.end]
-        self.tokens = words.tokenize(inside)
+        self.tokens = words.tokenize(inside, self.dialect)
 
     @property
     def token(self) -> Token:

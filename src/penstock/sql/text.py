@@ -10,12 +10,35 @@ from dataclasses import dataclass, field
 from penstock.errors import QueryFailed
 from penstock.sql.identifiers import quote_identifier
 
+# sqlglot's own objects in its messages
+_INTERNAL = re.compile(r" (but got <Token|missing for <class).*", re.DOTALL)
 Span = tuple[int, int]  # ``text[start:end]``
 
 
 def place(text: str, at: int) -> tuple[int, int]:
     """Line and column, from 1."""
     return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+
+
+def offset(text: str, line: int, column: int) -> int:
+    """The offset of a line and column, both from 1."""
+    return sum(len(before) + 1 for before in text.split("\n")[: line - 1]) + column - 1
+
+
+def misread(error: Exception, text: str) -> tuple[str, int]:
+    """Why sqlglot could not read ``text``, to end a sentence with, and where.
+
+    It gives the line and the last column of the word that it stumbled over.
+    """
+    detail = (getattr(error, "errors", None) or [{}])[0]
+    word = str(detail.get("highlight") or "")
+    line, column = detail.get("line"), detail.get("col")
+    at = len(text)
+    if isinstance(line, int) and isinstance(column, int):
+        at = offset(text, line, 1) + max(column - len(word), 0)
+    reason = _INTERNAL.sub("", str(detail.get("description") or "it ends too early"))
+    near = f" near `{word}`" if word else ""
+    return f"{near}: {reason}", min(at, len(text))
 
 
 def wrong(message: str, text: str, at: int, hint: str | None = None) -> QueryFailed:
@@ -128,7 +151,7 @@ class Composed:
     def _origin(self, line: int, column: int | None) -> int | None:
         """Where in the source a place of the text comes from."""
         lines = self.text.split("\n")
-        start = sum(len(one) + 1 for one in lines[: line - 1])
+        start = offset(self.text, line, 1)
         at = start + (column or 1) - 1
         for begin, length, origin in self._parts:
             if begin <= at <= begin + length:

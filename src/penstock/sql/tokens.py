@@ -15,7 +15,7 @@ from penstock.sql.text import wrong
 WORD, NAME, STRING, NUMBER, MARKER, SYMBOL = "word", "name", "string", "number", "marker", "symbol"
 
 _SKIPPED = re.compile(r"\s+|--[^\n]*|/\*.*?\*/", re.S)
-_KINDS = (
+_SPARK = (
     (STRING, re.compile(r"[rR]'[^']*'|[rR]\"[^\"]*\"|'(?:[^'\\]|\\.|'')*'", re.S)),
     (NAME, re.compile(r"`(?:[^`]|``)*`|\"(?:[^\"\\]|\\.|\"\")*\"", re.S)),
     (NUMBER, re.compile(r"(?:\d[\d_]*(?:\.[\d_]*)?|\.\d[\d_]*)(?:[eE][+-]?\d+)?")),
@@ -23,6 +23,16 @@ _KINDS = (
     (MARKER, re.compile(r":[^\W\d]\w*")),
     (SYMBOL, re.compile(r"=>|:=|::|<=>|<>|!=|<=|>=|==|->|\|\||\|>|.", re.S)),
 )
+# A backslash is nothing special in a text or a name, unless the text begins with E.
+_DUCKDB = (
+    (
+        STRING,
+        re.compile(r"[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|\$(\w*)\$.*?\$\1\$", re.S),
+    ),
+    (NAME, re.compile(r"`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\"", re.S)),
+    *_SPARK[2:],
+)
+_KINDS = {"spark": _SPARK, "duckdb": _DUCKDB}
 _ENDS_VALUE = re.compile(r"[^\W_]|['\"`]")
 _CLOSED = {"(": ")", "[": "]", "{": "}"}
 
@@ -44,12 +54,12 @@ class Token:
         return self.text.upper() if self.kind in {WORD, SYMBOL} else ""
 
 
-def tokenize(text: str) -> list[Token]:
+def tokenize(text: str, dialect: str = "spark") -> list[Token]:
     """All words of a text, comments and space left out. Raises QueryFailed with the place."""
-    return list(_scan(text))
+    return list(_scan(text, dialect))
 
 
-def _scan(text: str) -> Iterator[Token]:
+def _scan(text: str, dialect: str) -> Iterator[Token]:
     at = 0
     before = ""
     while at < len(text):
@@ -57,7 +67,7 @@ def _scan(text: str) -> Iterator[Token]:
         if skipped is not None:
             at = skipped.end()
             continue
-        for kind, pattern in _KINDS:
+        for kind, pattern in _KINDS[dialect]:
             found = pattern.match(text, at)
             # After a value or a name, as in {'a':b}, the colon is no marker's.
             if found is None or (kind == MARKER and before and _ENDS_VALUE.match(before[-1])):
@@ -69,12 +79,12 @@ def _scan(text: str) -> Iterator[Token]:
             break
 
 
-def split(text: str) -> list[tuple[int, int]]:
+def split(text: str, dialect: str = "spark") -> list[tuple[int, int]]:
     """Where the statements of a text begin and end; empty ones are left out."""
     parts: list[tuple[int, int]] = []
     start: int | None = None
     end = 0
-    for token in tokenize(text):
+    for token in tokenize(text, dialect):
         if token.text == ";":
             if start is not None:
                 parts.append((start, end))

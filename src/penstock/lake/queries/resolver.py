@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from penstock.errors import (
-    ArgumentError,
     PenstockError,
     QueryFailed,
     TableNotFound,
@@ -275,14 +274,13 @@ class Resolver:
             text = harmless_query(text, what, self._is_function)
         return literals.in_spark(text)
 
-    def translated(self, text: str, dialect: str) -> str:
-        """A query of DuckDB's in Spark's SQL, its macros expanded.
+    def translated(self, text: str, *, expression: bool = False) -> str:
+        """A query (or ``expression``) of DuckDB's in Spark's SQL, its macros expanded.
 
-        Raises UnsupportedFeature for what cannot be translated, and for statements.
+        Raises UnsupportedFeature for what cannot be translated, with its place in ``text`` as
+        ``data["start"]``; QueryFailed likewise for what is not SQL.
         """
-        if dialect != "duckdb":
-            raise ArgumentError(f"there is no dialect {dialect!r}", hint="write spark or duckdb")
-        return views.translated(text, self.book(text))
+        return views.translated(text, self.book(text, "duckdb"), expression=expression)
 
     def _is_function(self, _: str | None, name: str) -> bool:
         return name in self.functions()

@@ -15,6 +15,7 @@ from penstock.sql.duckdb.text import named_inside, projections, readable
 from penstock.sql.duckdb.translate import to_spark, translate
 from penstock.sql.macro_calls import expand
 from penstock.sql.macros import Book
+from penstock.sql.text import misread
 
 _SPARK = "spark"
 
@@ -40,25 +41,19 @@ def spark_text(view: View, book: Book) -> str:
         raise unreadable(view, problem.message) from None
 
 
-def translated(text: str, book: Book) -> str:
-    """A query that somebody wrote for DuckDB, the lake's names and time travel still in it.
+def translated(text: str, book: Book, *, expression: bool = False) -> str:
+    """What somebody wrote for DuckDB, the lake's names and time travel still in it.
 
-    Raises UnsupportedFeature and QueryFailed with the place in ``text``.
+    Raises UnsupportedFeature and QueryFailed with the place in ``text`` as ``data["start"]``.
     """
     try:
-        return translate(expand(text, book, "duckdb"), book.names())
+        return translate(expand(text, book, "duckdb"), book.names(), expression=expression)
     except SqlglotError as error:
-        reason = str(error).splitlines()[0]
-        raise QueryFailed(f"this is not a query in DuckDB's dialect: {reason}") from None
-    except UnsupportedFeature as problem:
-        line, column = _place(text, int(problem.data["start"]))
-        problem.message += f", at line {line}:{column}"
-        problem.data |= {"line": line, "column": column}
-        raise
-
-
-def _place(text: str, at: int) -> tuple[int, int]:
-    return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+        what = "an expression" if expression else "a query"
+        reason, at = misread(error, text)
+        raise QueryFailed(
+            f"this is not {what} in DuckDB's dialect{reason}", data={"start": at}
+        ) from None
 
 
 def column_names(view: View, columns: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""``VALUES`` with what Spark takes in a SELECT only: subqueries, and the word DEFAULT.
+"""``VALUES`` with what Spark takes in a SELECT only: subqueries, raise_error and DEFAULT.
 
 There is one SELECT for each row then.
 """
@@ -15,6 +15,7 @@ from penstock.sql.text import Composed
 Span = tuple[int, int]
 Row = list[Span | None]  # no span: DEFAULT
 
+_UNKNOWN_TO_VALUES = frozenset({"DEFAULT", "RAISE_ERROR"})
 _QUERIES = frozenset({"SELECT", "WITH", "VALUES", "FROM", "TABLE"})
 
 
@@ -28,12 +29,18 @@ def read(reader: Reader) -> list[Row] | None:
     try:
         if not reader.accept("VALUES") or not _needed(reader):
             return None
-        rows = [_row(reader)]
-        while reader.accept(","):
-            rows.append(_row(reader))
-        return _even(rows) if reader.done else None
+        rows = spans(reader)
+        return None if rows is None else _even(rows)
     finally:
         reader.at = at
+
+
+def spans(reader: Reader) -> list[Row] | None:
+    """Each value of the rows after VALUES; ``None`` where something follows them."""
+    rows = [_row(reader)]
+    while reader.accept(","):
+        rows.append(_row(reader))
+    return rows if reader.done else None
 
 
 def as_query(
@@ -57,7 +64,9 @@ def as_query(
 
 
 def _needed(reader: Reader) -> bool:
-    return _has_query(reader) or any(one.upper == "DEFAULT" for one in reader.tokens[reader.at :])
+    return _has_query(reader) or any(
+        token.upper in _UNKNOWN_TO_VALUES for token in reader.tokens[reader.at :]
+    )
 
 
 def _has_query(reader: Reader) -> bool:

@@ -18,7 +18,7 @@ from penstock.lake.statements.session import Session, name_of, table_ref
 from penstock.lake.transaction import Transaction, TransactionTable
 from penstock.sql.statement import Reader, alone, if_not_exists
 
-_QUERY = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "("})
+QUERIES = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "("})
 _NEAREST: Mapping[str, str] = {
     "LOCATION": "set data_path when the lake is attached",
     "TBLPROPERTIES": "use CALL set_option(..., table_name => ...)",
@@ -52,13 +52,13 @@ def run(session: Session, reader: Reader, or_replace: bool) -> Answer:
     """``CREATE [OR REPLACE] TABLE [IF NOT EXISTS] t (a INT, ...) [PARTITIONED BY ...] [AS ...]``"""
     there_may_be = if_not_exists(reader, or_replace)
     wanted = _Table(table_ref(reader, new=True), or_replace, there_may_be)
-    if reader.token.text == "(" and reader.ahead(1).upper not in _QUERY - {"("}:
+    if reader.token.text == "(" and reader.ahead(1).upper not in QUERIES - {"("}:
         if reader.ahead(2).text in {",", ")"}:
             wanted.names = reader.names()
         else:
             wanted.defined = columns.definitions(reader, session.args)
     _clauses(reader, wanted)
-    if reader.accept("AS") or reader.token.upper in _QUERY:
+    if reader.accept("AS") or reader.token.upper in QUERIES:
         if wanted.defined is not None:
             raise reader.unsupported(
                 "columns with types and AS", "CAST in the SELECT, or CREATE and then INSERT"
@@ -119,7 +119,7 @@ def _create(
 
 def _from_query(session: Session, reader: Reader, wanted: _Table) -> Answer:
     """The table has the columns of the query; its rows too, unless WITH NO DATA."""
-    span, with_data = _until_data(reader)
+    span, with_data = until_data(reader)
     with session.writing() as transaction:
         if wanted.there_may_be and transaction.kind_of(name_of(wanted.ref)) is not None:
             return counts(session.spark)
@@ -137,7 +137,7 @@ def _from_query(session: Session, reader: Reader, wanted: _Table) -> Answer:
     return counts(session.spark, inserted=staged.rows_inserted)
 
 
-def _until_data(reader: Reader) -> tuple[tuple[int, int], bool]:
+def until_data(reader: Reader) -> tuple[tuple[int, int], bool]:
     """The query's span, and whether its rows are wanted: ``WITH NO DATA`` is DuckDB's."""
     tail = [token.upper for token in reader.tokens[-3:]]
     cut = 3 if tail == ["WITH", "NO", "DATA"] else 2 if tail[1:] == ["WITH", "DATA"] else 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from penstock.lake.rows.change import Condition, RowChange
 from penstock.lake.rows.engine import stage
 from penstock.lake.statements.answer import Answer, counts
@@ -13,10 +15,29 @@ from penstock.lake.statements.targets import Target, place, target
 from penstock.lake.statements.update import conditions
 from penstock.lake.transaction import Staged, TransactionTable
 from penstock.sql.statement import Reader, begun
+from penstock.sql.text import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """A DELETE as read: ``source`` is the span of its USING, ``where`` that of its condition."""
+
+    of: Target
+    source: Span | None
+    where: Span | None
 
 
 def run(session: Session, reader: Reader) -> Answer:
     """``DELETE FROM t [AS a] [USING s, ...] [WHERE ...]``"""
+    delete = read(reader)
+    with session.writing() as transaction:
+        table = existing(session, transaction, delete.of.ref)
+        staged = remove(session, table, delete.of, reader, source=delete.source, where=delete.where)
+    return counts(session.spark, deleted=staged.rows_deleted)
+
+
+def read(reader: Reader) -> Delete:
+    """The statement's parts. Raises QueryFailed, UnsupportedFeature."""
     reader.expect("DELETE")
     if not reader.accept("FROM"):
         raise reader.wrong(
@@ -32,10 +53,7 @@ def run(session: Session, reader: Reader) -> Answer:
         raise reader.unsupported("RETURNING", "SELECT the rows before the DELETE")
     refuse_tails(reader, (source, where))
     reader.finish()
-    with session.writing() as transaction:
-        table = existing(session, transaction, of.ref)
-        staged = remove(session, table, of, reader, source=source, where=where)
-    return counts(session.spark, deleted=staged.rows_deleted)
+    return Delete(of, source, where)
 
 
 def remove(
@@ -44,8 +62,8 @@ def remove(
     of: Target,
     reader: Reader,
     *,
-    source: tuple[int, int] | None = None,
-    where: tuple[int, int] | None = None,
+    source: Span | None = None,
+    where: Span | None = None,
 ) -> Staged:
     """Delete what the condition finds; without one, all rows."""
     if source is None and where is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from penstock.lake.statements import (
     settings,
     show,
     transactions,
+    translated,
     update,
     use,
 )
@@ -129,7 +131,7 @@ def run(session: Session, text: str) -> DataFrame | Answer:
     if ";" not in text:
         return _one(session, text, 0, len(text))
     answer: DataFrame | Answer | None = None
-    for start, end in split(text):
+    for start, end in split(text, session.dialect):
         answer = _one(session, text, start, end)
     if answer is None:
         raise QueryFailed("the text holds no statement", hint="write one")
@@ -142,20 +144,26 @@ def first_word(text: str) -> str:
     return found[1].upper() if found is not None else ""
 
 
-def is_statement(text: str) -> bool:
+def is_statement(text: str, dialect: str = "spark") -> bool:
     """Whether a text has other statements than queries and the settings before them."""
-    parts = split(text) if ";" in text else [(0, len(text))]
-    return any(_is_statement(text[start:end]) for start, end in parts)
+    parts = split(text, dialect) if ";" in text else [(0, len(text))]
+    return any(_is_statement(text[start:end], dialect) for start, end in parts)
 
 
-def _is_statement(text: str) -> bool:
+def _is_statement(text: str, dialect: str) -> bool:
     word = first_word(text)
     if word == "WITH":
-        return bool(_WRITES.search(text)) and _past_with(Reader(text)) is not None
+        reader = Reader(text, dialect=dialect)
+        return bool(_WRITES.search(text)) and _past_with(reader) is not None
     return word not in _SETTINGS and (word in STATEMENTS or word in _NEAREST)
 
 
 def _one(session: Session, text: str, start: int, end: int) -> DataFrame | Answer:
+    if session.dialect == "duckdb":
+        written = translated.in_spark(session, text, start, end)
+        last = len(written.text) - (len(text) - end)
+        with translated.placed(written, text):
+            return _one(replace(session, dialect="spark"), written.text, start, last)
     named: list[tuple[str, Token]] = []
     try:
         return _run(session, text, start, end, named)

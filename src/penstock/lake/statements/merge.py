@@ -58,7 +58,9 @@ class _When:
 
 
 @dataclass(slots=True)
-class _Merge:
+class Merge:
+    """A MERGE as read; ``source``, ``on`` and those of ``whens`` are spans."""
+
     of: Target
     source: Span
     alias: str
@@ -75,7 +77,7 @@ class _Merge:
 
 def run(session: Session, reader: Reader) -> Answer:
     """``MERGE [WITH SCHEMA EVOLUTION] INTO t USING s ON ... WHEN ...``"""
-    merge = _read(reader)
+    merge = read(reader)
     with session.writing() as transaction:
         table = existing(session, transaction, merge.of.ref)
         text = begun(reader).add("SELECT * FROM ").take(merge.source)
@@ -102,7 +104,8 @@ def run(session: Session, reader: Reader) -> Answer:
     )
 
 
-def _read(reader: Reader) -> _Merge:
+def read(reader: Reader) -> Merge:
+    """The statement's parts. Raises QueryFailed, UnsupportedFeature."""
     reader.expect("MERGE")
     evolve = reader.accept("WITH", "SCHEMA", "EVOLUTION")
     if not reader.accept("INTO"):
@@ -133,7 +136,7 @@ def _read(reader: Reader) -> _Merge:
     reader.finish()
     if not whens:
         raise reader.wrong("WHEN MATCHED or WHEN NOT MATCHED is expected")
-    return _Merge(of, source, alias, on, using, whens, evolve, named)
+    return Merge(of, source, alias, on, using, whens, evolve, named)
 
 
 def _source(reader: Reader) -> tuple[Span, str, Target | None]:
@@ -271,7 +274,7 @@ _ACTIONS = {
 
 
 def _change(
-    merge: _Merge, written: Expressions, schema: TableSchema, source: DataFrame
+    merge: Merge, written: Expressions, schema: TableSchema, source: DataFrame
 ) -> RowChange:
     if merge.on is not None:
         on = _condition(written, merge.on)
@@ -319,7 +322,7 @@ def _without(condition: str | None, before: Sequence[str]) -> str | None:
 
 
 def _values(
-    merge: _Merge, when: _When, written: Expressions, schema: TableSchema, source: DataFrame
+    merge: Merge, when: _When, written: Expressions, schema: TableSchema, source: DataFrame
 ) -> Mapping[str, object] | None:
     """By column; ``None`` for all that the source has by name, and for DELETE."""
     reader = written.reader
@@ -362,9 +365,7 @@ def _same_width(reader: Reader, when: _When, given: int, wanted: int) -> None:
         )
 
 
-def _refuse_source(
-    session: Session, reader: Reader, merge: _Merge, table: TransactionTable
-) -> None:
+def _refuse_source(session: Session, reader: Reader, merge: Merge, table: TransactionTable) -> None:
     """Raise where a clause of rows that no source row matches asks for the source's columns.
 
     In the join these are NULL: ``NOT MATCHED BY SOURCE AND s.id IS NULL`` would be every row.
@@ -380,7 +381,7 @@ def _refuse_source(
 
 
 def _find_place(
-    session: Session, reader: Reader, merge: _Merge, source: DataFrame, rows: DataFrame
+    session: Session, reader: Reader, merge: Merge, source: DataFrame, rows: DataFrame
 ) -> None:
     """Raise what is wrong with an expression at its place, if that can be told."""
     by = f"{quoted(_UNNAMED)} AS {quoted(merge.alias)}"
@@ -398,4 +399,4 @@ def _find_place(
             session.asked(text.add(scope), views)
 
 
-__all__ = ["run"]
+__all__ = ["read", "run"]

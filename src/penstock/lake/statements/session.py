@@ -53,6 +53,7 @@ class Session:
     current: Current
     args: Mapping[str, Any] = field(default_factory=dict)
     views: Mapping[str, DataFrame] | None = None
+    dialect: str = "spark"  # of the text: `translated` makes Spark's of it
     lakes: frozenset[str] = LAKES  # what the lake is called, folded
 
     @property

@@ -59,8 +59,18 @@ class Place:
         return ".".join((self.column.name, *self.path))
 
 
-def run(session: Session, reader: Reader) -> Answer:
-    """``UPDATE t [AS a] SET c = ..., (d, e) = (...) [FROM s, ...] [WHERE ...]``"""
+@dataclass(frozen=True, slots=True)
+class Update:
+    """An UPDATE as read: ``source`` is the span of its FROM, ``where`` that of its condition."""
+
+    of: Target
+    sets: list[Set]
+    source: Span | None
+    where: Span | None
+
+
+def read(reader: Reader) -> Update:
+    """The statement's parts. Raises QueryFailed, UnsupportedFeature."""
     reader.expect("UPDATE")
     reader.accept("TABLE")
     of = target(reader)
@@ -77,6 +87,13 @@ def run(session: Session, reader: Reader) -> Answer:
         raise reader.unsupported("RETURNING", "SELECT the rows after the UPDATE")
     refuse_tails(reader, (*(one.span for one in sets), source, where))
     reader.finish()
+    return Update(of, sets, source, where)
+
+
+def run(session: Session, reader: Reader) -> Answer:
+    """``UPDATE t [AS a] SET c = ..., (d, e) = (...) [FROM s, ...] [WHERE ...]``"""
+    update = read(reader)
+    of, sets, source, where = update.of, update.sets, update.source, update.where
     with session.writing() as transaction:
         table = existing(session, transaction, of.ref)
         wanted = places_of(reader, sets, table.written_schema, of)

@@ -71,10 +71,32 @@ def _name(node: exp.Expr) -> str:
 
 def _table(node: exp.Expr) -> exp.Expr:
     if isinstance(node.this, exp.Identifier):
-        return node
+        return _file(node, node.name) if _is_file(node) else node
+    if isinstance(node.this, exp.ReadParquet) and len(node.this.expressions) == 1:
+        path = node.this.expressions[0]
+        if isinstance(path, exp.Literal) and path.is_string:
+            return _file(node, path.name)
     if isinstance(node.this, exp.GenerateSeries):
         return _rows(_items(node.this), _name(node.this), node)
     raise refused(f"the table function {node.this.name or node.this.key}")
+
+
+def _is_file(node: exp.Expr) -> bool:
+    """A table's name that DuckDB takes for a file when there is no such table."""
+    return not node.args.get("db") and node.name.lower().endswith((".parquet", ".csv", ".json"))
+
+
+def _file(node: exp.Expr, path: str) -> exp.Expr:
+    """Parquet holds its types; ``**`` and directories ``key=value`` Spark reads otherwise."""
+    if not path.lower().endswith(".parquet") or "**" in path or "=" in path:
+        raise refused(f"the file {path}")
+    name = path.rsplit("/", 1)[-1].removesuffix(".parquet")
+    alias = node.args.get("alias") or exp.TableAlias(this=exp.to_identifier(name, quoted=True))
+    return exp.Table(
+        this=exp.to_identifier(path, quoted=True),
+        db=exp.to_identifier("parquet"),
+        alias=alias.copy(),
+    )
 
 
 def _unnest(node: exp.Expr) -> exp.Expr:
@@ -126,6 +148,7 @@ SEQUENCES: Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.Array: _array,
     exp.Comprehension: lambda node: node,  # for `_array`, which is around it
     exp.GenerateSeries: _sequence,
+    exp.ReadParquet: lambda node: node,  # for `_table`
     exp.Table: _table,
     exp.Unnest: _unnest,
 }

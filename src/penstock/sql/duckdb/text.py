@@ -25,7 +25,7 @@ def readable(sql: str, own: Collection[str] = ()) -> str:
     Raises sqlglot's TokenError.
     """
     sql = sql.replace(_CATALOG, "")
-    return _cut(sql, _printed_forms(sqlglot.tokenize(sql, read="duckdb"), own))
+    return cut(sql, _printed_forms(sqlglot.tokenize(sql, read="duckdb"), own))
 
 
 def named(sql: str, own: Collection[str] = ()) -> Cuts:
@@ -44,7 +44,7 @@ def named(sql: str, own: Collection[str] = ()) -> Cuts:
             if name is not None:
                 place = tokens[end - 1].end + 1
                 cuts.append((place, place, f" AS {quote_identifier(name)}"))
-    return Cuts(_cut(sql, cuts), tuple(sorted(cuts)))
+    return Cuts(cut(sql, cuts), tuple(sorted(cuts)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def named_inside(sql: str) -> str:
                 place = tokens[end - 1].end + 1
                 name = quote_identifier(_between(sql, tokens, begin, end))
                 cuts.append((place, place, f" AS {name}"))
-    return _cut(sql, cuts)
+    return cut(sql, cuts)
 
 
 def _has_name(item: Sequence[Any]) -> bool:
@@ -244,7 +244,8 @@ def _closing(tokens: Sequence[Any], at: int) -> int | None:
     return None
 
 
-def _cut(sql: str, cuts: Sequence[tuple[int, int, str]]) -> str:
+def cut(sql: str, cuts: Sequence[tuple[int, int, str]]) -> str:
+    """The text with each ``(start, end, replacement)`` made; they do not overlap."""
     parts: list[str] = []
     position = 0
     for start, end, text in sorted(cuts):

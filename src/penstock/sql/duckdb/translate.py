@@ -47,15 +47,19 @@ _RULES: Mapping[type[exp.Expr], Rule] = {
 }
 
 
-def translate(text: str, own: Collection[str] = (), *, asof: bool = False) -> str:
+def translate(
+    text: str, own: Collection[str] = (), *, asof: bool = False, expression: bool = False
+) -> str:
     """Spark's text for a query that somebody wrote for DuckDB, its columns named as in DuckDB.
 
-    ``own`` are macros (``main.f``, folded) whose schema has to stay. ``asof`` keeps ASOF JOIN as it
-    is, for who knows Spark's form. Raises UnsupportedFeature, whose ``data["start"]`` is the place
-    in ``text``; sqlglot's errors for what cannot be parsed.
+    With ``expression`` it is no query but a condition or a value. ``own`` are macros (``main.f``,
+    folded) whose schema has to stay. ``asof`` keeps ASOF JOIN as it is, for who knows Spark's form.
+    Raises UnsupportedFeature, whose ``data["start"]`` is the place in ``text``; sqlglot's errors
+    for what cannot be parsed.
     """
     ready = named(text, own)
-    tree = sqlglot.parse_one(ready.text, read="duckdb")
+    into = exp.Condition if expression else None
+    tree: exp.Expr = sqlglot.parse_one(ready.text, read="duckdb", into=into)
     try:
         return to_spark(tree, asof=asof)
     except UnsupportedFeature as error:

@@ -1,0 +1,208 @@
+"""Statements of DuckDB's dialect as Spark's: their expressions and queries go through the one
+translator, and the rest of their words mean the same in both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Literal
+
+from penstock.errors import PenstockError, QueryFailed, UnsupportedFeature
+from penstock.lake.statements import computed_rows, create_table, delete, insert, merge, update
+from penstock.lake.statements.session import Session
+from penstock.sql.duckdb.text import Cuts, cut
+from penstock.sql.duckdb.words import name_in_spark, text_in_spark
+from penstock.sql.identifiers import fold
+from penstock.sql.statement import Reader
+from penstock.sql.text import Span, offset, place
+from penstock.sql.tokens import MARKER, NAME, NUMBER, STRING, WORD, Token, unquoted
+
+# What comes before a part and after it for the translator, which reads queries and expressions.
+_AROUND = {
+    "expression": ("", ""),
+    "query": ("", ""),
+    "tables": ("SELECT * FROM ", ""),
+    "with": ("", " SELECT 1 AS x"),
+}
+Kind = Literal["expression", "query", "tables", "with"]
+Part = tuple[Span, Kind]
+
+_QUERIES = create_table.QUERIES | {"FROM"}
+_PLAIN = frozenset({"NULL", "TRUE", "FALSE", "DATE", "+", "-"})
+_AT_LINE = re.compile(r", at line (\d+)(?::(\d+))?")
+_QUOTED = re.compile(r"`([^`]+)`")
+
+
+def in_spark(session: Session, text: str, start: int, end: int) -> Cuts:
+    """``text`` with the statement at ``text[start:end]`` in Spark's SQL.
+
+    Raises UnsupportedFeature and QueryFailed with the place in ``text``.
+    """
+    reader = Reader(text, start, end, lakes=session.lakes, dialect="duckdb")
+    if reader.sees("CREATE") and {"MACRO", "FUNCTION"} & {one.upper for one in reader.tokens[1:4]}:
+        return Cuts(text, ())  # what a macro stands for is stored in DuckDB's SQL
+    edits: list[tuple[int, int, str]] = []
+    parts = list(_parts(session, reader))
+    for span, kind in parts:
+        edits.append((*span, _translated(session, text, span, kind)))
+    for token in reader.tokens:
+        if not any(first <= token.start < last for (first, last), _ in parts):
+            edits += _in_spark(token)
+    return Cuts(cut(text, edits), tuple(sorted(edits)))
+
+
+@contextmanager
+def placed(written: Cuts, text: str) -> Iterator[None]:
+    """Errors inside, which are of the text in Spark's SQL, say where in ``text`` they are."""
+    try:
+        yield
+    except PenstockError as error:
+        said = _AT_LINE.search(error.message)
+        if said is not None:
+            at = offset(written.text, int(said[1]), int(said[2] or 1))
+            origin = written.origin(at)
+            span = next(((a, b) for a, b, _ in written.edits if a <= origin < b), None)
+            _place(error, text, origin if span is None else _named(error, text, span))
+        raise
+
+
+def _translated(session: Session, text: str, span: Span, kind: Kind) -> str:
+    before, after = _AROUND[kind]
+    written = f"{before}{text[span[0] : span[1]]}{after}"
+    names = session.names(session.transaction)
+    try:
+        spark = names.translated(written, expression=kind == "expression")
+    except (QueryFailed, UnsupportedFeature) as problem:
+        if "start" in problem.data:
+            _place(problem, text, span[0] + max(int(problem.data["start"]) - len(before), 0))
+        raise
+    return spark.removeprefix(before).removesuffix(after)
+
+
+def _parts(session: Session, reader: Reader) -> Iterator[Part]:
+    """The parts of a statement that the translator reads, in no order."""
+    word = reader.token.upper
+    if word == "WITH" and reader.past_with() in _STATEMENTS:
+        assert reader.with_ is not None, "past_with goes past it"
+        yield reader.with_, "with"
+        word = reader.token.upper
+    elif word in _QUERIES - {"TABLE"}:
+        reader.at = 0
+        yield reader.rest(), "query"
+        return
+    read = _STATEMENTS.get(word)
+    if read is not None:
+        yield from read(session, reader)
+
+
+def _delete(_: Session, reader: Reader) -> Iterator[Part]:
+    statement = delete.read(reader)
+    yield from _some(reader, ("tables", statement.source), ("expression", statement.where))
+
+
+def _update(_: Session, reader: Reader) -> Iterator[Part]:
+    statement = update.read(reader)
+    yield from _some(reader, ("tables", statement.source), ("expression", statement.where))
+    yield from _some(reader, *(("expression", one.span) for one in statement.sets))
+
+
+def _merge(_: Session, reader: Reader) -> Iterator[Part]:
+    statement = merge.read(reader)
+    yield from _some(reader, ("tables", statement.source), ("expression", statement.on))
+    for when in statement.whens:
+        spans = [when.condition, *(one.span for one in when.sets or ()), *(when.values or ())]
+        yield from _some(reader, *(("expression", span) for span in spans))
+
+
+def _insert(session: Session, reader: Reader) -> Iterator[Part]:
+    statement = insert.read(reader, session.args)
+    yield from _some(reader, ("expression", statement.replaces))
+    if statement.source is None or statement.rows is not None:
+        return
+    reader.at = next(i for i, t in enumerate(reader.tokens) if t.start >= statement.source[0])
+    rows = computed_rows.spans(reader) if reader.accept("VALUES") else None
+    if rows is None:
+        yield statement.source, "query"
+        return
+    for row in rows:
+        yield from _some(reader, *(("expression", span) for span in row))
+
+
+def _create(_: Session, reader: Reader) -> Iterator[Part]:
+    """The query after AS, of a table or a view."""
+    while not reader.done:
+        if reader.accept("AS") and reader.token.upper in _QUERIES:
+            yield create_table.until_data(reader)[0], "query"
+            return
+        if not reader.done:
+            reader.skip()
+
+
+def _describe(_: Session, reader: Reader) -> Iterator[Part]:
+    reader.next()
+    reader.accept("QUERY")
+    if reader.token.upper in _QUERIES - {"TABLE"}:
+        yield reader.rest(), "query"
+
+
+_STATEMENTS: Mapping[str, Callable[[Session, Reader], Iterator[Part]]] = {
+    "CREATE": _create,
+    "DELETE": _delete,
+    "DESC": _describe,
+    "DESCRIBE": _describe,
+    "INSERT": _insert,
+    "MERGE": _merge,
+    "UPDATE": _update,
+}
+
+
+def _some(reader: Reader, *parts: tuple[Kind, Span | None]) -> Iterator[Part]:
+    """Those that are there and say more than literals and names do, which need no translation."""
+    for kind, span in parts:
+        if span is not None:
+            tokens = [token for token in reader.tokens if span[0] <= token.start < span[1]]
+            if not (_names(tokens) if kind == "tables" else _is_literal(tokens)):
+                yield span, kind
+
+
+def _names(tokens: Sequence[Token]) -> bool:
+    return all(token.kind in {WORD, NAME} or token.text in {".", ","} for token in tokens) and not (
+        any(token.upper in {"JOIN", "SELECT", "FROM", "VALUES"} for token in tokens)
+    )
+
+
+def _is_literal(tokens: Sequence[Token]) -> bool:
+    return len(tokens) <= 2 and all(
+        token.kind in {NUMBER, STRING, MARKER} or token.upper in _PLAIN for token in tokens
+    )
+
+
+def _in_spark(token: Token) -> Iterator[tuple[int, int, str]]:
+    """A word outside of the parts."""
+    if token.kind == NAME and token.text[0] == '"':
+        yield token.start, token.end, name_in_spark(token.text)
+    if token.kind == STRING and ("\\" in token.text or token.text[0] != "'"):
+        yield token.start, token.end, text_in_spark(token.text)
+
+
+def _named(error: PenstockError, text: str, span: Span) -> int | None:
+    """Where in a part the name stands that Spark's message is about."""
+    match = _QUOTED.search(error.message)
+    if match is None:
+        return None
+    tokens = Reader(text, *span, dialect="duckdb").tokens
+    said = ((unquoted(t) if t.kind == NAME else t.text, t.start) for t in tokens)
+    return next((at for name, at in said if fold(name) == fold(match[1])), None)
+
+
+def _place(error: PenstockError, text: str, at: int | None) -> None:
+    """Give an error another place; none where it is not known."""
+    error.message = error.message.split(", at line ")[0]
+    numbers = {"line", "start", *({"column"} if isinstance(error.data.get("column"), int) else ())}
+    error.data = {key: value for key, value in error.data.items() if key not in numbers}
+    if at is not None:
+        line, column = place(text, at)
+        error.data = {"column": column, **error.data, "line": line}  # a name it may have stays
+        error.message += f", at line {line}:{column}"

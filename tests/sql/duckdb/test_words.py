@@ -1,0 +1,32 @@
+"""Texts and names in quotes of DuckDB's dialect."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.sql.duckdb.words import name_in_spark, text_in_spark
+from penstock.sql.tokens import split, tokenize
+
+
+@pytest.mark.parametrize(
+    ("written", "spark"),
+    [
+        (r"'a\b'", r"'a\\b'"),
+        ("'it''s'", r"'it\'s'"),
+        (r"E'a\tb\x41\'c'", "'a\tbA\\'c'"),
+        ("$$it's$$", r"'it\'s'"),
+        ("$tag$a $$ b$tag$", "'a $$ b'"),
+    ],
+)
+def test_texts(written: str, spark: str) -> None:
+    assert [token.text for token in tokenize(written, "duckdb")] == [written]
+    assert text_in_spark(written) == spark
+
+
+def test_names() -> None:
+    assert name_in_spark('"a ""b`"') == '`a "b```'
+
+
+def test_a_backslash_ends_no_text() -> None:
+    text = r"INSERT INTO t VALUES ('\'); SELECT 1"
+    assert [text[start:end] for start, end in split(text, "duckdb")][1:] == ["SELECT 1"]
