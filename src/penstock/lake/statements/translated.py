@@ -5,8 +5,10 @@ translator, and the rest of their words mean the same in both.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from operator import attrgetter
 from typing import Literal
 
 from penstock.errors import PenstockError, QueryFailed, UnsupportedFeature
@@ -32,6 +34,7 @@ Part = tuple[Span, Kind]
 _QUERIES = create_table.QUERIES | {"FROM"}
 _PLAIN = frozenset({"NULL", "TRUE", "FALSE", "DATE", "+", "-"})
 _AT_LINE = re.compile(r", at line (\d+)(?::(\d+))?")
+_START = attrgetter("start")
 _QUOTED = re.compile(r"`([^`]+)`")
 
 
@@ -44,11 +47,13 @@ def in_spark(session: Session, text: str, start: int, end: int) -> Cuts:
     if reader.sees("CREATE") and {"MACRO", "FUNCTION"} & {one.upper for one in reader.tokens[1:4]}:
         return Cuts(text, ())  # what a macro stands for is stored in DuckDB's SQL
     edits: list[tuple[int, int, str]] = []
-    parts = list(_parts(session, reader))
+    parts = sorted(_parts(session, reader))
     for span, kind in parts:
         edits.append((*span, _translated(session, text, span, kind)))
+    firsts = [span[0] for span, _ in parts]
     for token in reader.tokens:
-        if not any(first <= token.start < last for (first, last), _ in parts):
+        before = bisect_right(firsts, token.start)
+        if before == 0 or token.start >= parts[before - 1][0][1]:
             edits += _in_spark(token)
     return Cuts(cut(text, edits), tuple(sorted(edits)))
 
@@ -84,7 +89,7 @@ def _translated(session: Session, text: str, span: Span, kind: Kind) -> str:
 def _parts(session: Session, reader: Reader) -> Iterator[Part]:
     """The parts of a statement that the translator reads, in no order."""
     word = reader.token.upper
-    if word == "WITH" and reader.past_with() in _STATEMENTS:
+    if word == "WITH" and _past_with(reader) in _STATEMENTS:
         assert reader.with_ is not None, "past_with goes past it"
         yield reader.with_, "with"
         word = reader.token.upper
@@ -95,6 +100,14 @@ def _parts(session: Session, reader: Reader) -> Iterator[Part]:
     read = _STATEMENTS.get(word)
     if read is not None:
         yield from read(session, reader)
+
+
+def _past_with(reader: Reader) -> str:
+    """The word after WITH and what it names; none where the translator says what is wrong."""
+    try:
+        return reader.past_with()
+    except QueryFailed:
+        return ""
 
 
 def _delete(_: Session, reader: Reader) -> Iterator[Part]:
@@ -162,7 +175,8 @@ def _some(reader: Reader, *parts: tuple[Kind, Span | None]) -> Iterator[Part]:
     """Those that are there and say more than literals and names do, which need no translation."""
     for kind, span in parts:
         if span is not None:
-            tokens = [token for token in reader.tokens if span[0] <= token.start < span[1]]
+            first, last = (bisect_left(reader.tokens, at, key=_START) for at in span)
+            tokens = reader.tokens[first:last]
             if not (_names(tokens) if kind == "tables" else _is_literal(tokens)):
                 yield span, kind
 
