@@ -67,14 +67,14 @@ def shown(value: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("statement", "place"),
+    ("statement", "where"),
     [
         ("DELETE FROM t WHERE\n  upper(nix) = 'A' AND id = 1", "2:9"),
         ("INSERT INTO t SELECT 1 AS id,\n  nix FROM t", "2:3"),
         ("UPDATE t SET v = v || nix WHERE id = 1", "1:23"),
     ],
 )
-def test_errors_of_spark_have_a_place(lake: Lake, statement: str, place: str) -> None:
+def test_errors_of_spark_have_a_place(lake: Lake, statement: str, where: str) -> None:
     lake.sql("CREATE TABLE t (id BIGINT, v VARCHAR)")
-    with pytest.raises(QueryFailed, match=f", at line {place}(\n|$)"):
+    with pytest.raises(QueryFailed, match=f", at line {where}(\n|$)"):
         lake.sql(statement, dialect="duckdb")
