@@ -69,6 +69,8 @@ def placed(written: Cuts, text: str) -> Iterator[None]:
             at = offset(written.text, int(said[1]), int(said[2] or 1))
             origin = written.origin(at)
             span = next(((a, b) for a, b, _ in written.edits if a <= origin < b), None)
+            if said[2] is None:  # macros keep the lines of a text, not its columns
+                span = (0, len(text))
             _place(error, text, origin if span is None else _named(error, text, span))
         raise
 
