@@ -103,6 +103,15 @@ QUERIES = (
     "SELECT median(a), stddev(a), avg(a), avg(m), sum(b) FROM t",
     "SELECT round(m, 1), round(x), floor(x), ceil(x), abs(a), sign(a), sqrt(4), pow(a, 2) FROM t",
     "SELECT 5 IN [1, 5], list_contains(l, 2), list_sort(l), list_sum(l), list_max(l) FROM t",
+    "SELECT round(avg(a), 2), round(sum(a) / count(*), 3), round(avg(x) OVER (), 1) FROM t "
+    "GROUP BY id, x",
+    "SELECT round(x::DOUBLE / 3, 4), round(1.005::DOUBLE, 2) AS r, round('nan'::DOUBLE, 2) FROM t",
+    "SELECT upper(s)[2:], upper(s)[-2:-1], (s || 'é😀')[-9:2], (s::VARCHAR)[0:1] FROM t",
+    "SELECT l[-2:], l[:-2], l[-9:2], l[2:-1], l[9:], l[0:1], l[-9:-4] FROM t",
+    "SELECT f::INT, sum(f::INT) AS n, sum(a > 1) AS more, sum(s = 'abc') FILTER (WHERE f) AS m, "
+    "7 IN l FROM t GROUP BY ALL",
+    "SELECT DATE '2020-01-01'::VARCHAR, TIMESTAMP '2020-01-01 10:00:00'::DATE",
+    "WITH c AS MATERIALIZED (SELECT 1 AS x), d AS NOT MATERIALIZED (SELECT 2 AS y) FROM c, d",
     "SELECT 'it''s', 'back\\slash', NULL, TRUE, DATE '2020-01-01', 2.50",
 )
 
@@ -132,6 +141,21 @@ REFUSED = {
     "SELECT id, §a::UHUGEINT FROM t": "cast",
     "SELECT INTERVAL 1 DAY AS §i": "interval",
     "PIVOT §t ON s USING sum(a)": "PIVOT",
+    "SELECT upper(§s)[2] FROM t": "item of a text",
+    "SELECT §7.5 // a FROM t": "// of decimal",
+    "SELECT §1e-10::VARCHAR FROM t": "text of double",
+    "SELECT list_filter(l, (§x, i) -> i > 1) FROM t": "lambda with an index",
+    "SELECT unnest(l), §unnest([1, 2]) FROM t": "unnest twice",
+    "SELECT §unnest({'a': 1})": "unnest of this form",
+    "SELECT max(§a, 2) FROM t": "max of this form",
+    "SELECT any_value(§a ORDER BY b) FROM t": "any_value of this form",
+    "SELECT §'1.7'::INT": "'1.7' as a whole number",
+    "SELECT §l || [1] FROM t": "|| of lists",
+    "SELECT §array(SELECT a FROM t)": "a subquery's rows",
+    "SELECT sum(a) OVER (ORDER BY b GROUPS §1 PRECEDING) FROM t": "GROUPS",
+    "SELECT row_number() OVER (ORDER BY b ROWS §1 PRECEDING) FROM t": "with a frame",
+    "SELECT §170141183460469231731687303715884105727": "38 digits",
+    "SELECT -id AS id FROM t ORDER BY abs(§id) LIMIT 1": "ORDER BY",
     "SELECT * FROM §glob('*.csv')": "glob",
 }
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from sqlglot import exp
 
-from penstock.sql.duckdb.guards import refused, spark, unless
+from penstock.sql.duckdb.guards import refused, spark, text_of, unless
 from penstock.sql.duckdb.operators import NOT_AS_TEXT
 
 _T = exp.DType if hasattr(exp, "DType") else exp.DataType.Type
@@ -46,11 +47,16 @@ def _cast(node: exp.Expr) -> exp.Expr:
 
 def _to_integer(operand: exp.Expr, kind: str) -> exp.Expr:
     """Fractions are rounded, those of decimals half away from zero, of doubles half to even."""
-    if isinstance(operand, exp.Literal) and not operand.is_string and operand.name.isdigit():
+    written = text_of(operand)
+    if written is not None and not re.fullmatch(_WHOLE, written):
+        raise refused(f"the text {written!r} as a whole number")
+    if isinstance(operand, exp.Literal) and operand.name.isdigit():
         return spark(f"CAST(:x AS {kind})", x=operand)
+    # By way of a text: ROUND takes no BOOLEAN, whatever branch is meant.
     return spark(
-        f"CASE WHEN TYPEOF(:x) LIKE 'decimal%' THEN CAST(ROUND(:x) AS {kind}) "
-        f"WHEN TYPEOF(:x) IN ('float', 'double') THEN CAST(BROUND(:x) AS {kind}) "
+        "CASE WHEN TYPEOF(:x) LIKE 'decimal%' "
+        f"THEN CAST(CAST(CAST(:x AS STRING) AS DECIMAL(38, 0)) AS {kind}) "
+        f"WHEN TYPEOF(:x) IN ('float', 'double') THEN CAST(BROUND(CAST(:x AS DOUBLE)) AS {kind}) "
         f"ELSE CAST(:x AS {kind}) END",
         x=operand,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import sqlglot
@@ -15,8 +16,15 @@ _OPERATORS: Mapping[type[exp.Expr], str] = {
 }  # fmt: skip
 
 
+_TYPED = re.compile(r"\b(DATE|TIMESTAMP|TIMESTAMPTZ)\s+'[^']*'(?=\s*::)", re.IGNORECASE)
 _WRITTEN = (exp.Like, exp.ILike, exp.Is, exp.In, exp.Between, exp.Not, exp.NullSafeEQ, exp.Pow)
-_TYPES = {"INT": "INTEGER", "TEXT": "VARCHAR", "DOUBLE": '"DOUBLE"', "DATE": '"DATE"'}
+_TYPES = {
+    "INT": "INTEGER",
+    "INT128": '"HUGEINT"',
+    "TEXT": "VARCHAR",
+    "DOUBLE": '"DOUBLE"',
+    "DATE": '"DATE"',
+}
 
 
 def unnamed(text: str) -> str | None:
@@ -25,6 +33,7 @@ def unnamed(text: str) -> str | None:
     Functions are named as they were written, which is DuckDB's name when nothing but columns and
     constants is in them. Raises sqlglot's errors.
     """
+    text = _TYPED.sub(r"(\g<0>)", text)  # the name of the type binds closer than a cast
     items = sqlglot.parse_one(f"SELECT {text}", read="duckdb").expressions
     if len(items) != 1 or isinstance(items[0], _NAMED) or items[0].is_star:
         return None

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from sqlglot import exp
 
 from penstock.sql.duckdb.aggregates import AGGREGATES
-from penstock.sql.duckdb.guards import refused, spark, text_of, unless, whole_number
+from penstock.sql.duckdb.guards import called, refused, spark, text_of, unless, whole_number
+from penstock.sql.duckdb.kinds import is_condition, is_double
 from penstock.sql.duckdb.lists import LISTS, NAMED_LISTS
 from penstock.sql.duckdb.operators import NOT_AS_TEXT
 from penstock.sql.duckdb.patterns import PATTERNS
@@ -64,12 +65,20 @@ def _ends(node: exp.Expr) -> exp.Expr:
 
 
 def _round(node: exp.Expr) -> exp.Expr:
-    digits = node.args.get("decimals")
+    digits, value = node.args.get("decimals"), node.this
     if digits is None:
         return node
-    if (whole_number(digits) if digits is not None else 0) is None:
+    places = whole_number(digits)
+    if places is None:
         raise refused("round to a computed number of digits")
-    return unless("round", "float|double", node.copy(), node.this)
+    if is_double(value) and 0 < places < 16:
+        scale = f"1E{places}D"  # as DuckDB does it: Spark rounds the digits that are printed
+        text = (
+            f"IF(ABS(:x * {scale}) = CAST('Infinity' AS DOUBLE), :x, ROUND(:x * {scale}) / {scale})"
+        )
+        return spark(text, x=value)
+    advice = f"round(x::DOUBLE, {places})" if places > 0 else ""
+    return unless("round", "float|double", node.copy(), value, advice=advice)
 
 
 def _whole(name: str) -> Rule:
@@ -196,6 +205,32 @@ def _span(node: exp.Expr) -> exp.Expr:
     return node
 
 
+def _split_part(node: exp.Expr) -> exp.Expr:
+    if whole_number(node.args.get("part_index")) == 0:
+        raise refused("split_part at position 0")
+    return node
+
+
+def _explode(node: exp.Expr) -> exp.Expr:
+    if node.expressions or isinstance(node.this, exp.Struct | exp.Null):
+        raise refused("unnest of this form")
+    return node
+
+
+def _sum(node: exp.Expr) -> exp.Expr:
+    """Of conditions it counts those that are true."""
+    if is_condition(node.this):
+        return spark("SUM(CAST(:x AS INT))", x=node.this)
+    return _aggregate(node)
+
+
+def _aggregate(node: exp.Expr) -> exp.Expr:
+    """Of the value alone, in no order."""
+    if isinstance(node.this, exp.Order) or node.args.get("count"):
+        raise refused(f"{called(node)} of this form")
+    return node
+
+
 def _transform(node: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this="TRANSFORM", expressions=[one.copy() for one in node.expressions])
 
@@ -225,20 +260,27 @@ FUNCTIONS: Mapping[type[exp.Expr], Rule] = {
     **PATTERNS,
     **TIMES,
     **_named(
-        *("Abs", "Sum", "Min", "Max", "Coalesce", "Nullif", "Greatest"),
+        *("Abs", "Coalesce", "Nullif", "Greatest"),
         *("Least", "RowNumber", "Rank", "DenseRank", "Ntile", "PercentRank", "CumeDist", "Lag"),
         *("Lead", "FirstValue", "LastValue", "Replace", "StrPosition", "Contains", "StartsWith"),
-        *("EndsWith", "Repeat", "LogicalAnd", "LogicalOr", "Exp", "Stddev", "StddevSamp"),
+        *("EndsWith", "Repeat", "Exp"),
         *("BitwiseAnd", "BitwiseOr", "BitwiseXor", "LastDay"),
-        *("StddevPop", "Variance", "VariancePop", "CurrentDate", "Struct"),
-        *("Transform", "ArrayFilter", "Explode", "SplitPart", "CountIf"),
-        *("NthValue", "Grouping", "MD5", "Pi", "AnyValue", "CurrentTimestamp"),
+        *("CurrentDate", "Struct", "Transform", "ArrayFilter", "CountIf"),
+        *("NthValue", "Grouping", "MD5", "Pi", "CurrentTimestamp"),
+    ),
+    **dict.fromkeys(
+        (
+            *(exp.AnyValue, exp.LogicalAnd, exp.LogicalOr, exp.Max, exp.Min, exp.Stddev),
+            *(exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop),
+        ),
+        _aggregate,
     ),
     exp.Avg: _avg,
     exp.Ceil: _whole("CEIL"),
     exp.Concat: _concat,
     exp.ConcatWs: _concat_ws,
     exp.Count: _count,
+    exp.Explode: _explode,
     exp.Floor: _whole("FLOOR"),
     exp.Left: _ends,
     exp.Ln: _logarithm("LN"),
@@ -254,8 +296,10 @@ FUNCTIONS: Mapping[type[exp.Expr], Rule] = {
     exp.IsInf: lambda node: spark("(ABS(:x) = CAST('Infinity' AS DOUBLE))", x=node.this),
     exp.StructExtract: _struct_extract,
     exp.Split: _split,
+    exp.SplitPart: _split_part,
     exp.Sqrt: _sqrt,
     exp.Substring: _substring,
+    exp.Sum: _sum,
     exp.Trim: _trim,
     exp.Upper: _upper,
 }

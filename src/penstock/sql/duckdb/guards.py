@@ -13,13 +13,14 @@ from penstock.errors import UnsupportedFeature
 
 _SPARK = "databricks"
 _MARK = "refused: "
+_ADVICE = "; write "
 _TOLD = re.compile(f"`{_MARK}([^`]*)`")
 
 
-def refused(what: str) -> UnsupportedFeature:
+def refused(what: str, advice: str = "") -> UnsupportedFeature:
     return UnsupportedFeature(
         f"{what} of DuckDB is not known to mean the same on Spark",
-        hint="read it with DuckDB, or write the query for Spark",
+        hint=f"write {advice}" if advice else "read it with DuckDB, or write the query for Spark",
         data={"feature": what},
     )
 
@@ -39,6 +40,11 @@ def placed(error: UnsupportedFeature, node: exp.Expr) -> UnsupportedFeature:
     return error
 
 
+def called(node: exp.Expr) -> str:
+    """The name of a function."""
+    return str(node.sql_name() if isinstance(node, exp.Func) else node.key).lower()
+
+
 def spark(template: str, **parts: exp.Expr) -> exp.Expr:
     """Spark's expression of a template in which ``:name`` stands for a part."""
     tree = _parsed(template).copy()
@@ -50,12 +56,19 @@ def spark(template: str, **parts: exp.Expr) -> exp.Expr:
     return tree
 
 
-def unless(what: str, types: str, node: exp.Expr, *operands: exp.Expr) -> exp.Expr:
-    """``node``, but `told` when an operand's type is like one of ``types``.
+def unless(
+    what: str, types: str, node: exp.Expr, *operands: exp.Expr, advice: str = ""
+) -> exp.Expr:
+    """``node``, but `told` when an operand's type is like one of ``types``; ``advice`` is what to
+    write then.
 
     Spark knows the types when it analyses the query. It then evaluates the name of the part that
     DATE_PART takes, and fails with that name if there is no such part; what is left is ``node``.
     """
+    for operand in operands:
+        kind = _number(operand)
+        if any(pattern.removesuffix("%") == kind for pattern in types.split("|")):
+            raise refused(f"{what} of {kind}", advice)
     checks = [
         f"TYPEOF(:o{at}) LIKE '{pattern}'"
         for at, operand in enumerate(operands)
@@ -66,7 +79,8 @@ def unless(what: str, types: str, node: exp.Expr, *operands: exp.Expr) -> exp.Ex
         return node
     named: dict[str, Any] = {f"o{at}": operand for at, operand in enumerate(operands)}
     kinds = types.replace("%", "").replace("|", ", ")
-    part = f"IF({' OR '.join(checks)}, '{_MARK}{what} of {kinds}', 'YEAR')"
+    mark = f"{_MARK}{what} of {kinds}{advice and _ADVICE + advice}"
+    part = f"IF({' OR '.join(checks)}, '{mark}', 'YEAR')"
     test = f"DATE_PART({part}, DATE '2000-01-01') = 2000"
     return spark(f"IF({test}, :node, NULL)", node=node, **named)
 
@@ -74,7 +88,7 @@ def unless(what: str, types: str, node: exp.Expr, *operands: exp.Expr) -> exp.Ex
 def told(condition: str | None, message: str) -> UnsupportedFeature | None:
     """The refusal that an error of Spark stands for, if it is one of `unless`."""
     found = _TOLD.search(message) if condition == "INVALID_EXTRACT_FIELD" else None
-    return None if found is None else refused(found[1])
+    return None if found is None else refused(*found[1].split(_ADVICE, 1))
 
 
 def whole_number(node: exp.Expr | None) -> int | None:
@@ -87,6 +101,13 @@ def whole_number(node: exp.Expr | None) -> int | None:
     if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
         return int(node.name)
     return None
+
+
+def _number(node: exp.Expr) -> str | None:
+    """The type of a number that is written with a fraction or an exponent."""
+    if not isinstance(node, exp.Literal) or node.is_string or node.name.isdigit():
+        return None
+    return "double" if "e" in node.name.lower() else "decimal"
 
 
 def text_of(node: exp.Expr | None) -> str | None:

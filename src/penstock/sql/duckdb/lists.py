@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from sqlglot import exp
 
 from penstock.sql.duckdb.guards import refused, spark, text_of, unless, whole_number
+from penstock.sql.duckdb.kinds import is_text
 
 Rule = Callable[[exp.Expr], exp.Expr]
 
@@ -19,9 +20,15 @@ _ITEMS = "FILTER(:l, e -> e IS NOT NULL)"
 
 
 def _contains(node: exp.Expr) -> exp.Expr:
+    return contains(node.this, node.expression)
+
+
+def contains(items: exp.Expr, value: exp.Expr) -> exp.Expr:
     """NULLs among the items do not make the answer NULL; to look for NULL does."""
+    if isinstance(value, exp.Null):
+        raise refused("list_contains of NULL")
     text = "IF(:l IS NULL OR :v IS NULL, NULL, COALESCE(ARRAY_CONTAINS(:l, :v), FALSE))"
-    return spark(text, l=node.this, v=node.expression)
+    return spark(text, l=items, v=value)
 
 
 def _size(node: exp.Expr) -> exp.Expr:
@@ -90,19 +97,36 @@ def _list_sort(node: exp.Expr) -> exp.Expr:
 
 
 def sliced(node: exp.Expr, part: exp.Expr) -> exp.Expr:
-    """``l[a:b]``, both counted from 1 and included."""
-    begin, end = part.this, part.expression
-    first = 1 if begin is None else whole_number(begin)
-    last = whole_number(end)
-    if first is None or first < 1 or (end is not None and (last is None or last < 0)):
-        raise refused(f"the slice {node.sql('duckdb')}")
+    """``l[a:b]`` of a list or text: from 1, both included, negative bounds from the end."""
     if part.args.get("step"):
         raise refused("a slice with a step")
-    length = (
-        f"GREATEST(SIZE(:l) - {first - 1}, 0)" if last is None else str(max(last - first + 1, 0))
-    )
-    text = f"IF(:l IS NULL, NULL, SLICE(:l, {first}, {length}))"
-    return unless("a slice of a text", "string", spark(text, l=node.this), node.this)
+    items = node.this
+    size, slice_ = ("LENGTH", "SUBSTRING") if is_text(items) else ("SIZE", "SLICE")
+    first = _bound(node, part.this, size, "1")
+    last = _bound(node, part.expression, size, f"{size}(:l)")
+    first = f"GREATEST({first}, 1)" if first == "0" or not first.isdigit() else first
+    length = f"GREATEST({last} - {first} + 1, 0)"
+    text = spark(f"IF(:l IS NULL, NULL, {slice_}(:l, {first}, {length}))", l=items)
+    return text if is_text(items) else unless("a slice", "string", text, items, advice=_AS_TEXT)
+
+
+_AS_TEXT = "substring(text, start, length), or (text::VARCHAR)[a:b]"
+
+
+def _bound(node: exp.Expr, bound: exp.Expr | None, size: str, missing: str) -> str:
+    if bound is None:
+        return missing
+    number = whole_number(bound)
+    if number is None:
+        raise refused(f"the slice {node.sql('duckdb')}")
+    return str(number) if number >= 0 else f"({size}(:l) - {-number - 1})"
+
+
+def item_at(items: exp.Expr, at: int) -> exp.Expr:
+    """``l[at]``, counted from 1, negative from the end; NULL beyond the end."""
+    if is_text(items):
+        raise refused("an item of a text", f"substring(text, {at}, 1)" if at > 0 else "")
+    return spark(f"TRY_ELEMENT_AT(:l, {at})", l=items)
 
 
 def _list_slice(node: exp.Expr) -> exp.Expr:

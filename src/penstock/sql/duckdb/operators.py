@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-from penstock.sql.duckdb.guards import placed, refused, spark, text_of, unless, whole_number
-from penstock.sql.duckdb.lists import sliced
+from penstock.sql.duckdb.guards import called, placed, refused, spark, text_of, unless, whole_number
+from penstock.sql.duckdb.kinds import is_list
+from penstock.sql.duckdb.lists import contains, item_at, sliced
 from penstock.sql.identifiers import fold
 
 _FLOATS = "float|double|decimal%"
@@ -16,6 +17,7 @@ _NOT_WHOLE = "float|double|decimal%|string|bigint"
 # CAST to VARCHAR of these looks different; concatenation casts.
 NOT_AS_TEXT = "float|double|binary|timestamp|struct%|map%|array%|variant|interval%"
 
+_DIGITS = 38  # of Spark's DECIMAL
 _SPAN = "__interval"
 _SPANS = {
     "to_days": "DAY",
@@ -162,6 +164,8 @@ def span(node: exp.Expr) -> tuple[str, exp.Expr | None] | None:
 
 
 def _concatenation(node: exp.Expr) -> exp.Expr:
+    if is_list(node.this) or is_list(node.expression):
+        raise refused("|| of lists", "list_concat(a, b)")
     return unless("concatenation", NOT_AS_TEXT, node, node.this, node.expression)
 
 
@@ -186,7 +190,7 @@ def _bracket(node: exp.Expr) -> exp.Expr:
     at = whole_number(index)
     if at is None or at == -1:
         raise refused(f"the index {node.sql('duckdb')}")
-    return spark(f"TRY_ELEMENT_AT(:l, {at + 1})", l=node.this)
+    return item_at(node.this, at + 1)
 
 
 def _any(node: exp.Expr) -> exp.Expr:
@@ -211,10 +215,32 @@ def _only_in_comparison(node: exp.Expr) -> exp.Expr:
 def _select(node: exp.Expr) -> exp.Expr:
     if node.args.get("match") or node.args.get("kind") or node.args.get("laterals"):
         raise refused("this form of SELECT")
+    unnested = [one for one in node.expressions for _ in one.find_all(exp.Explode)]
+    if len(unnested) > 1:  # DuckDB goes through them side by side, Spark through each pair
+        raise placed(refused("unnest twice in one SELECT"), unnested[1])
+    _check_order(node)
     distinct = node.args.get("distinct")
     if distinct is not None and distinct.args.get("on") and isinstance(node, exp.Select):
         return _first_of_each(node, distinct.args["on"])
     return node
+
+
+def _check_order(select: exp.Expr) -> None:
+    """In an expression of ORDER BY a name is the table's column first, to Spark an alias first."""
+    order = select.args.get("order")
+    if order is None:
+        return
+    aliases = [item for item in select.expressions if isinstance(item, exp.Alias)]
+    hidden = {fold(item.alias) for item in aliases if _names(item.this, fold(item.alias))}
+    for column in order.find_all(exp.Column):
+        alone = isinstance(column.parent, exp.Ordered)
+        if not alone and not column.table and fold(column.name) in hidden:
+            what = f"ORDER BY an expression of {column.name}, which an alias hides,"
+            raise placed(refused(what), column)
+
+
+def _names(node: exp.Expr, name: str) -> bool:
+    return any(fold(column.name) == name for column in node.find_all(exp.Column))
 
 
 def _join(node: exp.Expr) -> exp.Expr:
@@ -314,6 +340,31 @@ def _meant(key: exp.Expr, named: Mapping[str, exp.Expr]) -> exp.Expr:
     return key.copy()
 
 
+def _in(node: exp.Expr) -> exp.Expr:
+    """``x IN l``, a column, looks into a list."""
+    items = node.args.get("field")
+    return node if items is None else contains(items, node.this)
+
+
+def _cte(node: exp.Expr) -> exp.Expr:
+    """MATERIALIZED is about the plan only."""
+    node.set("materialized", None)
+    return node
+
+
+def _lambda(node: exp.Expr) -> exp.Expr:
+    """An index is counted from 1, by Spark from 0."""
+    if len(node.expressions) > 1:
+        raise refused("a lambda with an index")
+    return node
+
+
+def _literal(node: exp.Expr) -> exp.Expr:
+    if not node.is_string and len(re.sub(r"\D", "", node.name)) > _DIGITS:
+        raise refused(f"a number of more than {_DIGITS} digits")
+    return node
+
+
 def _set_operation(node: exp.Expr) -> exp.Expr:
     if node.args.get("by_name"):
         raise refused("UNION BY NAME")
@@ -340,7 +391,18 @@ def _values(node: exp.Expr) -> exp.Expr:
 def _frame(node: exp.Expr) -> exp.Expr:
     if node.args.get("exclude"):
         raise refused("a window frame with EXCLUDE")
+    if node.args.get("kind") == "GROUPS":
+        raise refused("a window frame of GROUPS")
+    if isinstance(node.parent, exp.Window) and isinstance(node.parent.this, _WITHOUT_FRAME):
+        raise refused(f"{called(node.parent.this)} with a frame")
     return node
+
+
+# Functions of a window for which Spark takes no frame.
+_WITHOUT_FRAME = (
+    *(exp.CumeDist, exp.DenseRank, exp.Lag, exp.Lead),
+    *(exp.Ntile, exp.PercentRank, exp.Rank, exp.RowNumber),
+)
 
 
 def _same(node: exp.Expr) -> exp.Expr:
@@ -357,6 +419,7 @@ OPERATORS: Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.Add: _add,
     exp.Any: _only_in_comparison,
     exp.Bracket: _bracket,
+    exp.CTE: _cte,
     exp.Columns: _columns,
     exp.DPipe: _concatenation,
     exp.DateAdd: _date_add,
@@ -365,9 +428,12 @@ OPERATORS: Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.EQ: _any,
     exp.Escape: _escape,
     exp.ILike: _like,
+    exp.In: _in,
     exp.IntDiv: _int_div,
     exp.Join: _join,
+    exp.Lambda: _lambda,
     exp.Like: _like,
+    exp.Literal: _literal,
     exp.Mod: _mod,
     exp.Ordered: _ordered,
     exp.Select: _select,

@@ -126,6 +126,8 @@ def _rows(items: exp.Expr, name: str, node: exp.Expr) -> exp.Expr:
 
 def _array(node: exp.Expr) -> exp.Expr:
     (only,) = node.expressions if len(node.expressions) == 1 else (None,)
+    if isinstance(only, exp.Query):
+        raise refused("a list of a subquery's rows")
     return _comprehended(only) if isinstance(only, exp.Comprehension) else array(node)
 
 

@@ -72,6 +72,8 @@ def _printed_forms(tokens: Sequence[Any], own: Collection[str]) -> list[tuple[in
             cuts += _lambda(tokens, at)
         if token.text == "->":
             cuts += _arrow(tokens, at)
+        if [one.text for one in tokens[at + 2 : at + 3]] == ["::"]:
+            cuts += _typed_literal(tokens, at)
     return cuts
 
 
@@ -233,6 +235,18 @@ def _arrow(tokens: Sequence[Any], at: int) -> list[tuple[int, int, str]]:
         (tokens[opening].start, tokens[opening].end + 1, ""),
         (tokens[close].start, tokens[close].end + 1, ""),
     ]
+
+
+def _typed_literal(tokens: Sequence[Any], at: int) -> list[tuple[int, int, str]]:
+    """``DATE '2020-01-01'::VARCHAR``: the name of the type binds closer than the cast."""
+    value = tokens[at + 1]
+    if tokens[at].text.upper() not in _TYPES or value.token_type != sqlglot.TokenType.STRING:
+        return []
+    start, end = tokens[at].start, value.end + 1
+    return [(start, start, "("), (end, end, ")")]
+
+
+_TYPES = ("DATE", "TIMESTAMP", "TIMESTAMPTZ")
 
 
 def _closing(tokens: Sequence[Any], at: int) -> int | None:

@@ -14,9 +14,10 @@ import sqlglot
 from sqlglot import exp
 
 from penstock.errors import UnsupportedFeature
+from penstock.sql.duckdb import kinds
 from penstock.sql.duckdb.casts import CASTS
 from penstock.sql.duckdb.functions import FUNCTIONS, NAMED
-from penstock.sql.duckdb.guards import placed, refused
+from penstock.sql.duckdb.guards import called, placed, refused
 from penstock.sql.duckdb.operators import OPERATORS, intervals
 from penstock.sql.duckdb.sequences import SEQUENCES
 from penstock.sql.duckdb.text import named
@@ -28,10 +29,10 @@ _SPARK = "databricks"
 
 # What means the same in both and has nothing to check.
 _SAME: tuple[type[exp.Expr], ...] = (
-    exp.Alias, exp.And, exp.Between, exp.Boolean, exp.CTE, exp.Case, exp.Column, exp.Cube,
+    exp.Alias, exp.And, exp.Between, exp.Boolean, exp.Case, exp.Column, exp.Cube,
     exp.DataType, exp.DataTypeParam, exp.Dot, exp.Except, exp.Exists, exp.From,
     exp.GT, exp.GTE, exp.Group, exp.GroupingSets, exp.Having, exp.HistoricalData, exp.Identifier,
-    exp.If, exp.In, exp.Intersect, exp.Is, exp.LT, exp.LTE, exp.Lambda, exp.Limit, exp.Literal,
+    exp.If, exp.Intersect, exp.Is, exp.LT, exp.LTE, exp.Limit,
     exp.Mul, exp.NEQ, exp.Neg, exp.Not, exp.Null, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Offset,
     exp.Or, exp.Order, exp.Paren, exp.Qualify, exp.Rollup, exp.Subquery, exp.TableAlias, exp.Tuple,
     exp.Var, exp.Where, exp.With, exp.IgnoreNulls, exp.RespectNulls, exp.PropertyEQ,
@@ -80,6 +81,7 @@ def to_spark(tree: exp.Expr, *, asof: bool = False) -> str:
             new = _rule(node)(node)
         except UnsupportedFeature as error:
             raise placed(error, node) from None
+        kinds.note(node, new)
         if new is not node:
             if node is tree:
                 tree = new
@@ -102,5 +104,5 @@ def _rule(node: exp.Expr) -> Rule:
 
 def _called(node: exp.Expr) -> str:
     if isinstance(node, exp.Func):
-        return f"the function {node.sql_name().lower()}"
+        return f"the function {called(node)}"
     return f"{node.key.upper()} ({node.sql('duckdb')[:60]})"
