@@ -73,7 +73,7 @@ class Project:
         spark: SparkSession | None = None,
         overrides: Mapping[str, str] | None = None,
     ) -> Self:
-        """The project in ``directory``, which holds penstock.toml.
+        """The project in ``directory``, which holds penstock.toml: ``Project.load("shop")``.
 
         ``spark`` is the session to use; without it one is started when data is first needed.
         ``overrides`` are settings by dotted key. Raises ConfigError, ModelError.
@@ -89,10 +89,11 @@ class Project:
 
     @cached_property
     def graph(self) -> Graph:
+        """Which model reads which: ``project.graph.order()`` has each after what it reads."""
         return Graph.of(self.models)
 
     def check(self, *, spark: bool = False) -> tuple[Diagnostic, ...]:
-        """What is wrong with a project that could be loaded, in file order.
+        """What is wrong with a project that could be loaded, in file order: ``project.check()``.
 
         `load` raises the errors of scripts. Errors among these are faults that only running the
         models would meet: a project without models can still answer queries. With ``spark`` each
@@ -124,7 +125,9 @@ class Project:
         trigger: str = "manual",
         full_refresh: bool = False,
     ) -> Plan:
-        """What `run` would do, as a value. Raises ArgumentError, PartitionError."""
+        """What `run` would do: ``project.plan(select="orders").steps``.
+
+        Raises ArgumentError, PartitionError."""
         self._connections.check_open()
         from penstock.engine.plan import make_plan
         from penstock.engine.slices import RunRequest
@@ -154,7 +157,7 @@ class Project:
         new_catalog: bool = False,
         on_event: EventSink | None = None,
     ) -> RunResult:
-        """Run the steps, or those selected, in the order of the graph.
+        """Run the steps in the order of the graph: ``project.run("2026-11-01", select="orders")``.
 
         ``partition`` is a value as the slice is called, or a date or datetime that the slice holds
         (one without a time zone is in the partition's own); without it, time kinds take the slice
@@ -202,7 +205,7 @@ class Project:
             )
 
     def drop(self, model: str, slice: str | None = None) -> Dropped:  # noqa: A002 - what it is
-        """Drop a model's table, or one slice of it, with its records, as a new snapshot.
+        """Drop a model's table, or a slice, as a new snapshot: ``project.drop("orders")``.
 
         Earlier snapshots keep the rows. Raises TableNotFound and ArgumentError for what is not
         there.
@@ -216,7 +219,7 @@ class Project:
         return drop(self.lake(target.lake), target, slice, column)
 
     def status(self, model: str | None = None) -> Statuses:
-        """The slices of one model, or of all, with their states. Starts no Spark.
+        """The slices of one model, or of all: ``project.status("orders")[0].state``. No Spark.
 
         Of all, with the tables in these lakes that no model makes any more.
         """
@@ -240,7 +243,7 @@ class Project:
         return Statuses(statuses)
 
     def show(self, model: str) -> ModelDetail:
-        """Everything about one model. Starts no Spark."""
+        """Everything about one model: ``project.show("orders")``. Starts no Spark."""
         from penstock.engine.inspect import detail_of
 
         shown = self.model(model)
@@ -250,7 +253,7 @@ class Project:
     def snapshots(
         self, lake: str | None = None, limit: int | None = None
     ) -> tuple[SnapshotInfo, ...]:
-        """The snapshots of one lake, or of all, newest first. Starts no Spark."""
+        """The newest snapshots of a lake, or of all: ``project.snapshots(limit=5)``. No Spark."""
         from penstock.engine.inspect import snapshot_infos
 
         names = (
@@ -274,7 +277,7 @@ class Project:
         limit: int | None = None,
         args: Mapping[str, object] | None = None,
     ) -> DataFrame:
-        """What a model's SELECT returns now; nothing is written."""
+        """What a model's SELECT returns now, unwritten: ``project.preview("orders").show()``."""
         df = self._previewed(model, partition, args).df
         return df if limit is None else df.limit(limit)
 
@@ -285,7 +288,7 @@ class Project:
         limit: int = 100,
         args: Mapping[str, object] | None = None,
     ) -> QueryResult:
-        """The first rows of what `preview` returns, as Python values."""
+        """The first rows of a `preview`: ``project.preview_rows("orders", limit=5).rows``."""
         from penstock.engine.small import collected
 
         previewed = self._previewed(model, partition, args)
@@ -299,11 +302,11 @@ class Project:
         lake: str | None = None,
         dialect: str | None = None,
     ) -> DataFrame:
-        """A query over the project's tables, named as in a script, or statements on one lake.
+        """A query over the tables of the project: ``project.sql("SELECT * FROM orders").show()``.
 
         ``args`` are the values of ``:name`` markers, ``dialect`` is the project's unless it is
         given. A text that is not one query runs on ``lake``
-        (by default ``main``, or the only one there is), as `Lake.sql` does it. Raises ModelError,
+        (by default ``main``, or the only one), as `Lake.sql` runs it. Raises ModelError,
         with places in ``text``, and what reading and writing raise.
         """
         self._connections.check_open()
@@ -325,7 +328,7 @@ class Project:
         spark: bool = False,
         dialect: str | None = None,
     ) -> QueryResult:
-        """The first rows of what `sql` returns, as Python values.
+        """The first rows of what `sql` returns: ``project.query("SELECT * FROM orders").rows``.
 
         A plain SELECT of a small table on this machine is answered from its files, without
         starting Spark, unless ``spark`` asks for it. Raises what `sql` raises, and QueryFailed.
@@ -355,7 +358,7 @@ class Project:
         limit: int = 100,
         spark: bool = False,
     ) -> QueryResult:
-        """The first rows of the table that a model has published, or of one slice of it.
+        """The first rows of a published table, or slice: ``project.read("orders", limit=5).rows``.
 
         As in `query`, Spark starts only for what is not small. Raises ArgumentError for a model
         that has published nothing yet or has no slices, and PartitionError.
@@ -375,7 +378,7 @@ class Project:
     def explain(
         self, text: str, args: Mapping[str, Any] | None = None, *, dialect: str | None = None
     ) -> Explanation:
-        """What `sql` would read: for each table the files, of how many, and by what it chose them.
+        """The files that `sql` would read, and why: ``project.explain("SELECT * FROM orders")``.
 
         Starts no Spark. Raises what `sql` raises before it starts it.
         """
@@ -386,7 +389,7 @@ class Project:
         return explain_query(text, args or {}, self.lake, self.settings, makers=made, dialect=own)
 
     def model(self, name: str) -> Model:
-        """Raises ArgumentError with the nearest name."""
+        """One model: ``project.model("orders").target``. Raises ArgumentError: the nearest name."""
         self._connections.check_open()
         for model in self.models:
             if name in (model.name, model.target.qualified, model.target.full, str(model.target)):
@@ -399,7 +402,7 @@ class Project:
         )
 
     def lake(self, name: str, *, new_catalog: bool = False) -> Lake:
-        """The lake of that name in penstock.toml, attached for writing; made when it is new.
+        """A lake of penstock.toml, made when it is new: ``project.lake("main").tables()``.
 
         Raises CatalogVanished where there is no catalog beside the files of a lake: with
         ``new_catalog`` it is made there all the same.
@@ -407,7 +410,7 @@ class Project:
         return self._connections.lake(name, self._session, new_catalog=new_catalog)
 
     def close(self) -> None:
-        """Close the catalogs; every call from here on raises LakeClosed.
+        """Close the catalogs: after ``project.close()`` every call raises LakeClosed.
 
         A Spark session goes on: the next project uses it.
         """

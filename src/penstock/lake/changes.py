@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Protocol
 
-from penstock.errors import LakeError
+from penstock.errors import CommitError
 from penstock.lake.files import ColumnStats, DataFile, DeleteFile, PartitionField, Table
 from penstock.lake.objects import SortKey
 from penstock.lake.schema import TableSchema
@@ -251,7 +251,7 @@ class Uncommitted:
 
 
 def check_together(changes: ChangeSet) -> None:
-    """Raise LakeError where compactions and changes do not go into one commit.
+    """Raise CommitError where compactions and changes do not go into one commit.
 
     A merge or rewrite excludes changes and flushes; DuckDB 1.5.5 refuses both at the COMMIT. A
     flush excludes changes of its table other than new rows, and a table is compacted once: of what
@@ -260,13 +260,13 @@ def check_together(changes: ChangeSet) -> None:
     flushes = [one for one in changes.compactions if isinstance(one, FlushInlined)]
     others = [one for one in changes.compactions if not isinstance(one, FlushInlined)]
     if others and (flushes or replace(changes, compactions=())):
-        raise LakeError(
+        raise CommitError(
             "one transaction cannot both compact data files (merge_adjacent_files, "
             "rewrite_data_files) and change or flush something",
             hint="COMMIT or ROLLBACK between the two",
         )
     if len({one.table_id for one in changes.compactions}) < len(changes.compactions):
-        raise LakeError(
+        raise CommitError(
             "a table would be compacted twice in one transaction",
             hint="COMMIT between the two",
         )
@@ -275,7 +275,7 @@ def check_together(changes: ChangeSet) -> None:
         table_id = change.drops if change.table_id is None else change.table_id
         name = None if table_id is None else flushed.get(table_id)
         if name is not None and not change.only_adds:
-            raise LakeError(
+            raise CommitError(
                 f"the inlined data of {name} cannot be flushed in one transaction with a change "
                 "of the table other than new rows",
                 hint="COMMIT or ROLLBACK between the two",

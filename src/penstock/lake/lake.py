@@ -100,7 +100,9 @@ class Lake(Maintained):
         limits: Limits = LIMITS,
         **others: object,
     ) -> Lake:
-        """Open the lake at ``uri`` (``ducklake:PATH``, ``ducklake:sqlite:PATH``, ...).
+        """Open the lake at ``uri`` (``ducklake:PATH``, ``ducklake:sqlite:PATH``, ...)::
+
+            Lake.attach("ducklake:sqlite:meta.sqlite", data_path="data", read_only=True)
 
         ``spark`` is a session, or a function that gives one, called when data is first needed;
         without it only the catalog can be used. A snapshot makes the lake read-only at it.
@@ -146,11 +148,11 @@ class Lake(Maintained):
 
     @property
     def spark_source(self) -> SparkSource:
-        """What gives the session; it raises EnvironmentMissing in a lake without one."""
+        """What gives the session, ``lake.spark_source()``; without one EnvironmentMissing."""
         return self._spark
 
     def table(self, name: str) -> Table:
-        """The table ``schema.name``, or ``name`` in ``main``."""
+        """A table, ``schema.name`` or ``name`` in ``main``: ``lake.table("orders").exists()``."""
         ref = TableRef.parse(name)
         begin, view = self.transaction, self._names().read_view
         return Table(ref, self.catalog, self._spark, self.at, begin, view, self.limits)
@@ -163,7 +165,10 @@ class Lake(Maintained):
         *,
         dialect: str = "spark",
     ) -> DataFrame:
-        """Run a query or another statement, or several with ``;`` between; the last one's rows.
+        """Run a query or another statement, or several with ``;`` between; the last one's rows::
+
+            lake.sql("SELECT * FROM orders WHERE id > :least", args={"least": 1}).show()
+            lake.sql("CREATE TABLE IF NOT EXISTS visits (id INTEGER)")
 
         ``args`` are the values of ``:name`` markers. ``views`` are DataFrames that a query may
         name like tables. What a statement other than a query answers (counts, names) is known
@@ -208,7 +213,9 @@ class Lake(Maintained):
         *,
         plan: bool = False,
     ) -> Explanation:
-        """What `sql` would read: how many files and bytes of how many, and by what it chose them.
+        """What `sql` would read: how many files and bytes of how many, and by what it chose them::
+
+            print(lake.explain("SELECT * FROM orders WHERE id = 1"))
 
         With ``plan`` also Spark's plan. Its text (``str()``) is for reading.
         """
@@ -218,7 +225,13 @@ class Lake(Maintained):
     def transaction(
         self, author: str | None = None, message: str | None = None, extra: str | None = None
     ) -> Transaction:
-        """Begin a transaction on the latest snapshot."""
+        """Begin a transaction on the latest snapshot::
+
+            with lake.transaction(author="ada", message="late orders") as tx:
+                tx.table("orders").append([{"id": 9, "customer": "ada"}])
+
+        ``author``, ``message`` and ``extra`` are noted with the snapshot that it makes.
+        """
         begun = Transaction(
             self.catalog,
             self._spark,
@@ -244,40 +257,43 @@ class Lake(Maintained):
         return begun
 
     def snapshots(self) -> list[Snapshot]:
-        """All snapshots, oldest first."""
+        """All snapshots, oldest first: ``lake.snapshots()[-1].changes``."""
         return self.catalog.snapshots()
 
     def schemas(self, version: int | None = None, timestamp: Moment | None = None) -> list[str]:
-        """The names of the schemas at a snapshot."""
+        """The names of the schemas at a snapshot: ``lake.schemas(version=1)``."""
         return self.catalog.schemas(self._snapshot_id(version, timestamp))
 
     def tables(
         self, version: int | None = None, timestamp: Moment | None = None
     ) -> list[TableInfo]:
-        """The tables at a snapshot, by schema and name."""
+        """The tables at a snapshot, by schema and name: ``lake.tables()[0].name``."""
         return self.catalog.tables(self._snapshot_id(version, timestamp))
 
     def views(self, version: int | None = None, timestamp: Moment | None = None) -> list[View]:
-        """The views at a snapshot, by schema and name. Whether one can be read shows then."""
+        """The views at a snapshot, by schema and name: ``lake.views()``. Listing reads none."""
         snapshot_id = self._snapshot_id(version, timestamp)
         with self.catalog.reading() as connection:
             return objects.views(connection, snapshot_id)
 
     def macros(self, version: int | None = None, timestamp: Moment | None = None) -> list[Macro]:
-        """The macros at a snapshot, by schema and name, with their parameters and defaults."""
+        """The macros at a snapshot, with their parameters and defaults: ``lake.macros()``."""
         snapshot_id = self._snapshot_id(version, timestamp)
         with self.catalog.reading() as connection:
             return objects.macros(connection, snapshot_id)
 
     def options(self) -> list[Option]:
-        """Every option that is stored, with what it is set for: the lake, a schema or a table."""
+        """Every option that is stored, with what it is set for: ``lake.options()``."""
         with self.catalog.reading() as connection:
             return objects.options(connection)
 
     def set_option(
         self, key: str, value: object, schema: str | None = None, table: str | None = None
     ) -> None:
-        """Set an option for the lake, a schema or a table; see `penstock.lake.options`."""
+        """Set an option: ``lake.set_option("parquet_compression", "zstd", table="orders")``.
+
+        For the lake, a schema or a table; see `penstock.lake.options`.
+        """
         options.set_option(self.catalog, key, value, schema=schema, table=table)
 
     def add_data_files(
@@ -290,7 +306,10 @@ class Lake(Maintained):
         ignore_extra_columns: bool = False,
         hive_partitioning: bool | None = None,
     ) -> Added:
-        """Add Parquet files that are there to a table; see `penstock.lake.add_files`."""
+        """Add Parquet files that exist: ``lake.add_data_files("orders", "more.parquet")``.
+
+        See `penstock.lake.add_files`.
+        """
         return add_data_files(
             self.catalog,
             TableRef.parse(table) if schema is None else TableRef(schema, table),
@@ -299,17 +318,17 @@ class Lake(Maintained):
         )
 
     def backup(self, target: str | Path, *, check: bool = False) -> Backup:
-        """Copy the catalog to a new file, whoever writes meanwhile; see `recovery.backup`."""
+        """Copy the catalog, whoever writes meanwhile: ``lake.backup("copy.sqlite")``."""
         return backup(self.catalog, target, check=check)
 
     def list_files(
         self, name: str, version: int | None = None, timestamp: Moment | None = None
     ) -> list[ListedFile]:
-        """The data files of a table with their delete files, as ``ducklake_list_files``."""
+        """The data files of a table with their delete files: ``lake.list_files("orders")``."""
         return self.table(name).list_files(version, timestamp)
 
     def close(self) -> None:
-        """Close the catalog. The Spark session is the caller's."""
+        """Close the catalog: ``lake.close()``. The Spark session is the caller's."""
         if self._closing is not None:
             self._closing()
         self.catalog.close()
@@ -334,8 +353,8 @@ class Lake(Maintained):
         return Resolver(self.catalog, self._spark, at, self.transaction, lakes=self._called)
 
     def names_at(self, at: At, schema: str = DEFAULT_SCHEMA) -> Resolver:
-        """What names in a query mean at a snapshot; those without a schema are of ``schema``, then
-        of ``main``.
+        """What names in a query mean at a snapshot, as in ``lake.names_at(lake.at, "shop")``: those
+        without a schema are of ``schema``, then of ``main``.
         """
         return replace(self._names(at), path=tuple(dict.fromkeys((schema, DEFAULT_SCHEMA))))
 

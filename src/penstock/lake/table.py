@@ -83,7 +83,10 @@ class Table:
         row_ids: bool = False,
         keep: Predicate | None = None,
     ) -> DataFrame:
-        """The rows at a snapshot: by id, by time (in force then), or the latest.
+        """The rows at a snapshot: by id, by time (in force then), or the latest::
+
+            orders.to_df(where="id > 1").show()
+            orders.to_df(timestamp="2026-05-16 09:30", row_ids=True).show()
 
         A time may be a text (``"2026-05-16 09:30"``), and one without a zone is in UTC.
         Files that surely hold no row which satisfies ``where`` are not given to Spark when it is a
@@ -118,21 +121,24 @@ class Table:
         return df if where is None else df.where(where)
 
     def scan_at(self, version: int, keep: Predicate | None = None) -> scan.Scan:
-        """What `to_df` reads at a snapshot of a table, not a view.
+        """What `to_df` reads at a snapshot of a table, not a view: ``orders.scan_at(1).files``.
 
         Raises SnapshotNotFound, SchemaNotFound, TableNotFound, UnsupportedFeature.
         """
         return self._scan(self.catalog.snapshot(At(version)), keep)
 
     def few_rows(self, names: Sequence[str], version: int) -> pa.Table | None:
-        """Some columns of the rows at a snapshot, without Spark; see `candidate.few_rows`.
+        """Some columns of a few rows at a snapshot, without Spark: ``orders.few_rows(["id"], 2)``.
 
+        ``None`` where there are too many; see `candidate.few_rows`.
         Raises SnapshotNotFound, SchemaNotFound, TableNotFound.
         """
         return few_rows(self.scan_at(version), names, self.limits)
 
     def changes(self, from_: Since, to: Since) -> DataFrame:
-        """The rows that came and went in a range of snapshots; see `penstock.lake.feed`.
+        """The rows that came and went in a range of snapshots; see `penstock.lake.feed`::
+
+            orders.changes(2, 4).where("change_type = 'delete'").show()
 
         ``from_`` and ``to`` are ids of snapshots or times (also as texts), both inclusive. Raises
         ArgumentError where ``from_`` is the later, SnapshotNotFound, SchemaNotFound, TableNotFound.
@@ -140,28 +146,28 @@ class Table:
         return feed.changes(self.spark(), self.catalog, self.ref, *_range(from_, to))
 
     def insertions(self, from_: Since, to: Since) -> DataFrame:
-        """The rows that came, by inserts and updates alike, with their row ids and snapshots."""
+        """The rows that came, by inserts and updates alike: ``orders.insertions(2, 4).show()``."""
         return feed.insertions(self.spark(), self.catalog, self.ref, *_range(from_, to))
 
     def deletions(self, from_: Since, to: Since) -> DataFrame:
-        """The rows that went, by deletes and updates alike, with their row ids and snapshots."""
+        """The rows that went, by deletes and updates alike: ``orders.deletions(2, 4).show()``."""
         return feed.deletions(self.spark(), self.catalog, self.ref, *_range(from_, to))
 
     @property
     def schema(self) -> TableSchema:
-        """The columns now. Raises TableNotFound."""
+        """The columns now: ``orders.schema.names``. Raises TableNotFound."""
         return self.info().schema
 
     def info(self, version: int | None = None, timestamp: Moment | None = None) -> TableInfo:
-        """What the catalog says of the table at a snapshot."""
+        """What the catalog says of the table at a snapshot: ``orders.info().partition_by``."""
         return self._info(self._snapshot(version, timestamp))
 
     def exists(self, version: int | None = None, timestamp: Moment | None = None) -> bool:
-        """Whether there is such a table at a snapshot."""
+        """Whether there is such a table at a snapshot: ``orders.exists(version=1)``."""
         return self._is_there(self._snapshot(version, timestamp))
 
     def describe(self, version: int | None = None, timestamp: Moment | None = None) -> Description:
-        """Comments and tags of the table and its columns, and its sort keys, at a snapshot."""
+        """Comments, tags and sort keys at a snapshot: ``orders.describe()``."""
         snapshot = self._snapshot(version, timestamp)
         info = self._info(snapshot)
         with self.catalog.reading() as connection:
@@ -170,25 +176,30 @@ class Table:
     def list_files(
         self, version: int | None = None, timestamp: Moment | None = None
     ) -> list[ListedFile]:
-        """The data files at a snapshot, each with its delete file; once for each of several."""
+        """The data files at a snapshot with their delete files: ``orders.list_files(version=2)``.
+
+        A file with several delete files is listed once for each.
+        """
         at = self._snapshot(version, timestamp)
         return objects.listed(self.catalog.files(self._info(at), at.id).files)
 
     def append(
         self, df: DataFrame | Rows, *, partition_by: str | Sequence[str] = ()
     ) -> WriteResult:
-        """Add rows in a transaction of their own; the table is made when it is missing.
+        """Add rows in a transaction of their own; the table is made when it is missing::
+
+            orders.append([{"id": 3, "customer": "edsger"}])
 
         Rows given as dicts or as an Arrow table need no Spark, but a table that there is.
         """
         return self._alone(lambda table: table.append(df, partition_by=partition_by))
 
     def replace(self, df: DataFrame, *, partition_by: str | Sequence[str] = ()) -> WriteResult:
-        """Another name of `overwrite` without a condition."""
+        """Another name of `overwrite` without a condition: ``orders.replace(df)``."""
         return self.overwrite(df, partition_by=partition_by)
 
     def replace_slice(self, df: DataFrame, column: str, value: object) -> WriteResult:
-        """Replace the rows whose ``column`` is ``value``."""
+        """Replace the rows whose ``column`` is ``value``: ``orders.replace_slice(df, "id", 3)``."""
         return self._alone(lambda table: table.replace_slice(df, column, value))
 
     def overwrite(
@@ -198,7 +209,9 @@ class Table:
         *,
         partition_by: str | Sequence[str] = (),
     ) -> WriteResult:
-        """Replace the rows that satisfy ``where`` by ``df``, or the whole table without it.
+        """Replace the rows that satisfy ``where`` by ``df``, or the whole table without it::
+
+            orders.overwrite(df, "id > 2")
 
         The columns of the whole table become those of ``df``, and it is partitioned by
         ``partition_by`` where that is given. With a condition the columns stay, and all rows of
@@ -207,7 +220,7 @@ class Table:
         return self._alone(lambda table: table.overwrite(df, where, partition_by=partition_by))
 
     def delete(self, where: str | SparkColumn | None = None) -> WriteResult:
-        """Delete the rows that satisfy ``where``, SQL text or a Column; all without it."""
+        """Delete the rows that satisfy ``where``, all without it: ``orders.delete("id = 2")``."""
         return self._alone(lambda table: table.delete(where))
 
     def update(
@@ -215,7 +228,9 @@ class Table:
         set: Mapping[str, object],  # noqa: A002 - SQL's word, and Delta's
         where: str | SparkColumn | None = None,
     ) -> WriteResult:
-        """Give the rows that satisfy ``where`` (all without it) new values; row ids stay.
+        """Give the rows that satisfy ``where`` (all without it) new values; row ids stay::
+
+            orders.update({"customer": "upper(customer)", "id": 7}, where="id = 1")
 
         ``set`` has them by column or ``struct.field``: SQL text, a Column, or a value that is no
         text. All see the rows as they were.
@@ -223,12 +238,15 @@ class Table:
         return self._alone(lambda table: table.update(set, where))
 
     def merge(self, df: DataFrame, keys: str | Sequence[str]) -> WriteResult:
-        """Update the rows whose keys ``df`` has, and insert its others; a text is one key."""
+        """Update the rows whose keys ``df`` has, insert its others: ``orders.merge(df, "id")``.
+
+        A text is one key, several are a list.
+        """
         return self._alone(lambda table: table.merge(df, keys))
 
     @property
     def alter(self) -> Altering:
-        """Changes of the table's definition: ``table.alter.add_column("n", "int")``."""
+        """Changes of the table's definition: ``orders.alter.add_column("note", "varchar")``."""
         return Altering(self._defined)
 
     def merge_into(
@@ -239,7 +257,10 @@ class Table:
         target_alias: str = "t",
         source_alias: str = "s",
     ) -> MergeBuilder[WriteResult]:
-        """A MERGE by any condition: add clauses to what this returns, then ``execute()`` it.
+        """A MERGE by any condition: add clauses to what this returns, then ``execute()`` it::
+
+            merge = orders.merge_into(df, "t.id = s.id")
+            merge.when_matched().update_all().when_not_matched().insert_all().execute()
 
         Conditions and values name the sides by their aliases. Of the clauses of a kind the first
         whose condition is true applies to a row.
@@ -255,7 +276,10 @@ class Table:
         ignore_extra_columns: bool = False,
         hive_partitioning: bool | None = None,
     ) -> Added:
-        """Add Parquet files that are there, in one commit; see `penstock.lake.add_files`."""
+        """Add Parquet files that exist, in one commit: ``orders.add_files("more.parquet")``.
+
+        See `penstock.lake.add_files`.
+        """
         return add_data_files(
             self.catalog,
             self.ref,

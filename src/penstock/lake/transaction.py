@@ -15,7 +15,6 @@ from penstock.errors import (
     CatalogError,
     CommitError,
     CommitUnknown,
-    LakeError,
     NameTaken,
     ReadOnlyLake,
     TableNotFound,
@@ -60,7 +59,11 @@ class Transaction:
 
     As a context manager: commits on a clean exit, rolls back on an error. Its tables are not for
     several threads at once; several transactions are. Names are ``schema.name``, or ``name`` in
-    ``main``; what was created, renamed or dropped here is seen so at once.
+    ``main``; what was created, renamed or dropped here is seen so at once::
+
+        with lake.transaction(author="ada") as tx:
+            tx.table("orders").append([{"id": 9, "customer": "ada"}])
+            tx.create_view("adas", "SELECT * FROM orders WHERE customer = 'ada'")
     """
 
     def __init__(
@@ -93,40 +96,42 @@ class Transaction:
 
     @property
     def has_changes(self) -> bool:
+        """Whether a commit would make a snapshot: ``tx.has_changes``."""
         return bool(self._changes())
 
     def table(self, name: str) -> TransactionTable:
-        """The table ``schema.name`` (or ``name`` in ``main``), existing or to be made."""
+        """A table, existing or to be made: ``tx.table("orders").delete("id = 2")``."""
         return self._table(TableRef.parse(name))
 
     def kind_of(self, name: str) -> str | None:
-        """``table`` or ``view``, whatever has the name here; ``None`` when nothing has."""
+        """``table``, ``view`` or, for a free name, ``None``: ``tx.kind_of("orders")``."""
         ref = TableRef.parse(name)
         if self._table(ref).exists:
             return "table"
         return "view" if self._names.view(ref) is not None else None
 
     def view(self, name: str) -> StagedView | None:
-        """The view of this name as it will be."""
+        """The view of this name as it will be: ``tx.view("adas")``."""
         return self._names.view(TableRef.parse(name))
 
     def names_in(self, schema: str) -> list[tuple[str, str]]:
-        """What a schema holds here: names with ``table`` or ``view``, by name."""
+        """Names in a schema, with ``table`` or ``view``: ``tx.names_in("main")``."""
         found = [(one.candidate.name, "table") for one in self._tables_in(schema)]
         found += [(ref.name, "view") for ref in self._names.views(schema)]
         return sorted(found)
 
     def macros(self, name: str) -> list[Macro | NewMacro]:
-        """The macros of this name here, the scalar one and the one of tables."""
+        """The macros of this name, scalar and of tables: ``tx.macros("discount")``."""
         ref = TableRef.parse(name)
         found = (self._names.macro(ref, kind) for kind in ("scalar", "table"))
         return [one for one in found if one is not None]
 
     def has_schema(self, name: str) -> bool:
+        """Whether the schema exists here: ``tx.has_schema("shop")``."""
         return self._names.has_schema(name)
 
     def create_schema(self, name: str, *, if_not_exists: bool = True) -> None:
-        """Create a schema. Raises NameTaken for one that exists, unless it may."""
+        """``tx.create_schema("shop")``. Raises NameTaken for one that exists, unless it may."""
         if not if_not_exists and self._names.has_schema(name):
             raise NameTaken(
                 f"there is a schema {name!r} already",
@@ -136,7 +141,7 @@ class Transaction:
         self._names.create_schema(name)
 
     def drop_schema(self, name: str, *, cascade: bool = False, if_exists: bool = False) -> None:
-        """Drop a schema; one that holds something only with ``cascade``, with all that."""
+        """``tx.drop_schema("shop")``: with ``cascade`` also one that holds something."""
         if if_exists and not self._names.has_schema(name):
             return
         self._names.require_schema(name)
@@ -171,7 +176,10 @@ class Transaction:
         or_replace: bool = False,
         if_not_exists: bool = False,
     ) -> TransactionTable:
-        """Create an empty table. Raises NameTaken, SchemaNotFound, SchemaMismatch."""
+        """Create an empty table: ``tx.create_table("copies", tx.table("orders").schema)``.
+
+        Raises NameTaken, SchemaNotFound, SchemaMismatch.
+        """
         ref = TableRef.parse(name)
         table = self._table(ref)
         self._names.require_schema(ref.schema)
@@ -188,12 +196,13 @@ class Transaction:
         return table
 
     def drop_table(self, name: str, *, if_exists: bool = False) -> None:
+        """``tx.drop_table("orders")``. Raises TableNotFound unless it may be missing."""
         ref = TableRef.parse(name)
         if self._required("table", ref, if_exists=if_exists):
             self._table(ref).drop()
 
     def rename_table(self, name: str, new: str) -> None:
-        """Another name in the same schema. Files stay where they are."""
+        """Another name in the same schema: ``tx.rename_table("orders", "sales")``."""
         ref = TableRef.parse(name)
         self._required("table", ref)
         wanted = TableRef(ref.schema, new)
@@ -218,7 +227,10 @@ class Transaction:
         if_not_exists: bool = False,
         comment: str | None = None,
     ) -> None:
-        """Create a view of a SELECT in ``dialect``; ``columns`` name its first columns."""
+        """Create a view: ``tx.create_view("ids", "SELECT id FROM orders", columns="number")``.
+
+        ``columns`` name its first columns; ``dialect`` is that of the SELECT.
+        """
         ref = TableRef.parse(name)
         self._names.require_schema(ref.schema)
         if if_not_exists and self._names.view(ref) is not None:
@@ -231,11 +243,13 @@ class Transaction:
         )
 
     def drop_view(self, name: str, *, if_exists: bool = False) -> None:
+        """``tx.drop_view("ids", if_exists=True)``."""
         ref = TableRef.parse(name)
         if self._required("view", ref, if_exists=if_exists):
             self._names.drop_view(ref)
 
     def rename_view(self, name: str, new: str) -> None:
+        """Another name in the same schema: ``tx.rename_view("ids", "numbers")``."""
         ref = TableRef.parse(name)
         self._required("view", ref)
         if fold(new) != fold(ref.name):
@@ -250,7 +264,7 @@ class Transaction:
         or_replace: bool = False,
         if_not_exists: bool = False,
     ) -> None:
-        """Create a macro with its overloads, all scalar or all of tables."""
+        """Create a macro with its overloads; in SQL ``tx.sql("CREATE MACRO half(x) AS x / 2")``."""
         ref = TableRef.parse(name)
         kinds = {form.kind for form in forms}
         if len(kinds) != 1:
@@ -266,7 +280,7 @@ class Transaction:
         self._names.create_macro(NewMacro(ref.schema, ref.name, tuple(forms)))
 
     def drop_macro(self, name: str, *, kind: str | None = None, if_exists: bool = False) -> None:
-        """Drop a macro; the scalar one where there is one of tables too, as in DuckDB."""
+        """``tx.drop_macro("half", if_exists=True)``: a scalar macro goes first, as in DuckDB."""
         ref = TableRef.parse(name)
         kinds = ("scalar", "table") if kind is None else (kind,)
         found = next((one for one in kinds if self._names.macro(ref, one) is not None), None)
@@ -275,16 +289,19 @@ class Transaction:
         self._names.drop_macro(ref, found or kinds[0])
 
     def comment_on_table(self, name: str, text: str | None) -> None:
+        """``tx.comment_on_table("orders", "by the till")``; ``None`` removes the comment."""
         ref = TableRef.parse(name)
         self._required("table", ref)
         self._table(ref).comment(text)
 
     def comment_on_column(self, name: str, column: str, text: str | None) -> None:
+        """``tx.comment_on_column("orders", "id", "of the till")``."""
         ref = TableRef.parse(name)
         self._required("table", ref)
         self._table(ref).comment(text, column)
 
     def comment_on_view(self, name: str, text: str | None) -> None:
+        """``tx.comment_on_view("ids", "of open orders")``."""
         ref = TableRef.parse(name)
         self._required("view", ref)
         self._names.comment_on_view(ref, text)
@@ -292,7 +309,7 @@ class Transaction:
     def describe(
         self, author: str | None = None, message: str | None = None, extra: str | None = None
     ) -> None:
-        """What the snapshot will say of itself; ``None`` leaves what was said before."""
+        """What the snapshot will say of itself: ``tx.describe(author="ada", message="late")``."""
         told = {"author": author, "message": message, "extra": extra}
         self._info |= {key: value for key, value in told.items() if value is not None}
 
@@ -304,7 +321,7 @@ class Transaction:
         *,
         dialect: str = "spark",
     ) -> DataFrame:
-        """A query or another statement as in `Lake.sql`, which sees and adds to what is here."""
+        """As `Lake.sql`, inside the transaction: ``tx.sql("DROP TABLE IF EXISTS visits")``."""
         if self.runs_sql is None:
             raise ArgumentError(
                 "this transaction was not begun by a lake", hint="use lake.transaction()"
@@ -313,7 +330,7 @@ class Transaction:
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
-        """What fails inside leaves everything that is staged as it was before."""
+        """``with tx.all_or_nothing(): ...``: what fails inside leaves what is staged as it was."""
         tables, nameless = dict(self._tables), list(self._nameless)
         compactions = list(self._compactions)
         names, info = self._names.state(), dict(self._info)
@@ -337,29 +354,31 @@ class Transaction:
                 raise
 
     def also(self, write: Also) -> None:
-        """Have ``write(connection, snapshot_id)`` run in the data's own catalog transaction."""
+        """Run a function in the data's catalog transaction: ``tx.also(lambda c, id: print(id))``.
+
+        It gets the connection and the id of the snapshot.
+        """
         self._also.append(write)
 
     def compact(self, compactions: Sequence[Compaction], discard: Callable[[], None]) -> None:
-        """Have compactions of the snapshot ``base`` published; ``discard`` removes their files.
+        """For maintenance, as in ``tx.sql("CALL lake.flush_inlined_data()")``.
 
-        No row changes, so what is read here stays as it is.
+        Compactions of the snapshot ``base`` are published; ``discard`` removes their files.
         """
         self._compactions += [Uncommitted(one, discard) for one in compactions]
 
     def set_option(self, write: Callable[[Connection], None]) -> None:
-        """Have an option written with the commit, which makes no snapshot for it alone."""
+        """For ``tx.sql("CALL lake.set_option(...)")``: written at the commit, with no snapshot."""
         self._options.append(write)
 
     def commit(self) -> Snapshot | None:
-        """Publish what was staged; ``None`` when that is nothing (``also`` is not run then).
+        """Publish what was staged: ``tx.commit()``; ``None`` when that is nothing.
 
+        ``also`` is not run then.
         When the commit did not land, the staged files are removed: CommitConflict,
         RetriesExhausted, CatalogLocked. CommitUnknown leaves them alone.
         """
         changes, options = self._changes(), list(self._options)
-        if changes.compactions:
-            self._check_together(changes)
         if not changes:
             self.rollback()
             if options:
@@ -384,7 +403,7 @@ class Transaction:
         return snapshot
 
     def rollback(self) -> None:
-        """Forget everything staged and remove its files.
+        """Forget everything staged and remove its files: ``tx.rollback()``.
 
         After a commit whose outcome is not known the files stay: they may be the table's by now.
         """
@@ -469,14 +488,6 @@ class Transaction:
             tables=tuple(change for change in changes if change is not None),
             compactions=tuple(staged.compaction for staged in self._compactions),
         )
-
-    def _check_together(self, changes: ChangeSet) -> None:
-        """Raise LakeError, and roll back, where compactions and changes exclude each other."""
-        try:
-            check_together(changes)
-        except LakeError:
-            self.rollback()
-            raise
 
 
 def _at_commit(write: Callable[[Connection], None]) -> Also:

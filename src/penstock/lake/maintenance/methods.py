@@ -33,7 +33,10 @@ class Maintained:
         dry_run: bool = False,
         resources: Resources = DEFAULT,
     ) -> list[Compacted]:
-        """Make small files larger ones; see `penstock.lake.maintenance.merge_adjacent_files`."""
+        """Merge small files: ``lake.merge_adjacent_files("orders")``.
+
+        See `penstock.lake.maintenance.merge_adjacent_files`.
+        """
         return merge_adjacent_files.merge_adjacent_files(
             self,
             table,
@@ -54,7 +57,10 @@ class Maintained:
         dry_run: bool = False,
         resources: Resources = DEFAULT,
     ) -> list[Compacted]:
-        """Write files with many deleted rows anew; see `rewrite_data_files`."""
+        """Rewrite files: ``lake.rewrite_data_files("orders", delete_threshold=0.5)``.
+
+        Those with many deleted rows are written anew; see `rewrite_data_files`.
+        """
         return rewrite_data_files.rewrite_data_files(
             self,
             table,
@@ -67,7 +73,7 @@ class Maintained:
     def flush_inlined_data(
         self: HasCatalog, table: str | None = None, *, schema: str | None = None
     ) -> list[FlushedTable]:
-        """Move what the catalog itself holds to files; see `flush_inlined_data`."""
+        """Move inlined rows to files: ``lake.flush_inlined_data()``; see `flush_inlined_data`."""
         return flush_inlined_data.flush_inlined_data(self, table, schema=schema)
 
     def expire_snapshots(
@@ -77,7 +83,10 @@ class Maintained:
         versions: Sequence[int] | None = None,
         dry_run: bool = False,
     ) -> list[Expired]:
-        """Forget snapshots, never the latest; see `expire_snapshots`."""
+        """Forget snapshots: ``lake.expire_snapshots(versions=[1, 2], dry_run=True)``.
+
+        Never the latest; see `expire_snapshots`.
+        """
         return expire_snapshots.expire_snapshots(
             self, older_than=older_than, versions=versions, dry_run=dry_run
         )
@@ -90,7 +99,10 @@ class Maintained:
         outside_data_path: bool = False,
         dry_run: bool = False,
     ) -> list[Removed]:
-        """Remove files that are scheduled for deletion; see `cleanup_old_files`."""
+        """Remove files that are scheduled for deletion: ``lake.cleanup_old_files(dry_run=True)``.
+
+        See `cleanup_old_files`.
+        """
         return cleanup_old_files.cleanup_old_files(
             self,
             older_than=older_than,
@@ -106,7 +118,10 @@ class Maintained:
         cleanup_all: bool = False,
         dry_run: bool = False,
     ) -> list[Removed]:
-        """Remove files that the catalog does not know; see `delete_orphaned_files`."""
+        """Remove files unknown to the catalog: ``lake.delete_orphaned_files(dry_run=True)``.
+
+        See `delete_orphaned_files`.
+        """
         return delete_orphaned_files.delete_orphaned_files(
             self, older_than=older_than, cleanup_all=cleanup_all, dry_run=dry_run
         )
@@ -119,7 +134,7 @@ class Maintained:
         dry_run: bool = False,
         resources: Resources = DEFAULT,
     ) -> list[checkpoint.Done]:
-        """All of it, by the lake's options; see `checkpoint`."""
+        """All of it, by the lake's options: ``lake.checkpoint()``; see `checkpoint`."""
         return checkpoint.checkpoint(
             self, table, schema=schema, dry_run=dry_run, resources=resources
         )

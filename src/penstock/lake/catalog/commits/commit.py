@@ -33,7 +33,7 @@ from penstock.lake.catalog.database.location import CatalogLocation
 from penstock.lake.catalog.database.round_trips import Answer, ask, is_remote
 from penstock.lake.catalog.snapshots.history import renamed_since, slice_changed
 from penstock.lake.catalog.work import Work, schemas_at
-from penstock.lake.changes import ChangeSet, TableChange
+from penstock.lake.changes import ChangeSet, TableChange, check_together
 from penstock.lake.conflicts import check, needs_schemas, parse_changes, touched
 from penstock.lake.snapshot import At, Snapshot
 
@@ -80,6 +80,7 @@ class Commit:
         """
         if not self.changes:
             raise CommitError("there is nothing to commit", hint="stage a change first")
+        check_together(self.changes)
         last: BaseException | None = None
         was_busy = False
         for attempt in range(self.retry.retries + 1):
