@@ -7,7 +7,7 @@ catalogs): history, row ids and the change feed stay.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -270,13 +270,19 @@ def check_together(changes: ChangeSet) -> None:
             "a table would be compacted twice in one transaction",
             hint="COMMIT between the two",
         )
-    flushed = {one.table_id: one.table_name for one in flushes}
-    for change in changes.tables:
-        table_id = change.drops if change.table_id is None else change.table_id
-        name = None if table_id is None else flushed.get(table_id)
-        if name is not None and not change.only_adds:
+    for flush in flushes:
+        if not fits(flush, changes.tables):
             raise CommitError(
-                f"the inlined data of {name} cannot be flushed in one transaction with a change "
-                "of the table other than new rows",
+                f"the inlined data of {flush.table_name} cannot be flushed in one transaction "
+                "after a change of the table other than new rows",
                 hint="COMMIT or ROLLBACK between the two",
             )
+
+
+def fits(compaction: Compaction, changes: Sequence[TableChange]) -> bool:
+    """Whether changes leave the rows that a flush has written as they are."""
+    return not isinstance(compaction, FlushInlined) or all(
+        change.only_adds
+        for change in changes
+        if compaction.table_id in {change.table_id, change.drops}
+    )

@@ -31,6 +31,7 @@ from penstock.lake.changes import (
     NewView,
     Uncommitted,
     check_together,
+    fits,
 )
 from penstock.lake.files import PartitionField
 from penstock.lake.limits import LIMITS, Limits
@@ -93,11 +94,6 @@ class Transaction:
         self.runs_sql: RunsSql | None = None  # given by the lake that began it
         path = self._names.schema_path
         self._context = Context(catalog, spark, self.base, path, options, limits)
-
-    @property
-    def has_changes(self) -> bool:
-        """Whether a commit would make a snapshot: ``tx.has_changes``."""
-        return bool(self._changes())
 
     def table(self, name: str) -> TransactionTable:
         """A table, existing or to be made: ``tx.table("orders").delete("id = 2")``."""
@@ -366,6 +362,7 @@ class Transaction:
         Compactions of the snapshot ``base`` are published; ``discard`` removes their files.
         """
         self._compactions += [Uncommitted(one, discard) for one in compactions]
+        check_together(replace(self._changes(), compactions=self._compacted()))
 
     def set_option(self, write: Callable[[Connection], None]) -> None:
         """For ``tx.sql("CALL lake.set_option(...)")``: written at the commit, with no snapshot."""
@@ -399,6 +396,9 @@ class Transaction:
             self.rollback()
             raise
         self._outcome_open = False
+        for staged in self._compactions:
+            if not fits(staged.compaction, changes.tables):
+                staged.discard()
         self._clear()
         return snapshot
 
@@ -481,13 +481,17 @@ class Transaction:
         )
 
     def _changes(self) -> ChangeSet:
-        tables = (*self._nameless, *self._tables.values())
-        changes = (table.candidate.change() for table in tables)
+        staged = (*self._nameless, *self._tables.values())
+        changes = (table.candidate.change() for table in staged)
+        tables = tuple(change for change in changes if change is not None)
         return replace(
             self._names.changes(),
-            tables=tuple(change for change in changes if change is not None),
-            compactions=tuple(staged.compaction for staged in self._compactions),
+            tables=tables,
+            compactions=tuple(one for one in self._compacted() if fits(one, tables)),
         )
+
+    def _compacted(self) -> tuple[Compaction, ...]:
+        return tuple(staged.compaction for staged in self._compactions)
 
 
 def _at_commit(write: Callable[[Connection], None]) -> Also:

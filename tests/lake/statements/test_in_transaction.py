@@ -14,6 +14,7 @@ import pytest
 from penstock.errors import CommitConflict, LakeError
 from penstock.lake.lake import Lake
 from tests import duck
+from tests.lake.conftest import table_of
 
 ADD = "CALL ducklake_add_data_files('lk', 't', '{file}')"
 ADD_MORE = "CALL ducklake_add_data_files('lk', 't', '{more}')"
@@ -34,6 +35,7 @@ SCRIPTS = [
     ["BEGIN", FLUSH, INSERT, "COMMIT", "BEGIN", REWRITE, INSERT, "COMMIT"],
     ["BEGIN", FLUSH, "ROLLBACK", INSERT],
     ["BEGIN", INSERT, FLUSH, INSERT, "COMMIT", INSERT],
+    ["BEGIN", FLUSH, "DELETE FROM t", "ROLLBACK"],
     ["BEGIN", "CREATE TABLE u (b INTEGER)", "INSERT INTO u VALUES (1)", FLUSH, "COMMIT"],
     [ADD, ADD_MORE, "BEGIN", MERGE, "COMMIT", INSERT],
     [ADD, ADD_MORE, "BEGIN", MERGE, "ROLLBACK", INSERT],
@@ -98,13 +100,31 @@ def test_as_in_duckdb(plain: Lake, folder: Path, script: list[str]) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("script", [DELETING, [*REWRITING, "ROLLBACK", *REWRITING[2:], "COMMIT"]])
-def test_deleting(lake: Lake, folder: Path, script: list[str]) -> None:
-    """DuckDB inlines the deletes, so only the rows are the same."""
-    expected, _ = in_duckdb(script, folder)
-    steps(lambda text: lake.sql(text.replace("lk", "lake")), script, folder / "penstock.parquet")
+def test_deleting_from_files_that_were_added(lake: Lake, folder: Path) -> None:
+    expected, _ = in_duckdb(DELETING, folder)
+    steps(lambda text: lake.sql(text.replace("lk", "lake")), DELETING, folder / "penstock.parquet")
+    assert sorted(table_of(lake.sql(ASKED))) == sorted((a,) for _, a in expected[-1][2])
+
+
+@pytest.mark.spark
+def test_rewriting(lake: Lake, folder: Path) -> None:
+    """Not compared with what DuckDB writes: 1.5.5 reads 257 for 1 there at snapshot 2."""
+    script = [*REWRITING, "ROLLBACK", *REWRITING[2:], "COMMIT"]
+    steps(lambda text: lake.sql(text.replace("lk", "lake")), script, folder)
     with duck.attach(f"ducklake:{lake.catalog}") as con:
-        assert [rows for *_, rows in history(con)] == [rows for *_, rows in expected]
+        rows = [rows for *_, rows in history(con)]
+    before, after = [(0, 1), (1, 2), (2, 7)], [(2, 7)]
+    assert rows == [0, [], before, before, after, after]
+
+
+def test_a_flush_is_left_out_where_its_rows_go(plain: Lake, folder: Path) -> None:
+    """DuckDB 1.5.5 loses the rows of snapshot 2 there."""
+    steps(plain.sql, ["BEGIN", FLUSH, "DELETE FROM t", INSERT, "COMMIT"], folder)
+    assert not {*(folder / "d").rglob("*.parquet")}
+    plain.close()
+    with duck.attach(f"ducklake:sqlite:{folder}/m.sqlite") as con:
+        rows = [rows for *_, rows in history(con)]
+    assert rows == [0, [], [(0, 1), (1, 2), (2, 7)], [(3, 5)]]
 
 
 def test_refused(plain: Lake, folder: Path) -> None:
@@ -124,8 +144,7 @@ def test_refused(plain: Lake, folder: Path) -> None:
         ([ADD, ADD_MORE, "BEGIN", MERGE, FLUSH], "cannot both compact data files"),
         ([ADD, ADD_MORE, "BEGIN", MERGE, MERGE], "compacted twice"),
         (["BEGIN", "DELETE FROM t", FLUSH], "other than new rows"),
-        (["BEGIN", FLUSH, "ALTER TABLE t ADD COLUMN b INTEGER"], "other than new rows"),
-        (["BEGIN", FLUSH, "DROP TABLE t"], "other than new rows"),
+        (["BEGIN", "ALTER TABLE t ADD COLUMN b INTEGER", FLUSH], "other than new rows"),
     ],
 )
 def test_what_excludes_each_other(
