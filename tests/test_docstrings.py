@@ -28,7 +28,10 @@ SELECT 1 AS id, 'ada' AS customer
 """
 
 
-SPAN = re.compile(r"``((?:with )?(?:project|Project|lake|Lake|orders|tx)\.[^`]+)``")
+SPAN = re.compile(
+    r"``((?:with )?(?:(?:project|Project|lake|Lake|orders|tx)\."
+    r"|(?:Column|TableSchema|PartitionField|SortKey|Resources)\()[^`]+)``"
+)
 # Starts Spark, or ends what the others use.
 DEAR = re.compile(
     r"\b(df|spark|spark_source|run|drop|preview|preview_rows|query|read|sql|explain)\b|\.show\(\)"
@@ -57,15 +60,23 @@ def public_methods() -> Iterator[tuple[str, object]]:
 
 
 METHODS = dict(public_methods())
+CLASSES = {name: getattr(penstock, name) for name in penstock.__all__}
+CLASSES |= {"Table": Table, "Transaction": Transaction}
 
 
-@pytest.mark.parametrize("name", [*METHODS, *penstock.__all__, "Table", "Transaction"])
+@pytest.mark.parametrize("name", [*METHODS, *CLASSES])
 def test_every_public_name_has_an_example(name: str) -> None:
-    classes = {"Lake": Lake, "Project": Project, "Table": Table, "Transaction": Transaction}
-    code = example(classes.get(name) or METHODS[name])
+    code = example(CLASSES.get(name) or METHODS[name])
     assert ast.parse(code).body, f"{name} has no example"
     called = name.rpartition(".")[2]
-    assert name in classes or re.search(rf"\b{called}\b|tx\.sql|merge", code), code
+    assert name in CLASSES or re.search(rf"\b{called}\b|tx\.sql|merge", code), code
+
+
+@pytest.mark.parametrize(
+    "name", ["Column", "PartitionField", "Resources", "SortKey", "TableSchema"]
+)
+def test_values_of_the_examples(name: str) -> None:
+    assert isinstance(eval(example(CLASSES[name]), CLASSES), CLASSES[name])
 
 
 @pytest.fixture

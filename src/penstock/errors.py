@@ -66,7 +66,15 @@ class Location:
 
 
 class PenstockError(Exception):
-    """Root of the tree. ``str()`` is one message: place, cause, next step."""
+    """Root of the tree. ``str()`` is one message: place, cause, next step::
+
+        try:
+            project.run()
+        except PenstockError as error:
+            print(error.message, error.hint)
+
+    ``data`` has what a program may ask for.
+    """
 
     exit_code = 1
 

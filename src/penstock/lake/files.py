@@ -106,7 +106,10 @@ class NameMapping:
 
 @dataclass(frozen=True, slots=True)
 class PartitionField:
-    """``transform`` is ``identity``, ``year``, ``month``, ``day``, ``hour`` or ``bucket(N)``."""
+    """What a table is partitioned by: ``PartitionField("id", "bucket(8)")``.
+
+    ``transform`` is ``identity``, ``year``, ``month``, ``day``, ``hour`` or ``bucket(N)``.
+    """
 
     column: str
     transform: str = "identity"

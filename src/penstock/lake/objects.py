@@ -37,7 +37,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
-    """One key that a table's rows are sorted by when files are written or merged."""
+    """One key that rows are sorted by in files: ``SortKey("id", direction="DESC")``."""
 
     expression: str
     dialect: str = "duckdb"

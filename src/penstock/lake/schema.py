@@ -12,7 +12,7 @@ from penstock.lake.naming import fold
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column or nested field.
+    """One column or nested field: ``Column("price", "decimal(10,2)", nullable=False)``.
 
     ``type`` is the format's text (``int32``, ``decimal(10,2)``, ``list``, ``struct``, ``map``).
     A list has one child ``element``; a map two, ``key`` and ``value``; a struct its fields.
@@ -53,6 +53,8 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class TableSchema:
+    """The columns of a table: ``TableSchema((Column("id", "int32", nullable=False),))``."""
+
     columns: tuple[Column, ...]
 
     @property

@@ -276,7 +276,7 @@ class Table:
         ignore_extra_columns: bool = False,
         hive_partitioning: bool | None = None,
     ) -> Added:
-        """Add Parquet files that exist, in one commit: ``orders.add_files("more.parquet")``.
+        """Add Parquet files that exist, in one commit: ``orders.add_data_files("more.parquet")``.
 
         See `penstock.lake.add_files`.
         """
@@ -288,7 +288,7 @@ class Table:
         )
 
     def rollback(self, version: int | None = None, timestamp: Moment | None = None) -> RolledBack:
-        """Make the table what it was at a snapshot, as a new one; see `recovery.rollback`."""
+        """Make the table what it was at a snapshot, as a new one: ``orders.rollback(2)``."""
         return rollback(self.catalog, self.ref, version, timestamp)
 
     def _snapshot(self, version: int | None, timestamp: Moment | None) -> Snapshot:

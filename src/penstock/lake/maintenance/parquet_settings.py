@@ -83,7 +83,9 @@ _LEAST_MEMORY = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """In bytes. Each process that writes holds about ``memory`` at once.
+    """What compaction may use, in bytes: ``Resources(memory=2 * 1024**3, spark_from=None)``.
+
+    Each process that writes holds about ``memory`` at once.
 
     Where the files of one table that are to be written anew have ``spark_from`` bytes or more in
     all, Spark's executors write them side by side; with ``None``, and in a lake without a session,
