@@ -24,7 +24,7 @@ pytestmark = pytest.mark.spark
 
 _FOLDER = Path(__file__).parent / "scripts"
 # The catalogs differ in how they are asked, not in what they say: most on one. `replay` asks all.
-_EFFORT = {"sqlite": Effort(1, 7), "postgres": Effort(1, 3), "duckdb": Effort(1, 3)}
+_EFFORT = {"sqlite": Effort(1, 6), "postgres": Effort(1, 3), "duckdb": Effort(1, 3)}
 
 
 @dataclass(frozen=True)

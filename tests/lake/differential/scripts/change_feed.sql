@@ -1,4 +1,5 @@
 -- Changes of every kind, also several to one row in one transaction, under changing columns.
+-- catalogs: sqlite
 -- inline: 3
 CREATE TABLE t(k INT, v VARCHAR);
 INSERT INTO t VALUES (1, 'a'), (2, 'b');

@@ -1,4 +1,5 @@
 -- Inlined rows that are older than every snapshot that is left, under columns that no snapshot has any more.
+-- catalogs: sqlite
 -- inline: 10
 CREATE TABLE t (k INTEGER, s VARCHAR, z INTEGER);
 INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2), (3, 'c', 3);

@@ -1,4 +1,5 @@
 -- Few deletes of rows in files stay in the catalog, until they are flushed into delete files.
+-- catalogs: sqlite, postgres
 -- inline: 10
 CREATE TABLE t AS SELECT range AS i, range % 7 AS g, 'v' || range AS v FROM range(60);
 INSERT INTO t SELECT range, range % 7, 'w' || range FROM range(60, 100);

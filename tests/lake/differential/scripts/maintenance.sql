@@ -1,4 +1,5 @@
 -- Everything in a row, with what is expired gone and the rest as it was.
+-- catalogs: sqlite
 -- inline: 5
 CREATE TABLE t(i INT, p VARCHAR);
 ALTER TABLE t SET PARTITIONED BY (p);

@@ -1,4 +1,5 @@
 -- Row ids through updates, merges of sources, deletes, compaction and flushes.
+-- catalogs: sqlite
 -- inline: 4
 CREATE TABLE t(k INT, v VARCHAR);
 INSERT INTO t SELECT range, 'a' FROM range(10);

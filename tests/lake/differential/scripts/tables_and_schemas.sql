@@ -1,4 +1,5 @@
 -- Tables dropped, made again and renamed; schemas; names that need quoting.
+-- catalogs: sqlite
 -- writers: 1.5.5, 1.4.4
 CREATE TABLE t AS SELECT 1 AS a;
 DROP TABLE t;
