@@ -35,6 +35,7 @@ BOTH_WAYS = {
     "timestamptz": "timestamp",
     "varchar": "string",
     "blob": "binary",
+    "variant": "variant",
 }
 READ_ONLY = {
     "uint8": "short",
@@ -52,7 +53,6 @@ READ_ONLY = {
     "time_ns": "string",
     "timetz": "string",
     "geometry": "binary",
-    "variant": "variant",
 }
 
 
@@ -64,6 +64,12 @@ def test_to_spark(duck: str, spark: str) -> None:
 @pytest.mark.parametrize(("duck", "spark"), BOTH_WAYS.items())
 def test_from_spark(duck: str, spark: str) -> None:
     assert from_spark_json(spark, "c") == Column("c", duck)
+
+
+def test_geometries_are_bytes_that_files_hold_as_geometries() -> None:
+    spark = to_spark_json(Column("g", "geometry"), form="written")
+    assert spark == "geometry(SRID:0)"
+    assert from_spark_json(spark, "g") == Column("g", "geometry")
 
 
 @pytest.mark.parametrize("spark", ["string collate UTF8_LCASE", "varchar(10)", "char(3)"])
@@ -103,10 +109,12 @@ PHYSICAL = {
 
 @pytest.mark.parametrize(("duck", "spark"), PHYSICAL.items())
 def test_what_files_are_read_with(duck: str, spark: str) -> None:
-    assert to_spark_json(Column("c", duck), physical=True) == spark
+    assert to_spark_json(Column("c", duck), form="read") == spark
 
 
-@pytest.mark.parametrize("spark", ["void", "variant", "interval day to second", {"type": "udt"}])
+@pytest.mark.parametrize(
+    "spark", ["void", "geometry(ANY)", "interval day to second", {"type": "udt"}]
+)
 def test_types_that_are_refused_when_written(spark: Any) -> None:
     array = {"type": "array", "elementType": spark, "containsNull": True}
     with pytest.raises(SchemaMismatch, match=r"'c\.element'"):
@@ -156,7 +164,7 @@ def test_ids_sit_on_struct_fields() -> None:
 
 
 def test_uuids_are_read_as_bytes() -> None:
-    assert to_spark_json(Column("u", "uuid"), physical=True) == "binary"
+    assert to_spark_json(Column("u", "uuid"), form="read") == "binary"
 
 
 def test_parse() -> None:
@@ -173,7 +181,10 @@ def test_no_spark(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("spark", "hint"),
-    [("variant", "column of type JSON"), ("geometry(4326)", "column of type BLOB")],
+    [
+        ("geometry(OGC:CRS84)", "st_setsrid(c, 0)"),
+        ("geography(OGC:CRS84, SPHERICAL)", "st_geomfromwkb(st_asbinary(c))"),
+    ],
 )
 def test_what_to_write_instead(spark: str, hint: str) -> None:
     with pytest.raises(SchemaMismatch) as caught:

@@ -59,6 +59,7 @@ _HINTS = {
     "DATATYPE_MISSING_SIZE": "write STRING",
     "UNSUPPORTED_TIME_TYPE": "write a time of day as text: '10:00:00'",
     "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN": "a condition is a comparison: id <> 0 instead of id",
+    "WKB_PARSE_ERROR": "a geometry is made of well-known bytes: st_geomfromwkb(X'0101...')",
     "CAST_INVALID_INPUT": "correct the value, or use try_cast, which makes NULL of it",
 }
 # Types of DuckDB that Spark's SQL has other names for.

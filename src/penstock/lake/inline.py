@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from penstock.lake.candidate.table import CandidateTable
     from penstock.lake.inlined.literal_rows import Rows
+    from penstock.lake.schema import TableSchema
 
 
 def is_literal(rows: object) -> TypeIs[Rows]:
@@ -28,6 +29,11 @@ def is_literal(rows: object) -> TypeIs[Rows]:
     if isinstance(rows, list | tuple):
         return all(isinstance(row, Mapping) for row in rows)
     return isinstance(rows, pa.Table)
+
+
+def needs_spark(schema: TableSchema) -> bool:
+    """Whether only Spark can write rows of these columns."""
+    return not (may_inline(schema) or arrow_files.can_write(schema))
 
 
 def append_rows(table: CandidateTable, rows: pa.Table | Sequence[Mapping[str, object]]) -> Staged:

@@ -31,6 +31,11 @@ class Column:
     default_kind: str = "literal"  # or "expression", which only DuckDB can evaluate
     versions: tuple[tuple[int, str], ...] = field(default=(), compare=False, repr=False)
 
+    @property
+    def has_plain_default(self) -> bool:
+        """Whether its default is a text that means the same to DuckDB and to Spark."""
+        return self.default_kind == "literal" and self.type not in {"geometry", "variant"}
+
     def walk(self) -> Iterator[Column]:
         """This column and its descendants, parents first: the order of field ids."""
         yield self

@@ -254,11 +254,13 @@ class TransactionTable(StagedTable):
         candidate = self._candidate
         if candidate.schema is None:
             return False
-        held = from_spark_schema(to_spark_schema(candidate.schema))
+        held, given = (
+            from_spark_schema(to_spark_schema(one)) for one in (candidate.schema, schema_of(df))
+        )
         now = [(fold(one.column), one.transform) for one in candidate.partition_by]
         fields = partition_fields(candidate.schema, partition_by)
         wanted = [(fold(one.column), one.transform) for one in fields]
-        return now == wanted and same_columns(held, schema_of(df))
+        return now == wanted and same_columns(held, given)
 
     def _is_same(
         self,
@@ -276,7 +278,10 @@ class TransactionTable(StagedTable):
             may_be = written.fingerprint == known
         if not may_be or self._missing(files):
             return False
-        return known is not None or written.fingerprint == fingerprint.of(current(), self.schema)
+        if known is not None:
+            return True
+        seen = written.fingerprint
+        return seen is not None and seen == fingerprint.of(current(), self.schema)
 
     def _unchanged(self, written: Written) -> Staged:
         if written.directory is not None:

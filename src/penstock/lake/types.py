@@ -9,7 +9,8 @@ Widths follow Spark's own Parquet reader: an unsigned integer needs the next wid
 * ``interval``: a struct of months, days and microseconds, as DuckDB holds it. Spark's calendar
   interval can be neither collected nor stored; its two others hold a part each.
 * ``int128``, ``uint128``: decimal(38,0); reading a value of 39 digits is an error.
-* ``geometry``: binary, well-known bytes: Spark's GEOMETRY wants one reference system for a column.
+* ``geometry``: binary, well-known bytes, which Spark can cache and compare. Files get Spark's own
+  type of reference system 0, as which DuckDB reads it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from penstock.errors import SchemaMismatch, UnsupportedFeature
 from penstock.lake.schema import Column, TableSchema
@@ -44,6 +45,9 @@ __all__ = [
 FIELD_ID = "parquet.field.id"
 
 SparkType = str | dict[str, Any]
+# Who a type is for: users, the reader of the Parquet files, or their writer.
+Form = Literal["shown", "read", "written"]
+GEOMETRY = "geometry(SRID:0)"
 
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 _SPARK_TEXT = re.compile(r"(string|varchar|char)\b.*")
@@ -80,7 +84,7 @@ _PRIMITIVES = {
 }
 
 # What the Parquet files are read with, where it is not what users see.
-_PHYSICAL = {
+_READ = {
     "uuid": "binary",  # 16 raw bytes in DuckDB's files, text in Spark's: both read as bytes
     "interval": "binary",
     "int128": "double",
@@ -92,11 +96,15 @@ _PHYSICAL = {
     "milliseconds": "long",
     "int96": "timestamp_ntz",
 }
+_FORMS: Mapping[Form, Mapping[str, str]] = {
+    "shown": {},
+    "read": _READ,
+    "written": {"geometry": GEOMETRY},
+}
 
 # Types that Spark writes as something else, or not at all. Reading them is another matter.
 NOT_WRITTEN = frozenset(
-    {"int128", "uint128", "time", "time_ns", "timetz", "timestamp_ns"}
-    | {"interval", "geometry", "variant"}
+    {"int128", "uint128", "time", "time_ns", "timetz", "timestamp_ns", "interval"}
 )
 
 INTERVAL = (("months", "integer"), ("days", "integer"), ("micros", "long"))
@@ -113,6 +121,8 @@ _FROM_SPARK = {
     "timestamp": "timestamptz",
     "timestamp_ntz": "timestamp",
     "binary": "blob",
+    "variant": "variant",
+    GEOMETRY: "geometry",
 }
 
 
@@ -144,21 +154,20 @@ def simple_string(column: Column) -> str:
     return _SQL_NAMES.get(kind, kind)
 
 
-def to_spark_json(column: Column, *, physical: bool = False, path: str = "") -> SparkType:
+def to_spark_json(column: Column, *, form: Form = "shown", path: str = "") -> SparkType:
     """Spark's DataType JSON for a column, field ids on the struct fields inside.
 
-    ``physical`` gives the type to read the Parquet files with (`_PHYSICAL`).
     Raises UnsupportedFeature naming the type and the column.
     """
     here = path or column.name
     nested = _TO_NESTED.get(column.type)
     if nested is not None:
-        return nested(column, physical, here)
+        return nested(column, form, here)
     parsed = parse(column.type)
     if parsed.name == "decimal" and parsed.precision is not None:
         return f"decimal({parsed.precision},{parsed.scale})"
-    if physical and parsed.name in _PHYSICAL:
-        return _PHYSICAL[parsed.name]
+    if parsed.name in _FORMS[form]:
+        return _FORMS[form][parsed.name]
     spark = _interval() if parsed.name == "interval" else _PRIMITIVES.get(parsed.name)
     if spark is None:
         raise UnsupportedFeature(
@@ -176,47 +185,46 @@ def _interval() -> SparkType:
     return {"type": "struct", "fields": fields}
 
 
-def to_spark_field(column: Column, *, physical: bool = False, path: str = "") -> dict[str, Any]:
+def to_spark_field(column: Column, *, form: Form = "shown", path: str = "") -> dict[str, Any]:
     """Spark's JSON of one struct field. Always nullable: the files are, whatever the table says."""
     return {
         "name": column.name,
-        "type": to_spark_json(column, physical=physical, path=path),
+        "type": to_spark_json(column, form=form, path=path),
         "nullable": True,
         "metadata": {} if column.id is None else {FIELD_ID: column.id},
     }
 
 
-def to_spark_schema(schema: TableSchema, *, physical: bool = False) -> dict[str, Any]:
+def to_spark_schema(schema: TableSchema, *, form: Form = "shown") -> dict[str, Any]:
     """Spark's JSON of the StructType of a whole table."""
-    fields = [to_spark_field(column, physical=physical) for column in schema.columns]
+    fields = [to_spark_field(column, form=form) for column in schema.columns]
     return {"type": "struct", "fields": fields}
 
 
-def _list_to_spark(column: Column, physical: bool, path: str) -> SparkType:
+def _list_to_spark(column: Column, form: Form, path: str) -> SparkType:
     (element,) = column.children
-    spark = to_spark_json(element, physical=physical, path=f"{path}.{element.name}")
+    spark = to_spark_json(element, form=form, path=f"{path}.{element.name}")
     return {"type": "array", "elementType": spark, "containsNull": True}
 
 
-def _map_to_spark(column: Column, physical: bool, path: str) -> SparkType:
+def _map_to_spark(column: Column, form: Form, path: str) -> SparkType:
     key, value = column.children
     return {
         "type": "map",
-        "keyType": to_spark_json(key, physical=physical, path=f"{path}.{key.name}"),
-        "valueType": to_spark_json(value, physical=physical, path=f"{path}.{value.name}"),
+        "keyType": to_spark_json(key, form=form, path=f"{path}.{key.name}"),
+        "valueType": to_spark_json(value, form=form, path=f"{path}.{value.name}"),
         "valueContainsNull": True,
     }
 
 
-def _struct_to_spark(column: Column, physical: bool, path: str) -> SparkType:
+def _struct_to_spark(column: Column, form: Form, path: str) -> SparkType:
     fields = [
-        to_spark_field(child, physical=physical, path=f"{path}.{child.name}")
-        for child in column.children
+        to_spark_field(child, form=form, path=f"{path}.{child.name}") for child in column.children
     ]
     return {"type": "struct", "fields": fields}
 
 
-_TO_NESTED: Mapping[str, Callable[[Column, bool, str], SparkType]] = {
+_TO_NESTED: Mapping[str, Callable[[Column, Form, str], SparkType]] = {
     "list": _list_to_spark,
     "map": _map_to_spark,
     "struct": _struct_to_spark,
@@ -258,9 +266,8 @@ _INSTEAD = {
         "CAST({name} AS STRING)"
     ),
     "time": "write it as text: CAST({name} AS STRING)",
-    "variant": "write it as JSON, to_json({name}), into a column of type JSON or VARCHAR",
-    "geometry": "write well-known bytes, st_asbinary({name}), into a column of type BLOB",
-    "geography": "write well-known bytes, st_asbinary({name}), into a column of type BLOB",
+    "geometry": "a column holds geometries of SRID 0: write st_setsrid({name}, 0)",
+    "geography": "write it as a geometry: st_geomfromwkb(st_asbinary({name}))",
 }
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.errors import UnsupportedFeature
+from penstock.errors import PenstockError, UnsupportedFeature
 from penstock.lake.lake import Lake
+from penstock.lake.limits import Limits
 from tests import duck
 from tests.lake.catalog.conftest import Place
 from tests.lake.differential.typed import differences
@@ -92,6 +95,62 @@ def test_variants(place: Place, spark: SparkSession) -> None:
     listed = ", ".join(f"({at}, ({v})::VARIANT)" for at, v in enumerate(VARIANTS))
     last = run(place, "CREATE TABLE t(k INT, v VARIANT)", *each, f"INSERT INTO t VALUES {listed}")
     assert differences(place, spark, [last]) == []
+
+
+POINT = "X'0101000000000000000000F03F0000000000000040'"
+MERGED = f"SELECT 2 AS k, parse_json('[2]') AS v, st_geomfromwkb({POINT}) AS g"
+WRITTEN = [
+    "CREATE TABLE t(k INT, v VARIANT, g GEOMETRY, s STRUCT(a INT, g GEOMETRY[]))",
+    "INSERT INTO t(k, v) VALUES (1, 'text'), (2, 1.5), (3, DEFAULT), (6, 7)",
+    f"INSERT INTO t SELECT 4, named_struct('a', array(1, NULL)), {POINT}, "
+    f"named_struct('g', array(st_geomfromwkb({POINT}), NULL), 'a', 1)",
+    f"UPDATE t SET g = st_geomfromwkb({POINT}), v = parse_json('true') WHERE k = 1",
+    "DELETE FROM t WHERE k = 3",
+    f"MERGE INTO t USING ({MERGED}) s ON t.k = s.k WHEN MATCHED THEN UPDATE SET v = s.v, g = s.g",
+]
+
+
+def test_variants_and_geometries_are_written(
+    lake: Lake, spark: SparkSession, tmp_path: Path
+) -> None:
+    for statement in WRITTEN:
+        lake.sql(statement)
+    both = spark.sql(f"{MERGED} UNION ALL SELECT 5, parse_json('5'), NULL")
+    for limits in (Limits(), Limits(compared_rows=-1)):  # of a small target and of a large one
+        lake.limits = limits
+        assert lake.table("t").merge(both, "k").staged.rows_written == 2
+    lake.table("t").append(both)
+    lake.sql("CREATE TABLE u AS SELECT k, v, st_geomfromwkb(g) AS g FROM t")
+    place = Place(f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}", f"{tmp_path}/data")
+    last = lake.snapshots()[-1].id
+    assert differences(place, spark, [3, 6, last - 2, last]) == []
+    with duck.attach(place.uri) as connection:
+        kinds = connection.execute("SELECT DISTINCT typeof(v), typeof(g) FROM u").fetchall()
+        assert kinds == [("VARIANT", "GEOMETRY")]
+        near = connection.execute("SELECT count(*) FROM t WHERE g && 'POINT(1 2)'")
+        assert near.fetchall() == [(4,)]
+
+
+def test_unchanged_geometries_make_no_snapshot(lake: Lake, spark: SparkSession) -> None:
+    df = spark.sql(f"SELECT 1 AS k, st_geomfromwkb({POINT}) AS g")
+    lake.table("t").replace(df)
+    assert lake.table("t").replace(df).staged.unchanged
+    assert lake.table("t").merge(df, "k").staged.unchanged
+    assert [row.column_type for row in lake.sql("DESCRIBE t").collect()] == ["INTEGER", "GEOMETRY"]
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"),
+    [
+        ("'POINT(1 2)'", r"st_geomfromwkb\(\.\.\.\)"),
+        (f"st_setsrid(st_geomfromwkb({POINT}), 4326)", r"st_setsrid\(g, 0\)"),
+        ("X'0102'", r"st_geomfromwkb\(X'0101"),
+    ],
+)
+def test_geometries_that_are_not_written(lake: Lake, value: str, hint: str) -> None:
+    lake.sql("CREATE TABLE t(g GEOMETRY)")
+    with pytest.raises(PenstockError, match=hint):
+        lake.sql(f"INSERT INTO t SELECT {value}")
 
 
 def test_a_whole_number_too_large_for_spark_is_an_error(place: Place, spark: SparkSession) -> None:

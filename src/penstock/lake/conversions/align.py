@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from penstock.errors import SchemaMismatch, UnsupportedFeature
 from penstock.lake.conversions import texts
 from penstock.lake.conversions.spark_types import (
+    as_bytes,
+    as_geometry,
     cast_type,
     quoted,
     refuse_unwritable,
@@ -39,6 +41,7 @@ _HELD_IN: Mapping[str, frozenset[str]] = {
     "timestamp_ns": frozenset({"timestamp"}),  # then refused with the reason
     "timestamp": frozenset({"timestamp_s", "timestamp_ms", "date"}),
     "json": frozenset({"varchar"}),
+    "geometry": frozenset({"blob"}),
     "uuid": frozenset({"varchar"}),
     "float32": frozenset({"int8", "int16"}),
     "float64": frozenset({"int8", "int16", "int32"}),
@@ -164,7 +167,10 @@ def _sample(df: DataFrame) -> SparkColumn:
     """The beginning of a row as JSON, for a message about it."""
     from pyspark.sql import functions as fn
 
-    shown = [_column(name) for name in df.columns[:_SHOWN_COLUMNS]]
+    names = df.columns[:_SHOWN_COLUMNS]
+    shown = [
+        as_bytes(_column(c.name), c) for c in schema_of(df.select(*map(_column, names))).columns
+    ]
     text = fn.to_json(fn.struct(*shown), {"ignoreNullFields": "false"})
     return fn.substring(text, 1, _SHOWN_CHARACTERS)
 
@@ -229,7 +235,7 @@ def _default(column: Column) -> SparkColumn:
 
     if column.default is None:
         return fn.lit(None).cast(cast_type(column))
-    if column.default_kind != "literal" or column.children:
+    if not column.has_plain_default or column.children:
         raise UnsupportedFeature(
             f"column {column.name!r} has the default {column.default}, which only DuckDB evaluates",
             hint=f"give the rows a column {column.name}",
@@ -239,15 +245,20 @@ def _default(column: Column) -> SparkColumn:
 
 
 def fit(value: SparkColumn, have: Column, want: Column, path: str) -> SparkColumn:
-    """``value`` of type ``have`` as ``want``, or SchemaMismatch naming both."""
+    """``value`` of type ``have`` as ``want``, or SchemaMismatch naming both.
+
+    Geometries become well-known bytes of one form, which compare.
+    """
     if have.children and have.type == want.type:
         return _fit_nested(value, have, want, path)
     if have.type == want.type:
-        return value
+        return as_bytes(value, have)
+    if (have.type, want.type) == ("blob", "geometry"):
+        return as_bytes(as_geometry(value), want)
     if not fits(have, want):
         raise SchemaMismatch(
             f"column {path!r} is {type_text(want)} and the rows have {type_text(have)}",
-            hint=f"CAST({path} AS {_sql_type(want)}) in the SELECT, or replace the whole table",
+            hint=_how_to_cast(path, have, want),
             data={"column": path, "table_type": type_text(want), "given": type_text(have)},
         )
     return value.cast(cast_type(want))
@@ -276,6 +287,16 @@ def growth(have: TableSchema, want: TableSchema) -> TableSchema:
     return TableSchema(tuple(found))
 
 
+def _how_to_cast(path: str, have: Column, want: Column) -> str:
+    if want.type == "geometry":
+        return "write st_geomfromwkb(...) of well-known bytes in the SELECT"
+    if want.type == "variant":
+        return f"write to_variant_object({path}) in the SELECT"
+    if have.type == "geometry":
+        return f"write its well-known bytes in the SELECT, st_asbinary({path})"
+    return f"CAST({path} AS {_sql_type(want)}) in the SELECT, or replace the whole table"
+
+
 def _sql_type(column: Column) -> str:
     if column.children:
         return type_text(column)
@@ -285,7 +306,7 @@ def _sql_type(column: Column) -> str:
 def _fit_nested(value: SparkColumn, have: Column, want: Column, path: str) -> SparkColumn:
     """Spark casts structs by position, so fields in another order are put in order first."""
     if _same(have, want):
-        return value
+        return as_bytes(value, have)
     return _NESTED[want.type](value, have, want, path)
 
 

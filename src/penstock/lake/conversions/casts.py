@@ -23,9 +23,10 @@ def cast(df: DataFrame, schema: TableSchema) -> DataFrame:
     """``df`` with columns of other types cast to those of the table's columns of their names.
 
     Numbers with a fraction are rounded to whole ones, as in DuckDB; a value that does not fit
-    fails the statement. So are values inside structs (by name), lists and maps. Floats and
-    bytes for text are left for the write to refuse: their text is not the same everywhere, and
-    bytes may be none, with which DuckDB reads no row of the file.
+    fails the statement. So are values inside structs (by name), lists and maps. What becomes a
+    geometry or was one, and floats and bytes for text, are left for the write to refuse: their
+    text is not the same everywhere, and bytes may be none, with which DuckDB reads no row of the
+    file.
     """
     from pyspark.sql import functions as fn
 
@@ -62,7 +63,11 @@ def _needs_cast(have: Column, want: Column) -> bool:
     if have.type in _NESTED and have.type == want.type:
         pairs = _pairs(have, want)
         return any(one is not None and _needs_cast(child, one) for child, one in pairs)
+    if want.type == "variant" and have.children:  # DuckDB makes lists of maps, Spark objects
+        return not any(part.type == "map" for part in have.walk())
     if have.children or want.children or have.type == want.type or fits(have, want):
+        return False
+    if "geometry" in (have.type, want.type):
         return False
     return not (have.type.startswith(("float", "blob")) and want.type == "varchar")
 
@@ -72,7 +77,7 @@ def _after(have: Column, want: Column) -> Column:
     if have.type in _NESTED and have.type == want.type:
         inside = tuple(c if one is None else _after(c, one) for c, one in _pairs(have, want))
         return replace(have, children=inside)
-    return replace(have, type=want.type) if _needs_cast(have, want) else have
+    return replace(have, type=want.type, children=()) if _needs_cast(have, want) else have
 
 
 def _pairs(have: Column, want: Column) -> list[tuple[Column, Column | None]]:
@@ -86,7 +91,7 @@ def _pairs(have: Column, want: Column) -> list[tuple[Column, Column | None]]:
 def _converted(given: SparkColumn, have: Column, want: Column | None) -> SparkColumn:
     if want is None or not _needs_cast(have, want):
         return given
-    if have.type in _NESTED:
+    if have.type in _NESTED and have.type == want.type:
         return _NESTED[have.type](given, have, want)
     return value(given, have, want)
 
@@ -96,6 +101,8 @@ def value(given: SparkColumn, have: Column, want: Column) -> SparkColumn:
     from pyspark.sql import functions as fn
 
     old, new = base_type(have.type), base_type(want.type)
+    if have.children:
+        return fn.to_variant_object(given)
     if new.startswith(_INTEGERS) and old.startswith("float"):
         given = fn.rint(given)
     elif new.startswith(_INTEGERS) and old == "decimal":

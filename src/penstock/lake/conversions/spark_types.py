@@ -16,6 +16,7 @@ from penstock.lake.conversions.stored_values import READERS
 from penstock.lake.schema import Column, TableSchema
 from penstock.lake.types import (
     NOT_WRITTEN,
+    from_spark_json,
     from_spark_schema,
     to_spark_json,
     to_spark_schema,
@@ -70,7 +71,7 @@ def file_schema(schema: TableSchema, *, ids: bool) -> StructType:
     from pyspark.sql.types import StructType
 
     columns = tuple(_stored(column, ids) for column in schema.columns)
-    return StructType.fromJson(to_spark_schema(TableSchema(columns), physical=True))
+    return StructType.fromJson(to_spark_schema(TableSchema(columns), form="read"))
 
 
 def schema_of(df: DataFrame) -> TableSchema:
@@ -97,12 +98,52 @@ def to_files(value: SparkColumn, column: Column) -> SparkColumn:
     return _convert(value, column, column.name, _checks())
 
 
-# What to do about a column of a type that Spark does not write.
-_ANOTHER = "write this table with DuckDB, or give it a column of another type"
-_INSTEAD = {
-    "variant": "write this table with DuckDB, or give it a JSON column: INSERT to_json(value)",
-    "geometry": "write this table with DuckDB, or give it a BLOB column: INSERT st_asbinary(value)",
-}
+def as_bytes(value: SparkColumn, column: Column) -> SparkColumn:
+    """A value of a DataFrame with Spark's geometries, if any, as well-known bytes."""
+    return _convert(value, column, column.name, {"geometry": _well_known_bytes})
+
+
+def cacheable(df: DataFrame) -> DataFrame:
+    """``df`` with geometries as well-known bytes: Spark caches no GEOMETRY.
+
+    Raises SchemaMismatch for those that a table cannot hold.
+    """
+    kinds = ('"geometry(', '"geography(')
+    fields = [f for f in df.schema.fields if any(kind in f.dataType.json() for kind in kinds)]
+    columns = [from_spark_json(field.dataType.jsonValue(), field.name) for field in fields]
+    geometries = {c.name: as_bytes(df[quoted(c.name)], c) for c in columns if _has_geometry(c)}
+    return df.withColumns(geometries) if geometries else df
+
+
+def as_parquet(rows: DataFrame, schema: TableSchema) -> DataFrame:
+    """Rows of the types that users see, as they are written to files: bytes as geometries."""
+    columns = [column for column in schema.columns if _has_geometry(column)]
+    written = {column.name: _geometries(rows, column) for column in columns}
+    return rows.withColumns(written) if written else rows
+
+
+def _geometries(rows: DataFrame, column: Column) -> SparkColumn:
+    value = rows[quoted(column.name)]
+    made = _convert(value, column, column.name, {"geometry": lambda one, _: as_geometry(one)})
+    if column.children:
+        made = made.cast(_parse(to_spark_json(column, form="written")))
+    return made.alias(column.name, metadata=rows.schema[column.name].metadata)
+
+
+def as_geometry(well_known_bytes: SparkColumn) -> SparkColumn:
+    from pyspark.sql import functions as fn
+
+    return fn.st_geomfromwkb(well_known_bytes)
+
+
+def _well_known_bytes(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - of the table's shape
+    from pyspark.sql import functions as fn
+
+    return fn.st_asbinary(value)
+
+
+def _has_geometry(column: Column) -> bool:
+    return any(base_type(part.type) == "geometry" for part in column.walk())
 
 
 def refuse_unwritable(column: Column) -> None:
@@ -111,7 +152,7 @@ def refuse_unwritable(column: Column) -> None:
         if base_type(part.type) in NOT_WRITTEN:
             raise UnsupportedFeature(
                 f"column {column.name!r} is {part.type}, which Spark cannot write",
-                hint=_INSTEAD.get(part.type, _ANOTHER),
+                hint="write this table with DuckDB, or give it a column of another type",
                 data={"column": column.name, "type": part.type},
             )
 

@@ -106,7 +106,7 @@ def _missing(column: Column, count: int, kind: pa.DataType, table: str) -> pa.Ar
 def _default(column: Column) -> Any:
     if column.default is None:
         return None
-    if column.default_kind != "literal" or column.children:
+    if not column.has_plain_default or column.children:
         raise UnsupportedFeature(
             f"column {column.name!r} has the default {column.default}, which only DuckDB evaluates",
             hint=f"give the rows a column {column.name}",
@@ -222,7 +222,7 @@ def _converter(column: Column) -> Convert:
     if make is None:
         raise UnsupportedFeature(
             f"column {column.name!r} is {column.type}, whose values are not taken as literals",
-            hint="write the rows with DuckDB, or leave the column out",
+            hint="append the rows as a DataFrame or with INSERT, or leave the column out",
             data={"column": column.name, "type": column.type},
         )
     return make(column)

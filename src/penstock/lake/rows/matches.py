@@ -25,6 +25,7 @@ from penstock.lake.scan import FILE, POSITION, ROW_ID
 from penstock.lake.schema import TableSchema
 from penstock.lake.values.bounds import base_type
 from penstock.lake.writing import fingerprint
+from penstock.lake.writing.arrow import can_write
 from penstock.lake.writing.spark import Target
 
 if TYPE_CHECKING:
@@ -120,7 +121,8 @@ def facts_of(job: MergeJob) -> Facts:
         staged=any(file.id is None for file in files.files),
         fresh=has_fresh(job.scanned),
         readable=is_simple(job.scanned, job.schema, job.limits),
-        comparable=all(map(is_comparable, arrow_schema(job.schema).types)),
+        comparable=can_write(job.schema)
+        and all(map(is_comparable, arrow_schema(job.schema).types)),
         fixed_keys=all(kinds[key] in _FIXED for key in source.keys),
         partitioned=bool(job.target.partition_by) and job.target.values is None,
         mixed=job.condition is not None,
@@ -152,9 +154,15 @@ def find_matches(job: MergeJob) -> Matches:
     return _counted(_matches(job, changed=False), job.source)
 
 
+def can_compare(job: MergeJob) -> bool:
+    """Whether rows can be compared: where they have a VARIANT, all that match change."""
+    return fingerprint.can_tell(TableSchema(job.source.others))
+
+
 def compared(job: MergeJob) -> Matches:
-    """The matches, each compared in all columns."""
-    return _counted(_matches(job, changed=None), job.source)
+    """The matches, each compared in all columns where they compare."""
+    changed = None if can_compare(job) else True
+    return _counted(_matches(job, changed=changed), job.source)
 
 
 def _matches(job: MergeJob, *, changed: bool | None) -> DataFrame:

@@ -18,7 +18,7 @@ from penstock.lake import scan
 from penstock.lake.candidate.state import Removed, Staged
 from penstock.lake.conversions.align import align, typed
 from penstock.lake.conversions.casts import stored
-from penstock.lake.conversions.spark_types import quoted
+from penstock.lake.conversions.spark_types import cacheable, quoted
 from penstock.lake.failures import explained
 from penstock.lake.naming import fold
 from penstock.lake.rows import merge_by_key
@@ -77,7 +77,8 @@ def stage(table: StagedTable, change: RowChange) -> Staged:
         staged = _by_key(table, change)
         if staged is not None:
             return staged
-        source = change.rows.withColumn(_SOURCE, fn.monotonically_increasing_id()).persist()
+        source = cacheable(change.rows)
+        source = source.withColumn(_SOURCE, fn.monotonically_increasing_id()).persist()
         try:
             job = _job(table, change, source)
             return _run(job)

@@ -28,6 +28,7 @@ from penstock.lake.rows.matches import (
     Matches,
     MergeJob,
     all_change,
+    can_compare,
     collapse,
     compared,
     find_matches,
@@ -240,7 +241,8 @@ def _write_all(table: StagedTable, job: MergeJob, matches: Matches) -> tuple[Fil
     Where all matches are assumed to change, a look at whether they do runs beside the writes.
     """
     with ThreadPoolExecutor(1, "penstock-merge") as pool:
-        guess = pool.submit(all_change, job, matches) if matches.assumed else None
+        unsure = matches.assumed and can_compare(job)
+        guess = pool.submit(all_change, job, matches) if unsure else None
         files = _written(table, job, matches, insert=lambda: _insert(job, matches))
     try:
         return files, guess is None or guess.result()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from penstock.errors import MergeKeyError
 from penstock.lake import scan
 from penstock.lake.candidate.state import Staged
-from penstock.lake.conversions.spark_types import quoted
+from penstock.lake.conversions.spark_types import cacheable, quoted
 from penstock.lake.failures import explained
 from penstock.lake.naming import fold
 from penstock.lake.parquet.columns import EMBEDDED_ROW_ID
@@ -108,7 +108,7 @@ def update_rows(
             if new.found.asked != new.found.total:
                 raise _ambiguous(rows, name)
             return update_new_rows(table, source, new)
-        rows = rows.persist()
+        rows = cacheable(rows).persist()
         which = RowPlaces()
         try:
             which = find(rows, source, table.context.limits)

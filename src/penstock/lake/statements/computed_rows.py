@@ -1,11 +1,12 @@
-"""``VALUES`` with what Spark takes in a SELECT only: subqueries, raise_error and DEFAULT.
+"""``VALUES`` with what Spark takes in a SELECT only: subqueries, the word DEFAULT, and values of
+several types for one column, as a VARIANT holds them.
 
 There is one SELECT for each row then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 from penstock.errors import QueryFailed
@@ -19,15 +20,15 @@ _UNKNOWN_TO_VALUES = frozenset({"DEFAULT", "RAISE_ERROR"})
 _QUERIES = frozenset({"SELECT", "WITH", "VALUES", "FROM", "TABLE"})
 
 
-def read(reader: Reader) -> list[Row] | None:
+def read(reader: Reader, *, each: bool = False) -> list[Row] | None:
     """The rows that come next, each value where it stands.
 
-    ``None`` where Spark's own VALUES does, or something follows them. The reader stays where it
-    is. Raises QueryFailed.
+    ``None`` where Spark's own VALUES does, unless ``each`` asks for them all the same, or something
+    follows them. The reader stays where it is. Raises QueryFailed.
     """
     at = reader.at
     try:
-        if not reader.accept("VALUES") or not _needed(reader):
+        if not reader.accept("VALUES") or not (each or _needed(reader)):
             return None
         rows = spans(reader)
         return None if rows is None else _even(rows)
@@ -44,11 +45,15 @@ def spans(reader: Reader) -> list[Row] | None:
 
 
 def as_query(
-    reader: Reader, rows: Sequence[Row], default_of: Callable[[int, int], str]
+    reader: Reader,
+    rows: Sequence[Row],
+    default_of: Callable[[int, int], str],
+    casts: Mapping[int, str],
 ) -> Composed:
     """Their SELECT, with ``col1``, ``col2`` and so on.
 
-    ``default_of`` says in Spark's SQL what DEFAULT is in a row of so many values, at which place.
+    ``default_of`` says in Spark's SQL what DEFAULT is in a row of so many values, at which place;
+    ``casts`` at which places values are cast, and to what.
     """
     text = begun(reader)
     for number, row in enumerate(rows):
@@ -57,6 +62,8 @@ def as_query(
             text.add(", " if at else "")
             if span is None:
                 text.add(default_of(len(row), at))
+            elif at in casts:
+                text.add("CAST(").take(span).add(f" AS {casts[at]})")
             else:
                 text.take(span)
             text.add(f" AS col{at + 1}")

@@ -10,7 +10,7 @@ def default_text(reader: Reader, column: Column, at: int) -> str:
     """The default of a column in Spark's SQL."""
     if column.default is None:
         return "NULL"
-    if column.default_kind != "literal":
+    if not column.has_plain_default:
         raise reader.unsupported(
             f"the default {column.default} of {column.name}, which only DuckDB evaluates",
             "write the value",

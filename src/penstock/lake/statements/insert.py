@@ -18,6 +18,7 @@ from penstock.lake.statements.session import Session, table_ref
 from penstock.lake.transaction import Staged, TransactionTable
 from penstock.sql.literals import Literal, NoLiteral
 from penstock.sql.statement import Reader, alone
+from penstock.sql.text import Composed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -30,7 +31,7 @@ class Insert:
     """An INSERT as read; ``source`` is the query's span, ``None`` for DEFAULT VALUES.
 
     ``fixed`` are the values of ``PARTITION (c = v)``; ``replaces`` the span of what REPLACE WHERE
-    says; ``computed`` the rows of a VALUES with subqueries or DEFAULT among expressions.
+    says; ``at`` the number of the query's first word.
     """
 
     ref: TableRef
@@ -41,7 +42,7 @@ class Insert:
     overwrite: bool = False
     replaces: tuple[int, int] | None = None
     fixed: Mapping[str, Literal] | None = None
-    computed: list[computed_rows.Row] | None = None
+    at: int = 0
 
 
 def run(session: Session, reader: Reader) -> Answer:
@@ -93,9 +94,8 @@ def read(reader: Reader, args: Mapping[str, Any]) -> Insert:
         raise reader.wrong(f"VALUES or SELECT is expected, not {reader.shown()}")
     _refuse_tail(reader)
     rows = _literal_rows(reader, args)
-    computed = computed_rows.read(reader) if rows is None and not by_name else None
-    source = reader.rest()
-    return Insert(ref, source, rows, names, by_name, overwrite, replaces, fixed, computed)
+    first, source = reader.at, reader.rest()
+    return Insert(ref, source, rows, names, by_name, overwrite, replaces, fixed, first)
 
 
 def _partition(reader: Reader, args: Mapping[str, Any]) -> dict[str, Literal] | None:
@@ -201,7 +201,7 @@ def _typed(
 ) -> list[dict[str, Any]] | None:
     """Rows that need no Spark; ``None`` where it has to compute or to read a value."""
     given = [[]] if insert.source is None else insert.rows
-    if given is None or wanted is None:
+    if given is None or wanted is None or inline.needs_spark(schema):
         return None
     if given[0] and len(given[0]) != len(wanted):
         _refuse_width(len(given[0]), wanted, name)
@@ -251,16 +251,27 @@ def _frame(
 ) -> DataFrame:
     """The rows of the query as columns of the table."""
     if insert.source is None:
-        raise reader.unsupported("DEFAULT VALUES here", "write VALUES with the word DEFAULT")
-    if insert.computed is not None:
-        assert wanted is not None, "VALUES have no names to go by"
-        text = computed_rows.as_query(reader, insert.computed, _defaults(reader, insert, wanted))
-        df = session.asked(text, {})
-    else:
-        df = session.query(alone(reader, insert.source))
-    if wanted is not None:
-        df = assignment.by_position(df, wanted, str(insert.ref))
-    return casts.cast(df, schema)
+        return session.spark().range(1).select()  # a row of defaults
+    if wanted is None:
+        return casts.cast(session.query(alone(reader, insert.source)), schema)
+    text = _one_by_one(reader, insert, wanted)
+    df = session.query(alone(reader, insert.source)) if text is None else session.asked(text, {})
+    return casts.cast(assignment.by_position(df, wanted, str(insert.ref)), schema)
+
+
+def _one_by_one(reader: Reader, insert: Insert, wanted: list[Column]) -> Composed | None:
+    """The rows of a VALUES as SELECTs; ``None`` where Spark takes it, or another query, whole.
+
+    Each value of a VARIANT keeps its own type, where Spark would give all of a column one.
+    """
+    end, reader.at = reader.at, insert.at
+    variants = {at: "VARIANT" for at, column in enumerate(wanted) if column.type == "variant"}
+    rows = computed_rows.read(reader, each=bool(variants))
+    reader.at = end
+    if rows is None:
+        return None
+    alike = {} if len(rows) == 1 else variants  # a single row is cast as any query's are
+    return computed_rows.as_query(reader, rows, _defaults(reader, insert, wanted), alike)
 
 
 def _defaults(reader: Reader, insert: Insert, wanted: list[Column]) -> Callable[[int, int], str]:

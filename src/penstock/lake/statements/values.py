@@ -85,7 +85,7 @@ def default_of(column: Column, zone: Zone) -> Any:
     """The value of a column that a row does not give."""
     if column.default is None:
         return None
-    if column.default_kind != "literal":
+    if not column.has_plain_default:
         raise UnsupportedFeature(
             f"column {column.name!r} has the default {column.default}, which only DuckDB evaluates",
             hint=f"give {column.name} a value in the INSERT",

@@ -275,6 +275,11 @@ def _in_files(values: pa.Table, schema: TableSchema, table: str) -> pa.Table:
     return pa.table(columns, schema=pa.schema(fields))
 
 
+def can_write(schema: TableSchema) -> bool:
+    """Whether files of these columns can be written without Spark."""
+    return not any(base_type(column.type) in _REFUSED for column in schema.walk())
+
+
 def _with_ids(column: Column, kind: pa.DataType, table: str) -> pa.Field:
     if column.type == "struct":
         inside = [

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.lake.conversions.spark_types import quoted
 from penstock.lake.schema import Column, TableSchema
+from penstock.lake.values.bounds import base_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -29,6 +30,11 @@ _JSON = ", ".join(
         ("timeZone", "UTC"),
     )
 )
+
+
+def can_tell(schema: TableSchema) -> bool:
+    """Whether rows of these columns have a fingerprint: Spark hashes no VARIANT."""
+    return not any(base_type(column.type) == "variant" for column in schema.walk())
 
 
 def aggregates(schema: TableSchema) -> list[SparkColumn]:

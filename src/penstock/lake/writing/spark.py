@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from penstock.lake import storage
+from penstock.lake.conversions.spark_types import as_parquet
 from penstock.lake.failures import explained
 from penstock.lake.files import DataFile
 from penstock.lake.kept import kept_with
@@ -63,7 +64,9 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """``directory`` is None when no file was kept, ``fingerprint`` unless it was asked for."""
+    """``directory`` is None when no file was kept, ``fingerprint`` unless it was asked for and the
+    columns have one.
+    """
 
     files: tuple[DataFile, ...] = ()
     rows: int = 0
@@ -89,13 +92,15 @@ def write(
 
     published = publishing.options(df.sparkSession, target.path)
     directory = _directory(target)
-    observation = Observation() if with_fingerprint else None
+    observed = with_fingerprint and fingerprint.can_tell(target.schema)
+    observation = Observation() if observed else None
     try:
         publishing.make_job_directory(directory)
         with explained(table=target.table):
             # The rows' session need not be one that the lake has read with, which is prepared.
             prepare(df.sparkSession, storage.spark_settings(target.path))
             frame = _arranged(df.select(*columns), target, observation)
+            frame = as_parquet(frame, target.schema)
             writer = frame.write.mode("append").options(**published, **_options(target))
             if target.spreads:
                 writer = writer.partitionBy(*helper_names(target.partition_by))
