@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from penstock.errors import PenstockError
-    from penstock.lake.files import PartitionField
+    from penstock.lake.format.files import PartitionField
+    from penstock.lake.format.objects import SortKey
+    from penstock.lake.format.schema import Column, TableSchema
     from penstock.lake.lake import Lake
     from penstock.lake.maintenance.parquet_settings import Resources
-    from penstock.lake.objects import SortKey
-    from penstock.lake.schema import Column, TableSchema
     from penstock.project import Project
 
 __all__ = [
@@ -27,14 +27,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Column": "penstock.lake.schema",
+    "Column": "penstock.lake.format.schema",
     "Lake": "penstock.lake.lake",
-    "PartitionField": "penstock.lake.files",
+    "PartitionField": "penstock.lake.format.files",
     "PenstockError": "penstock.errors",
     "Project": "penstock.project",
     "Resources": "penstock.lake.maintenance.parquet_settings",
-    "SortKey": "penstock.lake.objects",
-    "TableSchema": "penstock.lake.schema",
+    "SortKey": "penstock.lake.format.objects",
+    "TableSchema": "penstock.lake.format.schema",
 }
 
 

@@ -15,7 +15,7 @@ from penstock.config import Settings, load_settings
 from penstock.engine.connections import Connections
 from penstock.errors import ArgumentError, Diagnostic, TableNotFound
 from penstock.events import EventSink, ignore
-from penstock.lake.naming import names_of
+from penstock.lake.format.naming import names_of
 from penstock.model.graph import Graph, makers_of
 from penstock.model.loader import Loaded, load_models
 from penstock.model.model import Model

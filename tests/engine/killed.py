@@ -20,7 +20,7 @@ from penstock.engine.state.store import State
 from penstock.engine.state.writing import publish
 from penstock.lake.candidate.state import all_rows
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.files import PartitionField
+from penstock.lake.format.files import PartitionField
 from penstock.lake.lake import Lake
 from penstock.model.asset import TableName
 from tests.engine.state.builders import at, publication, run_record

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from penstock.errors import UnsupportedFeature
+from penstock.lake.format.objects import SortKey
 from penstock.lake.lake import Lake
-from penstock.lake.objects import SortKey
 from penstock.sql.macros import MacroForm
 from tests.lake.conftest import Rows, table_of
 

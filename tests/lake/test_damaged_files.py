@@ -12,12 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.errors import DataFileCorrupt, DataFileMissing, QueryFailed
-from penstock.lake import scan, session
-from penstock.lake.failures import explained
-from penstock.lake.files import DeleteFile, FileSet
-from penstock.lake.scan import Scan
-from tests.lake.deleted.test_puffin import THEIRS
-from tests.lake.test_scan import KV, data_file, delete_file, kv
+from penstock.lake.format.files import DeleteFile, FileSet
+from penstock.lake.reading import scan
+from penstock.lake.reading.scan import Scan
+from penstock.lake.spark import session
+from penstock.lake.spark.failures import explained
+from tests.lake.reading.deleted.test_puffin import THEIRS
+from tests.lake.reading.test_scan import KV, data_file, delete_file, kv
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from penstock.lake import alter
-from penstock.lake.files import PartitionField
+from penstock.lake.candidate import alter
+from penstock.lake.format.files import PartitionField
+from penstock.lake.format.objects import SortKey
+from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.lake import Lake
-from penstock.lake.objects import SortKey
-from penstock.lake.schema import Column, TableSchema
 from penstock.lake.transaction import Transaction
 from penstock.sql.macros import MacroForm, Parameter
 from tests import duck

@@ -14,7 +14,7 @@ from penstock.lake.lake import Lake
 from tests.lake import feeds
 from tests.lake.catalog.conftest import Place, postgres_server, postgres_uri
 from tests.lake.conftest import Rows, table_of
-from tests.lake.test_feed import BOTH
+from tests.lake.reading.test_feed import BOTH
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import CatalogFull, DataPathError
-from penstock.lake.failures import explain
 from penstock.lake.lake import Lake
+from penstock.lake.spark.failures import explain
 from tests import postgres
 from tests.lake.catalog.conftest import postgres_server
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.lake.files import PartitionField
+from penstock.lake.format.files import PartitionField
+from penstock.lake.format.objects import SortKey
 from penstock.lake.lake import Lake
-from penstock.lake.objects import SortKey
 from tests import duck
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.lake import storage
-from penstock.lake.changes import ChangeSet, TableChange
-from penstock.lake.files import DataFile
+from penstock.lake.format.changes import ChangeSet, TableChange
+from penstock.lake.format.files import DataFile
 from penstock.lake.lake import Lake
 from penstock.lake.maintenance.reading import pieces
 from penstock.lake.recovery.backup import check_files

@@ -16,7 +16,7 @@ from penstock.errors import (
     SchemaNotFound,
     TableNotFound,
 )
-from penstock.lake.files import DataFile
+from penstock.lake.format.files import DataFile
 from penstock.lake.lake import Lake
 from penstock.lake.transaction import Transaction
 from tests.lake.conftest import Rows, table_of

@@ -15,12 +15,12 @@ from penstock.errors import (
     TableNotFound,
     UnsupportedFeature,
 )
-from penstock.lake import alter
-from penstock.lake.files import PartitionField
-from penstock.lake.inline import append_rows
+from penstock.lake.candidate import alter
+from penstock.lake.format.files import PartitionField
+from penstock.lake.format.objects import SortKey
+from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.lake import Lake
-from penstock.lake.objects import SortKey
-from penstock.lake.schema import Column, TableSchema
+from penstock.lake.rows.append import append_rows
 from penstock.lake.transaction import Transaction
 from penstock.sql.macros import MacroForm
 from tests import duck

@@ -162,7 +162,7 @@ def _moment(text: str | None) -> datetime | None:
     """An age before now, or a time with its zone."""
     from datetime import UTC
 
-    from penstock.lake.values.intervals import parse_interval
+    from penstock.lake.format.values.intervals import parse_interval
 
     if text is None:
         return None

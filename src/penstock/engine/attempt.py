@@ -30,7 +30,7 @@ from penstock.errors import (
     SchemaMismatch,
 )
 from penstock.events import CheckFinished, Notice, StepProgress
-from penstock.lake.failures import file_missing
+from penstock.lake.spark.failures import file_missing
 from penstock.model.graph import table_key
 from penstock.model.model import Model
 

@@ -17,7 +17,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import traverse_scope
 
 from penstock.errors import Location, PenstockError, QueryFailed
-from penstock.lake.naming import fold
+from penstock.lake.format.naming import fold
 from penstock.model.asset import TableName
 from penstock.model.model import Model
 from penstock.model.sources import QuerySource, TableSource

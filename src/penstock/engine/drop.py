@@ -11,7 +11,7 @@ from penstock.engine.state.records import WHOLE
 from penstock.engine.state.store import State, now
 from penstock.engine.state.writing import forget
 from penstock.errors import ArgumentError, TableNotFound
-from penstock.lake.naming import fold
+from penstock.lake.format.naming import fold
 from penstock.model.asset import TableName
 
 if TYPE_CHECKING:

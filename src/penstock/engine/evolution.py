@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.errors import Location, SchemaMismatch
-from penstock.lake.naming import fold
+from penstock.lake.format.naming import fold
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

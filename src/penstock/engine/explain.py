@@ -10,7 +10,7 @@ from penstock.engine.choosing import analysed, predicates
 from penstock.engine.pins import Pins
 from penstock.engine.resolve import called, moment, quoted
 from penstock.engine.unresolved import require_columns, require_tables
-from penstock.lake.files import Table
+from penstock.lake.format.files import Table
 from penstock.lake.queries.explain import Explanation, TableRead, read_of
 from penstock.lake.snapshot import At
 from penstock.model.constants import Bindings

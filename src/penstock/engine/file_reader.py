@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.engine.input_files import Fault, Unfit, fault_in, local_files, settle
 from penstock.errors import ArgumentError, Location, PenstockError, QueryFailed
-from penstock.lake.failures import local_path
-from penstock.lake.kept import kept_with
-from penstock.lake.naming import quote_identifier
+from penstock.lake.format.naming import quote_identifier
+from penstock.lake.spark.failures import local_path
+from penstock.lake.spark.session_objects import kept_with
 from penstock.model.nearest import nearest
 from penstock.sql.types import spark_type
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from penstock.engine.state.records import WHOLE, SliceRecord
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.snapshots import touched
-from penstock.lake.conflicts import ParsedChanges
-from penstock.lake.naming import fold
+from penstock.lake.format.conflicts import ParsedChanges
+from penstock.lake.format.naming import fold
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from penstock.lake.files import Table
+    from penstock.lake.format.files import Table
 
 # The notes of steps (`Attempt.execute`) and of `drop`, as LIKE has them.
 _OWN = ('{"run": %"step": %', '{"penstock_drop": %')

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import SchemaNotFound, TableNotFound
-from penstock.lake.conversions.spark_types import spark_type
-from penstock.lake.files import Table
-from penstock.lake.naming import DEFAULT_SCHEMA, TableRef, fold, quote_identifier
+from penstock.lake.format.files import Table
+from penstock.lake.format.naming import DEFAULT_SCHEMA, TableRef, fold, quote_identifier
+from penstock.lake.format.schema import TableSchema
 from penstock.lake.queries.resolver import Resolver
-from penstock.lake.scan import Scan, is_one_task, read
-from penstock.lake.schema import TableSchema
+from penstock.lake.reading.conversions.spark_types import spark_type
+from penstock.lake.reading.scan import Scan, is_one_task, read
 from penstock.lake.snapshot import At
 from penstock.model.asset import TableName
 from penstock.model.constants import Bindings

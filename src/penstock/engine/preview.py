@@ -17,7 +17,7 @@ from penstock.engine.spark import lakes_for, session_for
 from penstock.engine.unresolved import require_columns, require_tables
 from penstock.engine.views import Views
 from penstock.errors import Diagnostic, InputError, ModelError, PartitionError, QueryFailed
-from penstock.lake.naming import quote_identifier
+from penstock.lake.format.naming import quote_identifier
 from penstock.lake.queries.explain import Explanation
 from penstock.lake.snapshot import At
 from penstock.model.asset import TableName

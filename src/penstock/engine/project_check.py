@@ -14,7 +14,7 @@ from penstock.config import LakeSettings, Settings
 from penstock.engine.plan import RUNNABLE
 from penstock.errors import Diagnostic, LakeError, Location, PenstockError
 from penstock.lake.catalog.database.location import parse_location
-from penstock.lake.naming import fold
+from penstock.lake.format.naming import fold
 from penstock.lake.storage import Storage, bucket_of, is_remote, refuse_unknown, storage_elsewhere
 from penstock.model.asset import TableName, table_of
 from penstock.model.data_test import RelationshipsTest

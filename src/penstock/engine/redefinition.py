@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.state.records import WHOLE, SliceRecord
 from penstock.errors import DefinitionChanged, Location
-from penstock.lake.conversions.spark_types import quoted
-from penstock.lake.naming import fold
+from penstock.lake.format.naming import fold
+from penstock.lake.reading.conversions.spark_types import quoted
 from penstock.model.model import Model
 
 if TYPE_CHECKING:

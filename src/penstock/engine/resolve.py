@@ -28,9 +28,9 @@ from penstock.errors import (
     QueryFailed,
     UnsupportedFeature,
 )
-from penstock.lake.failures import explained
-from penstock.lake.naming import quote_identifier
-from penstock.lake.session import session_zone
+from penstock.lake.format.naming import quote_identifier
+from penstock.lake.spark.failures import explained
+from penstock.lake.spark.session import session_zone
 from penstock.model.constants import Bindings
 from penstock.model.file_path import path_of
 from penstock.model.query import Query

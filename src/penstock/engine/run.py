@@ -18,7 +18,7 @@ from penstock.engine.step import run_step
 from penstock.engine.world import World
 from penstock.errors import PenstockError
 from penstock.events import Event, EventSink, Notice, RunFinished, RunStarted
-from penstock.lake.naming import new_uuid7
+from penstock.lake.format.naming import new_uuid7
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

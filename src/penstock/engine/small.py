@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from penstock.config import Settings, SparkSettings
 from penstock.engine.results import QueryResult
 from penstock.errors import PenstockError
-from penstock.lake.naming import TableRef
+from penstock.lake.format.naming import TableRef
 from penstock.model.asset import DEFAULT_SCHEMA, TableName
 from penstock.model.names import Names, UnknownName
 from penstock.sql.plain_select import PlainSelect, plain_select
@@ -99,7 +99,7 @@ def collected(
     Raises QueryFailed: most of what Spark refuses it refuses only now. ``placed`` says its errors
     at their place.
     """
-    from penstock.lake.failures import explained
+    from penstock.lake.spark.failures import explained
 
     try:
         with explained():

@@ -73,7 +73,7 @@ def start_session(settings: SparkSettings, name: str) -> SparkSession:
 
 
 def _not_started(error: Exception, settings: SparkSettings) -> ConfigError:
-    from penstock.lake.failures import explain
+    from penstock.lake.spark.failures import explain
 
     where = f" with the master {settings.master!r}" if settings.master else ""
     explained = explain(error)
@@ -259,7 +259,7 @@ def session_for(query: Query, session: SparkSession) -> SparkSession:
 def lakes_for(session: SparkSession, lakes: Mapping[str, Lake]) -> dict[str, Lake]:
     """The same lakes, read and written by ``session``: DataFrames of two sessions do not mix."""
     from penstock.lake.lake import Lake
-    from penstock.lake.session import source
+    from penstock.lake.spark.session import source
     from penstock.lake.storage import spark_settings
 
     return {

@@ -17,7 +17,7 @@ from penstock.engine.resolve import Resolved, query_start, resolve
 from penstock.engine.spark import lakes_for, session_for
 from penstock.engine.views import Views
 from penstock.errors import Diagnostic, Location, NotFound, PenstockError
-from penstock.lake.naming import fold
+from penstock.lake.format.naming import fold
 from penstock.model import arguments
 from penstock.model.arguments import Argument
 from penstock.model.asset import TableName

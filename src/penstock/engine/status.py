@@ -18,7 +18,7 @@ from penstock.engine.state.records import (
     SliceRecord,
     StepRecord,
 )
-from penstock.lake.naming import fold
+from penstock.lake.format.naming import fold
 from penstock.model.asset import TableName
 from penstock.model.model import Model
 

@@ -26,7 +26,7 @@ from penstock.errors import (
     StepError,
 )
 from penstock.events import Notice, StepFinished, StepStarted
-from penstock.lake.failures import explained
+from penstock.lake.spark.failures import explained
 from penstock.model.header.steps import is_duration
 
 # Conditions of Spark that another try cannot mend: the text, or what it names, is wrong.

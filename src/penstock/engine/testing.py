@@ -13,7 +13,7 @@ from penstock.engine.resolve import resolve
 from penstock.engine.results import CheckResult
 from penstock.engine.views import Views
 from penstock.errors import ArgumentError, Location, NotFound
-from penstock.lake.failures import explained
+from penstock.lake.spark.failures import explained
 from penstock.model.asset import Asset, table_of
 from penstock.model.constants import Bindings
 from penstock.model.model import Model

@@ -6,7 +6,7 @@ from penstock.engine.pins import Pins
 from penstock.engine.resolve import moment, quoted
 from penstock.errors import ArgumentError, ColumnNotFound, LakeError, PenstockError
 from penstock.lake.catalog.suggest import did_you_mean
-from penstock.lake.files import Table
+from penstock.lake.format.files import Table
 from penstock.model.constants import Bindings
 from penstock.model.query import Query
 from penstock.model.render import trial_names

@@ -14,29 +14,29 @@ from weakref import finalize
 from penstock.attach_options import refuse_others
 from penstock.config import DIALECTS
 from penstock.errors import ArgumentError
-from penstock.lake import options
 from penstock.lake import storage as storages
-from penstock.lake.add_files import Added, add_data_files
-from penstock.lake.adding.fit import Rules
 from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import LOCK_TIMEOUT, Catalog
-from penstock.lake.failures import explained
-from penstock.lake.files import Table as TableInfo
+from penstock.lake.format.files import Table as TableInfo
+from penstock.lake.format.naming import DEFAULT_SCHEMA, LAKES, TableRef, fold
+from penstock.lake.format.objects import ListedFile, Option, View
 from penstock.lake.limits import LIMITS, Limits
 from penstock.lake.maintenance.methods import Maintained
-from penstock.lake.naming import DEFAULT_SCHEMA, LAKES, TableRef, fold
-from penstock.lake.objects import ListedFile, Option, View
+from penstock.lake.methods import options
+from penstock.lake.methods.add_files import Added, add_data_files
 from penstock.lake.queries.explain import Explanation, explain
 from penstock.lake.queries.resolver import Resolver
 from penstock.lake.recovery.backup import Backup, backup
-from penstock.lake.session import SparkSource, source
 from penstock.lake.snapshot import LATEST, At, Moment, Snapshot
+from penstock.lake.spark.failures import explained
+from penstock.lake.spark.session import SparkSource, source
 from penstock.lake.statements import dispatch
 from penstock.lake.statements.session import Current
 from penstock.lake.statements.session import Session as Statements
 from penstock.lake.storage import Storage
 from penstock.lake.table import Table
 from penstock.lake.transaction import Transaction
+from penstock.lake.writing.adding.fit import Rules
 from penstock.sql.macros import Macro
 from penstock.sql.quoting import for_spark, hinted
 
@@ -292,7 +292,7 @@ class Lake(Maintained):
     ) -> None:
         """Set an option: ``lake.set_option("parquet_compression", "zstd", table="orders")``.
 
-        For the lake, a schema or a table; see `penstock.lake.options`.
+        For the lake, a schema or a table; see `penstock.lake.methods.options`.
         """
         options.set_option(self.catalog, key, value, schema=schema, table=table)
 
@@ -308,7 +308,7 @@ class Lake(Maintained):
     ) -> Added:
         """Add Parquet files that exist: ``lake.add_data_files("orders", "more.parquet")``.
 
-        See `penstock.lake.add_files`.
+        See `penstock.lake.methods.add_files`.
         """
         return add_data_files(
             self.catalog,

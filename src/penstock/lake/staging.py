@@ -13,23 +13,23 @@ from typing import TYPE_CHECKING
 from penstock.errors import ArgumentError
 from penstock.lake.candidate.staged import SliceOf, StagedTable
 from penstock.lake.candidate.state import Removed, Staged, all_rows, live_rows
-from penstock.lake.conversions.align import typed
-from penstock.lake.conversions.spark_types import schema_of
-from penstock.lake.files import DataFile, FileSet
-from penstock.lake.inline import append_rows, is_literal
-from penstock.lake.naming import fold, names_of
-from penstock.lake.parquet.footers import remove_directory
-from penstock.lake.partitioning import partition_fields
+from penstock.lake.format.files import DataFile, FileSet
+from penstock.lake.format.naming import fold, names_of
+from penstock.lake.format.partitioning import partition_fields
+from penstock.lake.format.schema import (
+    same_columns,
+)
+from penstock.lake.format.types import from_spark_schema, to_spark_schema
+from penstock.lake.reading.conversions.align import typed
+from penstock.lake.reading.conversions.spark_types import schema_of
+from penstock.lake.reading.parquet.footers import remove_directory
 from penstock.lake.recovery.missing_files import missing_below
+from penstock.lake.rows.append import append_rows, is_literal
 from penstock.lake.rows.change import Condition, Keys, MergeBuilder, On, RowChange
 from penstock.lake.rows.engine import stage
 from penstock.lake.rows.places import find
 from penstock.lake.rows.remove import both, end_whole, take_all, take_away
 from penstock.lake.rows.updates import rows_of
-from penstock.lake.schema import (
-    same_columns,
-)
-from penstock.lake.types import from_spark_schema, to_spark_schema
 from penstock.lake.writing import fingerprint
 from penstock.lake.writing.spark import Written
 from penstock.sql.quoting import hinted, if_text, texts_in
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
-    from penstock.lake.inlined.literal_rows import Rows
+    from penstock.lake.format.inlined.literal_rows import Rows
 
 
 class TransactionTable(StagedTable):

@@ -7,26 +7,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.errors import ArgumentError
-from penstock.lake import feed, scan
-from penstock.lake.add_files import Added, add_data_files
-from penstock.lake.adding.fit import Rules
-from penstock.lake.altering import Altering
 from penstock.lake.candidate.few_rows import few_rows
 from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.files.feed import Bound
-from penstock.lake.failures import explained
-from penstock.lake.files import Table as TableInfo
+from penstock.lake.format.files import Table as TableInfo
+from penstock.lake.format.naming import TableRef
+from penstock.lake.format.objects import Description, ListedFile
+from penstock.lake.format.schema import TableSchema
 from penstock.lake.limits import LIMITS, Limits
-from penstock.lake.naming import TableRef
-from penstock.lake.objects import Description, ListedFile
+from penstock.lake.methods.add_files import Added, add_data_files
+from penstock.lake.methods.altering import Altering
+from penstock.lake.reading import feed, scan
 from penstock.lake.recovery.rollback import RolledBack, rollback
 from penstock.lake.rows.change import MergeBuilder, On, RowChange
 from penstock.lake.rows.engine import stage
-from penstock.lake.schema import TableSchema
-from penstock.lake.session import SparkSource, session_zone
 from penstock.lake.snapshot import LATEST, At, Moment, Snapshot, moment
+from penstock.lake.spark.failures import explained
+from penstock.lake.spark.session import SparkSource, session_zone
 from penstock.lake.transaction import Staged, Transaction, TransactionTable
+from penstock.lake.writing.adding.fit import Rules
 from penstock.sql.conditions import Predicate
 from penstock.sql.predicate import of_where
 from penstock.sql.quoting import hinted, if_text
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
-    from penstock.lake.inlined.literal_rows import Rows
+    from penstock.lake.format.inlined.literal_rows import Rows
 
 
 Since = int | Moment
@@ -136,7 +136,7 @@ class Table:
         return few_rows(self.scan_at(version), names, self.limits)
 
     def changes(self, from_: Since, to: Since) -> DataFrame:
-        """The rows that came and went in a range of snapshots; see `penstock.lake.feed`::
+        """The rows that came and went in a range of snapshots; see `penstock.lake.reading.feed`::
 
             orders.changes(2, 4).where("change_type = 'delete'").show()
 
@@ -278,7 +278,7 @@ class Table:
     ) -> Added:
         """Add Parquet files that exist, in one commit: ``orders.add_data_files("more.parquet")``.
 
-        See `penstock.lake.add_files`.
+        See `penstock.lake.methods.add_files`.
         """
         return add_data_files(
             self.catalog,

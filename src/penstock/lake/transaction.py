@@ -24,7 +24,7 @@ from penstock.lake.candidate.state import Staged
 from penstock.lake.candidate.table import Context
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.changes import (
+from penstock.lake.format.changes import (
     ChangeSet,
     Compaction,
     NewMacro,
@@ -33,13 +33,13 @@ from penstock.lake.changes import (
     check_together,
     fits,
 )
-from penstock.lake.files import PartitionField
+from penstock.lake.format.files import PartitionField
+from penstock.lake.format.naming import TableRef, fold, names_of, quote_identifier
+from penstock.lake.format.objects import SortKey
+from penstock.lake.format.schema import TableSchema
 from penstock.lake.limits import LIMITS, Limits
-from penstock.lake.naming import TableRef, fold, names_of, quote_identifier
-from penstock.lake.objects import SortKey
-from penstock.lake.schema import TableSchema
-from penstock.lake.session import SparkSource
 from penstock.lake.snapshot import Snapshot
+from penstock.lake.spark.session import SparkSource
 from penstock.lake.staging import TransactionTable
 from penstock.sql.macros import Macro, MacroForm
 

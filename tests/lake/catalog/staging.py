@@ -10,12 +10,12 @@ import pyarrow as pa
 from pyarrow import parquet as pq
 
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.changes import ChangeSet, NewTable, TableChange
-from penstock.lake.files import DataFile, DeleteFile, PartitionField, Table
-from penstock.lake.naming import directory_name, new_uuid7
-from penstock.lake.schema import Column, TableSchema, assign_ids
+from penstock.lake.format.changes import ChangeSet, NewTable, TableChange
+from penstock.lake.format.files import DataFile, DeleteFile, PartitionField, Table
+from penstock.lake.format.naming import directory_name, new_uuid7
+from penstock.lake.format.schema import Column, TableSchema, assign_ids
+from penstock.lake.format.stats import from_footer
 from penstock.lake.snapshot import Snapshot
-from penstock.lake.stats import from_footer
 
 _ID = b"PARQUET:field_id"
 _ROW_ID = pa.field("_ducklake_internal_row_id", pa.int64(), metadata={_ID: b"2147483540"})

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.errors import CatalogVanished
 from penstock.lake.lake import Lake
-from penstock.lake.restore import restore
+from penstock.lake.recovery.restore import restore
 from tests import duck
 from tests.lake.catalog.conftest import Place
 from tests.lake.maintenance.lakes import on_disk, play

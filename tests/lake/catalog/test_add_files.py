@@ -18,9 +18,9 @@ from penstock.errors import (
     PenstockError,
     SchemaMismatch,
 )
-from penstock.lake.add_files import Added, add_data_files
-from penstock.lake.adding.fit import Rules
 from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.methods.add_files import Added, add_data_files
+from penstock.lake.writing.adding.fit import Rules
 from tests import duck
 from tests.lake.catalog.conftest import Place
 

@@ -11,9 +11,9 @@ import pytest
 
 from penstock.errors import ArgumentError, CatalogCorrupt
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.options import set_option
+from penstock.lake.methods.options import set_option
 from penstock.lake.recovery.backup import backup, check_files
-from penstock.lake.restore import restore
+from penstock.lake.recovery.restore import restore
 from tests import duck
 from tests.lake.catalog.conftest import Place
 

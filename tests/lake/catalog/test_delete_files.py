@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.files import Table
+from penstock.lake.format.files import Table
 from tests import duck
 from tests.lake.catalog import staging
 from tests.lake.catalog.conftest import Place

@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import event, text
 
 from penstock.errors import TableNotFound
+from penstock.lake.format.objects import SortKey
 from penstock.lake.lake import Lake
-from penstock.lake.objects import SortKey
 from penstock.lake.queries.resolver import Resolver
 from penstock.lake.snapshot import At
 from penstock.sql.macros import Parameter

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.errors import CommitError, ReadOnlyLake, SchemaNotFound, TableNotFound
-from penstock.lake.add_files import add_data_files
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.options import set_option
+from penstock.lake.methods.add_files import add_data_files
+from penstock.lake.methods.options import set_option
 from tests import duck
 from tests.lake.catalog.conftest import Place
 

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.errors import CatalogCorrupt
 from penstock.lake.catalog.files.files import partial_of
-from penstock.lake.files import Partial
+from penstock.lake.format.files import Partial
 
 
 def row(last: int | None = None, info: str | None = None) -> Any:

@@ -10,10 +10,10 @@ from sqlalchemy import text
 
 from penstock.errors import CatalogCorrupt, UnsupportedFeature
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.files import ColumnStats, Partial, PartitionField, Table
-from penstock.lake.schema import type_text
-from penstock.lake.stats import from_footer
-from penstock.lake.types import to_spark_schema
+from penstock.lake.format.files import ColumnStats, Partial, PartitionField, Table
+from penstock.lake.format.schema import type_text
+from penstock.lake.format.stats import from_footer
+from penstock.lake.format.types import to_spark_schema
 from tests import duck
 from tests.lake.catalog.conftest import Place
 

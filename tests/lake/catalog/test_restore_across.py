@@ -14,7 +14,7 @@ import pytest
 from penstock.errors import UnsupportedFeature
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.recovery.backup import backup
-from penstock.lake.restore import restore
+from penstock.lake.recovery.restore import restore
 from tests import duck
 from tests.lake.catalog.conftest import Place
 

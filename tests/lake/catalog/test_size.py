@@ -13,7 +13,7 @@ import pyarrow as pa
 from sqlalchemy import event
 
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.files import DataFile, PartitionField
+from penstock.lake.format.files import DataFile, PartitionField
 from penstock.lake.snapshot import At
 from tests import duck
 from tests.lake.catalog import staging

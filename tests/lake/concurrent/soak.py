@@ -32,12 +32,12 @@ import pyarrow.parquet as pq
 
 from penstock.errors import CommitUnknown, DataFileMissing, PenstockError
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.deleted.positions import Whose, load
-from penstock.lake.files import DataFile, FileSet
+from penstock.lake.format.files import DataFile, FileSet
 from penstock.lake.lake import Lake
+from penstock.lake.reading.deleted.positions import Whose, load
+from penstock.lake.reading.scan import Scan
 from penstock.lake.rows.deletes import remove
-from penstock.lake.scan import Scan
-from penstock.lake.session import source
+from penstock.lake.spark.session import source
 from penstock.lake.transaction import Transaction
 from penstock.lake.writing.arrow import ROW_ID, SNAPSHOT_ID, write_history
 from tests import duck, postgres

@@ -17,8 +17,8 @@ import duckdb
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from penstock.lake.format.naming import quote_identifier
 from penstock.lake.lake import Lake
-from penstock.lake.naming import quote_identifier
 from tests import duck
 from tests.lake.catalog.conftest import Place
 

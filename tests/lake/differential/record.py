@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from penstock.lake.naming import quote_identifier as quoted
+from penstock.lake.format.naming import quote_identifier as quoted
 from tests.duckdb_process import DuckDBError, DuckDBGone, DuckDBProcess, Result
 from tests.lake.differential import places
 from tests.lake.differential.canonical import json_text

@@ -15,10 +15,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.errors import UnsupportedFeature
-from penstock.lake.conversions.widening import DIGITS, can_become
+from penstock.lake.format.schema import Column
+from penstock.lake.format.types import parse
 from penstock.lake.lake import Lake
-from penstock.lake.schema import Column
-from penstock.lake.types import parse
+from penstock.lake.reading.conversions.widening import DIGITS, can_become
 from penstock.sql.predicate import of_where
 from tests import duck
 from tests.lake.catalog.conftest import Place

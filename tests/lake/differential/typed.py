@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pyarrow as pa
 
+from penstock.lake.format.naming import quote_identifier
+from penstock.lake.format.schema import Column
+from penstock.lake.format.values.bounds import base_type
 from penstock.lake.lake import Lake
-from penstock.lake.naming import quote_identifier
-from penstock.lake.schema import Column
-from penstock.lake.values.bounds import base_type
 from tests import duck
 from tests.lake.catalog.conftest import Place
 

@@ -19,11 +19,11 @@ import pyarrow as pa
 from sqlalchemy import event
 
 from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.format.schema import Column, TableSchema, assign_missing_ids
 from penstock.lake.maintenance.flush_inlined_data import flush_inlined_data
 from penstock.lake.maintenance.merge_adjacent_files import merge_adjacent_files
 from penstock.lake.maintenance.rewrite_data_files import rewrite_data_files
-from penstock.lake.schema import Column, TableSchema, assign_missing_ids
-from penstock.lake.session import source
+from penstock.lake.spark.session import source
 from penstock.lake.transaction import Transaction
 from tests import duck
 from tests.lake.catalog import staging

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import parquet as pq
 
-from penstock.lake.files import DataFile
+from penstock.lake.format.files import DataFile
 from penstock.lake.maintenance.reading import pieces
 
 _ROWS, _GROUPS = 100_000, 25

@@ -12,8 +12,8 @@ import pytest
 
 from penstock.errors import ArgumentError, UnsupportedFeature
 from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.format.naming import new_uuid7
 from penstock.lake.maintenance.scope import Removed
-from penstock.lake.naming import new_uuid7
 from tests import duck
 from tests.lake.catalog.conftest import Place
 from tests.lake.maintenance.lakes import on_disk, play, upkeep

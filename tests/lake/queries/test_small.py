@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from penstock.lake.format.naming import TableRef
 from penstock.lake.lake import Lake
-from penstock.lake.naming import TableRef
 from penstock.lake.queries import small
 from penstock.sql.plain_select import plain_select
 

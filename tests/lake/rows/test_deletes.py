@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.lake import scan
 from penstock.lake.candidate.state import Removed
 from penstock.lake.lake import Lake
+from penstock.lake.reading import scan
 from penstock.lake.rows.deletes import remove
 from tests.lake.conftest import Rows, table_of
 

@@ -307,10 +307,10 @@ def test_row_groups(tmp_path: Path, lake: Lake, spark: SparkSession) -> None:
     import pyarrow.parquet as pq
 
     from penstock.lake.arrow_expressions.compiled import condition, expression
-    from penstock.lake.files import DataFile
-    from penstock.lake.files_here import Deleted
+    from penstock.lake.format.files import DataFile
+    from penstock.lake.format.schema import Column, TableSchema
+    from penstock.lake.reading.arrow_files import Deleted
     from penstock.lake.rows import arrow_scan
-    from penstock.lake.schema import Column, TableSchema
 
     texts = [f"text {i % 3}" for i in range(50)]
     fields = [

@@ -14,11 +14,11 @@ from pyspark.sql import functions as fn
 
 from penstock.lake.lake import Lake
 from penstock.lake.limits import Limits
+from penstock.lake.reading.scan import FILE, ROW_ID
 from penstock.lake.rows.deletes import collected
 from penstock.lake.rows.key_matches import find_on_driver
 from penstock.lake.rows.matches import MergeJob, all_change, find_matches
 from penstock.lake.rows.merge_source import count, merge_source
-from penstock.lake.scan import FILE, ROW_ID
 from tests.lake.conftest import Rows
 
 if TYPE_CHECKING:

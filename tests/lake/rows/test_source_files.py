@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.lake.conversions.spark_types import schema_of
+from penstock.lake.format.schema import Column, TableSchema, assign_ids
 from penstock.lake.lake import Lake
+from penstock.lake.reading.conversions.spark_types import schema_of
 from penstock.lake.rows.plans import physical
 from penstock.lake.rows.source_files import local_files, read_source
-from penstock.lake.schema import Column, TableSchema, assign_ids
 from tests.lake.conftest import Rows
 
 if TYPE_CHECKING:

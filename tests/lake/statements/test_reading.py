@@ -17,8 +17,8 @@ from penstock.errors import (
     TableNotFound,
     UnsupportedFeature,
 )
+from penstock.lake.format.schema import type_text
 from penstock.lake.lake import Lake
-from penstock.lake.schema import type_text
 from penstock.lake.statements.dispatch import first_word, is_statement
 from penstock.lake.statements.types import column_type, duckdb_type
 from penstock.lake.transaction import Transaction

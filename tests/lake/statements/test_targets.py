@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.lake.naming import TableRef
-from penstock.lake.schema import Column, TableSchema
+from penstock.lake.format.naming import TableRef
+from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.statements.targets import Target, unqualified
 from penstock.sql.statement import Reader
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.lake.inlined.values import arrow_schema
-from penstock.lake.schema import Column, TableSchema
+from penstock.lake.format.inlined.values import arrow_schema
+from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.writing.arrow import write
 from penstock.lake.writing.spark import Target
 

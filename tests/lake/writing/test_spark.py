@@ -11,12 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.errors import DataPathError, QueryFailed, SchemaMismatch, UnsupportedFeature
-from penstock.lake import scan, session
-from penstock.lake.conversions.align import align
-from penstock.lake.conversions.spark_types import schema_of
-from penstock.lake.files import FileSet
-from penstock.lake.partitioning import PartitionKey
-from penstock.lake.schema import Column, TableSchema, assign_ids
+from penstock.lake.format.files import FileSet
+from penstock.lake.format.partitioning import PartitionKey
+from penstock.lake.format.schema import Column, TableSchema, assign_ids
+from penstock.lake.reading import scan
+from penstock.lake.reading.conversions.align import align
+from penstock.lake.reading.conversions.spark_types import schema_of
+from penstock.lake.spark import session
 from penstock.lake.writing import fingerprint
 from penstock.lake.writing.settings import WriteSettings, parquet_options, write_settings
 from penstock.lake.writing.spark import Target, Written, write

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from penstock.errors import UnsupportedFeature
-from penstock.lake.failures import explain
+from penstock.lake.spark.failures import explain
 from penstock.sql.duckdb.column_names import unnamed
 from penstock.sql.duckdb.translate import translate
 from tests.lake.answers import Answer, of_duckdb, of_spark

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from penstock.engine.checks.scope import Scope
-from penstock.lake.naming import quote_identifier
+from penstock.lake.format.naming import quote_identifier
 from penstock.model.data_test import CustomTest
 
 if TYPE_CHECKING:

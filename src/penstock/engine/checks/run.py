@@ -17,7 +17,7 @@ from penstock.engine.checks.check import (
 )
 from penstock.engine.checks.scope import Scope
 from penstock.engine.results import CheckResult
-from penstock.lake.kept import kept_with
+from penstock.lake.spark.session_objects import kept_with
 from penstock.model import data_test
 from penstock.model.data_test import DataTest
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.errors import ColumnNotFound, Location
-from penstock.lake.naming import fold
+from penstock.lake.format.naming import fold
 from penstock.model.asset import Asset
 from penstock.model.nearest import nearest
 

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.engine.results import CheckResult, ColumnInfo
 from penstock.errors import PartitionError
-from penstock.lake.schema import type_text
+from penstock.lake.format.schema import type_text
 from penstock.model.partition import PartitionSpec, validate
 
 if TYPE_CHECKING:
-    from penstock.lake.schema import TableSchema
+    from penstock.lake.format.schema import TableSchema
 
 
 WHOLE = ""  # the slice value of a table that is not partitioned

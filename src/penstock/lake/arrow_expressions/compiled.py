@@ -13,7 +13,7 @@ from penstock.lake.arrow_expressions.functions import of_class
 from penstock.lake.arrow_expressions.kinds import NotSupportedByArrow
 from penstock.lake.arrow_expressions.nodes import Node, Rows
 from penstock.lake.arrow_expressions.texts import parsed
-from penstock.lake.naming import fold
+from penstock.lake.format.naming import fold
 
 __all__ = ["Expression", "condition", "expression", "plain"]
 

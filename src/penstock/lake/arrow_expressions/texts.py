@@ -17,7 +17,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from penstock.lake.arrow_expressions.kinds import NotSupportedByArrow
-from penstock.lake.naming import fold
+from penstock.lake.format.naming import fold
 
 _MOST_CHARACTERS = 20_000
 _TOKEN = re.compile(

@@ -17,15 +17,21 @@ from penstock.lake.candidate.state import Candidate, renamed_fields, restaged, w
 from penstock.lake.candidate.table import CandidateTable
 from penstock.lake.catalog import objects
 from penstock.lake.catalog.statistics.totals import columns_without_nulls
-from penstock.lake.changes import NewTable, TagChanges
-from penstock.lake.conversions.spark_types import quoted
-from penstock.lake.files import PartitionField
-from penstock.lake.inlined.text import SYSTEM
-from penstock.lake.naming import directory_name, fold, new_uuid7, quote_identifier
-from penstock.lake.objects import COMMENT, SortKey
-from penstock.lake.parquet.footers import remove_directory
-from penstock.lake.partitioning import partition_columns
-from penstock.lake.schema import Column, TableSchema, assign_ids, assign_missing_ids, can_widen
+from penstock.lake.format.changes import NewTable, TagChanges
+from penstock.lake.format.files import PartitionField
+from penstock.lake.format.inlined.text import SYSTEM
+from penstock.lake.format.naming import directory_name, fold, new_uuid7, quote_identifier
+from penstock.lake.format.objects import COMMENT, SortKey
+from penstock.lake.format.partitioning import partition_columns
+from penstock.lake.format.schema import (
+    Column,
+    TableSchema,
+    assign_ids,
+    assign_missing_ids,
+    can_widen,
+)
+from penstock.lake.reading.conversions.spark_types import quoted
+from penstock.lake.reading.parquet.footers import remove_directory
 from penstock.lake.writing.inline_back import row_limit
 
 
@@ -87,7 +93,7 @@ class DefinableTable(CandidateTable):
 
     def alter(self, schema: TableSchema) -> None:
         """Give the table these columns: those with an id are kept, changed as they are here, those
-        without one are new, and what is not among them is dropped (see `penstock.lake.alter`).
+        without one are new, and what is not among them is dropped (see `lake.candidate.alter`).
 
         Raises SchemaMismatch for a column that is to be NOT NULL and has NULLs,
         UnsupportedFeature for one that the table is partitioned or sorted by and that is dropped.

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from penstock.lake import files_here
 from penstock.lake.candidate.state import all_rows
-from penstock.lake.files import DataFile
-from penstock.lake.inlined.found import ROW_ID_COLUMN, InlinedRows
-from penstock.lake.inlined.values import arrow_schema, batches, default_value, kept
+from penstock.lake.format.files import DataFile
+from penstock.lake.format.inlined.found import ROW_ID_COLUMN, InlinedRows
+from penstock.lake.format.inlined.values import arrow_schema, batches, default_value, kept
+from penstock.lake.format.schema import TableSchema
+from penstock.lake.format.values.bounds import base_type
 from penstock.lake.limits import LIMITS, Limits
-from penstock.lake.scan import FILE, POSITION, ROW_ID, Scan
-from penstock.lake.schema import TableSchema
-from penstock.lake.values.bounds import base_type
+from penstock.lake.reading import arrow_files
+from penstock.lake.reading.scan import FILE, POSITION, ROW_ID, Scan
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,7 +53,7 @@ def few_placed(source: Scan, names: Sequence[str], limits: Limits = LIMITS) -> p
     wanted = TableSchema(tuple(columns[name] for name in names))
     if not is_simple(source, wanted, limits):
         return None
-    deleted = files_here.Deleted.of(source)
+    deleted = arrow_files.Deleted.of(source)
     if deleted is None:
         return None
     schema, keys = arrow_schema(wanted), source.keys()
@@ -80,13 +80,13 @@ def is_simple(source: Scan, wanted: TableSchema, limits: Limits) -> bool:
         and len(files) <= limits.table_files
         and sum(file.size_bytes for file in files) <= limits.table_bytes
         and all(base_type(column.type) in _TYPES for column in wanted.columns)
-        and files_here.are_plain(source)
+        and arrow_files.are_plain(source)
     )
 
 
 def _rows(file: DataFile, key: str, wanted: TableSchema, schema: pa.Schema) -> pa.Table | None:
     ids = [column.id for column in wanted.columns]
-    found = files_here.read(
+    found = arrow_files.read(
         file, ids, schema, row_ids=True, default=lambda place: default_value(wanted.columns[place])
     )
     return None if found is None else _placed(found.rows, key, found.ids)

@@ -10,9 +10,9 @@ from penstock.errors import ArgumentError, NameTaken, NotFound, SchemaNotFound, 
 from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.work import SchemaEntry, schemas_at
-from penstock.lake.changes import ChangeSet, NewMacro, NewView, TagChanges
-from penstock.lake.naming import DEFAULT_SCHEMA, TableRef, directory_name, fold, new_uuid7
-from penstock.lake.objects import COMMENT, View
+from penstock.lake.format.changes import ChangeSet, NewMacro, NewView, TagChanges
+from penstock.lake.format.naming import DEFAULT_SCHEMA, TableRef, directory_name, fold, new_uuid7
+from penstock.lake.format.objects import COMMENT, View
 from penstock.lake.snapshot import Snapshot
 from penstock.sql.macros import Macro
 

@@ -11,9 +11,9 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from penstock.errors import ColumnNotFound, UnsupportedFeature
-from penstock.lake.naming import fold
-from penstock.lake.objects import SortKey
-from penstock.lake.schema import TableSchema
+from penstock.lake.format.naming import fold
+from penstock.lake.format.objects import SortKey
+from penstock.lake.format.schema import TableSchema
 
 _DIALECT = "duckdb"
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")

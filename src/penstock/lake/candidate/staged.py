@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from penstock.errors import SchemaMismatch, UnsupportedFeature
 from penstock.lake.candidate.definable import DefinableTable
 from penstock.lake.candidate.state import Candidate, Staged, all_rows, live_rows
-from penstock.lake.changes import NewTable
-from penstock.lake.conversions.align import align, growth, typed
-from penstock.lake.conversions.spark_types import schema_of
-from penstock.lake.naming import directory_name, fold, names_of, new_uuid7
-from penstock.lake.parquet.footers import remove_directory
-from penstock.lake.partitioning import partition_columns, partition_fields
-from penstock.lake.schema import assign_ids, evolve, without_columns
+from penstock.lake.format.changes import NewTable
+from penstock.lake.format.naming import directory_name, fold, names_of, new_uuid7
+from penstock.lake.format.partitioning import partition_columns, partition_fields
+from penstock.lake.format.schema import assign_ids, evolve, without_columns
+from penstock.lake.reading.conversions.align import align, growth, typed
+from penstock.lake.reading.conversions.spark_types import schema_of
+from penstock.lake.reading.parquet.footers import remove_directory
 from penstock.lake.writing.spark import Written, write
 
 if TYPE_CHECKING:

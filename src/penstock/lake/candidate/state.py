@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from penstock.errors import UnsupportedFeature
 from penstock.lake.catalog.files.mappings import mapping_paths
-from penstock.lake.changes import NewTable, Slice, TableChange, TagChanges
-from penstock.lake.comparable import INTEGERS
-from penstock.lake.files import (
+from penstock.lake.format.changes import NewTable, Slice, TableChange, TagChanges
+from penstock.lake.format.comparable import INTEGERS
+from penstock.lake.format.files import (
     DataFile,
     DeleteFile,
     FileSet,
@@ -17,10 +17,10 @@ from penstock.lake.files import (
     PartitionField,
     Table,
 )
-from penstock.lake.inlined.staged import StagedInline
-from penstock.lake.naming import fold
-from penstock.lake.objects import SortKey
-from penstock.lake.schema import Column, TableSchema
+from penstock.lake.format.inlined.staged import StagedInline
+from penstock.lake.format.naming import fold
+from penstock.lake.format.objects import SortKey
+from penstock.lake.format.schema import Column, TableSchema
 
 
 @dataclass(frozen=True, slots=True)

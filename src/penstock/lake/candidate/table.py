@@ -8,23 +8,23 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from penstock.errors import ColumnNotFound, TableNotFound
-from penstock.lake import scan
 from penstock.lake.candidate.few_rows import few_rows
 from penstock.lake.candidate.state import Candidate
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.options import Options, write_facts
-from penstock.lake.changes import Slice
-from penstock.lake.conversions.moments import with_moment
-from penstock.lake.conversions.spark_types import cast_type, literal, quoted
-from penstock.lake.files import DataFile, FileSet
+from penstock.lake.format.changes import Slice
+from penstock.lake.format.files import DataFile, FileSet
+from penstock.lake.format.naming import fold
+from penstock.lake.format.partitioning import partition_keys, partition_value
+from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.format.values.bounds import base_type
 from penstock.lake.limits import LIMITS, Limits
-from penstock.lake.naming import fold
-from penstock.lake.parquet.footers import remove_directory
-from penstock.lake.partitioning import partition_keys, partition_value
-from penstock.lake.schema import Column, TableSchema
-from penstock.lake.session import SparkSource, session_zone
+from penstock.lake.reading import scan
+from penstock.lake.reading.conversions.moments import with_moment
+from penstock.lake.reading.conversions.spark_types import cast_type, literal, quoted
+from penstock.lake.reading.parquet.footers import remove_directory
 from penstock.lake.snapshot import Snapshot
-from penstock.lake.values.bounds import base_type
+from penstock.lake.spark.session import SparkSource, session_zone
 from penstock.lake.writing.inline_back import OF_FRAMES, row_limit, taken_back
 from penstock.lake.writing.settings import write_settings
 from penstock.lake.writing.spark import Target

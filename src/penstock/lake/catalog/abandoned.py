@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from penstock.errors import CatalogVanished, DataPathError
 from penstock.lake.catalog.database.location import CatalogLocation, absolute_directory
-from penstock.lake.naming import uuid7_time
+from penstock.lake.format.naming import uuid7_time
 from penstock.lake.storage import bucket_of, is_remote, open_system
 
 LAKE_FILES = (".parquet", ".puffin")

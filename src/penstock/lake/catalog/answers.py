@@ -17,10 +17,10 @@ from penstock.lake.catalog.database.rows import NoNumber
 from penstock.lake.catalog.inlined import inlined
 from penstock.lake.catalog.reads import visible
 from penstock.lake.catalog.statistics.typed_text import TO_MICROSECONDS
-from penstock.lake.comparable import INTEGERS
-from penstock.lake.files import Table
-from penstock.lake.schema import Column
-from penstock.lake.values.bounds import base_type, bound_from_text
+from penstock.lake.format.comparable import INTEGERS
+from penstock.lake.format.files import Table
+from penstock.lake.format.schema import Column
+from penstock.lake.format.values.bounds import base_type, bound_from_text
 
 # Text shorter than this is cut by no writer known: the real extension cuts after 256 bytes.
 _CUT = 16

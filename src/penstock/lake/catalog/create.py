@@ -13,7 +13,7 @@ from penstock.errors import CatalogVersionUnsupported, UnsupportedFeature
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.database.engine import metadata_schema
 from penstock.lake.catalog.database.location import CatalogLocation
-from penstock.lake.naming import DEFAULT_SCHEMA, quote_identifier
+from penstock.lake.format.naming import DEFAULT_SCHEMA, quote_identifier
 
 
 def exists(connection: Connection) -> bool:

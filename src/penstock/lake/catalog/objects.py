@@ -12,9 +12,9 @@ from sqlalchemy import ColumnElement, Connection, FromClause, Subquery, case, fu
 from penstock.lake.catalog.database import metadata
 from penstock.lake.catalog.database.rows import NoNumber, Record, check_begin, damaged
 from penstock.lake.catalog.reads import visible
-from penstock.lake.files import DataFile, DeleteFile, Table
-from penstock.lake.naming import fold
-from penstock.lake.objects import Description, ListedFile, Option, SortKey, View
+from penstock.lake.format.files import DataFile, DeleteFile, Table
+from penstock.lake.format.naming import fold
+from penstock.lake.format.objects import Description, ListedFile, Option, SortKey, View
 from penstock.sql.macros import Macro, MacroForm, Parameter
 
 _NO_TYPE = "unknown"

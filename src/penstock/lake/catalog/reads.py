@@ -32,9 +32,9 @@ from penstock.lake.catalog.database.rows import (
     check_unique,
     damaged,
 )
-from penstock.lake.files import PartitionField, Table
-from penstock.lake.naming import fold
-from penstock.lake.schema import Column, TableSchema
+from penstock.lake.format.files import PartitionField, Table
+from penstock.lake.format.naming import fold
+from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.snapshot import At, Snapshot
 
 _NO_DEFAULT = "NULL"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from penstock.lake.naming import fold
+from penstock.lake.format.naming import fold
 
 
 def did_you_mean(name: str, candidates: Iterable[str], kind: str) -> str:

@@ -15,10 +15,10 @@ from sqlalchemy import Connection, Executable, Insert, Table
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.database.location import resolve_directory
 from penstock.lake.catalog.database.round_trips import send, send_together
-from penstock.lake.naming import fold
-from penstock.lake.schema import TableSchema
+from penstock.lake.format.naming import fold
+from penstock.lake.format.schema import TableSchema
+from penstock.lake.format.stats import TableColumnStats
 from penstock.lake.snapshot import Snapshot
-from penstock.lake.stats import TableColumnStats
 
 # The kinds of ``changes_made`` in the order of the real extension (measured, 1.5.5).
 _ORDER = (

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from penstock.errors import CommitUnknown, EnvironmentMissing
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.options import layout_begins
-from penstock.lake.changes import MergeFiles, NewFile, RewriteFiles
-from penstock.lake.files import FileSet, Table
+from penstock.lake.format.changes import MergeFiles, NewFile, RewriteFiles
+from penstock.lake.format.files import FileSet, Table
 from penstock.lake.maintenance.groups import Group
 from penstock.lake.maintenance.parquet_settings import ParquetSettings, Resources, settings_of
 from penstock.lake.maintenance.scope import (

@@ -21,16 +21,16 @@ from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.inlined import inlined
 from penstock.lake.catalog.inlined.flush import Held, load_held
 from penstock.lake.catalog.options import write_facts
-from penstock.lake.changes import Flushed, FlushInlined
-from penstock.lake.delete_files import write as write_deletes
-from penstock.lake.deleted.positions import Whose, load
-from penstock.lake.files import DataFile, DeleteFile, Partial, Table
-from penstock.lake.inlined.found import BEGIN_COLUMN, END_COLUMN, ROW_ID_COLUMN
-from penstock.lake.inlined.values import arrow_schema, batches
+from penstock.lake.format.changes import Flushed, FlushInlined
+from penstock.lake.format.delete_files import write as write_deletes
+from penstock.lake.format.files import DataFile, DeleteFile, Partial, Table
+from penstock.lake.format.inlined.found import BEGIN_COLUMN, END_COLUMN, ROW_ID_COLUMN
+from penstock.lake.format.inlined.values import arrow_schema, batches
+from penstock.lake.format.naming import new_uuid7
+from penstock.lake.format.partitioning import partition_keys
+from penstock.lake.format.values.sequence import sequence
 from penstock.lake.maintenance.scope import HasCatalog, base_of, each, publish, tables_meant
-from penstock.lake.naming import new_uuid7
-from penstock.lake.partitioning import partition_keys
-from penstock.lake.values.sequence import sequence
+from penstock.lake.reading.deleted.positions import Whose, load
 from penstock.lake.writing import arrow as arrow_files
 from penstock.lake.writing.settings import write_settings
 from penstock.lake.writing.spark import Target

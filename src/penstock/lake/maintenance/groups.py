@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from penstock.lake.files import DataFile, FileSet
+from penstock.lake.format.files import DataFile, FileSet
 
 Group = tuple[DataFile, ...]
 

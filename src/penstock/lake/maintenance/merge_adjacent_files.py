@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from penstock.errors import ArgumentError
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.options import columns_at
-from penstock.lake.changes import MergeFiles
+from penstock.lake.format.changes import MergeFiles
 from penstock.lake.maintenance.compacting import AsItIs, Plan, compact_each
 from penstock.lake.maintenance.groups import Group, Sizes, merge_groups
 from penstock.lake.maintenance.parquet_settings import DEFAULT, Resources

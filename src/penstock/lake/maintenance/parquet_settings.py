@@ -9,9 +9,9 @@ from typing import Any
 from penstock.errors import ArgumentError
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.options import write_facts
-from penstock.lake.files import Table
-from penstock.lake.objects import SortKey
-from penstock.lake.option_values import bytes_of
+from penstock.lake.format.files import Table
+from penstock.lake.format.objects import SortKey
+from penstock.lake.format.option_values import bytes_of
 from penstock.lake.writing.settings import TARGET_FILE_SIZE
 
 _ROW_GROUP = 122_880  # rows: DuckDB's default

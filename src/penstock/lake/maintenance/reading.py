@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from penstock.lake.deleted.positions import Whose, load
-from penstock.lake.failures import file_corrupt, file_missing
-from penstock.lake.files import DataFile, FileSet
+from penstock.lake.format.files import DataFile, FileSet
 from penstock.lake.maintenance.blocks import Blocks, window
-from penstock.lake.parquet.columns import EMBEDDED_ROW_ID, MAPPED_ROW_ID
-from penstock.lake.parquet.identity import check_file
+from penstock.lake.reading.deleted.positions import Whose, load
+from penstock.lake.reading.parquet.columns import EMBEDDED_ROW_ID, MAPPED_ROW_ID
+from penstock.lake.reading.parquet.identity import check_file
+from penstock.lake.spark.failures import file_corrupt, file_missing
 from penstock.lake.storage import is_remote, open_system
 
 _THREADS = 4

@@ -23,9 +23,9 @@ from penstock.errors import ArgumentError
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.snapshots.expiry import table_paths
-from penstock.lake.naming import uuid7_time
+from penstock.lake.format.naming import uuid7_time
+from penstock.lake.format.values.intervals import parse_interval
 from penstock.lake.storage import is_remote, open_system, read_ends, remove_file
-from penstock.lake.values.intervals import parse_interval
 
 OUTSIDE = "outside the data path"
 NOT_PARQUET = "outside the data path, and not a Parquet file"

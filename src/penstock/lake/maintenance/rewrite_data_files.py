@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from penstock.errors import ArgumentError
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.changes import RewriteFiles
-from penstock.lake.deleted.positions import Whose
-from penstock.lake.files import Table
+from penstock.lake.format.changes import RewriteFiles
+from penstock.lake.format.files import Table
 from penstock.lake.maintenance.compacting import AsItIs, Plan, compact_each
 from penstock.lake.maintenance.groups import Group, rewrite_groups
 from penstock.lake.maintenance.parquet_settings import DEFAULT, Resources
 from penstock.lake.maintenance.reading import deletes_of
 from penstock.lake.maintenance.scope import Compacted, HasCatalog
 from penstock.lake.maintenance.writing import Job
+from penstock.lake.reading.deleted.positions import Whose
 
 _THRESHOLD = 0.95  # the format's default
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.lake.format.naming import TableRef
 from penstock.lake.maintenance.scope import HasCatalog
-from penstock.lake.naming import TableRef
 from penstock.lake.recovery.rollback import rollback
 from penstock.lake.snapshot import Moment
 

@@ -13,11 +13,11 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 from penstock.errors import CommitUnknown, LakeError, SchemaNotFound
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.changes import ChangeSet, Compaction
-from penstock.lake.files import Table
-from penstock.lake.naming import TableRef, fold
-from penstock.lake.session import SparkSource
+from penstock.lake.format.changes import ChangeSet, Compaction
+from penstock.lake.format.files import Table
+from penstock.lake.format.naming import TableRef, fold
 from penstock.lake.snapshot import Snapshot
+from penstock.lake.spark.session import SparkSource
 from penstock.lake.transaction import Transaction
 
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.errors import EnvironmentMissing, LakeError
-from penstock.lake.changes import NewFile
+from penstock.lake.format.changes import NewFile
+from penstock.lake.format.naming import new_uuid7
 from penstock.lake.maintenance.groups import Group
 from penstock.lake.maintenance.writing import Job, write_together
-from penstock.lake.naming import new_uuid7
 from penstock.lake.storage import Storage, list_files, remove_file, told, use
 
 if TYPE_CHECKING:

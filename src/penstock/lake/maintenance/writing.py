@@ -11,15 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from penstock.lake.changes import NewFile
-from penstock.lake.files import ColumnStats, DataFile, NameMapping, Partial, Table
+from penstock.lake.format.changes import NewFile
+from penstock.lake.format.files import ColumnStats, DataFile, NameMapping, Partial, Table
+from penstock.lake.format.naming import new_uuid7
+from penstock.lake.format.schema import TableSchema
+from penstock.lake.format.stats import from_footer
 from penstock.lake.maintenance import arrow_columns as arrow
 from penstock.lake.maintenance.parquet_settings import ParquetSettings
 from penstock.lake.maintenance.reading import Deletes, Piece, pieces
-from penstock.lake.naming import new_uuid7
-from penstock.lake.parquet.mapping import in_force
-from penstock.lake.schema import TableSchema
-from penstock.lake.stats import from_footer
+from penstock.lake.reading.parquet.mapping import in_force
 from penstock.lake.storage import (
     is_remote,
     make_directory,

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import QueryFailed
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.files import FileSet, Table
-from penstock.lake.naming import fold
+from penstock.lake.format.files import FileSet, Table
+from penstock.lake.format.naming import fold
 from penstock.lake.queries import metadata_answers, travel
 from penstock.lake.queries import running as queries
 from penstock.lake.queries.resolver import Resolver
-from penstock.lake.session import session_zone
 from penstock.lake.snapshot import Snapshot
+from penstock.lake.spark.session import session_zone
 from penstock.sql.conditions import Predicate
 from penstock.sql.predicate import of_query
 from penstock.sql.tables import Analysis, Reference, Unreadable, analyse

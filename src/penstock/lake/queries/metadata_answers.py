@@ -10,10 +10,10 @@ from sqlglot import exp
 
 from penstock.lake.catalog import answers
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.conversions.spark_types import quoted, spark_type
-from penstock.lake.files import Table
-from penstock.lake.naming import fold
-from penstock.lake.values.bounds import base_type
+from penstock.lake.format.files import Table
+from penstock.lake.format.naming import fold
+from penstock.lake.format.values.bounds import base_type
+from penstock.lake.reading.conversions.spark_types import quoted, spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,20 +12,20 @@ from penstock.errors import (
     TableNotFound,
     UnsupportedFeature,
 )
-from penstock.lake import naming
 from penstock.lake.candidate.names import StagedView
 from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.changes import NewMacro
-from penstock.lake.files import Table as TableInfo
-from penstock.lake.naming import DEFAULT_SCHEMA, LAKES, TableRef, fold, quote_identifier
-from penstock.lake.objects import View
+from penstock.lake.format import naming
+from penstock.lake.format.changes import NewMacro
+from penstock.lake.format.files import Table as TableInfo
+from penstock.lake.format.naming import DEFAULT_SCHEMA, LAKES, TableRef, fold, quote_identifier
+from penstock.lake.format.objects import View
 from penstock.lake.queries import metadata_answers, table_functions, travel, views
 from penstock.lake.queries import running as queries
 from penstock.lake.queries.rewriters import Rows, Wanted, Work, point, referred
 from penstock.lake.queries.row_ids import ROWID
-from penstock.lake.session import SparkSource, session_zone
 from penstock.lake.snapshot import At, Snapshot
+from penstock.lake.spark.session import SparkSource, session_zone
 from penstock.lake.table import Table
 from penstock.lake.transaction import Transaction
 from penstock.sql import lake_functions, literals, tables

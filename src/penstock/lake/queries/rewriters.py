@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from sqlglot import exp
 
 from penstock.errors import ArgumentError, NotFound, QueryFailed, UnsupportedFeature
-from penstock.lake.failures import explained
-from penstock.lake.naming import fold
+from penstock.lake.format.naming import fold
 from penstock.lake.queries import row_ids, travel
 from penstock.lake.snapshot import At
+from penstock.lake.spark.failures import explained
 from penstock.sql import calls
 from penstock.sql.calls import Arguments
 from penstock.sql.conditions import Predicate

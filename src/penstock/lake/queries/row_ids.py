@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from sqlglot import exp
 
 from penstock.errors import UnsupportedFeature
-from penstock.lake.conversions.spark_types import quoted
-from penstock.lake.naming import fold
+from penstock.lake.format.naming import fold
+from penstock.lake.reading.conversions.spark_types import quoted
 from penstock.sql.tables import Analysis, Reference
 from penstock.sql.text import Edit, braces
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import PenstockError, QueryFailed
-from penstock.lake.failures import SPARKS_SQL, explain, explained
-from penstock.lake.naming import fold
+from penstock.lake.format.naming import fold
 from penstock.lake.queries.rewriters import REWRITERS, Names, Work
 from penstock.lake.queries.travel import in_zone
+from penstock.lake.spark.failures import SPARKS_SQL, explain, explained
 from penstock.sql.tables import Unreadable, analyse
 from penstock.sql.text import Edit, edited, touches_line
 

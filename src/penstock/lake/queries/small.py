@@ -17,14 +17,14 @@ from penstock.lake.arrow_expressions.kinds import NotSupportedByArrow
 from penstock.lake.candidate.few_rows import PLAIN, few_rows
 from penstock.lake.catalog import answers
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.files import FileSet, Table
-from penstock.lake.inlined.values import arrow_schema
-from penstock.lake.naming import TableRef, fold
-from penstock.lake.scan import Scan
-from penstock.lake.schema import Column, TableSchema
+from penstock.lake.format.files import FileSet, Table
+from penstock.lake.format.inlined.values import arrow_schema
+from penstock.lake.format.naming import TableRef, fold
+from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.format.types import simple_string
+from penstock.lake.format.values.bounds import base_type
+from penstock.lake.reading.scan import Scan
 from penstock.lake.snapshot import Snapshot
-from penstock.lake.types import simple_string
-from penstock.lake.values.bounds import base_type
 from penstock.sql.plain_select import PlainSelect, SortKey
 from penstock.sql.predicate import of_where
 

@@ -13,11 +13,11 @@ from datetime import UTC
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from penstock.lake import feed
 from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.files.feed import Bound
-from penstock.lake.naming import TableRef, quote_identifier
+from penstock.lake.format.naming import TableRef, quote_identifier
+from penstock.lake.reading import feed
 from penstock.lake.snapshot import At, Snapshot, moment
 from penstock.sql.calls import Arguments
 from penstock.sql.identifiers import dotted

@@ -9,8 +9,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from penstock.errors import QueryFailed, UnsupportedFeature
-from penstock.lake.naming import fold
-from penstock.lake.objects import View
+from penstock.lake.format.naming import fold
+from penstock.lake.format.objects import View
 from penstock.sql.duckdb.text import named_inside, projections, readable
 from penstock.sql.duckdb.translate import to_spark, translate
 from penstock.sql.macro_calls import expand

@@ -20,12 +20,12 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from penstock.errors import DataFileMissing
-from penstock.lake.delete_files import SNAPSHOT_ID
-from penstock.lake.delete_files import write as write_deletes
-from penstock.lake.deleted.positions import Whose, as_one, load
-from penstock.lake.files import ColumnStats, DataFile, DeleteFile, FileSet
-from penstock.lake.naming import new_uuid7
-from penstock.lake.parquet.identity import check_size
+from penstock.lake.format.delete_files import SNAPSHOT_ID
+from penstock.lake.format.delete_files import write as write_deletes
+from penstock.lake.format.files import ColumnStats, DataFile, DeleteFile, FileSet
+from penstock.lake.format.naming import new_uuid7
+from penstock.lake.reading.deleted.positions import Whose, as_one, load
+from penstock.lake.reading.parquet.identity import check_size
 from penstock.lake.storage import is_remote, open_system, size_of, writing_to
 
 _THREADS = 16

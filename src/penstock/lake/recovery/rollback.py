@@ -25,10 +25,10 @@ from penstock.lake.catalog import reads
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.files import files as catalog_files
 from penstock.lake.catalog.files import rollback_rows
-from penstock.lake.changes import ChangeSet, InlineChange, TableChange
-from penstock.lake.files import DataFile, FileSet, Table
-from penstock.lake.inlined.found import BEGIN_COLUMN, ROW_ID_COLUMN
-from penstock.lake.naming import TableRef, new_uuid7
+from penstock.lake.format.changes import ChangeSet, InlineChange, TableChange
+from penstock.lake.format.files import DataFile, FileSet, Table
+from penstock.lake.format.inlined.found import BEGIN_COLUMN, ROW_ID_COLUMN
+from penstock.lake.format.naming import TableRef, new_uuid7
 from penstock.lake.recovery.restored_files import Gone, gone_at, restored
 from penstock.lake.snapshot import LATEST, At, Moment, Snapshot
 from penstock.lake.storage import remove_directory

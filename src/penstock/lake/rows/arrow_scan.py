@@ -14,15 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from penstock.lake import files_here
 from penstock.lake.arrow_expressions.compiled import Expression
 from penstock.lake.arrow_expressions.kinds import NotSupportedByArrow
-from penstock.lake.files import DataFile
-from penstock.lake.files_here import Deleted
-from penstock.lake.inlined.values import arrow_schema
-from penstock.lake.parquet.identity import check_file
-from penstock.lake.schema import TableSchema
-from penstock.lake.values.sequence import sequence
+from penstock.lake.format.files import DataFile
+from penstock.lake.format.inlined.values import arrow_schema
+from penstock.lake.format.schema import TableSchema
+from penstock.lake.format.values.sequence import sequence
+from penstock.lake.reading import arrow_files
+from penstock.lake.reading.arrow_files import Deleted
+from penstock.lake.reading.parquet.identity import check_file
 
 _THREADS = max(2, min(8, os.cpu_count() or 2))
 _CODE_BYTES = 4  # of a text that is written as a code: less
@@ -154,8 +154,8 @@ def _open(file: DataFile, job: Reading) -> _Opened:
         metadata, held = content.metadata, content.schema_arrow
     check_file(file, metadata)
     ids = [column.id for column in columns.columns]
-    names = files_here.names(held, ids, arrow_schema(columns))
-    if names is None or files_here.has_old_days(metadata):
+    names = arrow_files.names(held, ids, arrow_schema(columns))
+    if names is None or arrow_files.has_old_days(metadata):
         raise NotSupportedByArrow(f"{file.path} has other columns, or days of another calendar")
     return _Opened(file, metadata, dict(zip(wanted, names.columns, strict=True)), names.row_id)
 

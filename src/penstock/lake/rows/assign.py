@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.errors import ColumnNotFound, SchemaMismatch
-from penstock.lake.conversions.casts import stored
-from penstock.lake.conversions.spark_types import quoted
-from penstock.lake.naming import fold
-from penstock.lake.schema import Column, TableSchema
+from penstock.lake.format.naming import fold
+from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.reading.conversions.casts import stored
+from penstock.lake.reading.conversions.spark_types import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

@@ -14,14 +14,13 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from penstock.lake import scan
 from penstock.lake.candidate.state import Removed, Staged, live_rows
-from penstock.lake.conversions.align import align, typed
-from penstock.lake.conversions.spark_types import quoted
-from penstock.lake.failures import explained
-from penstock.lake.files import DataFile, FileSet
-from penstock.lake.files_here import are_plain
-from penstock.lake.naming import fold
+from penstock.lake.format.files import DataFile, FileSet
+from penstock.lake.format.naming import fold
+from penstock.lake.reading import scan
+from penstock.lake.reading.arrow_files import are_plain
+from penstock.lake.reading.conversions.align import align, typed
+from penstock.lake.reading.conversions.spark_types import quoted
 from penstock.lake.rows import driver
 from penstock.lake.rows.assign import assigned
 from penstock.lake.rows.change import Condition, RowChange
@@ -30,7 +29,8 @@ from penstock.lake.rows.places import find
 from penstock.lake.rows.remove import both, delete_all, end_whole, take_away
 from penstock.lake.rows.route import Facts, Way, route
 from penstock.lake.rows.updates import rows_of, update_new_rows, update_rows
-from penstock.lake.session import session_zone
+from penstock.lake.spark.failures import explained
+from penstock.lake.spark.session import session_zone
 from penstock.sql.predicate import of_where
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
-    from penstock.lake.scan import Scan
+    from penstock.lake.reading.scan import Scan
     from penstock.sql.conditions import Predicate
 
 Result = TypeVar("Result")

@@ -9,19 +9,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.lake import scan
 from penstock.lake.candidate.few_rows import PLAIN
 from penstock.lake.candidate.state import live_rows
-from penstock.lake.conversions.align import align, typed
-from penstock.lake.conversions.spark_types import quoted
-from penstock.lake.deleted.places import Places
-from penstock.lake.inlined.values import arrow_schema
+from penstock.lake.format.inlined.values import arrow_schema
+from penstock.lake.format.values.bounds import base_type
 from penstock.lake.limits import Limits
+from penstock.lake.reading import scan
+from penstock.lake.reading.conversions.align import align, typed
+from penstock.lake.reading.conversions.spark_types import quoted
+from penstock.lake.reading.deleted.places import Places
+from penstock.lake.reading.scan import FILE, POSITION, ROW_ID
 from penstock.lake.rows.assign import not_null
 from penstock.lake.rows.places import NUMBER, RowPlaces, by_name, by_number
 from penstock.lake.rows.remove import take_away
-from penstock.lake.scan import FILE, POSITION, ROW_ID
-from penstock.lake.values.bounds import base_type
 from penstock.lake.writing import arrow as arrow_files
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from penstock.lake.candidate.state import Removed
     from penstock.lake.candidate.table import CandidateTable
-    from penstock.lake.schema import TableSchema
+    from penstock.lake.format.schema import TableSchema
     from penstock.lake.writing.spark import Written
 
 

@@ -17,19 +17,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.lake.candidate.state import Removed, live_rows
-from penstock.lake.delete_files import FIELD_IDS, SNAPSHOT_ID
-from penstock.lake.delete_files import write as write_deletes
-from penstock.lake.deleted.frames import Deletes, deleted_positions
-from penstock.lake.deleted.positions import Gone, Whose, as_one, load
-from penstock.lake.failures import explained
-from penstock.lake.files import DataFile, DeleteFile
+from penstock.lake.format.delete_files import FIELD_IDS, SNAPSHOT_ID
+from penstock.lake.format.delete_files import write as write_deletes
+from penstock.lake.format.files import DataFile, DeleteFile
+from penstock.lake.format.naming import new_uuid7
+from penstock.lake.format.schema import TableSchema
+from penstock.lake.format.types import FIELD_ID
 from penstock.lake.limits import LIMITS
-from penstock.lake.naming import new_uuid7
-from penstock.lake.parquet.footers import describe, list_files, remove_directory
-from penstock.lake.scan import FILE, POSITION, Scan
-from penstock.lake.schema import TableSchema
+from penstock.lake.reading.deleted.frames import Deletes, deleted_positions
+from penstock.lake.reading.deleted.positions import Gone, Whose, as_one, load
+from penstock.lake.reading.parquet.footers import describe, list_files, remove_directory
+from penstock.lake.reading.scan import FILE, POSITION, Scan
+from penstock.lake.spark.failures import explained
 from penstock.lake.storage import make_directory
-from penstock.lake.types import FIELD_ID
 from penstock.lake.writing import publishing
 
 if TYPE_CHECKING:

@@ -16,17 +16,17 @@ import pyarrow as pa
 from penstock.lake.arrow_expressions import settings
 from penstock.lake.arrow_expressions.compiled import Expression, condition, expression, plain
 from penstock.lake.arrow_expressions.kinds import NotSupportedByArrow
-from penstock.lake.files_here import Deleted
-from penstock.lake.inlined.values import arrow_schema
+from penstock.lake.format.inlined.values import arrow_schema
+from penstock.lake.format.schema import TableSchema
+from penstock.lake.reading.arrow_files import Deleted
 from penstock.lake.rows.arrow_scan import Bounds, Matched, Reading, read
 from penstock.lake.rows.change import Condition, RowChange
 from penstock.lake.rows.collected import NewRows, is_flat
 from penstock.lake.rows.places import RowPlaces
-from penstock.lake.schema import TableSchema
 
 if TYPE_CHECKING:
     from penstock.lake.candidate.table import CandidateTable
-    from penstock.lake.scan import Scan
+    from penstock.lake.reading.scan import Scan
 
 _PLACE_BYTES = 16  # a number, and what Arrow has beside it
 

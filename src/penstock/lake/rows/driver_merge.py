@@ -14,10 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from penstock.lake import files_here
 from penstock.lake.candidate.state import Removed, Staged
-from penstock.lake.conversions.spark_types import quoted
-from penstock.lake.inlined.values import arrow_schema
+from penstock.lake.format.inlined.values import arrow_schema
+from penstock.lake.format.values.sequence import sequence
+from penstock.lake.reading.arrow_files import read_batches
+from penstock.lake.reading.conversions.spark_types import quoted
 from penstock.lake.rows.key_matches import MatchedFile, matched_files
 from penstock.lake.rows.matches import way_of
 from penstock.lake.rows.places import RowPlaces
@@ -27,7 +28,6 @@ from penstock.lake.rows.small import to_arrow
 from penstock.lake.rows.small_merge import Sides, changed
 from penstock.lake.rows.source_files import local_files, read_source
 from penstock.lake.rows.stager import write
-from penstock.lake.values.sequence import sequence
 from penstock.lake.writing import arrow as arrow_files
 from penstock.lake.writing.spark import Written
 
@@ -168,7 +168,7 @@ def _differing(
     by_name = {column.name: column.id for column in job.schema.columns}
     masks: list[pa.Array] = []
     ids = [by_name[name] for name in others]
-    batches = files_here.read_batches(found.file, ids, schema, job.limits.batch_rows)
+    batches = read_batches(found.file, ids, schema, job.limits.batch_rows)
     if batches is None:
         return None
     for start, old in _at(batches, found.positions):

@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from penstock.lake import files_here
-from penstock.lake.conversions.spark_types import quoted
-from penstock.lake.files import DataFile
+from penstock.lake.format.files import DataFile
+from penstock.lake.format.values.sequence import sequence
+from penstock.lake.reading import arrow_files
+from penstock.lake.reading.conversions.spark_types import quoted
+from penstock.lake.reading.scan import ROW_ID
 from penstock.lake.rows import small
 from penstock.lake.rows.matches import CHANGED, Matches, MergeJob, Sample, streams, way_of
 from penstock.lake.rows.route import Way
-from penstock.lake.scan import ROW_ID
-from penstock.lake.values.sequence import sequence
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,7 +63,7 @@ def matched_files(job: MergeJob, wanted: pa.Table) -> list[MatchedFile] | None:
 
     if not _is_unique(wanted):
         return None
-    deleted = files_here.Deleted.of(job.scanned)
+    deleted = arrow_files.Deleted.of(job.scanned)
     if deleted is None:
         return None
     try:
@@ -134,7 +134,7 @@ def _keys(job: MergeJob, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
     size = job.limits.batch_rows
     first, numbers = 0, sequence(size)
     for file in job.scanned.files.files:
-        batches = files_here.read_batches(file, ids, wanted, size, row_ids=_EMBEDDED)
+        batches = arrow_files.read_batches(file, ids, wanted, size, row_ids=_EMBEDDED)
         if batches is None:
             raise pa.ArrowInvalid(file.path)
         for batch in batches:
@@ -161,7 +161,7 @@ def _by_file(files: Sequence[DataFile], rows: pa.Table) -> Iterator[MatchedFile]
         first, start = after, end
 
 
-def _left(deleted: files_here.Deleted, found: MatchedFile) -> MatchedFile:
+def _left(deleted: arrow_files.Deleted, found: MatchedFile) -> MatchedFile:
     left = deleted.left(found.file, found.positions)
     if left is None:
         return found

@@ -6,24 +6,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from penstock.lake import scan
 from penstock.lake.candidate.few_rows import is_simple
 from penstock.lake.candidate.state import live_rows
-from penstock.lake.conversions.spark_types import quoted
-from penstock.lake.files_here import are_plain
-from penstock.lake.inlined.values import arrow_schema
-from penstock.lake.kept import kept_with
+from penstock.lake.format.inlined.values import arrow_schema
+from penstock.lake.format.schema import TableSchema
+from penstock.lake.format.values.bounds import base_type
 from penstock.lake.limits import Limits
-from penstock.lake.parquet.columns import EMBEDDED_ROW_ID
+from penstock.lake.reading import scan
+from penstock.lake.reading.arrow_files import are_plain
+from penstock.lake.reading.conversions.spark_types import quoted
+from penstock.lake.reading.parquet.columns import EMBEDDED_ROW_ID
+from penstock.lake.reading.scan import FILE, POSITION, ROW_ID
 from penstock.lake.rows.change import Keys, RowChange
 from penstock.lake.rows.deletes import Positions
 from penstock.lake.rows.merge_source import Source, within_bounds
 from penstock.lake.rows.remove import has_fresh
 from penstock.lake.rows.route import Facts, Way, is_large, route
 from penstock.lake.rows.small import collect, distinct, is_comparable
-from penstock.lake.scan import FILE, POSITION, ROW_ID
-from penstock.lake.schema import TableSchema
-from penstock.lake.values.bounds import base_type
+from penstock.lake.spark.session_objects import kept_with
 from penstock.lake.writing import fingerprint
 from penstock.lake.writing.arrow import can_write
 from penstock.lake.writing.spark import Target

@@ -14,13 +14,14 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from penstock.errors import MergeKeyError
-from penstock.lake import scan
 from penstock.lake.candidate.state import Removed, Staged
-from penstock.lake.conversions.align import align, typed
-from penstock.lake.conversions.casts import stored
-from penstock.lake.conversions.spark_types import cacheable, quoted
-from penstock.lake.failures import explained
-from penstock.lake.naming import fold
+from penstock.lake.format.naming import fold
+from penstock.lake.format.schema import TableSchema
+from penstock.lake.reading import scan
+from penstock.lake.reading.conversions.align import align, typed
+from penstock.lake.reading.conversions.casts import stored
+from penstock.lake.reading.conversions.spark_types import cacheable, quoted
+from penstock.lake.reading.scan import FILE, POSITION, ROW_ID
 from penstock.lake.rows import merge_by_key
 from penstock.lake.rows.assign import expressions, not_null
 from penstock.lake.rows.change import Clause, RowChange
@@ -30,8 +31,7 @@ from penstock.lake.rows.places import RowPlaces, find
 from penstock.lake.rows.remove import take_away, write_rows
 from penstock.lake.rows.stager import write
 from penstock.lake.rows.updates import rewrite, rows_of
-from penstock.lake.scan import FILE, POSITION, ROW_ID
-from penstock.lake.schema import TableSchema
+from penstock.lake.spark.failures import explained
 from penstock.lake.writing.spark import Written
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.lake import scan
 from penstock.lake.candidate.state import Removed, Staged, all_rows, live_rows
-from penstock.lake.conversions.align import align, typed
-from penstock.lake.conversions.spark_types import quoted
-from penstock.lake.failures import explained
-from penstock.lake.files import DataFile
-from penstock.lake.parquet.footers import read_columns
+from penstock.lake.format.files import DataFile
+from penstock.lake.reading import scan
+from penstock.lake.reading.conversions.align import align, typed
+from penstock.lake.reading.conversions.spark_types import quoted
+from penstock.lake.reading.parquet.footers import read_columns
+from penstock.lake.reading.scan import FILE, POSITION, ROW_ID
 from penstock.lake.rows.change import Keys, RowChange
 from penstock.lake.rows.deletes import collected
 from penstock.lake.rows.driver_merge import is_small, merge_files, merge_on_driver
@@ -48,7 +48,7 @@ from penstock.lake.rows.route import is_large
 from penstock.lake.rows.small_merge import merge_small
 from penstock.lake.rows.stager import Files
 from penstock.lake.rows.stager import write as write_files
-from penstock.lake.scan import FILE, POSITION, ROW_ID
+from penstock.lake.spark.failures import explained
 from penstock.lake.writing.spark import Target, Written, write
 
 if TYPE_CHECKING:

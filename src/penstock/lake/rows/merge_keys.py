@@ -9,13 +9,13 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from penstock.lake.conversions.casts import stored
-from penstock.lake.conversions.spark_types import quoted, schema_of, spark_type
-from penstock.lake.naming import fold
+from penstock.lake.format.naming import fold
+from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.format.values.bounds import base_type
+from penstock.lake.reading.conversions.casts import stored
+from penstock.lake.reading.conversions.spark_types import quoted, schema_of, spark_type
 from penstock.lake.rows.change import Clause, Keys, RowChange
 from penstock.lake.rows.merge_source import ORDERED, bound_text, bound_value
-from penstock.lake.schema import Column, TableSchema
-from penstock.lake.values.bounds import base_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import MergeKeyError, SchemaMismatch
-from penstock.lake.conversions.align import align
-from penstock.lake.conversions.spark_types import cast_type, quoted
+from penstock.lake.format.naming import fold
+from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.format.values.bounds import base_type
 from penstock.lake.limits import LIMITS, Limits
-from penstock.lake.naming import fold
+from penstock.lake.reading.conversions.align import align
+from penstock.lake.reading.conversions.spark_types import cast_type, quoted
 from penstock.lake.rows.small import bounds, collect, distinct, has_nulls
-from penstock.lake.schema import Column, TableSchema
-from penstock.lake.values.bounds import base_type
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from penstock.lake.candidate.state import live_rows
-from penstock.lake.deleted.places import Places
 from penstock.lake.limits import Limits
+from penstock.lake.reading.deleted.places import Places
+from penstock.lake.reading.scan import FILE, POSITION, ROW_ID, Scan
 from penstock.lake.rows.deletes import Positions, by_file
-from penstock.lake.scan import FILE, POSITION, ROW_ID, Scan
 
 if TYPE_CHECKING:
     import pyarrow as pa

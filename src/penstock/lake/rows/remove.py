@@ -12,20 +12,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.lake import scan
 from penstock.lake.candidate.state import Removed, live_rows
-from penstock.lake.conversions.align import align, typed
-from penstock.lake.conversions.spark_types import quoted
-from penstock.lake.deleted.positions import Whose, load
-from penstock.lake.files import DataFile
-from penstock.lake.inlined.found import ROW_ID_COLUMN
-from penstock.lake.parquet.columns import EMBEDDED_ROW_ID, MAPPED_ROW_ID, ROW_ID_FIELD
+from penstock.lake.format.files import DataFile
+from penstock.lake.format.inlined.found import ROW_ID_COLUMN
+from penstock.lake.format.types import FIELD_ID, needs_mapping
+from penstock.lake.format.values.sequence import sequence
+from penstock.lake.reading import scan
+from penstock.lake.reading.conversions.align import align, typed
+from penstock.lake.reading.conversions.spark_types import quoted
+from penstock.lake.reading.deleted.positions import Whose, load
+from penstock.lake.reading.parquet.columns import EMBEDDED_ROW_ID, MAPPED_ROW_ID, ROW_ID_FIELD
+from penstock.lake.reading.scan import FILE, POSITION
 from penstock.lake.rows.assign import not_null
 from penstock.lake.rows.deletes import frame_of, remove
 from penstock.lake.rows.places import RowPlaces
-from penstock.lake.scan import FILE, POSITION
-from penstock.lake.types import FIELD_ID, needs_mapping
-from penstock.lake.values.sequence import sequence
 from penstock.lake.writing.spark import Written, write
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from penstock.lake.candidate.table import CandidateTable
-    from penstock.lake.schema import TableSchema
+    from penstock.lake.format.schema import TableSchema
 
 
 def take_away(table: CandidateTable, source: scan.Scan, found: RowPlaces) -> Removed:

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 
 from penstock.lake.candidate.few_rows import few_placed
 from penstock.lake.candidate.state import Staged
-from penstock.lake.conversions.spark_types import quoted
-from penstock.lake.inlined.values import arrow_schema
+from penstock.lake.format.inlined.values import arrow_schema
+from penstock.lake.format.values.sequence import sequence
+from penstock.lake.reading.conversions.spark_types import quoted
+from penstock.lake.reading.scan import FILE, POSITION, ROW_ID
 from penstock.lake.rows import collected
 from penstock.lake.rows.matches import way_of
 from penstock.lake.rows.merge_source import checked_on_driver
 from penstock.lake.rows.route import Way
 from penstock.lake.rows.small import collect, is_float
 from penstock.lake.rows.stager import Files
-from penstock.lake.scan import FILE, POSITION, ROW_ID
-from penstock.lake.values.sequence import sequence
 from penstock.lake.writing import arrow as arrow_files
 
 if TYPE_CHECKING:

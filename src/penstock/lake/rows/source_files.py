@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from penstock.lake.candidate.few_rows import PLAIN
-from penstock.lake.conversions.spark_types import spark_type
-from penstock.lake.files_here import has_old_days
-from penstock.lake.inlined.values import arrow_schema
-from penstock.lake.naming import fold
+from penstock.lake.format.inlined.values import arrow_schema
+from penstock.lake.format.naming import fold
+from penstock.lake.format.values.bounds import base_type
+from penstock.lake.reading.arrow_files import has_old_days
+from penstock.lake.reading.conversions.spark_types import spark_type
 from penstock.lake.rows.plans import is_bare_scan
-from penstock.lake.values.bounds import base_type
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
     from pyspark.sql import DataFrame
 
-    from penstock.lake.schema import TableSchema
+    from penstock.lake.format.schema import TableSchema
 
 _FIELD_ID = "parquet.field.id"  # Spark finds the column by it, whatever its name
 _VERSION = b"org.apache.spark.version"

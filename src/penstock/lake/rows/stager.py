@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from penstock.lake.candidate.state import Removed
-from penstock.lake.parquet.footers import remove_directory
+from penstock.lake.reading.parquet.footers import remove_directory
 from penstock.lake.writing.spark import Written
 
 if TYPE_CHECKING:

@@ -12,16 +12,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from penstock.errors import MergeKeyError
-from penstock.lake import scan
 from penstock.lake.candidate.state import Staged
-from penstock.lake.conversions.spark_types import cacheable, quoted
-from penstock.lake.failures import explained
-from penstock.lake.naming import fold
-from penstock.lake.parquet.columns import EMBEDDED_ROW_ID
+from penstock.lake.format.naming import fold
+from penstock.lake.reading import scan
+from penstock.lake.reading.conversions.spark_types import cacheable, quoted
+from penstock.lake.reading.parquet.columns import EMBEDDED_ROW_ID
+from penstock.lake.reading.scan import FILE, POSITION, ROW_ID
 from penstock.lake.rows import collected
 from penstock.lake.rows.places import RowPlaces, find
 from penstock.lake.rows.remove import take_away, write_rows
-from penstock.lake.scan import FILE, POSITION, ROW_ID
+from penstock.lake.spark.failures import explained
 from penstock.lake.writing.spark import Written
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from penstock.errors import QueryFailed
-from penstock.lake.naming import fold
-from penstock.lake.schema import Column, TableSchema
+from penstock.lake.format.naming import fold
+from penstock.lake.format.schema import Column, TableSchema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -14,15 +14,16 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ArgumentError, LakeError
-from penstock.lake import add_files, naming, options
-from penstock.lake.adding.fit import Rules
+from penstock.lake.format import naming
+from penstock.lake.format.naming import TableRef, fold
 from penstock.lake.maintenance.calls import CALLS, Call, Parameter
-from penstock.lake.naming import TableRef, fold
+from penstock.lake.methods import add_files, options
 from penstock.lake.snapshot import moment
 from penstock.lake.statements.answer import Answer, nothing
 from penstock.lake.statements.constants import constant
 from penstock.lake.statements.existing import existing
 from penstock.lake.statements.session import Current, Session
+from penstock.lake.writing.adding.fit import Rules
 from penstock.sql import lake_functions
 from penstock.sql.statement import Reader, begun
 

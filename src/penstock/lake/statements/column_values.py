@@ -9,12 +9,12 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from penstock.errors import SchemaMismatch
-from penstock.lake.naming import fold
-from penstock.lake.schema import Column
-from penstock.lake.types import parse
-from penstock.lake.values import duck_text
-from penstock.lake.values.bounds import base_type
-from penstock.lake.values.decimals import rounded
+from penstock.lake.format.naming import fold
+from penstock.lake.format.schema import Column
+from penstock.lake.format.types import parse
+from penstock.lake.format.values import duck_text
+from penstock.lake.format.values.bounds import base_type
+from penstock.lake.format.values.decimals import rounded
 from penstock.sql.literals import NULL, Literal, NoLiteral
 
 Zone = Callable[[], str]  # of times without one, asked for when there is such a time

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.errors import QueryFailed, SchemaMismatch
-from penstock.lake.conversions.moments import NOW
-from penstock.lake.naming import fold
-from penstock.lake.schema import Column
+from penstock.lake.format.naming import fold
+from penstock.lake.format.schema import Column
+from penstock.lake.format.values.bounds import base_type
+from penstock.lake.reading.conversions.moments import NOW
 from penstock.lake.statements.column_values import as_text, fitted
 from penstock.lake.statements.types import column_type
-from penstock.lake.values.bounds import base_type
 from penstock.sql.literals import Literal, NoLiteral, literal
 from penstock.sql.statement import Reader
 

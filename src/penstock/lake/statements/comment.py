@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.lake.naming import TableRef
+from penstock.lake.format.naming import TableRef
 from penstock.lake.statements.answer import Answer, nothing
 from penstock.lake.statements.session import Session, name_of, table_ref
 from penstock.sql.statement import Reader, comment_or_null

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from penstock.errors import QueryFailed
-from penstock.lake.failures import explained
+from penstock.lake.format.values.intervals import Interval, parse_interval
+from penstock.lake.spark.failures import explained
 from penstock.lake.statements.session import Session
-from penstock.lake.values.intervals import Interval, parse_interval
 from penstock.sql.literals import Literal, NoLiteral, literal
 from penstock.sql.statement import Reader
 

@@ -15,8 +15,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from penstock.errors import UnsupportedFeature
-from penstock.lake.naming import DEFAULT_SCHEMA, TableRef, fold
-from penstock.lake.schema import Column
+from penstock.lake.format.naming import DEFAULT_SCHEMA, TableRef, fold
+from penstock.lake.format.schema import Column
 from penstock.lake.statements.answer import Answer, nothing
 from penstock.lake.statements.column_values import as_text, fitted
 from penstock.lake.statements.session import Session, name_of, table_ref

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from penstock.lake.conversions import align
-from penstock.lake.conversions.spark_types import schema_of
-from penstock.lake.files import PartitionField
-from penstock.lake.naming import TableRef
-from penstock.lake.objects import SortKey
-from penstock.lake.schema import Column, TableSchema
+from penstock.lake.format.files import PartitionField
+from penstock.lake.format.naming import TableRef
+from penstock.lake.format.objects import SortKey
+from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.reading.conversions import align
+from penstock.lake.reading.conversions.spark_types import schema_of
 from penstock.lake.statements import assignment, columns
 from penstock.lake.statements.answer import Answer, counts, nothing
 from penstock.lake.statements.layout import accept_partitioned_by, accept_sorted_by

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.errors import QueryFailed, UnsupportedFeature
-from penstock.lake.conversions.spark_types import quoted
-from penstock.lake.naming import TableRef, fold
+from penstock.lake.format.naming import TableRef, fold
+from penstock.lake.reading.conversions.spark_types import quoted
 from penstock.lake.statements.answer import Answer, nothing
 from penstock.lake.statements.session import Session, name_of, table_ref
 from penstock.lake.transaction import Transaction

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.lake.schema import Column
+from penstock.lake.format.schema import Column
 from penstock.sql.statement import Reader
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.errors import TableNotFound
-from penstock.lake.conversions.spark_types import schema_of
-from penstock.lake.naming import TableRef, fold
-from penstock.lake.schema import Column, TableSchema
+from penstock.lake.format.naming import TableRef, fold
+from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.reading.conversions.spark_types import schema_of
 from penstock.lake.statements.answer import Answer, table
 from penstock.lake.statements.session import Session, name_of, table_ref
 from penstock.lake.statements.types import duckdb_type

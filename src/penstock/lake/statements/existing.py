@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.errors import TableNotFound
-from penstock.lake.naming import TableRef
+from penstock.lake.format.naming import TableRef
 from penstock.lake.statements.session import Session, name_of
 from penstock.lake.transaction import Transaction, TransactionTable
 

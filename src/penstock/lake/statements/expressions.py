@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from penstock.lake.conversions.spark_types import quoted
 from penstock.lake.queries import running as queries
 from penstock.lake.queries.travel import in_zone
+from penstock.lake.reading.conversions.spark_types import quoted
 from penstock.lake.statements.session import Session
 from penstock.lake.statements.targets import Target, without_schema
 from penstock.sql.literals import argument

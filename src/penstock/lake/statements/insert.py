@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from penstock.lake import inline
-from penstock.lake.conversions import casts
-from penstock.lake.naming import TableRef, fold
-from penstock.lake.schema import Column, TableSchema
+from penstock.lake.format.naming import TableRef, fold
+from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.reading.conversions import casts
+from penstock.lake.rows import append
 from penstock.lake.statements import assignment, computed_rows, values
 from penstock.lake.statements.answer import Answer, counts
 from penstock.lake.statements.default_text import default_text
@@ -178,7 +178,7 @@ def _stage(session: Session, table: TransactionTable, insert: Insert, reader: Re
         return overwrite.stage(session, table, insert, df, reader)
     typed = _typed(session, insert, wanted, schema, name)
     if typed is not None:
-        return inline.append_rows(table, typed)
+        return append.append_rows(table, typed)
     return table.append(_frame(session, insert, wanted, schema, reader))
 
 
@@ -201,7 +201,7 @@ def _typed(
 ) -> list[dict[str, Any]] | None:
     """Rows that need no Spark; ``None`` where it has to compute or to read a value."""
     given = [[]] if insert.source is None else insert.rows
-    if given is None or wanted is None or inline.needs_spark(schema):
+    if given is None or wanted is None or append.needs_spark(schema):
         return None
     if given[0] and len(given[0]) != len(wanted):
         _refuse_width(len(given[0]), wanted, name)
@@ -224,7 +224,7 @@ def _refuse_width(width: int, wanted: list[Column], name: str) -> None:
 
 def frame_of(session: Session, rows: list[dict[str, Any]], schema: TableSchema) -> DataFrame:
     """Rows of Python values as a DataFrame."""
-    from penstock.lake.conversions.spark_types import spark_schema
+    from penstock.lake.reading.conversions.spark_types import spark_schema
 
     values = [tuple(_for_spark(row[c.name], c) for c in schema.columns) for row in rows]
     return session.spark().createDataFrame(values, spark_schema(schema))
@@ -276,7 +276,7 @@ def _one_by_one(reader: Reader, insert: Insert, wanted: list[Column]) -> Compose
 
 def _defaults(reader: Reader, insert: Insert, wanted: list[Column]) -> Callable[[int, int], str]:
     """What DEFAULT means in Spark's SQL, by its place in a row."""
-    from penstock.lake.conversions.spark_types import spark_type
+    from penstock.lake.reading.conversions.spark_types import spark_type
 
     at = reader.token.start if insert.source is None else insert.source[0]
 

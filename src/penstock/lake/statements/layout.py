@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from penstock.lake.files import PartitionField
-from penstock.lake.objects import SortKey
+from penstock.lake.format.files import PartitionField
+from penstock.lake.format.objects import SortKey
 from penstock.sql.statement import Reader
 
 _TIMES: Mapping[str, str] = {

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.errors import QueryFailed
-from penstock.lake.conversions.spark_types import quoted
-from penstock.lake.naming import TableRef
+from penstock.lake.format.naming import TableRef
+from penstock.lake.format.schema import TableSchema
+from penstock.lake.reading.conversions.spark_types import quoted
 from penstock.lake.rows import updates
 from penstock.lake.rows.change import Action, Clause, Kind, On, RowChange
 from penstock.lake.rows.engine import stage
-from penstock.lake.schema import TableSchema
 from penstock.lake.statements.answer import Answer, counts
 from penstock.lake.statements.default_text import default_text
 from penstock.lake.statements.existing import existing

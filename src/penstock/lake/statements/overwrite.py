@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from penstock.lake.conversions.spark_types import literal, quoted, spark_type
+from penstock.lake.format.schema import Column
+from penstock.lake.reading.conversions.spark_types import literal, quoted, spark_type
 from penstock.lake.rows import engine
 from penstock.lake.rows.change import RowChange
-from penstock.lake.schema import Column
 from penstock.lake.statements import assignment
 from penstock.lake.statements.column_values import fitted
 from penstock.lake.statements.delete import remove

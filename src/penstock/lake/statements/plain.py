@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+from penstock.lake.format.schema import TableSchema
 from penstock.lake.rows.change import Condition
-from penstock.lake.schema import TableSchema
 from penstock.lake.statements.session import Session
 from penstock.lake.statements.targets import Target, file_filter, select, unqualified
 from penstock.lake.transaction import TransactionTable

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import LakeError, NotFound, PenstockError
 from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.naming import DEFAULT_SCHEMA, LAKES, TableRef, fold, quote_identifier
+from penstock.lake.format.naming import DEFAULT_SCHEMA, LAKES, TableRef, fold, quote_identifier
 from penstock.lake.queries import running as queries
-from penstock.lake.session import SparkSource, may_start, session_zone
 from penstock.lake.snapshot import At
+from penstock.lake.spark.session import SparkSource, may_start, session_zone
 from penstock.lake.transaction import Transaction
 from penstock.sql.statement import Reader
 from penstock.sql.text import Composed

@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from penstock.errors import EnvironmentMissing, LakeError, QueryFailed, SchemaNotFound
-from penstock.lake import naming
 from penstock.lake.catalog import objects
-from penstock.lake.conversions.spark_types import quoted, schema_of
-from penstock.lake.naming import DEFAULT_SCHEMA, TableRef, fold
-from penstock.lake.schema import Column
+from penstock.lake.format import naming
+from penstock.lake.format.naming import DEFAULT_SCHEMA, TableRef, fold
+from penstock.lake.format.schema import Column
+from penstock.lake.reading.conversions.spark_types import quoted, schema_of
 from penstock.lake.statements import describe
 from penstock.lake.statements.answer import Answer, table
 from penstock.lake.statements.session import Session, name_of, table_ref

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.lake.conversions.spark_types import quoted
-from penstock.lake.naming import TableRef, fold
+from penstock.lake.format.naming import TableRef, fold
+from penstock.lake.format.schema import TableSchema
+from penstock.lake.reading.conversions.spark_types import quoted
+from penstock.lake.reading.scan import Scan
 from penstock.lake.rows import updates
-from penstock.lake.scan import Scan
-from penstock.lake.schema import TableSchema
 from penstock.lake.statements.session import Session, table_ref
 from penstock.lake.transaction import TransactionTable
 from penstock.sql.predicate import of_query

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from penstock.lake.naming import fold
-from penstock.lake.schema import Column
+from penstock.lake.format.naming import fold
+from penstock.lake.format.schema import Column
 from penstock.sql.statement import Reader
 
 _NAMES: Mapping[str, tuple[str, ...]] = {

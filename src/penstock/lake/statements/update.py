@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from penstock.lake.conversions import casts
-from penstock.lake.conversions.spark_types import quoted
-from penstock.lake.naming import fold
+from penstock.lake.format.naming import fold
+from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.reading.conversions import casts
+from penstock.lake.reading.conversions.spark_types import quoted
+from penstock.lake.reading.scan import FILE, POSITION, ROW_ID, Scan
 from penstock.lake.rows.assign import Path, fields_at, overlaps, with_fields
 from penstock.lake.rows.change import RowChange
 from penstock.lake.rows.engine import stage
-from penstock.lake.scan import FILE, POSITION, ROW_ID, Scan
-from penstock.lake.schema import Column, TableSchema
 from penstock.lake.statements.answer import Answer, counts
 from penstock.lake.statements.default_text import default_text
 from penstock.lake.statements.existing import existing

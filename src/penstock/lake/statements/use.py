@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.lake import naming
-from penstock.lake.naming import DEFAULT_SCHEMA, fold
+from penstock.lake.format import naming
+from penstock.lake.format.naming import DEFAULT_SCHEMA, fold
 from penstock.lake.statements.answer import Answer, nothing
 from penstock.lake.statements.session import Session
 from penstock.sql.statement import Reader

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock.errors import QueryFailed, UnsupportedFeature
-from penstock.lake.naming import fold
-from penstock.lake.schema import Column, TableSchema
+from penstock.lake.format.naming import fold
+from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.statements.column_values import Zone, fitted
 from penstock.sql.literals import Literal, NoLiteral, literal
 from penstock.sql.statement import Reader

@@ -20,14 +20,14 @@ import pyarrow.parquet as pq
 
 from penstock.errors import UnsupportedFeature
 from penstock.lake import storage
-from penstock.lake.files import DataFile
-from penstock.lake.inlined.values import arrow_schema
-from penstock.lake.naming import fold, new_uuid7
-from penstock.lake.partitioning import PartitionKey, directory_names, hive_directory
-from penstock.lake.schema import Column, TableSchema
-from penstock.lake.stats import from_footer
-from penstock.lake.values.bounds import base_type, partition_to_text
-from penstock.lake.values.partition_text import murmur3_32
+from penstock.lake.format.files import DataFile
+from penstock.lake.format.inlined.values import arrow_schema
+from penstock.lake.format.naming import fold, new_uuid7
+from penstock.lake.format.partitioning import PartitionKey, directory_names, hive_directory
+from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.format.stats import from_footer
+from penstock.lake.format.values.bounds import base_type, partition_to_text
+from penstock.lake.format.values.partition_text import murmur3_32
 from penstock.lake.writing.spark import Target, Written
 
 _FIELD_ID = b"PARQUET:field_id"

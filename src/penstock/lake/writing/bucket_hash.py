@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from penstock.lake.partitioning import PartitionKey
-from penstock.lake.types import parse
-from penstock.lake.values.bounds import base_type
+from penstock.lake.format.partitioning import PartitionKey
+from penstock.lake.format.types import parse
+from penstock.lake.format.values.bounds import base_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from penstock.lake.conversions.spark_types import quoted
-from penstock.lake.schema import Column, TableSchema
-from penstock.lake.values.bounds import base_type
+from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.format.values.bounds import base_type
+from penstock.lake.reading.conversions.spark_types import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.lake.catalog.inlined.writes import DEFAULT_LIMIT
-from penstock.lake.inlined.text import may_inline, stored
-from penstock.lake.inlined.values import arrow_schema
-from penstock.lake.option_values import INLINING_ROW_LIMIT
-from penstock.lake.parquet.columns import EMBEDDED_ROW_ID, MAPPED_ROW_ID
-from penstock.lake.schema import TableSchema
+from penstock.lake.format.inlined.text import may_inline, stored
+from penstock.lake.format.inlined.values import arrow_schema
+from penstock.lake.format.option_values import INLINING_ROW_LIMIT
+from penstock.lake.format.schema import TableSchema
+from penstock.lake.reading.parquet.columns import EMBEDDED_ROW_ID, MAPPED_ROW_ID
 from penstock.lake.storage import open_system
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from penstock.lake.catalog.catalog import Catalog
     from penstock.lake.catalog.options import Options
-    from penstock.lake.files import Table
+    from penstock.lake.format.files import Table
     from penstock.lake.writing.spark import Written
 
 # DataFrames are inlined only where a limit was set: their rows are few by chance more often than by

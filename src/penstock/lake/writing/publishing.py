@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import EnvironmentMissing
 from penstock.lake import storage
-from penstock.lake.kept import kept_with
+from penstock.lake.spark.session_objects import kept_with
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

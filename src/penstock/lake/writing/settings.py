@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from penstock.errors import UnsupportedFeature
-from penstock.lake.option_values import bytes_of
-from penstock.lake.schema import Column, TableSchema
-from penstock.lake.values.bounds import base_type
+from penstock.lake.format.option_values import bytes_of
+from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.format.values.bounds import base_type
 
 TARGET_FILE_SIZE = 512_000_000  # bytes; the default of the real extension, '512MB'
 

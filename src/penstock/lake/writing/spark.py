@@ -12,17 +12,17 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from penstock.lake import storage
-from penstock.lake.conversions.spark_types import as_parquet
-from penstock.lake.failures import explained
-from penstock.lake.files import DataFile
-from penstock.lake.kept import kept_with
-from penstock.lake.naming import new_uuid7
-from penstock.lake.objects import SortKey
-from penstock.lake.parquet.footers import describe
-from penstock.lake.partitioning import PartitionKey, directory_names, hive_directory
-from penstock.lake.schema import TableSchema
-from penstock.lake.session import prepare
-from penstock.lake.types import needs_mapping
+from penstock.lake.format.files import DataFile
+from penstock.lake.format.naming import new_uuid7
+from penstock.lake.format.objects import SortKey
+from penstock.lake.format.partitioning import PartitionKey, directory_names, hive_directory
+from penstock.lake.format.schema import TableSchema
+from penstock.lake.format.types import needs_mapping
+from penstock.lake.reading.conversions.spark_types import as_parquet
+from penstock.lake.reading.parquet.footers import describe
+from penstock.lake.spark.failures import explained
+from penstock.lake.spark.session import prepare
+from penstock.lake.spark.session_objects import kept_with
 from penstock.lake.writing import fingerprint, publishing
 from penstock.lake.writing.settings import WriteSettings
 from penstock.lake.writing.spread import (

@@ -16,11 +16,11 @@ import sqlglot
 
 from penstock.errors import UnsupportedFeature
 from penstock.lake import storage
-from penstock.lake.conversions.spark_types import quoted
-from penstock.lake.objects import SortKey
-from penstock.lake.partitioning import PartitionKey, directory_names, hive_directory
-from penstock.lake.values.bounds import base_type
-from penstock.lake.values.partition_text import catalog_text
+from penstock.lake.format.objects import SortKey
+from penstock.lake.format.partitioning import PartitionKey, directory_names, hive_directory
+from penstock.lake.format.values.bounds import base_type
+from penstock.lake.format.values.partition_text import catalog_text
+from penstock.lake.reading.conversions.spark_types import quoted
 from penstock.lake.writing.bucket_hash import bucket
 from penstock.sql.duckdb.translate import to_spark
 from penstock.sql.trust import harmless_expression

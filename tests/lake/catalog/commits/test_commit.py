@@ -18,9 +18,9 @@ from penstock.errors import (
     UnsupportedFeature,
 )
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.changes import ChangeSet, TableChange
-from penstock.lake.files import PartitionField
-from penstock.lake.schema import Column, TableSchema, assign_missing_ids
+from penstock.lake.format.changes import ChangeSet, TableChange
+from penstock.lake.format.files import PartitionField
+from penstock.lake.format.schema import Column, TableSchema, assign_missing_ids
 from penstock.lake.snapshot import At, Snapshot
 from tests.lake.catalog import staging
 from tests.lake.catalog.conftest import Place

@@ -33,7 +33,7 @@ from penstock.errors import (
     UnsupportedFeature,
 )
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.options import set_option
+from penstock.lake.methods.options import set_option
 from penstock.lake.recovery.backup import backup
 from tests import duck
 from tests.lake.catalog import staging

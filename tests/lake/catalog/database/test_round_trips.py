@@ -24,7 +24,7 @@ from penstock.lake.catalog.database.round_trips import (
     send,
     send_together,
 )
-from penstock.lake.session import source
+from penstock.lake.spark.session import source
 from penstock.lake.transaction import Transaction
 from tests import duck
 from tests.lake.catalog import staging

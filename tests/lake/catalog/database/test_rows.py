@@ -12,10 +12,10 @@ from penstock.errors import CatalogCorrupt, SnapshotNotFound, UnsupportedFeature
 from penstock.lake.catalog import answers, objects
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.files import feed
-from penstock.lake.files import PartitionField
-from penstock.lake.partitioning import partition_columns
+from penstock.lake.format.files import PartitionField
+from penstock.lake.format.partitioning import partition_columns
+from penstock.lake.format.types import to_spark_schema
 from penstock.lake.snapshot import At
-from penstock.lake.types import to_spark_schema
 from penstock.sql.conditions import Compare, Constant, Predicate
 from tests.lake.catalog import staging
 from tests.lake.catalog.conftest import Place

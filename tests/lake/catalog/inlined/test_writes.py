@@ -15,10 +15,10 @@ from sqlalchemy import text
 
 from penstock.errors import CommitConflict, SchemaMismatch
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.inlined.literal_rows import typed
-from penstock.lake.inlined.text import stored
+from penstock.lake.format.inlined.literal_rows import typed
+from penstock.lake.format.inlined.text import stored
+from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.lake import Lake
-from penstock.lake.schema import Column, TableSchema
 from tests import duck
 from tests.lake.catalog.conftest import Place
 

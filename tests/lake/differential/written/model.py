@@ -9,7 +9,7 @@ from typing import Self
 import duckdb
 import pyarrow as pa
 
-from penstock.lake.naming import quote_identifier as quoted
+from penstock.lake.format.naming import quote_identifier as quoted
 from tests.lake.differential import canonical
 
 KEY = "i"

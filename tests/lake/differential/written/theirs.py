@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from penstock.lake.naming import quote_identifier as quoted
+from penstock.lake.format.naming import quote_identifier as quoted
 from tests.duckdb_process import DuckDBError, DuckDBProcess
 from tests.lake.differential.places import Home
 from tests.lake.differential.written.script import Step

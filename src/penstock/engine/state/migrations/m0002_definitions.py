@@ -8,7 +8,7 @@ from __future__ import annotations
 from sqlalchemy import Column, Connection, MetaData, Table, Text, text
 
 from penstock.lake.catalog.database.engine import metadata_schema
-from penstock.lake.naming import quote_identifier
+from penstock.lake.format.naming import quote_identifier
 
 _METADATA = MetaData()
 _SLICE = "penstock_slice"

@@ -41,11 +41,11 @@ from penstock.lake.catalog.inlined import inlined
 from penstock.lake.catalog.inlined.columns import Schemas, settle
 from penstock.lake.catalog.inlined.types import bound, placeholder
 from penstock.lake.catalog.inlined.writes import make_table, qualified
-from penstock.lake.files import Table as TableInfo
-from penstock.lake.inlined.found import BEGIN_COLUMN, END_COLUMN, ROW_ID_COLUMN, InlinedPart
-from penstock.lake.inlined.text import may_inline, stored
-from penstock.lake.inlined.values import arrow_schema, batches
-from penstock.lake.schema import TableSchema
+from penstock.lake.format.files import Table as TableInfo
+from penstock.lake.format.inlined.found import BEGIN_COLUMN, END_COLUMN, ROW_ID_COLUMN, InlinedPart
+from penstock.lake.format.inlined.text import may_inline, stored
+from penstock.lake.format.inlined.values import arrow_schema, batches
+from penstock.lake.format.schema import TableSchema
 
 _CHUNK = 5_000  # rows
 _SYSTEM = (ROW_ID_COLUMN, BEGIN_COLUMN, END_COLUMN)

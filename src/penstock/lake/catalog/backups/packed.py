@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from penstock.errors import CatalogCorrupt
-from penstock.lake.naming import quote_identifier
+from penstock.lake.format.naming import quote_identifier
 
 _MANIFEST = "manifest.json"
 _FORM = 1  # of the manifest

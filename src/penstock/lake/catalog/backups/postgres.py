@@ -21,7 +21,7 @@ from penstock.lake.catalog.backups.packed import (
 )
 from penstock.lake.catalog.database.engine import metadata_schema
 from penstock.lake.catalog.inlined.columns import settle
-from penstock.lake.naming import quote_identifier
+from penstock.lake.format.naming import quote_identifier
 
 _CHUNK = 1 << 20  # bytes
 _COLUMNS = """

@@ -18,7 +18,7 @@ from penstock.lake.catalog.backups.packed import (
     indexes,
     read_manifest,
 )
-from penstock.lake.naming import quote_identifier
+from penstock.lake.format.naming import quote_identifier
 
 _CHUNK = 5_000  # rows
 

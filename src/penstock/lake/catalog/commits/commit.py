@@ -33,8 +33,8 @@ from penstock.lake.catalog.database.location import CatalogLocation
 from penstock.lake.catalog.database.round_trips import Answer, ask, is_remote
 from penstock.lake.catalog.snapshots.history import renamed_since, slice_changed
 from penstock.lake.catalog.work import Work, schemas_at
-from penstock.lake.changes import ChangeSet, TableChange, check_together
-from penstock.lake.conflicts import check, needs_schemas, parse_changes, touched
+from penstock.lake.format.changes import ChangeSet, TableChange, check_together
+from penstock.lake.format.conflicts import check, needs_schemas, parse_changes, touched
 from penstock.lake.snapshot import At, Snapshot
 
 Also = Callable[[Connection, int], None]

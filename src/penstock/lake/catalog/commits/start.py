@@ -18,7 +18,7 @@ from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.database.round_trips import Answer, Query
 from penstock.lake.catalog.statistics import totals
 from penstock.lake.catalog.work import Totals
-from penstock.lake.changes import ChangeSet
+from penstock.lake.format.changes import ChangeSet
 from penstock.lake.snapshot import Snapshot
 
 

@@ -25,8 +25,8 @@ from penstock.lake.catalog.files.registration import add_deletes, end_files
 from penstock.lake.catalog.inlined import writes
 from penstock.lake.catalog.statistics import totals
 from penstock.lake.catalog.work import Ids, Target, Totals, Work
-from penstock.lake.changes import ChangeSet, TableChange
-from penstock.lake.files import Table
+from penstock.lake.format.changes import ChangeSet, TableChange
+from penstock.lake.format.files import Table
 from penstock.lake.snapshot import Snapshot
 
 

@@ -40,7 +40,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 from penstock.lake.catalog.database.rows import damaged
-from penstock.lake.values.bounds import format_timestamp
+from penstock.lake.format.values.bounds import format_timestamp
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 

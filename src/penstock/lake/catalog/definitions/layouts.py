@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.work import Work
-from penstock.lake.files import PartitionField
-from penstock.lake.objects import SortKey
-from penstock.lake.partitioning import partition_columns
-from penstock.lake.schema import TableSchema
+from penstock.lake.format.files import PartitionField
+from penstock.lake.format.objects import SortKey
+from penstock.lake.format.partitioning import partition_columns
+from penstock.lake.format.schema import TableSchema
 
 
 def set_partitioning(

@@ -10,7 +10,7 @@ from penstock.errors import CommitConflict
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.definitions import tables
 from penstock.lake.catalog.work import Work
-from penstock.lake.changes import NewMacro
+from penstock.lake.format.changes import NewMacro
 from penstock.sql.macros import MacroForm, Parameter
 
 _NONE = "unknown"  # the type of a parameter without one, and of a default that is not there

@@ -19,9 +19,9 @@ from penstock.lake.catalog.database.rows import Record
 from penstock.lake.catalog.definitions import layouts, tags
 from penstock.lake.catalog.reads import visible
 from penstock.lake.catalog.work import SchemaEntry, Work
-from penstock.lake.changes import ChangeSet, NewTable
-from penstock.lake.naming import directory_name, fold, new_uuid7
-from penstock.lake.schema import Column, TableSchema
+from penstock.lake.format.changes import ChangeSet, NewTable
+from penstock.lake.format.naming import directory_name, fold, new_uuid7
+from penstock.lake.format.schema import Column, TableSchema
 
 _NO_DEFAULT = "NULL"
 

@@ -8,8 +8,8 @@ from penstock.errors import CommitConflict
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.definitions import tables, tags
 from penstock.lake.catalog.work import Work
-from penstock.lake.changes import NewView
-from penstock.lake.objects import COMMENT
+from penstock.lake.format.changes import NewView
+from penstock.lake.format.objects import COMMENT
 
 
 def create(work: Work, new: NewView) -> None:

@@ -13,12 +13,12 @@ from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.database.location import resolve, stored_path
 from penstock.lake.catalog.files.registration import partition_rows, stats_rows
 from penstock.lake.catalog.inlined import flush
-from penstock.lake.changes import FlushInlined, MergeFiles, NewFile, RewriteFiles
+from penstock.lake.format.changes import FlushInlined, MergeFiles, NewFile, RewriteFiles
 
 if TYPE_CHECKING:
     from penstock.lake.catalog.work import Work
-    from penstock.lake.changes import Compaction
-    from penstock.lake.files import DataFile
+    from penstock.lake.format.changes import Compaction
+    from penstock.lake.format.files import DataFile
 
 _CHUNK = 5000  # ids bound in one statement
 _OF_FILES = (t.file_column_stats, t.file_partition_value, t.file_variant_stats)

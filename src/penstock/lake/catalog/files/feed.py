@@ -19,8 +19,8 @@ from penstock.lake.catalog.database import metadata
 from penstock.lake.catalog.database.rows import NoNumber, Record
 from penstock.lake.catalog.files import files
 from penstock.lake.catalog.inlined import inlined
-from penstock.lake.files import DataFile, FileSet, Table
-from penstock.lake.inlined.found import END_COLUMN, InlinedChanges, InlinedDeletes
+from penstock.lake.format.files import DataFile, FileSet, Table
+from penstock.lake.format.inlined.found import END_COLUMN, InlinedChanges, InlinedDeletes
 from penstock.lake.snapshot import At
 
 Bound = int | dt.datetime

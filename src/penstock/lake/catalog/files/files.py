@@ -25,7 +25,7 @@ from penstock.lake.catalog.files.mappings import load_mappings, mapped_by_histor
 from penstock.lake.catalog.inlined import inlined
 from penstock.lake.catalog.reads import visible
 from penstock.lake.catalog.statistics import pruning
-from penstock.lake.files import DataFile, DeleteFile, FileSet, NameMapping, Partial, Table
+from penstock.lake.format.files import DataFile, DeleteFile, FileSet, NameMapping, Partial, Table
 from penstock.sql.conditions import Predicate
 
 

@@ -12,7 +12,7 @@ from penstock.lake.catalog.database import metadata
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.database.location import resolve, resolve_directory
 from penstock.lake.catalog.snapshots.expiry import table_paths
-from penstock.lake.files import Table
+from penstock.lake.format.files import Table
 
 
 def known_files(connection: Connection, data_path: str) -> Iterator[str]:

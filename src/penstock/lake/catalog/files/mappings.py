@@ -22,8 +22,8 @@ from penstock.lake.catalog.database import metadata
 from penstock.lake.catalog.database.rows import Record
 from penstock.lake.catalog.inlined.columns import Schemas
 from penstock.lake.catalog.work import Ids
-from penstock.lake.files import DataFile, NameMapping, Table
-from penstock.lake.schema import Column, TableSchema
+from penstock.lake.format.files import DataFile, NameMapping, Table
+from penstock.lake.format.schema import Column, TableSchema
 
 _INNER_NAMES = {"list": ("list",), "map": ("key", "value")}
 

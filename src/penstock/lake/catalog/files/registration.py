@@ -19,9 +19,9 @@ from penstock.lake.catalog.database.rows import Record
 from penstock.lake.catalog.files.mappings import mapping_for, mappings_for
 from penstock.lake.catalog.statistics import totals
 from penstock.lake.catalog.work import Ids, Target, Work
-from penstock.lake.delete_files import renumbered
-from penstock.lake.files import DataFile, DeleteFile
-from penstock.lake.schema import TableSchema
+from penstock.lake.format.delete_files import renumbered
+from penstock.lake.format.files import DataFile, DeleteFile
+from penstock.lake.format.schema import TableSchema
 
 
 def add_files(work: Work, target: Target, files: Sequence[DataFile]) -> None:

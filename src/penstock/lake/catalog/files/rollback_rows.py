@@ -12,9 +12,9 @@ from penstock.errors import CommitConflict, UnsupportedFeature
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.database.engine import metadata_schema
 from penstock.lake.catalog.inlined import inlined
-from penstock.lake.files import ColumnStats
-from penstock.lake.inlined.found import BEGIN_COLUMN, ROW_ID_COLUMN
-from penstock.lake.naming import quote_identifier
+from penstock.lake.format.files import ColumnStats
+from penstock.lake.format.inlined.found import BEGIN_COLUMN, ROW_ID_COLUMN
+from penstock.lake.format.naming import quote_identifier
 
 _CHUNK = 5000  # ids bound in one statement
 Version = tuple[int, int]  # of an inlined row: its row id, and the snapshot that it began in

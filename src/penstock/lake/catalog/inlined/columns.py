@@ -18,10 +18,10 @@ from sqlalchemy.types import NullType
 from penstock.errors import CatalogCorrupt
 from penstock.lake.catalog.database import metadata
 from penstock.lake.catalog.reads import build_schema
-from penstock.lake.files import Table as TableInfo
-from penstock.lake.naming import fold
-from penstock.lake.schema import Column, TableSchema
-from penstock.lake.values.bounds import base_type
+from penstock.lake.format.files import Table as TableInfo
+from penstock.lake.format.naming import fold
+from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.format.values.bounds import base_type
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -22,14 +22,14 @@ from penstock.lake.catalog.database.location import resolve, stored_path
 from penstock.lake.catalog.inlined import inlined
 from penstock.lake.catalog.inlined.columns import Schemas, settle
 from penstock.lake.catalog.statistics import totals
-from penstock.lake.changes import Flushed, FlushInlined
-from penstock.lake.files import DataFile, DeleteFile
-from penstock.lake.inlined.found import BEGIN_COLUMN, END_COLUMN, InlinedPart
-from penstock.lake.naming import quote_identifier
+from penstock.lake.format.changes import Flushed, FlushInlined
+from penstock.lake.format.files import DataFile, DeleteFile
+from penstock.lake.format.inlined.found import BEGIN_COLUMN, END_COLUMN, InlinedPart
+from penstock.lake.format.naming import quote_identifier
 
 if TYPE_CHECKING:
     from penstock.lake.catalog.work import Work
-    from penstock.lake.files import Table
+    from penstock.lake.format.files import Table
 
 _CHUNK = 5000  # ids bound in one statement
 

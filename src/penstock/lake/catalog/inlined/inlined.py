@@ -34,7 +34,7 @@ from penstock.lake.catalog.database.engine import metadata_schema
 from penstock.lake.catalog.database.rows import check_column
 from penstock.lake.catalog.inlined.columns import Schemas, arrow_type, pick, settle, to_arrow
 from penstock.lake.catalog.reads import begun, visible
-from penstock.lake.inlined.found import (
+from penstock.lake.format.inlined.found import (
     BEGIN_COLUMN,
     END_COLUMN,
     ROW_ID_COLUMN,
@@ -44,13 +44,13 @@ from penstock.lake.inlined.found import (
     InlinedRows,
     NestedTexts,
 )
-from penstock.lake.schema import Column as SchemaColumn
-from penstock.lake.schema import TableSchema
+from penstock.lake.format.schema import Column as SchemaColumn
+from penstock.lake.format.schema import TableSchema
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from penstock.lake.files import Table as TableInfo
+    from penstock.lake.format.files import Table as TableInfo
 
 _BATCH = 10_000  # rows that are Python's at a time
 _TERMS = 100  # of one UNION ALL; SQLite ends at 500

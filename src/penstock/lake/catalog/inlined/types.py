@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from penstock.lake.naming import quote_identifier
-from penstock.lake.schema import Column
-from penstock.lake.values.bounds import base_type, bound_to_text
+from penstock.lake.format.naming import quote_identifier
+from penstock.lake.format.schema import Column
+from penstock.lake.format.values.bounds import base_type, bound_to_text
 
 _SQLITE = dict.fromkeys(
     ("boolean", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"), "BIGINT"

@@ -25,13 +25,13 @@ from penstock.lake.catalog.options import Options
 from penstock.lake.catalog.reads import build_schema, visible
 from penstock.lake.catalog.statistics import totals
 from penstock.lake.catalog.work import Target, Work
-from penstock.lake.changes import ChangeSet, InlineChange
-from penstock.lake.files import DataFile
-from penstock.lake.inlined.found import BEGIN_COLUMN, END_COLUMN, ROW_ID_COLUMN
-from penstock.lake.inlined.text import may_inline
-from penstock.lake.naming import quote_identifier
-from penstock.lake.option_values import INLINING_ROW_LIMIT
-from penstock.lake.schema import TableSchema, same_columns
+from penstock.lake.format.changes import ChangeSet, InlineChange
+from penstock.lake.format.files import DataFile
+from penstock.lake.format.inlined.found import BEGIN_COLUMN, END_COLUMN, ROW_ID_COLUMN
+from penstock.lake.format.inlined.text import may_inline
+from penstock.lake.format.naming import quote_identifier
+from penstock.lake.format.option_values import INLINING_ROW_LIMIT
+from penstock.lake.format.schema import TableSchema, same_columns
 
 DEFAULT_LIMIT = 10  # rows; the extension's
 

@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, FromClause, and_, exists, or_,
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.database import metadata
 from penstock.lake.catalog.inlined import inlined
-from penstock.lake.files import Table
+from penstock.lake.format.files import Table
 from penstock.lake.snapshot import At
 
 

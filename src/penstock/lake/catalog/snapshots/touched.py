@@ -21,9 +21,9 @@ from sqlalchemy import (
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.database import metadata
 from penstock.lake.catalog.inlined import inlined
-from penstock.lake.conflicts import ParsedChanges, parse_changes
-from penstock.lake.inlined.found import BEGIN_COLUMN, END_COLUMN
-from penstock.lake.naming import fold, quote_identifier
+from penstock.lake.format.conflicts import ParsedChanges, parse_changes
+from penstock.lake.format.inlined.found import BEGIN_COLUMN, END_COLUMN
+from penstock.lake.format.naming import fold, quote_identifier
 
 _Name = tuple[str, str]  # schema and table, folded
 

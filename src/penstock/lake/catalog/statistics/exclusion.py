@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, String, and_, func, literal, or_
 
 from penstock.lake.catalog.statistics.typed_text import Order, Test, Text, compares
-from penstock.lake.comparable import Comparable, comparable
-from penstock.lake.schema import Column
-from penstock.lake.values.bounds import base_type
+from penstock.lake.format.comparable import Comparable, comparable
+from penstock.lake.format.schema import Column
+from penstock.lake.format.values.bounds import base_type
 from penstock.sql.conditions import (
     Among,
     And,

@@ -17,9 +17,9 @@ from penstock.lake.catalog.database import metadata
 from penstock.lake.catalog.statistics.exclusion import Extent, excluded, identity
 from penstock.lake.catalog.statistics.transforms import excluded_by_transform
 from penstock.lake.catalog.statistics.typed_text import Test
-from penstock.lake.files import Table
-from penstock.lake.naming import fold
-from penstock.lake.schema import Column, TableSchema
+from penstock.lake.format.files import Table
+from penstock.lake.format.naming import fold
+from penstock.lake.format.schema import Column, TableSchema
 from penstock.sql.conditions import And, Condition, IsNull, Or, Path, Predicate
 
 

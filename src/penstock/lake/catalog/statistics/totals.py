@@ -10,8 +10,8 @@ from sqlalchemy import BindParameter, Connection, Executable, bindparam, false, 
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.database.rows import check_column
 from penstock.lake.catalog.work import Target, Totals, Work
-from penstock.lake.files import DataFile
-from penstock.lake.stats import TableColumnStats, merge
+from penstock.lake.format.files import DataFile
+from penstock.lake.format.stats import TableColumnStats, merge
 
 
 def columns_without_nulls(connection: Connection, table_id: int) -> set[int]:

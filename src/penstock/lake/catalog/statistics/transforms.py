@@ -11,10 +11,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, or_
 
 from penstock.lake.catalog.statistics.typed_text import Test, compares
-from penstock.lake.comparable import comparable
-from penstock.lake.schema import Column
-from penstock.lake.values.bounds import base_type
-from penstock.lake.values.partition_text import bucket
+from penstock.lake.format.comparable import comparable
+from penstock.lake.format.schema import Column
+from penstock.lake.format.values.bounds import base_type
+from penstock.lake.format.values.partition_text import bucket
 from penstock.sql.conditions import Among, And, Compare, Condition, Constant, Or
 
 _BUCKET = re.compile(r"bucket\(\s*(\d+)\s*\)")

@@ -29,7 +29,7 @@ from sqlalchemy import (
     or_,
 )
 
-from penstock.lake.comparable import as_text
+from penstock.lake.format.comparable import as_text
 
 Text = ColumnElement[str]
 Test = ColumnElement[bool]

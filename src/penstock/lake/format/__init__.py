@@ -1,0 +1,1 @@
+"""The format as values: types, schemas, statistics, files, changes and conflicts; no Spark."""

@@ -1,0 +1,288 @@
+"""What one transaction wants of the catalog, as values. Ids are given by the commit.
+
+`check_together` says which changes and compactions go into one commit.
+`penstock.lake.catalog.files.compactions` writes compactions as DuckDB 1.5.5 does (seen in its
+catalogs): history, row ids and the change feed stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.errors import CommitError
+from penstock.lake.format.files import ColumnStats, DataFile, DeleteFile, PartitionField, Table
+from penstock.lake.format.objects import SortKey
+from penstock.lake.format.schema import TableSchema
+from penstock.sql.macros import MacroForm
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+Tags = Mapping[str, str]
+TagChanges = Mapping[str, str | None]  # None takes the tag away
+
+
+class Compaction(Protocol):
+    """One piece of maintenance of one table; the kinds are in `penstock.lake.format.changes`."""
+
+    @property
+    def table_id(self) -> int: ...
+
+
+Slice = tuple[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class NewTable:
+    """A table to create. Column ids are already assigned 1..n, parents first."""
+
+    uuid: str
+    schema: TableSchema
+    path: str  # absolute directory, ends in "/"; stored relative to the schema's
+    partition_by: tuple[PartitionField, ...] = ()
+    sort_by: tuple[SortKey, ...] = ()
+    tags: Tags = field(default_factory=dict)  # the comment is the tag ``comment``
+    column_tags: Mapping[int, Tags] = field(default_factory=dict)  # by column id
+
+
+@dataclass(frozen=True, slots=True)
+class InlineChange:
+    """Rows of one table that the catalog itself takes, and rows that it ends.
+
+    ``insert`` has the table's columns, called by their field ids as text, its values as
+    `lake.format.inlined.text` stores them; ``stats`` are their statistics. ``row_ids`` has one
+    for each inserted row (an update keeps its rows' ids) or ``None``, which is given at the
+    commit; ``None`` altogether: all are given then. ``end_rows`` are the row ids of inlined rows
+    that end; ``delete`` the positions deleted from data files, by their ids.
+    """
+
+    insert: pa.Table | None = None
+    row_ids: tuple[int | None, ...] | None = None
+    stats: tuple[ColumnStats, ...] = ()
+    end_rows: tuple[int, ...] = ()
+    delete: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TableChange:
+    """The change of one table in one commit.
+
+    ``table_id`` None means created here. ``drops`` is the id of the table of this name that the
+    same commit drops first (create or replace); with nothing else set, that is all. ``schema`` set
+    on an existing table means altered: the full new list of columns, with ids.
+    """
+
+    schema_name: str
+    name: str
+    table_id: int | None = None
+    create: NewTable | None = None
+    drops: int | None = None
+    schema: TableSchema | None = None
+    add: tuple[DataFile, ...] = ()
+    end: tuple[int, ...] = ()  # data_file_ids that end whole
+    deletes: Mapping[int, DeleteFile] | None = None  # data_file_id -> new, cumulative delete file
+    # What is written follows from the rows that were seen (a merge, for instance): then rows that
+    # others insert meanwhile are a conflict too, which the format by itself lets pass.
+    depends_on_rows: bool = False
+    # Slices that are replaced, by column, as it was called before, and the catalog's text of its
+    # value: rows that others insert there meanwhile are a conflict, those elsewhere are not.
+    replaces: tuple[Slice, ...] = ()
+    table: Table | None = None  # as the transaction saw it: the commit need not read it again
+    rename_to: str | None = None
+    partition_by: tuple[PartitionField, ...] | None = None  # () resets, None leaves it
+    sort_by: tuple[SortKey, ...] | None = None  # likewise
+    tags: TagChanges = field(default_factory=dict)
+    column_tags: Mapping[int, TagChanges] = field(default_factory=dict)
+    inline: InlineChange | None = None
+
+    @property
+    def defines(self) -> bool:
+        """Whether the table is created, altered or dropped."""
+        settings = (self.schema, self.partition_by, self.sort_by, self.rename_to, self.create)
+        return (
+            any(setting is not None for setting in settings)
+            or self.drops is not None
+            or bool(self.tags or self.column_tags)
+        )
+
+    @property
+    def only_adds(self) -> bool:
+        """Whether a table that exists gets rows, and nothing else happens to it."""
+        inline = self.inline
+        return (
+            self.table_id is not None
+            and not self.defines
+            and not (self.end or self.deletes)
+            and (inline is None or not (inline.end_rows or inline.delete))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NewView:
+    """A view to create, in place of the view of id ``replaces`` when that is set.
+
+    ``dialect`` is that of ``sql``: ``duckdb`` or ``spark``. ``aliases`` name its first columns.
+    """
+
+    schema_name: str
+    name: str
+    sql: str
+    dialect: str = "duckdb"
+    aliases: tuple[str, ...] = ()
+    replaces: int | None = None
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewMacro:
+    """A macro with its overloads, in place of the macro of id ``replaces`` when that is set."""
+
+    schema_name: str
+    name: str
+    forms: tuple[MacroForm, ...]
+    replaces: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSet:
+    """What one commit does: changes, ``compactions``, or what `check_together` lets go together
+    of both.
+
+    ``create_schemas`` holds names; table changes, views and macros may refer to them. What is
+    dropped, renamed or tagged goes by its id. Dropped schemas are empty by then: what is in them
+    is dropped by the same change set.
+    """
+
+    create_schemas: tuple[str, ...] = ()
+    tables: tuple[TableChange, ...] = ()
+    drop_schemas: tuple[int, ...] = ()
+    create_views: tuple[NewView, ...] = ()
+    drop_views: tuple[int, ...] = ()
+    rename_views: Mapping[int, str] = field(default_factory=dict)
+    view_tags: Mapping[int, TagChanges] = field(default_factory=dict)
+    create_macros: tuple[NewMacro, ...] = ()
+    drop_macros: tuple[int, ...] = ()
+    compactions: tuple[Compaction, ...] = ()
+
+    def __bool__(self) -> bool:
+        return any(getattr(self, one.name) for one in fields(self))
+
+
+@dataclass(frozen=True, slots=True)
+class NewFile:
+    """A file with the rows of ``sources``, data files of one table, by id, at least one.
+
+    ``file`` is staged (id ``None``); of a rewrite it is ``None`` where no row was left. Of a merge
+    it has the ``begin_snapshot`` of the first source, ``partial`` the last snapshot, and
+    ``row_id_start`` unless it embeds row ids.
+    """
+
+    file: DataFile | None
+    sources: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MergeFiles:
+    """Small files become larger ones that tell which snapshot made each row.
+
+    The sources leave the catalog, at every snapshot, and are scheduled for deletion.
+    """
+
+    table_id: int
+    table_name: str  # with the schema's, for messages
+    table_path: str  # absolute, ends in "/"
+    files: tuple[NewFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteFiles:
+    """Files with many deleted rows are written anew without those.
+
+    The sources and their delete files end, so that older snapshots read them; the new files begin.
+    """
+
+    table_id: int
+    table_name: str
+    table_path: str
+    files: tuple[NewFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Flushed:
+    """The ``rows`` of one inlined table, called ``name``, as staged files.
+
+    A file has its ``begin_snapshot`` and ``row_id_start``, the first of its rows; ``partial`` their
+    last snapshot; ``delete`` the staged delete file of the rows that ended, with the snapshots in
+    which they did.
+    """
+
+    name: str
+    rows: int
+    files: tuple[DataFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FlushInlined:
+    """What the catalog itself held of a table up to ``snapshot_id`` becomes files.
+
+    ``deletes`` are the delete files that fold in ``deleted`` inlined deletes, by data file id;
+    they take the place of those in ``replaces`` (ids of delete files).
+    """
+
+    table_id: int
+    table_name: str
+    table_path: str
+    snapshot_id: int
+    flushed: tuple[Flushed, ...] = ()
+    deletes: Mapping[int, DeleteFile] = field(default_factory=dict)
+    deleted: int = 0
+    replaces: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Uncommitted:
+    """A compaction that an open transaction commits; ``discard`` removes its files."""
+
+    compaction: Compaction
+    discard: Callable[[], None]
+
+
+def check_together(changes: ChangeSet) -> None:
+    """Raise CommitError where compactions and changes do not go into one commit.
+
+    A merge or rewrite excludes changes and flushes; DuckDB 1.5.5 refuses both at the COMMIT. A
+    flush excludes changes of its table other than new rows, and a table is compacted once: of what
+    DuckDB lets pass there, some loses or doubles rows (measured).
+    """
+    flushes = [one for one in changes.compactions if isinstance(one, FlushInlined)]
+    others = [one for one in changes.compactions if not isinstance(one, FlushInlined)]
+    if others and (flushes or replace(changes, compactions=())):
+        raise CommitError(
+            "one transaction cannot both compact data files (merge_adjacent_files, "
+            "rewrite_data_files) and change or flush something",
+            hint="COMMIT or ROLLBACK between the two",
+        )
+    if len({one.table_id for one in changes.compactions}) < len(changes.compactions):
+        raise CommitError(
+            "a table would be compacted twice in one transaction",
+            hint="COMMIT between the two",
+        )
+    for flush in flushes:
+        if not fits(flush, changes.tables):
+            raise CommitError(
+                f"the inlined data of {flush.table_name} cannot be flushed in one transaction "
+                "after a change of the table other than new rows",
+                hint="COMMIT or ROLLBACK between the two",
+            )
+
+
+def fits(compaction: Compaction, changes: Sequence[TableChange]) -> bool:
+    """Whether changes leave the rows that a flush has written as they are."""
+    return not isinstance(compaction, FlushInlined) or all(
+        change.only_adds
+        for change in changes
+        if compaction.table_id in {change.table_id, change.drops}
+    )

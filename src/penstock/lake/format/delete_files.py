@@ -1,0 +1,92 @@
+"""Delete files in Parquet: writing one, and correcting the snapshot that a staged one foresaw.
+
+Positions are in order. A file that takes the place of another has a third column which tells the
+snapshot that deleted each position, as DuckDB 1.5.5 writes it (`DuckLakeDelete`, "delete file with
+snapshots"): its row in the catalog begins with the least of them, and ends with the greatest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.lake.format.files import DeleteFile
+from penstock.lake.storage import is_remote, open_system, output
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SNAPSHOT_ID = "_ducklake_internal_snapshot_id"
+# The format's reserved field ids.
+FIELD_IDS: Mapping[str, int] = {
+    "file_path": 2147483646,
+    "pos": 2147483645,
+    SNAPSHOT_ID: 2147483539,
+}
+# Positions in order take a byte or two as differences, where a dictionary of them takes ten.
+_SETTINGS = {
+    "compression": "snappy",
+    "use_dictionary": ["file_path"],
+    "column_encoding": {"pos": "DELTA_BINARY_PACKED"},
+    "store_schema": False,
+}
+
+
+def write(
+    path: str, data_path: str, positions: pa.Array, since: pa.Array | None = None
+) -> DeleteFile:
+    """Write ``positions`` of the data file ``data_path``; ``since`` are their snapshots.
+
+    The directory of ``path`` exists. What the snapshots mean for the catalog is the caller's.
+    """
+    import pyarrow as pa
+
+    codes = pa.repeat(pa.scalar(0, pa.int32()), len(positions))
+    names = pa.DictionaryArray.from_arrays(codes, pa.array([data_path], pa.string()))
+    columns = [names, positions, *([] if since is None else [since])]
+    return _written(path, columns)
+
+
+def renumbered(file: DeleteFile, snapshot_id: int) -> DeleteFile:
+    """The staged ``file`` with ``snapshot_id`` in place of the snapshot that it foresaw.
+
+    That one was never the commit's, which lost a race; older positions keep theirs. The file is
+    written over, again where a second race is lost. Nobody reads it before it is committed.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    assert file.partial_max is not None, "only such files tell snapshots"
+    system, place = open_system(file.path)
+    with system.open_input_file(place) as source:
+        content = pq.read_table(source, columns=list(FIELD_IDS), read_dictionary=["file_path"])
+    told = content[SNAPSHOT_ID]
+    mine = pc.greater_equal(told, file.partial_max)
+    since = pc.if_else(mine, pa.scalar(snapshot_id, pa.int64()), told)
+    if not is_remote(file.path):  # Hadoop's checksum is that of the content before
+        folder, _, name = file.path.rpartition("/")
+        Path(f"{folder}/.{name}.crc").unlink(missing_ok=True)
+    columns = [content["file_path"], content["pos"], since]
+    return replace(_written(file.path, columns), begin_snapshot=file.begin_snapshot)
+
+
+def _written(path: str, columns: Sequence[pa.Array | pa.ChunkedArray]) -> DeleteFile:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    types = (pa.dictionary(pa.int32(), pa.string()), pa.int64(), pa.int64())
+    fields = [
+        pa.field(name, kind, metadata={"PARQUET:field_id": str(number)})
+        for (name, number), kind in zip(FIELD_IDS.items(), types, strict=True)
+    ]
+    content = pa.table(list(columns), schema=pa.schema(fields[: len(columns)]))
+    with output(path) as out:
+        pq.write_table(content, out, **_SETTINGS)
+        size = out.tell()
+    system, place = open_system(path)
+    with system.open_input_file(place) as source:
+        footer = pq.read_metadata(source).serialized_size
+    return DeleteFile(path, content.num_rows, size, footer)

@@ -1,0 +1,148 @@
+"""Data files, delete files and their statistics: what a table is made of.
+
+The same values describe files in the catalog (``id`` set) and staged ones (``id`` is None), so a
+candidate state is read by the same scan as a committed one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from penstock.lake.format.schema import TableSchema
+
+if TYPE_CHECKING:
+    from penstock.lake.format.inlined.found import InlinedDeletes, InlinedRows
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnStats:
+    """Statistics of one leaf column in one file, bounds as the format's text."""
+
+    column_id: int
+    size_bytes: int | None
+    value_count: int  # values that are not NULL, as the real extension counts them
+    null_count: int | None
+    min_value: str | None
+    max_value: str | None
+    contains_nan: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteFile:
+    """Positions deleted from one data file. ``path`` is absolute (or a URI).
+
+    ``format`` is ``parquet`` or ``puffin``. With ``partial_max`` the file (Parquet only) tells for
+    each position which snapshot deleted it, the last of them being ``partial_max``.
+    """
+
+    path: str
+    delete_count: int
+    size_bytes: int
+    footer_size: int
+    id: int | None = None
+    begin_snapshot: int | None = None
+    partial_max: int | None = None
+    format: str = "parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """What tells the snapshots of a merged file's rows apart. From ``last`` on all are there.
+
+    ``counts`` are pairs of a snapshot and where its rows end, in the file's order (0.3); where
+    there are none, a column of the file names each row's snapshot.
+    """
+
+    last: int
+    counts: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """One Parquet file. ``path`` is absolute (or a URI); the catalog stores it relative."""
+
+    path: str
+    record_count: int
+    size_bytes: int
+    footer_size: int
+    id: int | None = None
+    begin_snapshot: int | None = None
+    row_id_start: int | None = None
+    mapping_id: int | None = None
+    uses_mapping: bool = False  # staged: registered under the table's own name mapping
+    has_row_ids: bool = False  # embeds _ducklake_internal_row_id (known for staged files)
+    partition_id: int | None = None
+    partition_values: tuple[str | None, ...] | None = None  # by key index
+    delete: DeleteFile | None = None  # in force at the snapshot that was asked for
+    stats: tuple[ColumnStats, ...] = ()  # filled for staged files only
+    partial: Partial | None = None  # a merged file, which holds rows of several snapshots
+    more_deletes: tuple[DeleteFile, ...] = ()  # in force too; only where the file has ended since
+    rewritten: bool = False  # from older files: its columns may be those that the table had then
+    # Staged: of a file that was added from elsewhere, what its columns are called there.
+    mapping: NameMapping | None = field(default=None, compare=False)
+
+    @property
+    def deletes(self) -> tuple[DeleteFile, ...]:
+        """All delete files in force: what they delete counts together."""
+        return self.more_deletes if self.delete is None else (self.delete, *self.more_deletes)
+
+
+@dataclass(frozen=True, slots=True)
+class NameMapping:
+    """``map_by_name``: source field path (names from the root) to field id.
+
+    ``partitions`` are the ids of columns whose value the file's path has, with their names there.
+    With ``unless_ids`` it is what the columns were called when the file came, which the catalog
+    gives a mapping for only by its history: field ids, where the file has them, go before it.
+    """
+
+    id: int | None
+    fields: Mapping[tuple[str, ...], int] = field(default_factory=dict)
+    partitions: Mapping[int, str] = field(default_factory=dict)
+    unless_ids: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionField:
+    """What a table is partitioned by: ``PartitionField("id", "bucket(8)")``.
+
+    ``transform`` is ``identity``, ``year``, ``month``, ``day``, ``hour`` or ``bucket(N)``.
+    """
+
+    column: str
+    transform: str = "identity"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table's metadata at one snapshot."""
+
+    id: int
+    uuid: str
+    schema_name: str
+    name: str
+    path: str  # absolute, ends in "/"
+    schema: TableSchema
+    begin_snapshot: int
+    partition_id: int | None = None
+    partition_by: tuple[PartitionField, ...] = ()
+    schema_version: int | None = None
+
+    @property
+    def qualified_name(self) -> str:
+        return f"{self.schema_name}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class FileSet:
+    """All files of a table at one snapshot, with the mappings they use, by id.
+
+    ``inlined`` and ``inlined_deletes`` are what the catalog itself holds, ``None`` for nothing.
+    """
+
+    files: tuple[DataFile, ...]
+    mappings: Mapping[int, NameMapping] = field(default_factory=dict)
+    inlined: InlinedRows | None = None
+    inlined_deletes: InlinedDeletes | None = None

@@ -1,0 +1,491 @@
+"""Rows given as Python's values, or as Arrow, in the types of a table: checked, without any Spark.
+
+Values become what `lake.format.types` says that users see. Nothing is lost silently: a value out
+of its type's range, or of another kind, is refused with its row (from 1) and column; a decimal with
+more digits after the point is rounded, as DuckDB and Spark do it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+import re
+import struct
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from penstock.errors import SchemaMismatch, UnsupportedFeature
+from penstock.lake.format.inlined.values import arrow_schema, stored_value
+from penstock.lake.format.naming import fold
+from penstock.lake.format.schema import Column, TableSchema, type_text
+from penstock.lake.format.types import parse
+from penstock.lake.format.values import decimals, duck_text
+from penstock.lake.format.values.bounds import base_type
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    Rows: TypeAlias = pa.Table | Sequence[Mapping[str, Any]]
+
+_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - of timestamps without a zone
+_EPOCH_UTC = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_MICRO = dt.timedelta(microseconds=1)
+_TIME = re.compile(r"\d\d:\d\d:\d\d(\.\d{1,6})?")
+_TIME_NS = re.compile(r"\d\d:\d\d:\d\d(\.\d{1,9})?")
+_TIMETZ = re.compile(r"\d\d:\d\d:\d\d(\.\d{1,6})?[+-]\d\d(:\d\d(:\d\d)?)?")
+_ZONED = re.compile(r"\d\d:\d\d.*(Z|[+-]\d\d(:?\d\d)?)$")
+
+
+def typed(rows: Rows, schema: TableSchema, *, table: str) -> pa.Table:
+    """``rows`` with the columns of ``schema``, typed as `inlined.values.arrow_schema` has them.
+
+    Columns match by name, letter case aside; one that is missing takes its default or NULL.
+    Raises SchemaMismatch for unknown columns, wrong values and NULLs where none may be,
+    UnsupportedFeature for a default that is an expression.
+    """
+    import pyarrow as pa
+
+    target = arrow_schema(schema)
+    if isinstance(rows, pa.Table):
+        given = {name: rows.column(at) for at, name in enumerate(rows.column_names)}
+        count = rows.num_rows
+        names = _matched(given, schema, table)
+        alike = [name for found in names.values() if len(found) > 1 for name in found]
+        if alike or len(given) != rows.num_columns:
+            raise SchemaMismatch(
+                f"the rows for {table} have two columns named alike: {', '.join(alike or given)}",
+                hint="name one of them otherwise",
+                data={"table": table},
+            )
+    else:
+        names = _matched({key: None for row in rows for key in row}, schema, table)
+        count = len(rows)
+    columns = []
+    for column, field in zip(schema.columns, target, strict=True):
+        known = names.get(column.name, [])
+        if not known:
+            columns.append(_missing(column, count, field.type, table))
+        elif isinstance(rows, pa.Table):
+            columns.append(_of_arrow(given[known[0]], column, field.type, table))
+        else:
+            columns.append(_of_rows(rows, known, column, field.type, table))
+    return pa.table(columns, schema=target)
+
+
+def _matched(given: Iterable[str], schema: TableSchema, table: str) -> dict[str, list[str]]:
+    """The given names of each column of the table; rows may write one differently."""
+    known = {fold(column.name): column.name for column in schema.columns}
+    found: dict[str, list[str]] = {}
+    for name in given:
+        column = known.get(fold(name))
+        if column is None:
+            close = get_close_matches(fold(name), known, n=1)
+            listed = ", ".join(known.values())
+            raise SchemaMismatch(
+                f"{table} has no column {name!r}",
+                hint=f"did you mean {known[close[0]]}?" if close else f"its columns are {listed}",
+                data={"table": table, "column": name},
+            )
+        found.setdefault(column, []).append(name)
+    return found
+
+
+def _missing(column: Column, count: int, kind: pa.DataType, table: str) -> pa.Array:
+    import pyarrow as pa
+
+    value = _default(column)
+    if value is None and not column.nullable and count:
+        raise _refused(table, column, 1, "is missing, and the column is NOT NULL")
+    return pa.array([value] * count, kind)
+
+
+def _default(column: Column) -> Any:
+    if column.default is None:
+        return None
+    if not column.has_plain_default or column.children:
+        raise UnsupportedFeature(
+            f"column {column.name!r} has the default {column.default}, which only DuckDB evaluates",
+            hint=f"give the rows a column {column.name}",
+            data={"column": column.name, "default": column.default},
+        )
+    return stored_value(column, column.default)
+
+
+def _of_arrow(values: pa.ChunkedArray, column: Column, kind: pa.DataType, table: str) -> Any:
+    """A column of the same type is taken whole, any other value by value.
+
+    Arrow trusts who made them that texts are UTF-8; a file with others no DuckDB reads.
+    """
+    import pyarrow as pa
+
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise SchemaMismatch(
+            f"column {column.name!r} of {table} is not what Arrow says that it is: {error}",
+            hint="correct the values (bytes are pa.binary()); nothing was written",
+            data={"table": table, "column": column.name},
+        ) from error
+    if values.type.equals(kind) and base_type(column.type) not in _CHECKED:
+        if not column.nullable and values.null_count:
+            row = values.is_null().index(True).as_py() + 1
+            raise _refused(table, column, row, "is NULL, and the column is NOT NULL")
+        return values
+    return _array(values.to_pylist(), column, kind, table)
+
+
+def _of_rows(
+    rows: Sequence[Mapping[str, Any]], names: Sequence[str], column: Column, kind: Any, table: str
+) -> Any:
+    """Of each row the value under whichever of the names it has; its default where it has none."""
+    default = _Missing(column)
+    values = []
+    for row in rows:
+        name = next((one for one in names if one in row), None)
+        values.append(default.value() if name is None else row[name])
+    return _array(values, column, kind, table)
+
+
+class _Missing:
+    """A default that is looked at when a row needs it: it may be one that only DuckDB knows."""
+
+    def __init__(self, column: Column) -> None:
+        self._column = column
+        self._found: list[Any] = []
+
+    def value(self) -> Any:
+        if not self._found:
+            self._found.append(_default(self._column))
+        found = self._found[0]
+        return None if found is None else _Ready(found)
+
+
+class _Ready:
+    """A value that is of the type already."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def _array(values: Sequence[Any], column: Column, kind: pa.DataType, table: str) -> pa.Array:
+    import pyarrow as pa
+
+    convert = _converter(column)
+    found: list[Any] = []
+    for row, value in enumerate(values, 1):
+        if value is None:
+            if not column.nullable:
+                raise _refused(table, column, row, "is NULL, and the column is NOT NULL")
+            found.append(None)
+            continue
+        if isinstance(value, _Ready):
+            found.append(value.value)
+            continue
+        try:
+            found.append(convert(value))
+        except (ValueError, TypeError, ArithmeticError) as error:
+            why = f"{_shown(value)} is no {type_text(column)}: {error}"
+            raise _refused(table, column, row, why) from error
+    try:
+        return pa.array(found, kind)
+    except UnicodeEncodeError as error:  # half of a pair of surrogates, which is no character
+        bad = repr(error.object)
+        row = next(at for at, value in enumerate(found, 1) if bad in repr(value))
+        raise _refused(table, column, row, f"{_shown(error.object)} is no text: {error}") from error
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _refused(table: str, column: Column, row: int, why: str) -> SchemaMismatch:
+    return SchemaMismatch(
+        f"row {row}, column {column.name!r} of {table}: {why}",
+        hint="correct the value; nothing was written",
+        data={"table": table, "column": column.name, "row": row},
+    )
+
+
+Convert = Callable[[Any], Any]
+
+
+def _converter(column: Column) -> Convert:
+    nested = _NESTED.get(column.type)
+    if nested is not None:
+        return nested(column)
+    make = _LEAF.get(base_type(column.type))
+    if make is None:
+        raise UnsupportedFeature(
+            f"column {column.name!r} is {column.type}, whose values are not taken as literals",
+            hint="append the rows as a DataFrame or with INSERT, or leave the column out",
+            data={"column": column.name, "type": column.type},
+        )
+    return make(column)
+
+
+def _optional(column: Column) -> Convert:
+    convert = _converter(column)
+    return lambda value: None if value is None else convert(value)
+
+
+def _list(column: Column) -> Convert:
+    element = _optional(column.children[0])
+
+    def convert(value: Any) -> Any:
+        if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+            raise TypeError("give a list")
+        return [element(item) for item in value]
+
+    return convert
+
+
+def _struct(column: Column) -> Convert:
+    fields = {fold(child.name): (child.name, _optional(child)) for child in column.children}
+
+    def convert(value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            raise TypeError("give a mapping of its fields")
+        given = {fold(key): item for key, item in value.items()}
+        unknown = given.keys() - fields.keys()
+        if unknown:
+            raise ValueError(f"it has no field {min(unknown)!r}")
+        return {name: inner(given.get(key)) for key, (name, inner) in fields.items()}
+
+    return convert
+
+
+def _map(column: Column) -> Convert:
+    key, item = _converter(column.children[0]), _optional(column.children[1])
+
+    def convert(value: Any) -> Any:
+        pairs = list(value.items() if isinstance(value, Mapping) else value)
+        found = [(key(k), item(v)) for k, v in pairs if k is not None]
+        if len(found) != len(pairs):
+            raise ValueError("a key is NULL")
+        if len({repr(k) for k, _ in found}) != len(found):
+            raise ValueError("a key is there twice")
+        return found
+
+    return convert
+
+
+_NESTED: Mapping[str, Callable[[Column], Convert]] = {
+    "list": _list,
+    "struct": _struct,
+    "map": _map,
+}
+
+
+def _whole(low: int, high: int) -> Callable[[Column], Convert]:
+    def convert(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+            raise TypeError("give a whole number")
+        found = int(value)
+        if found != value:
+            raise ValueError("it is not whole")
+        if not low <= found <= high:
+            raise ValueError(f"it is not within {low} to {high}")
+        return found
+
+    return lambda _: convert
+
+
+def _digits(low: int, high: int) -> Callable[[Column], Convert]:
+    """A whole number that users see as a decimal."""
+    inner = _whole(low, high)
+    return lambda column: lambda value: Decimal(inner(column)(value))
+
+
+def _float32(_: Column) -> Convert:
+    def convert(value: Any) -> float:
+        found = _number(value)
+        kept: float = struct.unpack("<f", struct.pack("<f", found))[0]  # OverflowError
+        return kept
+
+    return convert
+
+
+def _float64(_: Column) -> Convert:
+    return _number
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        raise TypeError("give a number")
+    found = float(value)
+    if math.isinf(found) and not (isinstance(value, float) or Decimal(value).is_infinite()):
+        raise ValueError("it is too large")
+    return found
+
+
+def _decimal(column: Column) -> Convert:
+    parsed = parse(column.type)
+    precision, scale = parsed.precision or 0, parsed.scale or 0
+
+    def convert(value: Any) -> Decimal:
+        if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+            raise TypeError("give a number")
+        exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+        if not exact.is_finite():
+            raise ValueError("a decimal is finite")
+        found = decimals.rounded(exact, scale)
+        if found.copy_abs() >= Decimal(10) ** (precision - scale):
+            raise ValueError(f"it has more than {precision - scale} digits before the point")
+        return found
+
+    return convert
+
+
+def _of(*kinds: type, say: str) -> Callable[[Column], Convert]:
+    def convert(value: Any) -> Any:
+        if not isinstance(value, kinds):
+            raise TypeError(say)
+        return value
+
+    return lambda _: convert
+
+
+def _blob(_: Column) -> Convert:
+    inner = _of(bytes, bytearray, memoryview, say="give bytes")(_)
+    return lambda value: bytes(inner(value))
+
+
+def _json(_: Column) -> Convert:
+    def convert(value: Any) -> str:
+        if not isinstance(value, str):
+            return json.dumps(value)
+        json.loads(value)
+        return value
+
+    return convert
+
+
+def _uuid(_: Column) -> Convert:
+    return lambda value: str(value if isinstance(value, uuid.UUID) else uuid.UUID(value))
+
+
+def _date(_: Column) -> Convert:
+    def convert(value: Any) -> int:
+        if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+            return (value - _EPOCH.date()).days
+        return duck_text.days(_is_text(value, "give a date, or its text"))
+
+    return convert
+
+
+def _is_text(value: Any, say: str) -> str:
+    if not isinstance(value, str):
+        raise TypeError(say)
+    return value.strip()
+
+
+def _moment(unit: int, *, nanos: bool = False) -> Callable[[Column], Convert]:
+    """Without a zone, as a count; ``unit`` is in that count, of what the type holds."""
+    scale = 1000 if nanos else 1
+
+    def convert(value: Any) -> int:
+        if isinstance(value, dt.datetime):
+            if value.tzinfo is not None:
+                raise ValueError("the column has no time zone: take it away first")
+            count = (value - _EPOCH) // _MICRO * scale
+        elif isinstance(value, dt.date):
+            count = (value - _EPOCH.date()).days * 86_400_000_000 * scale
+        else:
+            text = _is_text(value, "give a datetime, or its text")
+            if _ZONED.search(text):
+                raise ValueError("the column has no time zone: take it away first")
+            count = (duck_text.nanos if nanos else duck_text.micros)(text)
+        if count % unit and abs(count) != duck_text.MOMENT_LIMIT:
+            raise ValueError("it is finer than the type")
+        return count
+
+    return lambda _: convert
+
+
+def _timestamptz(_: Column) -> Convert:
+    def convert(value: Any) -> int:
+        if isinstance(value, dt.datetime):
+            if value.tzinfo is None:
+                raise ValueError("it has no time zone: give it one")
+            return (value - _EPOCH_UTC) // _MICRO
+        text = _is_text(value, "give a datetime with a time zone, or its text")
+        if not _ZONED.search(text) and "infinity" not in text:
+            raise ValueError("it has no time zone: end it with +00")
+        return duck_text.micros(text)
+
+    return convert
+
+
+def _time(pattern: re.Pattern[str]) -> Callable[[Column], Convert]:
+    def convert(value: Any) -> str:
+        text = value.isoformat() if isinstance(value, dt.time) else value
+        text = _is_text(text, "give a time, or its text")
+        if pattern.fullmatch(text) is None:
+            raise ValueError("write it as 12:34:56.789, with +02 where the type has a zone")
+        clock, point, rest = text.partition(".")
+        if not point:
+            return text.removesuffix(":00") if text.count(":") == 3 else text  # +02:00
+        fraction = re.match(r"\d+", rest)
+        assert fraction is not None, "the pattern has digits there"
+        zone = rest[fraction.end() :].removesuffix(":00")
+        digits = fraction[0].rstrip("0")
+        return f"{clock}{'.' if digits else ''}{digits}{zone}"
+
+    return lambda _: convert
+
+
+def _interval(_: Column) -> Convert:
+    def convert(value: Any) -> dict[str, int]:
+        if isinstance(value, dt.timedelta):
+            micros = (value - dt.timedelta(days=value.days)) // _MICRO
+            return {"months": 0, "days": value.days, "micros": micros}
+        if isinstance(value, Mapping):
+            return {key: int(value.get(key, 0)) for key in ("months", "days", "micros")}
+        return duck_text.interval(_is_text(value, "give a timedelta, or its text"))
+
+    return convert
+
+
+_WHOLE = {f"int{bits}": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32, 64)} | {
+    f"uint{bits}": (0, 2**bits - 1) for bits in (8, 16, 32)
+}
+_DIGITS = {
+    "uint64": (0, 2**64 - 1),
+    "int128": (-(10**38) + 1, 10**38 - 1),
+    "uint128": (0, 10**38 - 1),
+}
+
+_LEAF: Mapping[str, Callable[[Column], Convert]] = {
+    **{name: _whole(*bounds) for name, bounds in _WHOLE.items()},
+    **{name: _digits(*bounds) for name, bounds in _DIGITS.items()},
+    "boolean": _of(bool, say="give true or false"),
+    "float32": _float32,
+    "float64": _float64,
+    "decimal": _decimal,
+    "varchar": _of(str, say="give text"),
+    "json": _json,
+    "uuid": _uuid,
+    "blob": _blob,
+    "date": _date,
+    "timestamp": _moment(1),
+    "timestamp_ms": _moment(1000),
+    "timestamp_s": _moment(1_000_000),
+    "timestamp_ns": _moment(1, nanos=True),
+    "timestamptz": _timestamptz,
+    "time": _time(_TIME),
+    "time_ns": _time(_TIME_NS),
+    "timetz": _time(_TIMETZ),
+    "interval": _interval,
+}
+
+# Types that hold less than their Arrow type does: each value is looked at.
+_CHECKED = frozenset(
+    {"uint8", "uint16", "uint32", "uint64", "int128", "uint128", "timestamp_s"}
+) | {
+    *("timestamp_ms", "json", "uuid", "time", "time_ns", "timetz", "list", "struct", "map"),
+}

@@ -1,0 +1,145 @@
+"""Partition transforms, values and directories."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from penstock.errors import ColumnNotFound, UnsupportedFeature
+from penstock.lake.format.files import PartitionField
+from penstock.lake.format.naming import fold, names_of
+from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.format.values.bounds import base_type, partition_to_text
+
+NULL_DIRECTORY = "__HIVE_DEFAULT_PARTITION__"
+# What a file system takes as one name, in bytes; the real extension fails beyond it.
+_LONGEST_NAME = 255
+_BUCKET = re.compile(r"bucket\(\s*(\d+)\s*\)")
+_TRANSFORM = re.compile(r"\s*(\w+)\s*\(\s*(.*?)\s*\)\s*", re.DOTALL)
+
+_TIMES = frozenset({"timestamp", "timestamp_s", "timestamp_ms", "timestamptz"})
+_WHOLE = frozenset({"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"})
+_PLAIN = frozenset({"boolean", "float32", "float64", "decimal", "date", "varchar", "json", "uuid"})
+_ANY = _TIMES | _WHOLE | _PLAIN
+# Which types a transform takes, as DuckDB 1.5.5 has them (measured), of those that Spark writes.
+_TAKES: Mapping[str, frozenset[str]] = {
+    "identity": _ANY,
+    "bucket": _ANY | {"blob"},
+    **dict.fromkeys(("year", "month", "day"), _TIMES | {"date"}),
+    "hour": _TIMES | {"date"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionKey:
+    """One key of a partitioning: a transform of a column. ``buckets``: of ``bucket(N)``, else 0."""
+
+    column: Column
+    transform: str = "identity"  # without its argument
+    buckets: int = 0
+
+
+def partition_keys(
+    schema: TableSchema, fields: Sequence[PartitionField]
+) -> tuple[PartitionKey, ...]:
+    """The keys of a partitioning, in their order.
+
+    Raises UnsupportedFeature naming a transform or a type that is not written, ColumnNotFound
+    naming the column.
+    """
+    return tuple(_key(schema, field) for field in fields)
+
+
+def partition_columns(schema: TableSchema, fields: Sequence[PartitionField]) -> tuple[Column, ...]:
+    """The columns that a partitioning refers to, in key order; raises as `partition_keys`."""
+    return tuple(key.column for key in partition_keys(schema, fields))
+
+
+def partition_fields(schema: TableSchema, texts: str | Sequence[str]) -> tuple[PartitionField, ...]:
+    """Keys as texts have them: a column's name as it stands, ``year(at)``, ``bucket(8, id)``."""
+    return tuple(
+        PartitionField(text) if schema.find(text) else parse_partition_field(text)
+        for text in names_of(texts, "partition_by")
+    )
+
+
+def parse_partition_field(text: str) -> PartitionField:
+    """``country``, ``year(at)`` or ``bucket(8, id)``; what is no transform is a column's name."""
+    match = _TRANSFORM.fullmatch(text)
+    name = match[1].lower() if match else ""
+    if match is None or name not in _TAKES or name == "identity":
+        return PartitionField(text)
+    if name != "bucket":
+        return PartitionField(match[2], name)
+    count, _, column = match[2].partition(",")
+    return PartitionField(column.strip(), f"bucket({count.strip()})")
+
+
+def _key(schema: TableSchema, field: PartitionField) -> PartitionKey:
+    bucket = _BUCKET.fullmatch(field.transform)
+    name = "bucket" if bucket else field.transform
+    column = schema.find(field.column)
+    if column is None or column.children:
+        raise ColumnNotFound(
+            f"no column {field.column!r} to partition by",
+            hint=f"the columns are {', '.join(schema.names)}",
+            data={"column": field.column},
+        )
+    buckets = int(bucket[1]) if bucket else 0
+    if name not in _TAKES or (bucket and not buckets):
+        raise _not_written(field, "transforms are year, month, day, hour and bucket(N)")
+    if base_type(column.type) not in _TAKES[name]:
+        takes = ", ".join(sorted(_TAKES[name]))
+        raise _not_written(field, f"{column.name} is {column.type}, it takes {takes}")
+    return PartitionKey(column, name, buckets)
+
+
+def _not_written(field: PartitionField, hint: str) -> UnsupportedFeature:
+    return UnsupportedFeature(
+        f"partitioning by {field.transform}({field.column}) is not written",
+        hint=hint,
+        data={"column": field.column, "transform": field.transform},
+    )
+
+
+def partition_value(column: Column, value: object) -> str | None:
+    """The text that the catalog keeps for a partition value; NULL stays NULL."""
+    return partition_to_text(column.type, value)
+
+
+def directory_names(keys: Sequence[PartitionKey]) -> list[str]:
+    """What the keys are called in directories: the column or the transform, as the extension does.
+
+    A name that an earlier key has gets the column's after it: ``bucket=5/bucket_id=0``.
+    """
+    names: list[str] = []
+    for key in keys:
+        name = key.column.name if key.transform == "identity" else key.transform
+        taken = {fold(one) for one in names}
+        names.append(f"{name}_{key.column.name}" if fold(name) in taken else name)
+    return names
+
+
+def hive_segment(column: str, value: str | None) -> str:
+    """One directory, ``country=a%2Fb``, escaped as the real extension does.
+
+    One too long for a file system, which fails there, ends in a digest of the whole.
+    """
+    name = f"{_escape(column)}={NULL_DIRECTORY if value is None else _escape(value)}"
+    if len(name) <= _LONGEST_NAME:
+        return name
+    return f"{name[:180]}~{hashlib.sha256(name.encode()).hexdigest()}"
+
+
+def hive_directory(columns: Sequence[str], values: Sequence[str | None]) -> str:
+    """The directories of a partition, each with its ``/``."""
+    return "".join(
+        f"{hive_segment(column, value)}/" for column, value in zip(columns, values, strict=True)
+    )
+
+
+def _escape(text: str) -> str:
+    return quote(text, safe="~")

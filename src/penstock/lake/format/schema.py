@@ -1,0 +1,200 @@
+"""Table schemas with field ids (``ducklake_column``); evolution and promotion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from penstock.errors import SchemaMismatch
+from penstock.lake.format.naming import fold
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column or nested field: ``Column("price", "decimal(10,2)", nullable=False)``.
+
+    ``type`` is the format's text (``int32``, ``decimal(10,2)``, ``list``, ``struct``, ``map``).
+    A list has one child ``element``; a map two, ``key`` and ``value``; a struct its fields.
+    ``id`` is the Parquet field id; ``None`` until a commit assigns it. ``versions`` are the
+    snapshots and the types of the column's versions up to this one, oldest first; none when the
+    column does not come from a catalog.
+    """
+
+    name: str
+    type: str
+    id: int | None = None
+    nullable: bool = True
+    children: tuple[Column, ...] = ()
+    initial_default: str | None = None
+    default: str | None = None
+    default_kind: str = "literal"  # or "expression", which only DuckDB can evaluate
+    versions: tuple[tuple[int, str], ...] = field(default=(), compare=False, repr=False)
+
+    @property
+    def has_plain_default(self) -> bool:
+        """Whether its default is a text that means the same to DuckDB and to Spark."""
+        return self.default_kind == "literal" and self.type not in {"geometry", "variant"}
+
+    def walk(self) -> Iterator[Column]:
+        """This column and its descendants, parents first: the order of field ids."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    def types_since(self, snapshot_id: int | None) -> frozenset[str]:
+        """The types that a file begun in that snapshot may hold the column in.
+
+        More than one, since files may be merged later. Empty: the file is older than the column.
+        """
+        if snapshot_id is None or not self.versions:
+            return frozenset({self.type})
+        if snapshot_id < self.versions[0][0]:
+            return frozenset()
+        ends = [begin for begin, _ in self.versions[1:]]
+        past = zip(self.versions[:-1], ends, strict=True)
+        return frozenset({self.type, *(kind for (_, kind), end in past if end > snapshot_id)})
+
+
+@dataclass(frozen=True, slots=True)
+class TableSchema:
+    """The columns of a table: ``TableSchema((Column("id", "int32", nullable=False),))``."""
+
+    columns: tuple[Column, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    def walk(self) -> Iterator[Column]:
+        for column in self.columns:
+            yield from column.walk()
+
+    def find(self, name: str) -> Column | None:
+        """The top-level column of this name, letter case aside."""
+        folded = fold(name)
+        return next((column for column in self.columns if fold(column.name) == folded), None)
+
+
+_SIGNED = ("int8", "int16", "int32", "int64")
+_UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+_FLOATS = ("float32", "float64")
+
+# Lossless promotions (the format's "Type Promotion"): from each type to those after it in its row.
+_WIDER: Mapping[str, frozenset[str]] = {
+    narrow: frozenset(row[at + 1 :])
+    for row in (_SIGNED, _UNSIGNED, _FLOATS)
+    for at, narrow in enumerate(row)
+}
+
+
+def can_widen(narrow: str, wide: str) -> bool:
+    """Whether every value of ``narrow`` is one of ``wide`` by the format's promotions."""
+    return wide in _WIDER.get(narrow, frozenset())
+
+
+def wider_types(narrow: str) -> tuple[str, ...]:
+    """The types that the format's promotions lead to, narrowest first."""
+    return tuple(
+        wide
+        for row in (_SIGNED, _UNSIGNED, _FLOATS)
+        for wide in row
+        if wide in _WIDER.get(narrow, frozenset())
+    )
+
+
+def assign_ids(schema: TableSchema, start: int = 1) -> TableSchema:
+    """Number every column anew from ``start``, parents first: as the format does on creation."""
+    numbers = count(start)
+    return TableSchema(tuple(_number(column, numbers, True) for column in schema.columns))
+
+
+def assign_missing_ids(schema: TableSchema, start: int) -> TableSchema:
+    """Number from ``start`` the columns without an id. ``start`` was never used by the table."""
+    numbers = count(start)
+    return TableSchema(tuple(_number(column, numbers, False) for column in schema.columns))
+
+
+def _number(column: Column, numbers: Iterator[int], anew: bool) -> Column:
+    own = next(numbers) if anew or column.id is None else column.id
+    children = tuple(_number(child, numbers, anew) for child in column.children)
+    return replace(column, id=own, children=children)
+
+
+def same_columns(a: TableSchema, b: TableSchema) -> bool:
+    """Whether names (letter case aside), types and order agree; ids and defaults do not count."""
+    return _alike(a.columns, b.columns)
+
+
+def _alike(a: Sequence[Column], b: Sequence[Column]) -> bool:
+    return len(a) == len(b) and all(
+        fold(x.name) == fold(y.name) and x.type == y.type and _alike(x.children, y.children)
+        for x, y in zip(a, b, strict=True)
+    )
+
+
+def type_text(column: Column) -> str:
+    """The type with what is inside: ``list<struct<a: int32>>``."""
+    if not column.children:
+        return column.type
+    if column.type == "struct":
+        inside = ", ".join(f"{child.name}: {type_text(child)}" for child in column.children)
+    else:
+        inside = ", ".join(type_text(child) for child in column.children)
+    return f"{column.type}<{inside}>"
+
+
+def describe_difference(old: TableSchema, new: TableSchema) -> str:
+    """What changes from ``old`` to ``new``, for a message; empty when `same_columns`."""
+    before = {fold(column.name): column for column in old.columns}
+    after = {fold(column.name): column for column in new.columns}
+    parts = [f"{c.name} {type_text(c)} is new" for key, c in after.items() if key not in before]
+    parts += [f"{c.name} is missing" for key, c in before.items() if key not in after]
+    parts += [
+        f"{new_column.name} is {type_text(new_column)} instead of {type_text(before[key])}"
+        for key, new_column in after.items()
+        if key in before and type_text(before[key]) != type_text(new_column)
+    ]
+    if not parts and not same_columns(old, new):
+        return "the order of the columns differs"
+    return ", ".join(parts)
+
+
+def without_columns(schema: TableSchema, names: Sequence[str]) -> TableSchema:
+    """``schema`` without these columns; letter case does not count."""
+    gone = {fold(name) for name in names}
+    return TableSchema(tuple(c for c in schema.columns if fold(c.name) not in gone))
+
+
+def evolve(current: TableSchema, wanted: TableSchema) -> TableSchema:
+    """``current`` made able to hold ``wanted``: columns added at the end, types widened.
+
+    Columns that ``wanted`` lacks stay; a narrower type in ``wanted`` changes nothing. New columns
+    have no id yet (`assign_missing_ids`). Raises SchemaMismatch when a type cannot be widened.
+    """
+    return TableSchema(_evolve(current.columns, wanted.columns, ""))
+
+
+def _evolve(current: Sequence[Column], wanted: Sequence[Column], path: str) -> tuple[Column, ...]:
+    news = {fold(column.name): column for column in wanted}
+    kept = [
+        _widened(column, news[fold(column.name)], path) if fold(column.name) in news else column
+        for column in current
+    ]
+    known = {fold(column.name) for column in current}
+    return (*kept, *(column for column in wanted if fold(column.name) not in known))
+
+
+def _widened(old: Column, new: Column, path: str) -> Column:
+    here = f"{path}{old.name}"
+    if old.children and old.type == new.type:
+        return replace(old, children=_evolve(old.children, new.children, f"{here}."))
+    if old.type == new.type or can_widen(new.type, old.type):
+        return old
+    if can_widen(old.type, new.type):
+        return replace(old, type=new.type)
+    raise SchemaMismatch(
+        f"column {here!r} is {type_text(old)} and cannot become {type_text(new)} without loss",
+        hint="cast the column in the SELECT, or give it another name",
+        data={"column": here, "old": type_text(old), "new": type_text(new)},
+    )

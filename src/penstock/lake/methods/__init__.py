@@ -1,0 +1,1 @@
+"""Methods of tables and lakes that change definitions, options and added files."""

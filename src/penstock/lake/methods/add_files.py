@@ -1,0 +1,157 @@
+"""Adding Parquet files that are there to a table: registered where they are, not copied.
+
+As ``ducklake_add_data_files`` of DuckDB 1.5.5 (measured). From then on the files are the lake's:
+maintenance removes them when no snapshot needs them any more. What that function lets pass and
+what would be wrong later is refused: a file that the table has already, one that is scheduled for
+deletion, NULLs in NOT NULL columns, a path that contradicts the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlalchemy import Connection
+
+from penstock.errors import CommitConflict, UnsupportedFeature
+from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.catalog.files import known_files
+from penstock.lake.format.changes import ChangeSet, TableChange
+from penstock.lake.format.files import DataFile, NameMapping, Table
+from penstock.lake.format.naming import TableRef
+from penstock.lake.snapshot import Snapshot
+from penstock.lake.staging import TransactionTable
+from penstock.lake.transaction import Also
+from penstock.lake.writing.adding.files import Progress, Reader
+from penstock.lake.writing.adding.fit import Rules
+from penstock.lake.writing.adding.globs import expand
+
+STRICT = Rules()
+
+
+@dataclass(frozen=True, slots=True)
+class AddedFile:
+    """One file that was added. ``path`` is absolute."""
+
+    path: str
+    rows: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What was added, and the snapshot that it is in; none when no file had rows."""
+
+    files: tuple[AddedFile, ...]
+    snapshot: Snapshot | None
+
+    @property
+    def rows(self) -> int:
+        return sum(file.rows for file in self.files)
+
+
+def add_data_files(
+    catalog: Catalog,
+    table: str | TableRef,
+    paths: str | Sequence[str],
+    rules: Rules = STRICT,
+    *,
+    author: str | None = None,
+    message: str | None = None,
+    extra: str | None = None,
+    progress: Progress | None = None,
+) -> Added:
+    """Add files, directories or patterns of files to a table, in one commit.
+
+    Columns go by their names. ``progress`` is called with how many footers were read, of how many.
+    Files without rows are passed over. Raises DataFileMissing, DataFileCorrupt, SchemaMismatch,
+    CommitConflict.
+    """
+    ref = TableRef.parse(table) if isinstance(table, str) else table
+    catalog.check_writable()
+    base = catalog.latest()
+    info = catalog.table(ref.schema, ref.name, base.id)
+    files = Reader(info, rules, rules.hive_partitioning).read_all(expand(paths), progress)
+    added_files = tuple(AddedFile(one.path, one.record_count, one.size_bytes) for one in files)
+    if not files:
+        return Added((), None)
+    change = TableChange(info.schema_name, info.name, table_id=info.id, add=tuple(files))
+
+    def look(connection: Connection, snapshot_id: int) -> None:
+        _check_new(connection, catalog.data_path, info, files, snapshot_id)
+
+    changes = ChangeSet(tables=(change,))
+    snapshot = catalog.commit(
+        base, changes, author=author, message=message, extra=extra, also=(look,)
+    )
+    return Added(added_files, snapshot)
+
+
+def stage_data_files(
+    catalog: Catalog, table: TransactionTable, paths: str | Sequence[str], rules: Rules = STRICT
+) -> tuple[tuple[AddedFile, ...], Also]:
+    """`add_data_files` in a transaction: the files, and what has to run in its commit.
+
+    Raises UnsupportedFeature for a table whose definition the transaction changes.
+    """
+    candidate = table.candidate
+    info = candidate.base
+    if info is None or candidate.schema != info.schema or candidate.partitioning is not None:
+        raise UnsupportedFeature(
+            f"files cannot be added to {candidate.qualified_name} in the transaction that makes or "
+            "alters it",
+            hint="COMMIT before, then add them",
+        )
+    files = Reader(info, rules, rules.hive_partitioning).read_all(expand(paths))
+    staged = {file.path for file in candidate.added} & {file.path for file in files}
+    if staged:
+        raise CommitConflict(
+            f"{min(staged)} is added twice in this transaction",
+            hint="add it once; its rows would be there twice",
+        )
+    table.stage(candidate.with_files(_with_mappings(files, candidate.added)))
+
+    def look(connection: Connection, snapshot_id: int) -> None:
+        _check_new(connection, catalog.data_path, info, files, snapshot_id)
+
+    return tuple(AddedFile(one.path, one.record_count, one.size_bytes) for one in files), look
+
+
+def _with_mappings(files: Sequence[DataFile], staged: Sequence[DataFile]) -> list[DataFile]:
+    """The files with ids of their name mappings, below -1 as no commit has seen them."""
+    taken = min((file.mapping_id for file in staged if file.mapping_id is not None), default=-1)
+    made: list[NameMapping] = []
+    numbered: list[DataFile] = []
+    for file in files:
+        if file.mapping is None:
+            numbered.append(file)
+            continue
+        plain = replace(file.mapping, id=None)
+        own = next((one for one in made if replace(one, id=None) == plain), None)
+        if own is None:
+            own = replace(file.mapping, id=min(taken, -1) - 1 - len(made))
+            made.append(own)
+        numbered.append(replace(file, mapping=own, mapping_id=own.id))
+    return numbered
+
+
+def _check_new(
+    connection: Connection, data_path: str, table: Table, files: Sequence[DataFile], snapshot: int
+) -> None:
+    """Within the commit, so that two who add the same file cannot both succeed."""
+    paths = {file.path for file in files}
+    known = known_files.in_force(connection, table, before=snapshot) & paths
+    if known:
+        raise CommitConflict(
+            f"{len(known)} of these files are in table {table.qualified_name} already, such as "
+            f"{min(known)}",
+            hint="leave them out; rows of a file that is added twice would be there twice",
+            data={"table": table.qualified_name, "paths": sorted(known)[:100]},
+        )
+    dying = known_files.scheduled(connection, data_path) & paths
+    if dying:
+        raise CommitConflict(
+            f"{len(dying)} of these files are scheduled for deletion, such as {min(dying)}",
+            hint="copy them and add the copies: maintenance is about to remove these",
+            data={"table": table.qualified_name, "paths": sorted(dying)[:100]},
+        )

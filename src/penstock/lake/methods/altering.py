@@ -1,0 +1,128 @@
+"""`Table.alter`: definitions of a table changed by methods, each in a transaction of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from penstock.errors import ArgumentError
+from penstock.lake.candidate import alter
+from penstock.lake.format.files import PartitionField
+from penstock.lake.format.objects import SortKey
+from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.format.types import from_spark_json
+from penstock.lake.snapshot import Snapshot
+from penstock.lake.staging import TransactionTable
+
+Stage = Callable[[TransactionTable], None]
+Path = str | Sequence[str]
+
+_SHORT = {"int": "integer", "bigint": "long", "smallint": "short", "tinyint": "byte"}
+_TRANSFORM = re.compile(r"(?i)(year|month|day|hour)\((.+)\)")
+_BUCKET = re.compile(r"(?i)bucket\(\s*(\d+)\s*,\s*(.+?)\s*\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Altering:
+    """Changes of one table's definition. Each makes a snapshot, or ``None`` if nothing changed.
+
+    A column is named as ``a`` or ``struct.field``, with ``element``, ``key`` and ``value`` for what
+    lists and maps hold; by a sequence of names where one has a dot in it. A type is Spark's name of
+    it (``int``, ``decimal(10,2)``), or a `Column` for what is nested or is not Spark's.
+    """
+
+    alone: Callable[[Stage], Snapshot | None]
+
+    def add_column(
+        self,
+        column: Path,
+        type: str | Column,  # noqa: A002 - what everybody calls it
+        *,
+        default: str | None = None,
+        if_not_exists: bool = False,
+    ) -> Snapshot | None:
+        """A column at the end; rows that are there get ``default``, DuckDB's text of a value."""
+        *into, name = _path(column)
+        new = replace(_column(name, type), default=default)
+        return self._alter(
+            lambda schema: alter.add_column(schema, into, new, if_not_exists=if_not_exists)
+        )
+
+    def drop_column(self, column: Path, *, if_exists: bool = False) -> Snapshot | None:
+        """Older snapshots keep it."""
+        path = _path(column)
+        return self._alter(lambda schema: alter.drop_column(schema, path, if_exists=if_exists))
+
+    def rename_column(self, column: Path, name: str) -> Snapshot | None:
+        return self._alter(lambda schema: alter.rename_column(schema, _path(column), name))
+
+    def set_type(self, column: Path, type: str | Column) -> Snapshot | None:  # noqa: A002
+        """A wider type that loses nothing."""
+        path = _path(column)
+        return self._alter(lambda schema: alter.set_type(schema, path, _column(path[-1], type)))
+
+    def set_default(self, column: Path, default: str | None) -> Snapshot | None:
+        """What rows inserted from now on get where none is given; ``None`` for NULL."""
+        return self._alter(lambda schema: alter.set_default(schema, _path(column), default))
+
+    def set_not_null(self, column: Path) -> Snapshot | None:
+        """Raises SchemaMismatch where the column has NULLs."""
+        return self._alter(lambda schema: alter.set_nullable(schema, _path(column), False))
+
+    def drop_not_null(self, column: Path) -> Snapshot | None:
+        return self._alter(lambda schema: alter.set_nullable(schema, _path(column), True))
+
+    def partition_by(self, *fields: str | PartitionField) -> Snapshot | None:
+        """What is written from now on: by ``a``, ``month(b)``, ``bucket(8, c)``; none resets."""
+        found = [_field(one) if isinstance(one, str) else one for one in fields]
+        return self.alone(lambda table: table.set_partitioning(found))
+
+    def sort_by(self, *keys: str | SortKey) -> Snapshot | None:
+        """What is written and merged from now on; none resets."""
+        found = [SortKey(one) if isinstance(one, str) else one for one in keys]
+        return self.alone(lambda table: table.set_sorting(found))
+
+    def comment(self, text: str | None, column: str | None = None) -> Snapshot | None:
+        """On the table or a column; ``None`` takes the comment away."""
+        return self.alone(lambda table: table.comment(text, column))
+
+    def rename(self, name: str) -> Snapshot | None:
+        """Another name in the same schema. Raises NameTaken."""
+        return self.alone(lambda table: table.rename(name))
+
+    def drop(self) -> Snapshot | None:
+        """Take the table away; older snapshots keep it."""
+        return self.alone(lambda table: table.drop())
+
+    def _alter(self, change: Callable[[TableSchema], TableSchema]) -> Snapshot | None:
+        def stage(table: TransactionTable) -> None:
+            after = change(table.schema)
+            if after != table.schema:
+                table.alter(after)
+
+        return self.alone(stage)
+
+
+def _path(column: Path) -> tuple[str, ...]:
+    return tuple(column.split(".")) if isinstance(column, str) else tuple(column)
+
+
+def _column(name: str, type_: str | Column) -> Column:
+    if isinstance(type_, Column):
+        return replace(type_, name=name)
+    return from_spark_json(_SHORT.get(type_.lower(), type_.lower()), name)
+
+
+def _field(text: str) -> PartitionField:
+    bucket, transform = _BUCKET.fullmatch(text), _TRANSFORM.fullmatch(text)
+    if bucket is not None:
+        return PartitionField(bucket[2], f"bucket({bucket[1]})")
+    if transform is not None:
+        return PartitionField(transform[2].strip(), transform[1].lower())
+    if "(" in text:
+        raise ArgumentError(
+            f"{text} is no way to partition",
+            hint="there are year, month, day and hour of a column, and bucket(N, column)",
+        )
+    return PartitionField(text)

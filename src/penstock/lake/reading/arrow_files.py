@@ -1,0 +1,207 @@
+"""Columns of data files read here by Arrow, and which rows of them are deleted.
+
+Only of files that say by themselves what the table's rows are, on this disk; the rest is Spark's,
+as is a file that cannot be read, which Spark then says.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import DataFileCorrupt
+from penstock.lake.format.files import DataFile
+from penstock.lake.reading.deleted.frames import Deletes, places_here
+from penstock.lake.reading.deleted.places import Places
+from penstock.lake.reading.parquet.columns import ROW_ID_FIELD
+from penstock.lake.reading.parquet.identity import check_file
+from penstock.lake.reading.scan import Scan
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+_FIELD_ID = b"PARQUET:field_id"
+_OLD_DAYS = b"org.apache.spark.legacy"  # ...DateTime, ...INT96
+
+
+def are_plain(source: Scan) -> bool:
+    """Whether each file has its columns by their ids, on this disk, and no row of a later snapshot.
+
+    Rows that the catalog itself holds are another matter.
+    """
+    within = source.snapshot_id
+    return all(
+        file.mapping_id is None
+        and not file.uses_mapping
+        and "://" not in file.path
+        and not (file.partial and within is not None and within < file.partial.last)
+        for file in source.files.files
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Rows of a file, in its order, and the row ids that it embeds, if it does."""
+
+    rows: pa.Table
+    ids: pa.ChunkedArray | None = None
+
+
+def read(
+    file: DataFile,
+    ids: Sequence[int | None],
+    schema: pa.Schema,
+    *,
+    row_ids: bool = False,
+    default: Callable[[int], Any] | None = None,
+) -> Read | None:
+    """The top-level columns with these field ids, called and typed as ``schema`` has them.
+
+    ``default`` gives the value of a column, by its place in ``schema``, that is younger than the
+    file. ``None`` where the file has not all others with just these types, or cannot be read.
+    Raises DataFileCorrupt where it is not the file that the catalog names.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(file.path, memory_map=True) as content:
+            check_file(file, content.metadata)
+            lacking = set() if default is None else _lacking(content.schema_arrow, ids)
+            places = [place for place in range(len(ids)) if place not in lacking]
+            held = pa.schema([schema.field(place) for place in places])
+            found = names(content.schema_arrow, [ids[place] for place in places], held)
+            if found is None or has_old_days(content.metadata):
+                return None
+            embedded = found.row_id if row_ids else None
+            asked = [*found.columns, *([] if embedded is None else [embedded])]
+            rows = content.read(asked, use_threads=False)
+    except (pa.ArrowException, OSError):
+        return None
+    columns = dict(zip(places, (rows[name] for name in found.columns), strict=True))
+    for place in lacking:
+        assert default is not None, "without it none is lacking"
+        value = pa.scalar(default(place), schema.field(place).type)
+        columns[place] = pa.chunked_array([pa.repeat(value, file.record_count)])
+    named = pa.table([columns[place] for place in range(len(ids))], names=schema.names)
+    return Read(named, None if embedded is None else rows[embedded])
+
+
+def read_batches(
+    file: DataFile,
+    ids: Sequence[int | None],
+    schema: pa.Schema,
+    size: int,
+    *,
+    row_ids: str | None = None,
+) -> Iterator[pa.RecordBatch] | None:
+    """As `read`, ``size`` rows at a time. Raises ArrowException where it cannot be read.
+
+    ``row_ids`` is the name of a last column for the row ids that the file embeds, else NULL.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        content = pq.ParquetFile(file.path, memory_map=True)
+    except (pa.ArrowException, OSError):
+        return None
+    try:
+        check_file(file, content.metadata)
+    except DataFileCorrupt:
+        content.close()
+        raise
+    found = names(content.schema_arrow, ids, schema)
+    if found is None or has_old_days(content.metadata):
+        content.close()
+        return None
+    return _batches(content, found, schema.names, size, row_ids)
+
+
+def _batches(
+    content: pq.ParquetFile, found: Names, names: Sequence[str], size: int, row_ids: str | None
+) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    embedded = None if row_ids is None else found.row_id
+    asked = [*found.columns, *([] if embedded is None else [embedded])]
+    called = [*names, *([] if row_ids is None else [row_ids])]
+    with content:
+        for batch in content.iter_batches(size, columns=asked, use_threads=False):
+            arrays = [batch.column(name) for name in asked]
+            if row_ids is not None and embedded is None:
+                arrays.append(pa.nulls(batch.num_rows, pa.int64()))
+            yield pa.record_batch(arrays, names=called)
+
+
+def has_old_days(metadata: pq.FileMetaData) -> bool:
+    """Whether Spark turns dates and times of this file as it reads them (SPARK-31404)."""
+    return any(key.startswith(_OLD_DAYS) for key in metadata.metadata or {})
+
+
+def _lacking(held: pa.Schema, ids: Sequence[int | None]) -> set[int]:
+    """The places of those ids that no column of the file has, which has ids for all of its own."""
+    known = {int((field.metadata or {}).get(_FIELD_ID, -1)) for field in held}
+    if -1 in known:
+        return set()
+    return {place for place, number in enumerate(ids) if number not in known}
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What a file calls columns, and the one of row ids, if it embeds them."""
+
+    columns: Sequence[str]
+    row_id: str | None
+
+
+def names(held: pa.Schema, ids: Sequence[int | None], schema: pa.Schema) -> Names | None:
+    """Of the top-level columns with these field ids, where all have the types of ``schema``."""
+    fields = {int((field.metadata or {}).get(_FIELD_ID, -1)): field for field in held}
+    found = [fields[number] for number in ids if number is not None and number in fields]
+    embedded = fields.get(ROW_ID_FIELD)
+    if [field.type for field in found] != schema.types:
+        return None
+    if any("." in field.name for field in (*found, *([embedded] if embedded else []))):
+        return None  # it would be a path
+    return Names([field.name for field in found], embedded.name if embedded else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """Rows of some files that are deleted already, numbered as ``places`` does it."""
+
+    places: Places | None = None
+    numbers: pa.Int64Array = ()  # in order
+
+    @classmethod
+    def of(cls, source: Scan) -> Deleted | None:
+        """``None`` where they are too many to be read here."""
+        inlined = source.files.inlined_deletes
+        hit = set() if inlined is None else set(inlined.rows["file_id"].to_pylist())
+        files = [file for file in source.files.files if file.deletes or file.id in hit]
+        if not files:
+            return cls()
+        places = Places.by_order(files)
+        if places is None:
+            return None
+        numbers = places_here(Deletes(source.table, files, source.snapshot_id, inlined), places)
+        return None if numbers is None else cls(places, numbers.sort())
+
+    def left(self, file: DataFile, positions: pa.Int64Array) -> pa.BooleanArray | None:
+        """Which of the rows at ``positions``, given in order, are not deleted; ``None``: all."""
+        if self.places is None or file.path not in self.places.codes or not len(positions):
+            return None
+        import pyarrow.compute as pc
+
+        base = self.places.base(file)
+        start = self._below(base + positions[0].as_py())
+        end = self._below(base + positions[-1].as_py() + 1)
+        gone = pc.subtract(self.numbers.slice(start, end - start), base)
+        return pc.invert(pc.is_in(positions, value_set=gone))
+
+    def _below(self, number: int) -> int:
+        return bisect_left(self.numbers, number, key=lambda one: one.as_py())

@@ -1,0 +1,361 @@
+"""A DataFrame's columns fitted to a table's: by name, with lossless casts, field ids set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from penstock.errors import SchemaMismatch, UnsupportedFeature
+from penstock.lake.format.naming import fold
+from penstock.lake.format.schema import Column, TableSchema, can_widen, type_text
+from penstock.lake.format.types import FIELD_ID
+from penstock.lake.format.values.bounds import base_type
+from penstock.lake.reading.conversions import texts
+from penstock.lake.reading.conversions.spark_types import (
+    as_bytes,
+    as_geometry,
+    cast_type,
+    quoted,
+    refuse_unwritable,
+    schema_of,
+    spark_type,
+    to_files,
+)
+from penstock.lake.reading.conversions.widening import fits_decimal
+from penstock.lake.spark.session_objects import kept_with
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType
+
+# What Spark has no type of its own for, and what its values are held in (checked on write).
+_HELD_IN: Mapping[str, frozenset[str]] = {
+    "uint8": frozenset({"int8", "int16"}),
+    "uint16": frozenset({"int8", "int16", "int32"}),
+    "uint32": frozenset({"int8", "int16", "int32", "int64"}),
+    "timestamp_s": frozenset({"timestamp", "date"}),
+    "timestamp_ms": frozenset({"timestamp", "date"}),
+    "timestamp_ns": frozenset({"timestamp"}),  # then refused with the reason
+    "timestamp": frozenset({"timestamp_s", "timestamp_ms", "date"}),
+    "json": frozenset({"varchar"}),
+    "geometry": frozenset({"blob"}),
+    "uuid": frozenset({"varchar"}),
+    "float32": frozenset({"int8", "int16"}),
+    "float64": frozenset({"int8", "int16", "int32"}),
+}
+
+
+_SHOWN_COLUMNS, _SHOWN_CHARACTERS = 6, 200
+
+
+def align(df: DataFrame, schema: TableSchema, *, table: str) -> list[SparkColumn]:
+    """One expression per column of ``schema``, in its order, named and with field ids.
+
+    Columns match by name, letter case aside; one that ``df`` lacks takes its default or NULL.
+    Raises SchemaMismatch for columns that the table does not have and for types that would lose
+    something.
+    """
+    key = ("align", df.schema, schema, table)  # all that they follow from
+    return list(kept_with(df.sparkSession).get(key, lambda: _aligned(df, schema, table)))
+
+
+def _aligned(df: DataFrame, schema: TableSchema, table: str) -> list[SparkColumn]:
+    for want in schema.columns:
+        refuse_unwritable(want)  # before a type is asked for that is then refused
+    casts = filled(df, schema)
+    have = {fold(one.name): one for one in _unique(schema_of(typed(df, schema)), table).columns}
+    _refuse_unknown(list(have.values()), schema.columns, table)
+    columns: list[SparkColumn] = []
+    for want in schema.columns:
+        given = have.get(fold(want.name))
+        if given is None:
+            value = _default(want)
+        else:
+            value = _column(given.name)
+            value = value.cast(casts[given.name]) if given.name in casts else value
+            value = texts.checked(fit(value, given, want, want.name), want)
+        columns.append(finish(value, want, None if want.nullable else _sample(df)))
+    return columns
+
+
+def typed(df: DataFrame, schema: TableSchema | None) -> DataFrame:
+    """``df`` with its untyped NULLs (``NULL AS x``) in the types that the table has for them.
+
+    Those inside structs, lists and maps too.
+    """
+    casts = {} if schema is None else filled(df, schema)
+    return df.withColumns({k: _column(k).cast(to) for k, to in casts.items()}) if casts else df
+
+
+def known(df: DataFrame) -> DataFrame:
+    """``df`` with its untyped NULLs as INTEGER, at any depth: what DuckDB makes a table of."""
+    from pyspark.sql.types import IntegerType
+
+    casts = {
+        field.name: kind
+        for field in df.schema.fields
+        if (kind := _without_void(field.dataType, IntegerType())) != field.dataType
+    }
+    return df.withColumns({k: _column(k).cast(to) for k, to in casts.items()}) if casts else df
+
+
+def _without_void(kind: DataType, instead: DataType) -> DataType:
+    from pyspark.sql.types import ArrayType, MapType, NullType, StructField, StructType
+
+    if isinstance(kind, NullType):
+        return instead
+    if isinstance(kind, ArrayType):
+        return ArrayType(_without_void(kind.elementType, instead), kind.containsNull)
+    if isinstance(kind, MapType):
+        key, value = (_without_void(one, instead) for one in (kind.keyType, kind.valueType))
+        return MapType(key, value, kind.valueContainsNull)
+    if isinstance(kind, StructType):
+        return StructType(
+            [
+                StructField(one.name, _without_void(one.dataType, instead), one.nullable)
+                for one in kind.fields
+            ]
+        )
+    return kind
+
+
+def filled(df: DataFrame, schema: TableSchema) -> dict[str, DataType]:
+    """The types of the columns that have untyped NULLs, by name, with those filled in."""
+    known = {fold(column.name): column for column in schema.columns}
+    found: dict[str, DataType] = {}
+    for field in df.schema.fields:
+        if fold(field.name) in known:
+            kind = _filled(field.dataType, known[fold(field.name)])
+            if kind != field.dataType:
+                found[field.name] = kind
+    return found
+
+
+def _filled(kind: DataType, column: Column) -> DataType:
+    """``kind`` with the types of ``column`` where it is void."""
+    from pyspark.sql.types import ArrayType, MapType, NullType, StructField, StructType
+
+    inside = column.children
+    if isinstance(kind, NullType):
+        return spark_type(column)
+    if isinstance(kind, ArrayType) and column.type == "list":
+        return ArrayType(_filled(kind.elementType, inside[0]), kind.containsNull)
+    if isinstance(kind, MapType) and column.type == "map":
+        key, value = _filled(kind.keyType, inside[0]), _filled(kind.valueType, inside[1])
+        return MapType(key, value, kind.valueContainsNull)
+    if isinstance(kind, StructType) and column.type == "struct":
+        known = {fold(child.name): child for child in inside}
+        return StructType(
+            [
+                StructField(
+                    field.name,
+                    _filled(field.dataType, known[fold(field.name)])
+                    if fold(field.name) in known
+                    else field.dataType,
+                    field.nullable,
+                )
+                for field in kind.fields
+            ]
+        )
+    return kind
+
+
+def _sample(df: DataFrame) -> SparkColumn:
+    """The beginning of a row as JSON, for a message about it."""
+    from pyspark.sql import functions as fn
+
+    names = df.columns[:_SHOWN_COLUMNS]
+    shown = [
+        as_bytes(_column(c.name), c) for c in schema_of(df.select(*map(_column, names))).columns
+    ]
+    text = fn.to_json(fn.struct(*shown), {"ignoreNullFields": "false"})
+    return fn.substring(text, 1, _SHOWN_CHARACTERS)
+
+
+def finish(value: SparkColumn, column: Column, sample: SparkColumn | None = None) -> SparkColumn:
+    """``value`` as ``column``: checked, nullable in the file as the format wants it, with ids.
+
+    A NULL where the table has NOT NULL fails the write, with ``sample``, which says what row it is.
+    Spark writes what it finds to be never NULL as REQUIRED. A condition that it cannot see
+    through, and that costs nothing measurable, takes that knowledge away.
+    """
+    from pyspark.sql import functions as fn
+
+    value = to_files(value, column)
+    if not column.nullable:
+        cause = fn.lit(f"column {column.name} is NOT NULL in the table")
+        if sample is not None:
+            cause = fn.concat(cause, fn.lit(", and a row has none: "), sample)
+        value = fn.coalesce(value, fn.raise_error(cause))
+    if column.children:
+        value = value.cast(spark_type(column))  # alone carries the ids of struct fields
+    return fn.when(fn.spark_partition_id() >= 0, value).alias(
+        column.name, metadata={FIELD_ID: column.id}
+    )
+
+
+def _column(name: str) -> SparkColumn:
+    from pyspark.sql import functions as fn
+
+    return fn.col(quoted(name))
+
+
+def _unique(schema: TableSchema, table: str) -> TableSchema:
+    seen: set[str] = set()
+    for name in schema.names:
+        if fold(name) in seen:
+            raise SchemaMismatch(
+                f"the rows for {table} have two columns named {name!r}",
+                hint="name one of them otherwise (AS ...)",
+                data={"table": table, "column": name},
+            )
+        seen.add(fold(name))
+    return schema
+
+
+def _refuse_unknown(have: Sequence[Column], want: Sequence[Column], place: str) -> None:
+    known = {fold(column.name): column.name for column in want}
+    for column in have:
+        if fold(column.name) in known:
+            continue
+        close = get_close_matches(fold(column.name), known, n=1)
+        listed = ", ".join(known.values())
+        raise SchemaMismatch(
+            f"{place} has no column {column.name!r}",
+            hint=f"did you mean {known[close[0]]}?" if close else f"its columns are {listed}",
+            data={"table": place, "column": column.name},
+        )
+
+
+def _default(column: Column) -> SparkColumn:
+    from pyspark.sql import functions as fn
+
+    if column.default is None:
+        return fn.lit(None).cast(cast_type(column))
+    if not column.has_plain_default or column.children:
+        raise UnsupportedFeature(
+            f"column {column.name!r} has the default {column.default}, which only DuckDB evaluates",
+            hint=f"give the rows a column {column.name}",
+            data={"column": column.name, "default": column.default},
+        )
+    return fn.lit(column.default).cast(cast_type(column))
+
+
+def fit(value: SparkColumn, have: Column, want: Column, path: str) -> SparkColumn:
+    """``value`` of type ``have`` as ``want``, or SchemaMismatch naming both.
+
+    Geometries become well-known bytes of one form, which compare.
+    """
+    if have.children and have.type == want.type:
+        return _fit_nested(value, have, want, path)
+    if have.type == want.type:
+        return as_bytes(value, have)
+    if (have.type, want.type) == ("blob", "geometry"):
+        return as_bytes(as_geometry(value), want)
+    if not fits(have, want):
+        raise SchemaMismatch(
+            f"column {path!r} is {type_text(want)} and the rows have {type_text(have)}",
+            hint=_how_to_cast(path, have, want),
+            data={"column": path, "table_type": type_text(want), "given": type_text(have)},
+        )
+    return value.cast(cast_type(want))
+
+
+def fits(have: Column, want: Column) -> bool:
+    """Whether every value of ``have`` is one of ``want``, or a check on write tells."""
+    old, new = base_type(have.type), base_type(want.type)
+    if have.children or want.children:
+        return False
+    if old == new and old != "decimal":
+        return True
+    if can_widen(old, new) or old in _HELD_IN.get(new, ()):
+        return True
+    return fits_decimal(have.type, want.type)
+
+
+def growth(have: TableSchema, want: TableSchema) -> TableSchema:
+    """What a table must get to hold columns like ``have``: those it lacks, and wider types."""
+    known = {fold(column.name): column for column in want.columns}
+    found: list[Column] = []
+    for column in have.columns:
+        old = known.get(fold(column.name))
+        if old is None or (not fits(column, old) and can_widen(old.type, column.type)):
+            found.append(column)
+    return TableSchema(tuple(found))
+
+
+def _how_to_cast(path: str, have: Column, want: Column) -> str:
+    if want.type == "geometry":
+        return "write st_geomfromwkb(...) of well-known bytes in the SELECT"
+    if want.type == "variant":
+        return f"write to_variant_object({path}) in the SELECT"
+    if have.type == "geometry":
+        return f"write its well-known bytes in the SELECT, st_asbinary({path})"
+    return f"CAST({path} AS {_sql_type(want)}) in the SELECT, or replace the whole table"
+
+
+def _sql_type(column: Column) -> str:
+    if column.children:
+        return type_text(column)
+    return spark_type(column).simpleString()
+
+
+def _fit_nested(value: SparkColumn, have: Column, want: Column, path: str) -> SparkColumn:
+    """Spark casts structs by position, so fields in another order are put in order first."""
+    if _same(have, want):
+        return as_bytes(value, have)
+    return _NESTED[want.type](value, have, want, path)
+
+
+def _same(have: Column, want: Column) -> bool:
+    return (
+        have.type == want.type
+        and len(have.children) == len(want.children)
+        and all(
+            fold(a.name) == fold(b.name) and _same(a, b)
+            for a, b in zip(have.children, want.children, strict=True)
+        )
+    )
+
+
+def _fit_struct(value: SparkColumn, have: Column, want: Column, path: str) -> SparkColumn:
+    from pyspark.sql import functions as fn
+
+    given = {fold(child.name): child for child in have.children}
+    _refuse_unknown(have.children, want.children, f"column {path}")
+    fields: list[SparkColumn] = []
+    for child in want.children:
+        source = given.get(fold(child.name))
+        if source is None:
+            fields.append(_default(replace(child, id=None)).alias(child.name))
+            continue
+        inner = fit(value.getField(source.name), source, child, f"{path}.{child.name}")
+        fields.append(inner.alias(child.name))
+    return fn.when(value.isNotNull(), fn.struct(*fields))
+
+
+def _fit_list(value: SparkColumn, have: Column, want: Column, path: str) -> SparkColumn:
+    from pyspark.sql import functions as fn
+
+    old, new = have.children[0], want.children[0]
+    return fn.transform(value, lambda item: fit(item, old, new, f"{path}[]"))
+
+
+def _fit_map(value: SparkColumn, have: Column, want: Column, path: str) -> SparkColumn:
+    from pyspark.sql import functions as fn
+
+    (old_key, old_item), (new_key, new_item) = have.children, want.children
+    entries = fn.transform(
+        fn.map_entries(value),
+        lambda entry: fn.struct(
+            fit(entry["key"], old_key, new_key, f"{path}.key").alias("key"),
+            fit(entry["value"], old_item, new_item, f"{path}.value").alias("value"),
+        ),
+    )
+    return fn.map_from_entries(entries)
+
+
+_NESTED = {"struct": _fit_struct, "list": _fit_list, "map": _fit_map}

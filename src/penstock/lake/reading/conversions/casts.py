@@ -1,0 +1,143 @@
+"""Rows of a query cast to a table's types, as DuckDB casts them in an INSERT and an UPDATE."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from penstock.lake.format.naming import fold
+from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.format.values.bounds import base_type
+from penstock.lake.reading.conversions.align import filled, fit, fits, typed
+from penstock.lake.reading.conversions.spark_types import quoted, schema_of, spark_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
+_INTEGERS = ("int", "uint")
+
+
+def cast(df: DataFrame, schema: TableSchema) -> DataFrame:
+    """``df`` with columns of other types cast to those of the table's columns of their names.
+
+    Numbers with a fraction are rounded to whole ones, as in DuckDB; a value that does not fit
+    fails the statement. So are values inside structs (by name), lists and maps. What becomes a
+    geometry or was one, and floats and bytes for text, are left for the write to refuse: their
+    text is not the same everywhere, and bytes may be none, with which DuckDB reads no row of the
+    file.
+    """
+    from pyspark.sql import functions as fn
+
+    df = typed(df, schema)
+    casts: dict[str, SparkColumn] = {}
+    for have in schema_of(df).columns:
+        want = schema.find(have.name)
+        if want is not None and _needs_cast(have, want):
+            casts[have.name] = _converted(fn.col(quoted(have.name)), have, want)
+    return df.withColumns(casts) if casts else df
+
+
+def stored(
+    rows: DataFrame, values: Mapping[str, SparkColumn], schema: TableSchema
+) -> dict[str, SparkColumn]:
+    """New values of columns, computed from ``rows``, in exactly the types of the table.
+
+    Raises SchemaMismatch for what cannot be cast.
+    """
+    picked = rows.select(*(value.alias(name) for name, value in values.items()))
+    voids = filled(picked, schema)
+    given = zip(values.items(), schema_of(typed(picked, schema)).columns, strict=True)
+    found: dict[str, SparkColumn] = {}
+    for (name, one), have in given:
+        want = schema.find(name)
+        assert want is not None, "values are of columns of the table"
+        filled_in = one.cast(voids[name]) if name in voids else one
+        converted = _converted(filled_in, have, want)
+        found[name] = fit(converted, _after(have, want), want, want.name)
+    return found
+
+
+def _needs_cast(have: Column, want: Column) -> bool:
+    if have.type in _NESTED and have.type == want.type:
+        pairs = _pairs(have, want)
+        return any(one is not None and _needs_cast(child, one) for child, one in pairs)
+    if want.type == "variant" and have.children:  # DuckDB makes lists of maps, Spark objects
+        return not any(part.type == "map" for part in have.walk())
+    if have.children or want.children or have.type == want.type or fits(have, want):
+        return False
+    if "geometry" in (have.type, want.type):
+        return False
+    return not (have.type.startswith(("float", "blob")) and want.type == "varchar")
+
+
+def _after(have: Column, want: Column) -> Column:
+    """What ``have`` is once it is converted."""
+    if have.type in _NESTED and have.type == want.type:
+        inside = tuple(c if one is None else _after(c, one) for c, one in _pairs(have, want))
+        return replace(have, children=inside)
+    return replace(have, type=want.type, children=()) if _needs_cast(have, want) else have
+
+
+def _pairs(have: Column, want: Column) -> list[tuple[Column, Column | None]]:
+    """What is inside, with what it is to be: fields of structs by name."""
+    if have.type != "struct":
+        return list(zip(have.children, want.children, strict=True))
+    known = {fold(one.name): one for one in want.children}
+    return [(child, known.get(fold(child.name))) for child in have.children]
+
+
+def _converted(given: SparkColumn, have: Column, want: Column | None) -> SparkColumn:
+    if want is None or not _needs_cast(have, want):
+        return given
+    if have.type in _NESTED and have.type == want.type:
+        return _NESTED[have.type](given, have, want)
+    return value(given, have, want)
+
+
+def value(given: SparkColumn, have: Column, want: Column) -> SparkColumn:
+    """``given`` cast to the type of ``want``, which holds nothing inside."""
+    from pyspark.sql import functions as fn
+
+    old, new = base_type(have.type), base_type(want.type)
+    if have.children:
+        return fn.to_variant_object(given)
+    if new.startswith(_INTEGERS) and old.startswith("float"):
+        given = fn.rint(given)
+    elif new.startswith(_INTEGERS) and old == "decimal":
+        given = fn.round(given, 0)
+    return given.cast(spark_type(want))
+
+
+def _struct(given: SparkColumn, have: Column, want: Column) -> SparkColumn:
+    from pyspark.sql import functions as fn
+
+    fields = [
+        _converted(given.getField(child.name), child, one).alias(child.name)
+        for child, one in _pairs(have, want)
+    ]
+    return fn.when(given.isNotNull(), fn.struct(*fields))
+
+
+def _list(given: SparkColumn, have: Column, want: Column) -> SparkColumn:
+    from pyspark.sql import functions as fn
+
+    return fn.transform(given, lambda item: _converted(item, have.children[0], want.children[0]))
+
+
+def _map(given: SparkColumn, have: Column, want: Column) -> SparkColumn:
+    from pyspark.sql import functions as fn
+
+    (old_key, old_item), (new_key, new_item) = have.children, want.children
+    entries = fn.transform(
+        fn.map_entries(given),
+        lambda entry: fn.struct(
+            _converted(entry["key"], old_key, new_key).alias("key"),
+            _converted(entry["value"], old_item, new_item).alias("value"),
+        ),
+    )
+    return fn.map_from_entries(entries)
+
+
+_NESTED = {"struct": _struct, "list": _list, "map": _map}

@@ -1,0 +1,196 @@
+"""Values of types that Parquet files hold in another form than users see: how each is turned.
+
+The forms are those that the real extension writes (measured): times and nanoseconds as counts,
+``int128`` as a double, an interval as 12 bytes, a NULL variant as a value of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from penstock.lake.reading.conversions.file_kinds import MILLISECONDS
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+
+    # A value as it is stored and the path of its column, for messages.
+    Convert = Callable[[SparkColumn, str], SparkColumn]
+
+_SECOND = 1_000_000
+INFINITE = (
+    9_223_372_036_854_775_807  # the count that stands for "infinity", negated for "-infinity"
+)
+
+
+def text_of_time(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - of the table's shape
+    """Microseconds of a day as DuckDB's text: ``23:59:59.5``, and ``24:00:00``."""
+    from pyspark.sql import functions as fn
+
+    def part(unit: int, size: int) -> SparkColumn:
+        count = fn.call_function("div", value, fn.lit(unit * _SECOND))
+        return fn.lpad((count % size).cast("string"), 2, "0")
+
+    fraction = fn.rtrim(fn.lpad((value % _SECOND).cast("string"), 6, "0"), fn.lit("0"))
+    whole = fn.concat_ws(":", part(3600, 25), part(60, 60), part(1, 60))
+    text = fn.when(value % _SECOND == 0, whole).otherwise(fn.concat(whole, fn.lit("."), fraction))
+    return fn.when(value.isNotNull(), text)
+
+
+def _time_in_utc(value: SparkColumn, path: str) -> SparkColumn:
+    """Files hold a ``timetz`` moved to UTC; its own zone is lost there, to DuckDB too."""
+    from pyspark.sql import functions as fn
+
+    return fn.concat(text_of_time(value, path), fn.lit("+00"))
+
+
+def _interval(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - of the table's shape
+    """Three little-endian unsigned counts, of months, days and milliseconds."""
+    from pyspark.sql import functions as fn
+
+    digits = fn.hex(value)
+
+    def count(at: int) -> SparkColumn:
+        places = [at * 8 + n for n in (7, 5, 3, 1)]
+        turned = fn.concat(*(fn.substring(digits, place, 2) for place in places))
+        return fn.conv(turned, 16, 10).cast("long")
+
+    parts = fn.struct(
+        count(0).cast("int").alias("months"),
+        count(1).cast("int").alias("days"),
+        (count(2) * 1000).alias("micros"),
+    )
+    return fn.when(value.isNotNull(), parts)
+
+
+def _whole_number(value: SparkColumn, path: str) -> SparkColumn:
+    """A double's exact whole number. Casting it would give the digits of its shortest text."""
+    from pyspark.sql import functions as fn
+
+    step = fn.lit(float(1 << 48))
+    high = _towards_zero(value / (step * step))
+    rest = value - high * (step * step)
+    middle = _towards_zero(rest / step)
+    low = rest - middle * step
+    exact = (
+        high.cast("decimal(10,0)") * fn.lit(str(1 << 96)).cast("decimal(29,0)")
+        + middle.cast("decimal(15,0)") * fn.lit(str(1 << 48)).cast("decimal(15,0)")
+        + low.cast("decimal(15,0)")
+    ).cast("decimal(38,0)")
+    message = f"column {path} holds a whole number of more than 38 digits, which Spark cannot"
+    refused = fn.raise_error(message).cast("decimal(38,0)")
+    return fn.when(fn.abs(value) < 1e38, exact).when(value.isNotNull(), refused)
+
+
+def _towards_zero(value: SparkColumn) -> SparkColumn:
+    from pyspark.sql import functions as fn
+
+    return fn.signum(value) * fn.floor(fn.abs(value)).cast("double")
+
+
+def _uuid(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - of the table's shape
+    """16 raw bytes in DuckDB's files, text in Spark's."""
+    from pyspark.sql import functions as fn
+
+    digits = fn.lower(fn.hex(value))
+    parts = [fn.substring(digits, at, n) for at, n in ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))]
+    raw = fn.concat_ws("-", *parts)
+    return fn.when(fn.length(value) == 16, raw).otherwise(fn.lower(value.cast("string")))
+
+
+def _nanoseconds(value: SparkColumn, path: str) -> SparkColumn:
+    from pyspark.sql import functions as fn
+
+    rest = fn.pmod(value, fn.lit(1000))
+    micros = fn.call_function("div", value - rest, fn.lit(1000))
+    message = (
+        f"column {path} holds nanoseconds, which Spark's timestamps cannot: leave it out, "
+        "or store it as timestamp"
+    )
+    refused = fn.raise_error(message).cast("timestamp_ntz")
+    return (
+        fn.when(fn.abs(value) == INFINITE, moment(value))
+        .when(rest == 0, moment(micros))
+        .when(value.isNotNull(), refused)
+    )
+
+
+def without_nanoseconds(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - of the table's shape
+    """Of a file that is finer than its column: DuckDB cuts the rest off, towards 1970 (1.5.5)."""
+    return moment(_micros(value))
+
+
+def without_nanoseconds_in_utc(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - of the table's shape
+    from pyspark.sql import functions as fn
+
+    return fn.timestamp_micros(_micros(value))
+
+
+def _micros(nanoseconds: SparkColumn) -> SparkColumn:
+    from pyspark.sql import functions as fn
+
+    whole = fn.call_function("div", nanoseconds, fn.lit(1000))
+    return fn.when(fn.abs(nanoseconds) == INFINITE, nanoseconds).otherwise(whole)
+
+
+def _milliseconds(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - of the table's shape
+    """Of a file whose unit is milliseconds: Spark's own reader fails on an infinite one."""
+    from pyspark.sql import functions as fn
+
+    infinite = fn.abs(value) == INFINITE
+    return moment(fn.when(infinite, value).otherwise(value * 1000))
+
+
+def _seconds(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - of the table's shape
+    """Parquet has no unit of seconds: files of others hold fractions, which DuckDB rounds."""
+    return rounded(value, _SECOND)
+
+
+def _thousandths(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - of the table's shape
+    return rounded(value, 1000)
+
+
+def rounded(value: SparkColumn, unit: int) -> SparkColumn:
+    """A time without a zone in whole units of so many microseconds: halves go away from 1970.
+
+    As DuckDB reads files that are finer than the column (measured, 1.5.5).
+    """
+    from pyspark.sql import functions as fn
+
+    count = fn.unix_micros(value.cast("timestamp"))  # zones are off by whole seconds
+    rest = fn.pmod(count, fn.lit(unit))
+    later = value >= moment(fn.lit(0))
+    up = fn.when(later, rest * 2 >= unit).otherwise(rest * 2 > unit)
+    moved = fn.when(up, fn.lit(unit) - rest).otherwise(-rest)
+    infinite = (value == moment(fn.lit(INFINITE))) | (value == moment(fn.lit(-INFINITE)))
+    return fn.when(infinite, value).otherwise(fn.timestamp_add("MICROSECOND", moved, value))
+
+
+def moment(micros: SparkColumn) -> SparkColumn:
+    """Microseconds since 1970 as a time without a zone, ``infinity`` (the last) included."""
+    from pyspark.sql import functions as fn
+
+    epoch = fn.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
+    return fn.timestamp_add("MICROSECOND", micros, epoch)
+
+
+def _variant(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - of the table's shape
+    """DuckDB stores a NULL as a variant's own null, and reads that as NULL."""
+    from pyspark.sql import functions as fn
+
+    return fn.when(~fn.is_variant_null(value), value)
+
+
+READERS: Mapping[str, Convert] = {
+    "int128": _whole_number,
+    "interval": _interval,
+    "time": text_of_time,
+    "timestamp_ms": _thousandths,
+    "timestamp_ns": _nanoseconds,
+    "timestamp_s": _seconds,
+    "timetz": _time_in_utc,
+    "uint128": _whole_number,
+    "uuid": _uuid,
+    "variant": _variant,
+    MILLISECONDS: _milliseconds,
+}

@@ -1,0 +1,93 @@
+"""Texts that are none: bytes in a column of text that are not UTF-8, refused as they are written.
+
+Spark makes text of bytes without a look at them (``CAST(blob AS STRING)``, ``blob || 'a'``, files
+of others), and keeps what it was given. In a data file DuckDB then reads no row of the column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from penstock.lake.format.schema import Column
+from penstock.lake.format.values.bounds import base_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+
+_TEXT = frozenset({"varchar", "json"})
+_APART = ","  # between texts that are looked at as one: no part of a longer character
+_NEXT = "decode(x, 'UTF-8') or another charset makes text of a BLOB, hex(x) shows it"
+
+
+def checked(value: SparkColumn, column: Column) -> SparkColumn:
+    """``value``, which fails the write where a text in it is none.
+
+    Costs a pass over the bytes of text, and nothing for columns that hold no text.
+    """
+    from pyspark.sql import functions as fn
+
+    valid = _valid(value, column)
+    if valid is None:
+        return value
+    said = f"column {column.name} is text, and a row has bytes that are none (UTF-8)"
+    cause: SparkColumn = fn.lit(f"{said}: {_NEXT}")
+    if not column.children:
+        shown = fn.substring(fn.hex(value), 1, 64)
+        cause = fn.concat(fn.lit(f"{said}, X'"), shown, fn.lit(f"': {_NEXT}"))
+    return fn.when(fn.coalesce(valid, fn.lit(True)), value).otherwise(fn.raise_error(cause))
+
+
+def _valid(value: SparkColumn, column: Column) -> SparkColumn | None:
+    """Whether all texts in ``value`` are valid, maybe NULL for yes; ``None`` where it has none."""
+    from pyspark.sql import functions as fn
+
+    if not any(base_type(part.type) in _TEXT for part in column.walk()):
+        return None
+    inside = _INSIDE.get(column.type)
+    return fn.is_valid_utf8(value) if inside is None else inside(value, column)
+
+
+def _all(parts: list[SparkColumn | None]) -> SparkColumn | None:
+    from pyspark.sql import functions as fn
+
+    known = [fn.coalesce(one, fn.lit(True)) for one in parts if one is not None]
+    return reduce(lambda a, b: a & b, known) if known else None
+
+
+def _in_struct(value: SparkColumn, column: Column) -> SparkColumn | None:
+    return _all([_valid(value.getField(child.name), child) for child in column.children])
+
+
+def _in_list(value: SparkColumn, column: Column) -> SparkColumn | None:
+    """Joined, since a function of each value is called for each: that is slow."""
+    from pyspark.sql import functions as fn
+
+    element = column.children[0]
+    if not element.children:
+        return fn.is_valid_utf8(fn.array_join(value, _APART))
+
+    def valid(item: SparkColumn) -> SparkColumn:
+        found = _valid(item, element)
+        assert found is not None, "there is text in it"
+        return fn.coalesce(found, fn.lit(True))
+
+    return fn.forall(value, valid)
+
+
+def _in_map(value: SparkColumn, column: Column) -> SparkColumn | None:
+    from pyspark.sql import functions as fn
+
+    key, item = column.children
+    keys = _valid(fn.map_keys(value), replace(column, type="list", children=(key,)))
+    items = _valid(fn.map_values(value), replace(column, type="list", children=(item,)))
+    return _all([keys, items])
+
+
+_INSIDE: Mapping[str, Callable[[SparkColumn, Column], SparkColumn | None]] = {
+    "list": _in_list,
+    "map": _in_map,
+    "struct": _in_struct,
+}

@@ -1,0 +1,249 @@
+"""Deleted rows as a DataFrame: what delete files, and the catalog itself, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from penstock.errors import UnsupportedFeature
+from penstock.lake.format.delete_files import SNAPSHOT_ID
+from penstock.lake.format.files import DataFile, DeleteFile
+from penstock.lake.reading.deleted.places import Places
+from penstock.lake.reading.deleted.positions import Gone, Whose, as_one, bound_of, load
+from penstock.lake.reading.parquet.file_facts import FileKeys
+from penstock.lake.reading.parquet.reading import read_files
+from penstock.lake.spark.failures import explained
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame, SparkSession
+
+    from penstock.lake.format.inlined.found import InlinedDeletes
+
+__all__ = [
+    "SNAPSHOT_ID",
+    "Deletes",
+    "broadcast",
+    "deleted_places",
+    "deleted_positions",
+    "places_here",
+]
+
+_DELETE, _OWNER, _BEGIN = "_penstock_delete", "_penstock_owner", "_penstock_begin"
+_ROWS, _BOUND = "_penstock_rows", "_penstock_bound"
+# Above this many positions Spark decides itself how to join; each takes 16 to 100 bytes broadcast.
+_BROADCAST_ROWS = 5_000_000
+# Positions read here take 16 bytes each; from more, Spark reads the Parquet ones.
+_READ_HERE = 2_000_000
+# Deletion vectors are expanded here, 16 bytes a position: this is 320 MB.
+_VECTORS_HERE = 20_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Deletes:
+    """The deletes of ``files``, all with a delete file or inlined deletes, at a snapshot.
+
+    ``snapshot_id`` leaves out what a delete file of several snapshots deletes later.
+    """
+
+    table: str
+    files: Sequence[DataFile]
+    snapshot_id: int | None = None
+    inlined: InlinedDeletes | None = None
+
+    @property
+    def rows(self) -> int:
+        """At most: a delete file counts what it deletes later too."""
+        listed = sum(d.delete_count for f in self.files for d in f.deletes)
+        return listed + (self.inlined.rows.num_rows if self.inlined is not None else 0)
+
+
+def deleted_positions(
+    spark: SparkSession,
+    deletes: Deletes,
+    keys: FileKeys,
+    columns: tuple[str, str],
+    *,
+    since: str | None = None,
+) -> DataFrame:
+    """Key and position, named ``columns``, of the deleted rows; as ``since`` the snapshot, too.
+
+    Which data file a delete file belongs to is what the catalog says, never the path text inside,
+    which may be relative, moved or missing.
+    """
+    import pyarrow as pa
+    from pyspark.sql import functions as fn
+
+    def here(gone: Sequence[Gone]) -> pa.Table:
+        owners = [pa.repeat(pa.scalar(keys.key(one.file.path)), len(one.positions)) for one in gone]
+        return pa.table(
+            {
+                columns[0]: pa.chunked_array(owners, pa.string()),
+                columns[1]: pa.chunked_array([one.positions for one in gone], pa.int64()),
+                _BEGIN: pa.chunked_array([one.since for one in gone], pa.int64()),
+            }
+        )
+
+    def there(files: Sequence[DataFile]) -> DataFrame:
+        owners = pa.array([keys.key(file.path) for file in files], pa.string())
+        found = _by_spark(spark, replace(deletes, files=files), owners)
+        names = (_OWNER, columns[0]), ("pos", columns[1]), (_BEGIN, _BEGIN)
+        return found.select(*(fn.col(old).alias(new) for old, new in names))
+
+    found = _united(spark, deletes, here, there)
+    picked = found.withColumnRenamed(_BEGIN, since) if since else found.drop(_BEGIN)
+    return broadcast(picked, deletes)
+
+
+def places_here(deletes: Deletes, places: Places) -> pa.Int64Array | None:
+    """The numbers (`Places`) of the deleted rows, where they are few enough to be read here."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    by_format = _by_format(deletes)
+    if by_format["parquet"] and not _are_few(deletes, by_format["parquet"]):
+        return None
+    gone = load([*by_format["puffin"], *by_format["parquet"]], _whose(deletes))
+    gone += _inlined(deletes)
+    numbers = [pc.add(one.positions, places.base(one.file)) for one in gone]
+    return pa.concat_arrays([pa.array([], pa.int64()), *numbers])
+
+
+def deleted_places(spark: SparkSession, deletes: Deletes, places: Places, name: str) -> DataFrame:
+    """The deleted rows by their one number (`Places`), called ``name``; some may come twice."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    from pyspark.sql import functions as fn
+
+    def here(gone: Sequence[Gone]) -> pa.Table:
+        numbers = [pc.add(one.positions, places.base(one.file)) for one in gone]
+        return pa.table({name: pa.chunked_array(numbers, pa.int64())})
+
+    def there(files: Sequence[DataFile]) -> DataFrame:
+        owners = pa.array([places.base(file) for file in files], pa.int64())
+        found = _by_spark(spark, replace(deletes, files=files), owners)
+        return found.select((fn.col(_OWNER) + fn.col("pos")).alias(name))
+
+    return _united(spark, deletes, here, there)
+
+
+def _are_few(deletes: Deletes, parquet: Sequence[DataFile]) -> bool:
+    """Whether the Parquet delete files are read here rather than by a job of Spark's."""
+    return deletes.rows <= _READ_HERE and not any(_is_remote(file.delete) for file in parquet)
+
+
+def _whose(deletes: Deletes) -> Whose:
+    return Whose(deletes.table, deletes.snapshot_id)
+
+
+def _united(
+    spark: SparkSession,
+    deletes: Deletes,
+    here: Callable[[Sequence[Gone]], pa.Table],
+    there: Callable[[Sequence[DataFile]], DataFrame],
+) -> DataFrame:
+    """Vectors, inlined deletes and few positions by ``here``, many by ``there``."""
+    by_format = _by_format(deletes)
+    vectors, parquet = by_format["puffin"], by_format["parquet"]
+    few = _are_few(deletes, parquet)
+    gone = load([*vectors, *(parquet if few else ())], _whose(deletes))
+    gone += _inlined(deletes)
+    frames = [spark.createDataFrame(here(gone))] if gone or few else []
+    frames += [] if few else [there(parquet)]
+    return reduce(lambda a, b: a.unionByName(b), frames)
+
+
+def _inlined(deletes: Deletes) -> list[Gone]:
+    """What the catalog itself deletes from these files."""
+    import pyarrow.compute as pc
+
+    if deletes.inlined is None:
+        return []
+    rows = deletes.inlined.rows.sort_by("file_id").combine_chunks()
+    files = {file.id: file for file in deletes.files if file.id is not None}
+    found, start = [], 0
+    for one in pc.value_counts(rows["file_id"]).to_pylist():  # in the order of the rows
+        mine = rows.slice(start, one["counts"])
+        start += one["counts"]
+        file = files.get(one["values"])
+        if file is not None:
+            found.append(Gone(file, as_one(mine["position"]), as_one(mine["snapshot"])))
+    return found
+
+
+def _by_format(deletes: Deletes) -> Mapping[str, list[DataFile]]:
+    """A data file once for each of its delete files."""
+    found: dict[str, list[DataFile]] = {"parquet": [], "puffin": []}
+    for file in deletes.files:
+        for delete in file.deletes:
+            found[delete.format].append(replace(file, delete=delete, more_deletes=()))
+    vectors = [file.delete for file in found["puffin"] if file.delete is not None]
+    if sum(delete.delete_count for delete in vectors) > _VECTORS_HERE:
+        raise _refused(deletes.table, f"puffin delete files of more than {_VECTORS_HERE:,} rows")
+    if any(_is_remote(delete) for delete in vectors):
+        raise _refused(deletes.table, "puffin delete files that are not on a local disk")
+    return found
+
+
+def _refused(table: str, feature: str) -> UnsupportedFeature:
+    return UnsupportedFeature(
+        f"table {table} has {feature}, which this version does not read",
+        hint="rewrite the table's files with DuckDB: CALL ducklake_rewrite_data_files('lake')",
+        data={"feature": feature, "table": table},
+    )
+
+
+def _is_remote(delete: DeleteFile | None) -> bool:
+    return delete is not None and "://" in delete.path
+
+
+def _by_spark(spark: SparkSession, deletes: Deletes, owners: pa.Array) -> DataFrame:
+    """Owner, position and since when of what Parquet delete files delete."""
+    import pyarrow as pa
+    from pyspark.sql import functions as fn
+    from pyspark.sql.types import StructType
+
+    listed = [file.delete for file in deletes.files if file.delete is not None]
+    keys = FileKeys.of(delete.path for delete in listed)
+    schema = StructType().add("pos", "long").add(SNAPSHOT_ID, "long")
+    at = deletes.snapshot_id
+    with explained(table=deletes.table, snapshot_id=at):
+        sizes = {delete.path: delete.size_bytes for delete in listed}
+        rows = read_files(spark, schema, sizes, table=deletes.table, snapshot_id=at)
+        rows = rows.withColumn(_DELETE, keys.column(rows))
+        table = pa.table(
+            {
+                _DELETE: pa.array([keys.key(delete.path) for delete in listed], pa.string()),
+                _OWNER: owners,
+                _BEGIN: pa.array([delete.begin_snapshot for delete in listed], pa.int64()),
+                _ROWS: pa.array([file.record_count for file in deletes.files], pa.int64()),
+                _BOUND: pa.array([bound_of(delete, at) for delete in listed], pa.int64()),
+            }
+        )
+        owned = rows.join(fn.broadcast(spark.createDataFrame(table)), _DELETE)
+        told, bound = fn.col(SNAPSHOT_ID), fn.col(_BOUND)
+        owned = owned.where(told.isNull() | bound.isNull() | (told <= bound))
+        since = fn.greatest(fn.col(SNAPSHOT_ID), fn.col(_BEGIN)).alias(_BEGIN)  # not NULL
+        return owned.select(_OWNER, _there(deletes.table).alias("pos"), since)
+
+
+def _there(table: str) -> SparkColumn:
+    """The position, which is one of the data file's rows; anything else is an error."""
+    from pyspark.sql import functions as fn
+
+    pos = fn.col("pos")
+    refusal = fn.raise_error(
+        fn.concat(fn.lit(f"a delete file of {table} deletes rows that are not there: "), _DELETE)
+    )
+    inside = pos.isNotNull() & (pos >= 0) & (pos < fn.col(_ROWS))
+    return fn.when(inside, pos).otherwise(refusal.cast("long"))
+
+
+def broadcast(found: DataFrame, deletes: Deletes) -> DataFrame:
+    """``found``, of a row for each of the deletes or fewer, sent to all where it is small."""
+    from pyspark.sql import functions as fn
+
+    return fn.broadcast(found) if deletes.rows <= _BROADCAST_ROWS else found

@@ -1,0 +1,152 @@
+"""One number for each row of several files: eight bytes, where a file's name and a position take a
+hundred, and a join on one long is cheaper than one on both (`bench/scan_deletes.py` measures it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.lake.format.files import DataFile
+from penstock.lake.reading.parquet.file_facts import FileKeys
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
+_LONG_BITS = 63
+_LEAST_SHIFT = 6
+_MOST_SIZES = 500  # each is a literal in the plan, 0.1 ms to make
+_BETWEEN = "\n"
+_RUNS = 1_000  # of rows of one file each in a batch: from more, sorting takes less time
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The number of a row is its file's code, and below that, in ``shift`` bits, its position.
+
+    Codes, here by path, are what is at hand where rows are numbered: the size of the file where
+    Spark reads it (`by_size`), its place among ``keys`` for rows that name it (`by_key`), or any
+    (`by_order`). ``shift`` is 6 at least: 64 places that follow each other are of one file
+    (`deleted.masks`).
+    """
+
+    shift: int
+    codes: Mapping[str, int]
+    keys: tuple[str, ...] = ()
+
+    @classmethod
+    def by_size(cls, files: Sequence[DataFile]) -> Places | None:
+        """Where the sizes differ, as most do, are not too many, and fit into one long.
+
+        Sizes are what the catalog says; a file of another size is an error when it is read.
+        """
+        codes = {file.path: file.size_bytes for file in files}
+        sizes = set(codes.values())
+        if not len(files) == len(sizes) <= _MOST_SIZES or not sizes or min(sizes) <= 0:
+            return None
+        return cls._fitting(files, codes)
+
+    @classmethod
+    def by_key(cls, files: Sequence[DataFile], keys: FileKeys, most: int) -> Places | None:
+        """Where there are at most so many files and their keys can be told apart in a list."""
+        found = tuple(keys.key(file.path) for file in files)
+        if len(found) > most or any(_BETWEEN in key for key in found):
+            return None
+        return cls._fitting(files, {file.path: at for at, file in enumerate(files)}, found)
+
+    @classmethod
+    def by_order(cls, files: Sequence[DataFile]) -> Places | None:
+        """For rows that are numbered here, by `base`."""
+        return cls._fitting(files, {file.path: at for at, file in enumerate(files)})
+
+    @classmethod
+    def _fitting(
+        cls, files: Sequence[DataFile], codes: Mapping[str, int], keys: tuple[str, ...] = ()
+    ) -> Places | None:
+        most = max((file.record_count for file in files), default=0)
+        shift = max(most.bit_length(), _LEAST_SHIFT)
+        highest = max(codes.values(), default=0)
+        return cls(shift, codes, keys) if highest.bit_length() + shift < _LONG_BITS else None
+
+    def base(self, file: DataFile) -> int:
+        """The number of the file's first row."""
+        return self.codes[file.path] << self.shift
+
+    def read_column(self, df: DataFrame, table: str) -> SparkColumn:
+        """The number of each row of ``df``, a frame just read from Parquet; `by_size`."""
+        from pyspark.sql import functions as fn
+
+        metadata = df.metadataColumn("_metadata")
+        size, position = metadata["file_size"], metadata["row_index"]
+        message = f"a data file of {table} has not the size that the catalog says: "
+        refusal = fn.raise_error(fn.concat(fn.lit(message), metadata["file_path"]))
+        number = size * fn.lit(1 << self.shift) + position
+        known = size.isin(*sorted(self.codes.values()))
+        return fn.when(known, number).otherwise(refusal.cast("long"))
+
+    def named_column(self, file: str, position: str) -> SparkColumn:
+        """The number of a row with these columns, NULL where it is in no file; `by_key`."""
+        from pyspark.sql import functions as fn
+
+        # Two literals, which Spark makes a list of once; with one for each key every call to the
+        # JVM would be paid for.
+        keys = fn.split(fn.lit(_BETWEEN.join(self.keys)), _BETWEEN)
+        code = fn.array_position(keys, fn.col(file)) - fn.lit(1)
+        return code * fn.lit(1 << self.shift) + fn.col(position)
+
+    def by_file(self, numbers: pa.ChunkedArray, runs: int = _RUNS) -> dict[str, pa.Int64Array]:
+        """The positions by key, each once and in order, of numbers in any order, none NULL.
+
+        Of more ``runs`` of rows of one file in a batch, the batch is sorted first.
+        """
+        import pyarrow as pa
+
+        found: dict[str, list[pa.Int64Array]] = {}
+        for code, positions in self._runs(numbers, runs):
+            found.setdefault(self.keys[code], []).append(positions)
+        return {key: ordered(pa.concat_arrays(parts)) for key, parts in found.items()}
+
+    def files(self, numbers: pa.ChunkedArray) -> pa.ChunkedArray:
+        """The code of each row's file."""
+        import pyarrow.compute as pc
+
+        return pc.shift_right(numbers, self.shift)
+
+    def positions(self, numbers: pa.ChunkedArray) -> pa.ChunkedArray:
+        import pyarrow.compute as pc
+
+        return pc.bit_wise_and(numbers, (1 << self.shift) - 1)
+
+    def _runs(self, numbers: pa.ChunkedArray, most: int) -> Iterator[tuple[int, pa.Int64Array]]:
+        """Codes of files with positions: as they come where those of a file come together."""
+        import pyarrow.compute as pc
+
+        for chunk in numbers.chunks:
+            rows = chunk
+            runs = self._encoded(rows)
+            if len(runs.values) > most:
+                rows = rows.take(pc.array_sort_indices(rows))
+                runs = self._encoded(rows)
+            positions, start = self.positions(rows), 0
+            for code, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+                assert code >= 0, "a row is of a file that the scan does not have"
+                yield code, positions.slice(start, end - start)
+                start = end
+
+    def _encoded(self, numbers: pa.Int64Array) -> pa.RunEndEncodedArray:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        return pc.run_end_encode(pc.shift_right(numbers, self.shift), run_end_type=pa.int64())
+
+
+def ordered(positions: pa.Int64Array) -> pa.Int64Array:
+    """Positions, each once and in order; most are so already."""
+    import pyarrow.compute as pc
+
+    if len(positions) < 2 or pc.all(pc.greater(positions[1:], positions[:-1])).as_py():
+        return positions
+    return pc.unique(positions.take(pc.array_sort_indices(positions)))

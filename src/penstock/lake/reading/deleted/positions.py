@@ -1,0 +1,148 @@
+"""What delete files hold, read here: positions and the snapshots that deleted them, as Arrow.
+
+Small deletes are quicker read here than by a job of Spark's, and deletion vectors Spark cannot
+read at all. How much is read here is bounded by who calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import NativeFile
+
+from penstock.errors import DataFileCorrupt
+from penstock.lake.format.delete_files import SNAPSHOT_ID
+from penstock.lake.format.files import DataFile, DeleteFile
+from penstock.lake.reading.deleted import puffin
+from penstock.lake.reading.parquet.identity import check_file, check_owner, check_size
+from penstock.lake.spark.failures import file_corrupt, file_missing
+from penstock.lake.storage import is_remote, open_system, read_bytes
+
+_THREADS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """Rows gone from one data file: their positions, and since which snapshot each."""
+
+    file: DataFile
+    positions: pa.Int64Array
+    since: pa.Int64Array
+
+
+@dataclass(frozen=True, slots=True)
+class Whose:
+    """For messages: whose delete files these are, and for which snapshot they are read."""
+
+    table: str
+    snapshot_id: int | None
+
+
+def load(files: Sequence[DataFile], whose: Whose) -> list[Gone]:
+    """What the delete files of these data files delete up to the snapshot, if one is given.
+
+    Raises DataFileMissing, DataFileCorrupt, UnsupportedFeature.
+    """
+    with ThreadPoolExecutor(min(_THREADS, max(1, len(files))), "penstock-deletes") as pool:
+        return list(pool.map(lambda file: _load(file, whose), files))
+
+
+def _load(file: DataFile, whose: Whose) -> Gone:
+    delete = file.delete
+    assert delete is not None, "asked for only where there is one"
+    import pyarrow.compute as pc  # late: small reads of tables without deletes go without it
+
+    try:
+        positions, since = _READERS[delete.format](
+            file, delete, bound_of(delete, whose.snapshot_id)
+        )
+    except FileNotFoundError:
+        raise file_missing(delete.path, whose.table, whose.snapshot_id) from None
+    except (pa.ArrowException, OSError, KeyError) as error:
+        raise _corrupt(delete, whose, str(error)) from error
+    except DataFileCorrupt as error:
+        raise _corrupt(delete, whose, error.data.get("why", str(error.message))) from error
+    bounds = pc.min_max(positions)
+    least, most = bounds["min"].as_py(), bounds["max"].as_py()
+    if positions.null_count or (least is not None and (least < 0 or most >= file.record_count)):
+        raise _corrupt(
+            delete, whose, f"it deletes rows that {file.path}, of {file.record_count} rows, lacks"
+        )
+    return Gone(file, positions, since)
+
+
+def bound_of(delete: DeleteFile, snapshot_id: int | None) -> int | None:
+    """Up to which snapshot its deletes count. Of one that is staged all do: it foresees its own."""
+    return None if delete.id is None else snapshot_id
+
+
+def _parquet(
+    file: DataFile, delete: DeleteFile, snapshot_id: int | None
+) -> tuple[pa.Array, pa.Array]:
+    source = _source(delete.path)
+    with pq.ParquetFile(source) as content:
+        size = None if isinstance(source, str) else source.size()
+        check_file(delete, content.metadata, size=size)
+        why = check_owner(content.metadata, file.path)
+        if why is not None:
+            raise file_corrupt(delete.path, why, None, None)
+        told = SNAPSHOT_ID in content.schema_arrow.names
+        read = content.read(["pos", SNAPSHOT_ID] if told else ["pos"]).combine_chunks()
+    since = _since(delete, read.num_rows)
+    if not told:
+        return as_one(read["pos"]), since
+    import pyarrow.compute as pc
+
+    # A row never deletes before it begins. Penstock 0.1 left such: after a lost race its file still
+    # told of what the one before it deleted, whose row had ended.
+    since = pc.max_element_wise(read[SNAPSHOT_ID], since)
+    table = pa.table({"pos": read["pos"], "since": since})
+    # Also without a partial_max: DuckDB's flush of inlined rows leaves it NULL (1.5.5).
+    if snapshot_id is not None:
+        table = table.filter(pc.less_equal(table["since"], snapshot_id))
+    return as_one(table["pos"]), as_one(table["since"])
+
+
+def _source(path: str) -> str | NativeFile:
+    """What pyarrow reads: it opens local paths by itself, with less ado."""
+    if not is_remote(path):
+        return path
+    system, place = open_system(path)
+    return system.open_input_file(place)
+
+
+def _puffin(
+    file: DataFile,  # noqa: ARG001 - of the table's shape
+    delete: DeleteFile,
+    snapshot_id: int | None,  # noqa: ARG001 - of the table's shape
+) -> tuple[pa.Array, pa.Array]:
+    content = read_bytes(delete.path)
+    check_size(delete.path, len(content), delete.size_bytes)
+    found = puffin.positions(content, delete.path)
+    return found, _since(delete, len(found))
+
+
+_Reader = Callable[[DataFile, DeleteFile, int | None], tuple[pa.Array, pa.Array]]
+_READERS: Mapping[str, _Reader] = {
+    "parquet": _parquet,
+    "puffin": _puffin,
+}
+
+
+def _since(delete: DeleteFile, rows: int) -> pa.Int64Array:
+    return pa.repeat(pa.scalar(delete.begin_snapshot, pa.int64()), rows)
+
+
+def as_one(column: pa.ChunkedArray) -> pa.Int64Array:
+    """The column as one array."""
+    found = column.combine_chunks()
+    one = found.chunk(0) if isinstance(found, pa.ChunkedArray) else found
+    return one.cast(pa.int64())
+
+
+def _corrupt(delete: DeleteFile, whose: Whose, why: str) -> DataFileCorrupt:
+    return file_corrupt(f"delete file {delete.path}", why, whose.table, whose.snapshot_id)

@@ -1,0 +1,249 @@
+"""The change feed of a table: its row versions that began and ended in a range of snapshots.
+
+As DuckDB's ``table_changes`` has it: both bounds inclusive, the columns of the end snapshot's
+schema, and an update where a row id ends and begins in the same snapshot. A deleted row is read
+from the file that held it, at the position that was deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.catalog.files import feed as catalog_feed
+from penstock.lake.catalog.files.feed import Bound, Changed
+from penstock.lake.format.files import DataFile, FileSet, Table
+from penstock.lake.format.inlined.found import InlinedPart, InlinedRows
+from penstock.lake.format.naming import TableRef
+from penstock.lake.reading import inlined_rows
+from penstock.lake.reading.conversions.spark_types import quoted
+from penstock.lake.reading.deleted.frames import Deletes, deleted_positions
+from penstock.lake.reading.scan import BEGIN, FILE, POSITION, ROW_ID, Scan, read
+from penstock.lake.spark.failures import explained
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame, SparkSession
+
+# The columns of a feed before those of the table, as DuckDB calls them.
+SNAPSHOT_ID, ROWID, CHANGE_TYPE = "snapshot_id", "rowid", "change_type"
+# Their names while the table's columns are beside them, which may be called the same.
+_SNAPSHOT, _KIND = "_penstock_snapshot", "_penstock_kind"
+_SINCE, _END = "_penstock_since", "_penstock_end"
+_INSERT, _DELETE = "insert", "delete"
+_UPDATES: Mapping[str, str] = {_INSERT: "update_postimage", _DELETE: "update_preimage"}
+
+
+def changes(
+    spark: SparkSession, catalog: Catalog, ref: TableRef, from_: Bound, to: Bound
+) -> DataFrame:
+    """SNAPSHOT_ID, ROWID, CHANGE_TYPE and the table's columns as they are at ``to``.
+
+    One row for each row that came (``insert``) or went (``delete``); for an update both its
+    ``update_preimage`` and its ``update_postimage``. ``from_`` and ``to`` are ids of snapshots or
+    times; nothing lies between them when ``from_`` is the later. Raises SnapshotNotFound,
+    TableNotFound.
+    """
+    source = _Source.of(spark, catalog, ref, from_, to)
+    with explained(table=str(ref), snapshot_id=source.changed.range.last):
+        alone, paired = source.apart()
+        both = _of_kind(source.come(paired), _INSERT).union(_of_kind(source.gone(), _DELETE))
+        rows = _paired(both) if source.may_pair(paired) else both
+        appended = source.begun(alone)
+        if appended is not None:
+            rows = rows.union(_of_kind(appended, _INSERT))
+        return source.named(rows, {_SNAPSHOT: SNAPSHOT_ID, ROW_ID: ROWID, _KIND: CHANGE_TYPE})
+
+
+def insertions(
+    spark: SparkSession, catalog: Catalog, ref: TableRef, from_: Bound, to: Bound
+) -> DataFrame:
+    """SNAPSHOT_ID, ROWID and the columns of the rows that came, by inserts and updates alike."""
+    source = _Source.of(spark, catalog, ref, from_, to)
+    with explained(table=str(ref), snapshot_id=source.changed.range.last):
+        rows = source.come(source.changed.begun.files)
+        return source.named(rows, {_SNAPSHOT: SNAPSHOT_ID, ROW_ID: ROWID})
+
+
+def deletions(
+    spark: SparkSession, catalog: Catalog, ref: TableRef, from_: Bound, to: Bound
+) -> DataFrame:
+    """SNAPSHOT_ID, ROWID and the columns of the rows that went, by deletes and updates alike."""
+    source = _Source.of(spark, catalog, ref, from_, to)
+    with explained(table=str(ref), snapshot_id=source.changed.range.last):
+        return source.named(source.gone(), {_SNAPSHOT: SNAPSHOT_ID, ROW_ID: ROWID})
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Where the rows are: of ``table``, as it is at the end of the range."""
+
+    spark: SparkSession
+    table: Table
+    changed: Changed
+
+    @classmethod
+    def of(
+        cls, spark: SparkSession, catalog: Catalog, ref: TableRef, from_: Bound, to: Bound
+    ) -> _Source:
+        with catalog.reading() as connection:
+            within = catalog_feed.load_range(connection, from_, to)
+        table = catalog.table(ref.schema, ref.name, within.last)
+        with catalog.reading() as connection:
+            return cls(spark, table, catalog_feed.load_changed(connection, table, within))
+
+    def apart(self) -> tuple[list[DataFile], list[DataFile]]:
+        """Files whose rows can be no updates, for nothing was deleted then; and the others.
+
+        What is only appended is so spared the shuffle that pairs updates.
+        """
+        may_end = self.changed.may_end()
+        alone: list[DataFile] = []
+        others: list[DataFile] = []
+        for file in self.changed.begun.files:
+            at = file.begin_snapshot
+            sure = file.partial is None and at is not None and not may_end(at)
+            (alone if sure else others).append(file)
+        return alone, others
+
+    def may_pair(self, begun: Sequence[DataFile]) -> bool:
+        changed = self.changed
+        come = bool(begun or changed.inlined.begun)
+        return come and bool(changed.lost.files or changed.inlined.ended)
+
+    def come(self, files: Sequence[DataFile]) -> DataFrame:
+        """The rows that began, of data files these only: _SNAPSHOT, ROW_ID and the columns."""
+        return self._union(
+            [self.begun(files), self._inlined(self.changed.inlined.begun, inlined_rows.BEGIN)]
+        )
+
+    def begun(self, files: Sequence[DataFile]) -> DataFrame | None:
+        """The rows of these data files that began in the range."""
+        if not files:
+            return None
+        rows = read(self.spark, self._scan(self.changed.begun, files), row_ids=True)
+        told = any(file.partial is not None for file in files)
+        return self._at(rows, rows[BEGIN]) if told else self._as(rows, rows[BEGIN])
+
+    def gone(self) -> DataFrame:
+        """The rows that ended: _SNAPSHOT, ROW_ID and the columns."""
+        ends = self.changed.ends
+        whole = [file for file in self.changed.lost.files if file.id in ends]
+        rest = [file for file in self.changed.lost.files if file.id not in ends]
+        inlined = self._inlined(self.changed.inlined.ended, inlined_rows.END)
+        return self._union([self._deleted(rest), self._ended(whole), inlined])
+
+    def named(self, rows: DataFrame, first: Mapping[str, str]) -> DataFrame:
+        """The columns ``first`` under their last names, then the table's."""
+        names = self.table.schema.names
+        picked = rows.select(*first, *(quoted(name) for name in names))
+        return picked.toDF(*first.values(), *names)
+
+    def _scan(self, of: FileSet, files: Sequence[DataFile]) -> Scan:
+        """A scan of files with all their rows, deleted or not."""
+        some = FileSet(tuple(files), of.mappings)
+        return Scan(self.table.qualified_name, self.table.schema, some, None)
+
+    def _deleted(self, files: Sequence[DataFile]) -> DataFrame | None:
+        """Rows that ended by a delete each."""
+        if not files:
+            return None
+        scan = self._scan(self.changed.lost, files)
+        rows = read(self.spark, scan, positions=True, row_ids=True)
+        found = rows.join(self._positions(scan), [FILE, POSITION])
+        return self._at(found, found[_SINCE])
+
+    def _ended(self, files: Sequence[DataFile]) -> DataFrame | None:
+        """Rows of files that ended whole: those that were left, and those deleted before."""
+        from pyspark.sql import functions as fn
+
+        if not files:
+            return None
+        scan = self._scan(self.changed.lost, files)
+        rows = read(self.spark, scan, positions=True, row_ids=True)
+        rows = rows.join(fn.broadcast(self._ends(scan)), FILE)
+        if not self._deletes(scan).files:
+            return self._as(rows, rows[_END])
+        found = rows.join(self._positions(scan), [FILE, POSITION], "left")
+        return self._at(found, fn.coalesce(found[_SINCE], found[_END]))
+
+    def _ends(self, scan: Scan) -> DataFrame:
+        """FILE and the snapshot that ended the file."""
+        import pyarrow as pa
+
+        keys, ends = scan.keys(), self.changed.ends
+        pairs = [(keys.key(f.path), ends[f.id]) for f in scan.files.files if f.id is not None]
+        columns = {FILE: pa.array([key for key, _ in pairs], pa.string())}
+        columns[_END] = pa.array([end for _, end in pairs], pa.int64())
+        return self.spark.createDataFrame(pa.table(columns))
+
+    def _deletes(self, scan: Scan) -> Deletes:
+        """What is deleted from the scan's files up to the end of the range.
+
+        A file comes once for each of its delete files, once more for what the catalog deletes.
+        """
+        inlined = self.changed.inlined_deletes
+        mine = {file.id for file in scan.files.files}
+        hit = set(inlined.rows["file_id"].unique().to_pylist())
+        files = [file for file in self.changed.deletes if file.id in mine]
+        files += [file for file in scan.files.files if file.id in hit]
+        return Deletes(scan.table, files, self.changed.range.last, inlined)
+
+    def _positions(self, scan: Scan) -> DataFrame:
+        """FILE, POSITION and _SINCE of what was deleted, each position once.
+
+        A delete file that took another's place holds what that one deleted too: the first counts.
+        """
+        from pyspark.sql import functions as fn
+
+        deletes = self._deletes(scan)
+        found = deleted_positions(self.spark, deletes, scan.keys(), (FILE, POSITION), since=_SINCE)
+        ids = [file.id for file in deletes.files]
+        if len(set(ids)) == len(ids):
+            return found
+        return found.groupBy(FILE, POSITION).agg(fn.min(_SINCE).alias(_SINCE))
+
+    def _inlined(self, parts: Sequence[InlinedPart], at: str) -> DataFrame | None:
+        """Rows that the catalog held, at the snapshot in which they began or ended."""
+        if not parts:
+            return None
+        rows = InlinedRows(tuple(parts))
+        df = inlined_rows.read(self.spark, self.table.schema, rows, extra=True, ends=True)
+        return self._as(df, df[at])
+
+    def _at(self, rows: DataFrame, snapshot: SparkColumn) -> DataFrame:
+        """Those of the rows whose snapshot is in the range."""
+        within = self.changed.range
+        return self._as(rows.where(snapshot.between(within.first, within.last)), snapshot)
+
+    def _as(self, rows: DataFrame, snapshot: SparkColumn) -> DataFrame:
+        names = (quoted(name) for name in self.table.schema.names)
+        return rows.select(snapshot.alias(_SNAPSHOT), ROW_ID, *names)
+
+    def _union(self, parts: Sequence[DataFrame | None]) -> DataFrame:
+        found = [part for part in parts if part is not None]
+        if found:
+            return reduce(lambda a, b: a.union(b), found)
+        nothing = read(self.spark, self._scan(FileSet(()), ()), row_ids=True)
+        return self._as(nothing, nothing[BEGIN])
+
+
+def _of_kind(rows: DataFrame, kind: str) -> DataFrame:
+    from pyspark.sql import functions as fn
+
+    return rows.withColumn(_KIND, fn.lit(kind))
+
+
+def _paired(rows: DataFrame) -> DataFrame:
+    """What came and went by the same row id in the same snapshot is an update's two images."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as fn
+
+    kind = fn.col(_KIND)
+    same = Window.partitionBy(_SNAPSHOT, ROW_ID)
+    both = (fn.min(_KIND).over(same) != fn.max(_KIND).over(same)) & fn.col(ROW_ID).isNotNull()
+    image = fn.when(kind == _INSERT, _UPDATES[_INSERT]).otherwise(_UPDATES[_DELETE])
+    return rows.withColumn(_KIND, fn.when(both, image).otherwise(kind))

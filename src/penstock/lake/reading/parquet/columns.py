@@ -1,0 +1,240 @@
+"""What a file's columns are to the table's: their names, their values, what they lack.
+
+Files are grouped by how they are read (`FileGroup`): those with field ids apart from those
+registered under a name mapping, those that hold a column in another form than the table says, or
+that lack one with an initial default, apart from those that do not. What a file holds its footer
+says; it is read only where the catalog leaves that open.
+
+Columns may be in the path of a file alone: ``.../country=a%2Fb/file.parquet``. As in DuckDB
+(measured, 1.5.5) the path wins over a column of that name in the file, escapes are undone, and
+``__HIVE_DEFAULT_PARTITION__`` and ``NULL`` are NULL.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from penstock.errors import UnsupportedFeature
+from penstock.lake.format.files import DataFile, FileSet, NameMapping
+from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.format.types import FIELD_ID
+from penstock.lake.format.values.bounds import base_type
+from penstock.lake.reading.conversions.file_kinds import MILLISECONDS, may_differ, reads_itself
+from penstock.lake.reading.conversions.old_values import from_old, is_as_read
+from penstock.lake.reading.conversions.spark_types import file_schema, quoted, spark_type
+from penstock.lake.reading.parquet.footers import layouts
+from penstock.lake.reading.parquet.layouts import Layout
+from penstock.lake.reading.parquet.mapping import by_ids, by_names, folded_paths, in_force
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql.types import StructType
+
+
+EMBEDDED_ROW_ID = "_ducklake_internal_row_id"
+ROW_ID_FIELD = 2147483540
+# Under a name mapping the real extension looks for the field's number as the column's name.
+MAPPED_ROW_ID = str(ROW_ID_FIELD)
+
+
+@dataclass(frozen=True, slots=True)
+class FileGroup:
+    """Files that are read alike. ``mapping`` -1 is the table's own names, ``None`` field ids.
+
+    ``lacks`` are ids of columns, at any depth, that have an initial default instead; ``kinds`` of
+    those that the files hold in another form; ``hive`` of those whose value the path has, with the
+    name that it has there.
+    """
+
+    mapping: int | None
+    lacks: frozenset[int] = frozenset()
+    kinds: frozenset[tuple[int, str]] = frozenset()
+    hive: frozenset[tuple[int, str]] = frozenset()
+    older: bool = False  # than the last change of the columns: names may have meant others then
+
+
+def grouped(table: str, schema: TableSchema, files: FileSet) -> Mapping[FileGroup, list[DataFile]]:
+    """The files of ``table`` by how they are read."""
+    found = layouts(_doubtful(schema, files), table=table)
+    changed = max((c.versions[-1][0] for c in schema.walk() if c.versions), default=0)
+    groups: dict[FileGroup, list[DataFile]] = {}
+    for file in files.files:
+        layout = found.get(file.path)
+        group = _group(schema, file, layout, files) if layout else FileGroup(_mapping(file))
+        if group.mapping is None and _is_older(file, changed):
+            group = replace(group, older=True)
+        groups.setdefault(group, []).append(file)
+    return groups
+
+
+def _is_older(file: DataFile, changed: int) -> bool:
+    if file.rewritten:
+        return True
+    return file.begin_snapshot is not None and file.begin_snapshot < changed
+
+
+def _mapping(file: DataFile) -> int | None:
+    return -1 if file.mapping_id is None and file.uses_mapping else file.mapping_id
+
+
+def _doubtful(schema: TableSchema, files: FileSet) -> list[str]:
+    """Files whose footers have to be asked: under a mapping they may hold nearly anything."""
+    begins = {f.begin_snapshot for f in files.files}
+    columns = list(schema.walk())
+    asked = {begin for begin in begins if any(_is_doubtful(c, begin) for c in columns)}
+    return [
+        file.path
+        for file in files.files
+        if file.mapping_id is not None
+        or file.rewritten
+        or (file.begin_snapshot in asked and not file.uses_mapping)
+    ]
+
+
+def _is_doubtful(column: Column, begin: int | None) -> bool:
+    kinds = column.types_since(begin)
+    if not kinds or not column.versions:  # the file is older, or that is not known
+        return column.initial_default is not None
+    if begin == column.versions[0][0] and column.initial_default is not None:
+        return True  # the file may have come before the column in one transaction
+    if column.children or kinds == {column.type}:
+        return may_differ(column.type)
+    return not all(reads_itself(_WRITTEN_AS.get(kind, kind), column.type) for kind in kinds)
+
+
+# What the real extension writes types as.
+_WRITTEN_AS = {
+    "timestamp_s": "timestamp",
+    "timestamp_ms": MILLISECONDS,
+    "int128": "float64",
+    "uint128": "float64",
+}
+
+
+def _group(schema: TableSchema, file: DataFile, layout: Layout, files: FileSet) -> FileGroup:
+    """How a file is read, by its footer."""
+    told = None if file.mapping_id is None else files.mappings[file.mapping_id]
+    names = {path[0] for path in layout.by_path}
+    mapping = in_force(told, schema, file.path, has_ids=bool(layout.by_id), names=names)
+    own = _mapping(file) if mapping is told else None
+    kinds = layout.by_id if mapping is None else _kinds_by_mapping(layout, mapping)
+    hive = {} if mapping is None else mapping.partitions
+    lacks: set[int] = set()
+    others: set[tuple[int, str]] = set()
+    for column in schema.walk():
+        if column.id is None or column.id in hive:
+            continue
+        kind = kinds.get(column.id)
+        if kind is None:
+            if column.initial_default is not None:
+                lacks.add(column.id)
+        elif not column.children and not reads_itself(kind, column.type) and _is_leaf(kind):
+            others.add((column.id, kind))
+    return FileGroup(own, frozenset(lacks), frozenset(others), frozenset(hive.items()))
+
+
+def _is_leaf(kind: str) -> bool:
+    return kind != "nested"  # as a variant is
+
+
+def _kinds_by_mapping(layout: Layout, mapping: NameMapping) -> Mapping[int, str]:
+    named = folded_paths(mapping)
+    return {named[path]: kind for path, kind in layout.by_path.items() if path in named}
+
+
+def names_in_files(schema: TableSchema, files: FileSet, group: FileGroup) -> TableSchema:
+    """The schema as the group's files have it, names and kinds, columns in the same order."""
+    if group.mapping is None:
+        named = by_ids(schema) if group.older else schema
+    elif group.mapping == -1:
+        named = schema
+    else:
+        named = by_names(schema, files.mappings[group.mapping])
+    if not group.kinds:
+        return named
+    kinds = dict(group.kinds)
+    return TableSchema(tuple(_as_held(column, kinds) for column in named.columns))
+
+
+def _as_held(column: Column, kinds: Mapping[int, str]) -> Column:
+    kind = column.type if column.id is None else kinds.get(column.id, column.type)
+    children = tuple(_as_held(child, kinds) for child in column.children)
+    return replace(column, type=kind, children=children)
+
+
+def stored(named: TableSchema, group: FileGroup, *, row_ids: bool) -> StructType:
+    """The columns to read, with those of embedded row ids; NULL where a file has none."""
+    found = file_schema(named, ids=group.mapping is None)
+    if not row_ids:
+        return found
+    if group.mapping is None:
+        return found.add(EMBEDDED_ROW_ID, "long", True, {FIELD_ID: ROW_ID_FIELD})
+    return found.add(EMBEDDED_ROW_ID, "long").add(MAPPED_ROW_ID, "long")
+
+
+def embedded_row_id(group: FileGroup) -> SparkColumn:
+    from pyspark.sql import functions as fn
+
+    if group.mapping is None:
+        return fn.col(EMBEDDED_ROW_ID)
+    names = (EMBEDDED_ROW_ID, quoted(MAPPED_ROW_ID))
+    return fn.coalesce(*(fn.col(name) for name in names)).alias(EMBEDDED_ROW_ID)
+
+
+def values(
+    named: TableSchema, schema: TableSchema, group: FileGroup
+) -> tuple[bool, list[SparkColumn | str]]:
+    """The table's columns from the stored ones, and whether they are those as they stand."""
+    hive = dict(group.hive)
+    pairs = list(zip(named.columns, schema.columns, strict=True))
+    as_read = [new.id not in hive and is_as_read(old, new, group.lacks) for old, new in pairs]
+    found: list[SparkColumn | str] = [
+        quoted(new.name) if plain else _value(old, new, group, hive)
+        for plain, (old, new) in zip(as_read, pairs, strict=True)
+    ]
+    return all(as_read), found
+
+
+def _value(old: Column, new: Column, group: FileGroup, hive: Mapping[int, str]) -> SparkColumn:
+    """The value of column ``new``, called ``old.name`` in the files."""
+    name = None if new.id is None else hive.get(new.id)
+    if name is not None:
+        return in_path(name, new).alias(new.name)
+    return from_old(quoted(old.name), old, new, group.lacks).alias(new.name)
+
+
+_NULL = ("__HIVE_DEFAULT_PARTITION__", "NULL")  # letter case aside
+_TYPES = frozenset(
+    {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"}
+    | {"boolean", "float32", "float64", "decimal", "varchar", "json", "date"}
+    | {"timestamp", "timestamp_s", "timestamp_ms", "timestamptz"}
+)
+
+
+def in_path(name: str, column: Column) -> SparkColumn:
+    """The value of ``column``, called ``name`` in the path of the file that the row is from.
+
+    Raises UnsupportedFeature for types that are not read from text alike by both engines.
+    """
+    from pyspark.sql import functions as fn
+
+    if base_type(column.type) not in _TYPES:
+        raise UnsupportedFeature(
+            f"column {column.name!r} is {column.type}, and is only in the paths of its files",
+            hint="read it with DuckDB, or rewrite the files there",
+            data={"column": column.name, "type": column.type},
+        )
+    path = _unescaped(fn.col("_metadata.file_path"))
+    pattern = f"(?i)(?:^|.*/){re.escape(name)}=([^/]*)/.*"
+    text = _unescaped(fn.regexp_extract(path, pattern, 1))
+    return fn.when(~fn.upper(text).isin(*_NULL), text).cast(spark_type(column))
+
+
+def _unescaped(text: SparkColumn) -> SparkColumn:
+    """A plus is itself here; to Spark's function it would be a space."""
+    from pyspark.sql import functions as fn
+
+    return fn.url_decode(fn.replace(text, fn.lit("+"), fn.lit("%2B")))

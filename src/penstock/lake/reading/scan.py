@@ -1,0 +1,262 @@
+"""The rows of a table at a snapshot as one DataFrame: files, deletes, and what the catalog holds.
+
+Files without deletes are read apart from those with, and cost what a plain ``spark.read.parquet``
+of them costs; what else sets files apart, `parquet.columns` says. Rows of merged files that came
+after the snapshot are left out by the snapshot-id column in the file, or by their place in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from penstock.lake.format.files import DataFile, FileSet
+from penstock.lake.format.inlined.found import InlinedRows
+from penstock.lake.format.schema import TableSchema
+from penstock.lake.format.types import FIELD_ID
+from penstock.lake.reading import inlined_rows
+from penstock.lake.reading.conversions.spark_types import quoted, spark_type
+from penstock.lake.reading.deleted.frames import SNAPSHOT_ID, Deletes, deleted_positions
+from penstock.lake.reading.deleted.masks import less_deleted
+from penstock.lake.reading.deleted.places import Places
+from penstock.lake.reading.parquet.columns import (
+    EMBEDDED_ROW_ID,
+    FileGroup,
+    embedded_row_id,
+    grouped,
+    names_in_files,
+    stored,
+    values,
+)
+from penstock.lake.reading.parquet.file_facts import (
+    FileKeys,
+    with_begin,
+    with_facts,
+    with_row_id,
+    within_counts,
+)
+from penstock.lake.reading.parquet.reading import read_files
+from penstock.lake.spark.failures import explained
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame, SparkSession
+
+# Columns of a scan beside the table's; no user column can have these names on DuckDB's side either.
+FILE = "_penstock_file"
+POSITION = "_penstock_position"
+ROW_ID = inlined_rows.ROW_ID
+BEGIN = inlined_rows.BEGIN
+
+_OPEN_COST = 4 << 20  # bytes: spark.sql.files.openCostInBytes, below which no file is split
+_PLACE = "_penstock_place"
+_SNAPSHOT_FIELD = 2147483539
+_KINDS = {FILE: "string", POSITION: "long", EMBEDDED_ROW_ID: "long", ROW_ID: "long", BEGIN: "long"}
+_POSITIONS, _ROW_IDS = (FILE, POSITION, EMBEDDED_ROW_ID), (ROW_ID, BEGIN)
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What to read: the files of ``table`` with the columns of ``schema``.
+
+    ``snapshot_id`` bounds what counts of files that hold rows, or deletes, of several snapshots;
+    ``None`` takes all.
+    """
+
+    table: str
+    schema: TableSchema
+    files: FileSet
+    snapshot_id: int | None = None
+
+    def keys(self) -> FileKeys:
+        return FileKeys.of(file.path for file in self.files.files)
+
+
+@dataclass(frozen=True, slots=True)
+class _Needs:
+    """What the rows of some files need beside being read."""
+
+    deletes: bool  # some are deleted
+    told: bool  # the file's column says which are there yet
+    counted: bool  # the catalog says how many of the first are
+
+
+def read(
+    spark: SparkSession, scan: Scan, *, positions: bool = False, row_ids: bool = False
+) -> DataFrame:
+    """The rows of a scan, as the files and the catalog have them at its snapshot.
+
+    With ``positions`` also FILE, POSITION and EMBEDDED_ROW_ID: FILE is a key of ``scan.keys()``,
+    POSITION the row's place in its file from 0; both are NULL for a row that is inlined in the
+    catalog, which its EMBEDDED_ROW_ID tells. With ``row_ids`` also ROW_ID, which is DuckDB's
+    ``rowid``, and BEGIN, the snapshot that made the row what it is.
+    """
+    extra = (*(_POSITIONS if positions else ()), *(_ROW_IDS if row_ids else ()))
+    with explained(table=scan.table, snapshot_id=scan.snapshot_id):
+        parts = [
+            _read_group(_Job(spark, scan, group, needs, files, extra))
+            for group, needs, files in _groups(scan)
+        ]
+        if scan.files.inlined is not None:
+            parts.append(_inlined(spark, scan.schema, scan.files.inlined, extra))
+        if not parts:
+            return _empty(spark, scan.schema, extra)
+        whole = reduce(lambda a, b: a.union(b), parts)
+        return whole if extra or not is_one_task(scan.files) else whole.coalesce(1)
+
+
+def is_one_task(files: FileSet) -> bool:
+    """Whether Spark reads all of it in one task anyway.
+
+    It does not take that for one partition, so that it would shuffle what it aggregates or joins,
+    and plan the rest anew after that: for few rows most of the time.
+    """
+    return (
+        files.inlined is None and len(files.files) == 1 and files.files[0].size_bytes <= _OPEN_COST
+    )
+
+
+def _inlined(
+    spark: SparkSession, schema: TableSchema, rows: InlinedRows, extra: Sequence[str]
+) -> DataFrame:
+    """Inlined rows with the columns of a scan."""
+    from pyspark.sql import functions as fn
+
+    df = inlined_rows.read(spark, schema, rows, extra=bool(extra))
+    if FILE not in extra:
+        return df
+    known = {EMBEDDED_ROW_ID: fn.col(ROW_ID), ROW_ID: fn.col(ROW_ID), BEGIN: fn.col(BEGIN)}
+    system = (known.get(name, fn.lit(None)).cast(_KINDS[name]).alias(name) for name in extra)
+    return df.select(*(quoted(name) for name in schema.names), *system)
+
+
+def with_row_ids(spark: SparkSession, scan: Scan, df: DataFrame) -> DataFrame:
+    """``df``, a scan with positions (or a selection of one), with ROW_ID added.
+
+    A row's id is the one embedded in its file, else the file's first id plus its position.
+    """
+    facts = with_facts(spark, scan.files.files, scan.keys(), df, FILE)
+    return with_row_id(facts, ROW_ID, EMBEDDED_ROW_ID, POSITION)
+
+
+def _groups(scan: Scan) -> Iterator[tuple[FileGroup, _Needs, list[DataFile]]]:
+    """Files that are read alike."""
+    deleted = scan.files.inlined_deletes
+    hit = set() if deleted is None else set(deleted.rows["file_id"].unique().to_pylist())
+    for group, files in grouped(scan.table, scan.schema, scan.files).items():
+        by_needs: dict[_Needs, list[DataFile]] = {}
+        for file in files:
+            by_needs.setdefault(_needs(file, scan.snapshot_id, hit), []).append(file)
+        for needs, some in by_needs.items():
+            yield group, needs, some
+
+
+def _needs(file: DataFile, snapshot_id: int | None, hit: set[int]) -> _Needs:
+    partial = file.partial
+    inside = partial is not None and snapshot_id is not None and snapshot_id < partial.last
+    counted = inside and partial is not None and bool(partial.counts)
+    deletes = bool(file.deletes) or file.id in hit
+    return _Needs(deletes, told=inside and not counted, counted=counted)
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    spark: SparkSession
+    scan: Scan
+    group: FileGroup
+    needs: _Needs
+    files: Sequence[DataFile]
+    extra: tuple[str, ...]
+
+    @property
+    def by_file(self) -> bool:
+        """Whether what the catalog says of each file is wanted."""
+        return self.needs.counted or ROW_ID in self.extra
+
+    @property
+    def by_snapshot(self) -> bool:
+        """Whether the snapshot-id column of the files is wanted; NULL where one has none."""
+        return self.needs.told or BEGIN in self.extra
+
+    def places(self) -> Places | None:
+        return Places.by_size(self.files) if self.needs.deletes else None
+
+    def beside(self, df: DataFrame) -> list[SparkColumn]:
+        """Columns that the steps want."""
+        places, table = self.places(), self.scan.table
+        by_key = self.by_file or FILE in self.extra or (self.needs.deletes and places is None)
+        found: list[SparkColumn] = []
+        if by_key:
+            found.append(self.scan.keys().column(df).alias(FILE))
+            found.append(df.metadataColumn("_metadata")["row_index"].alias(POSITION))
+        if places is not None:
+            found.append(places.read_column(df, table).alias(_PLACE))
+        if self.extra:
+            found.append(embedded_row_id(self.group))
+        if self.by_snapshot:
+            found.append(df[SNAPSHOT_ID])
+        return found
+
+
+def _read_group(job: _Job) -> DataFrame:
+    scan, group, extra = job.scan, job.group, job.extra
+    named = names_in_files(scan.schema, scan.files, group)
+    columns = stored(named, group, row_ids=bool(extra))
+    if job.by_snapshot:
+        metadata = {FIELD_ID: _SNAPSHOT_FIELD} if group.mapping is None else {}
+        columns = columns.add(SNAPSHOT_ID, "long", True, metadata)
+    told = {file.path: file.size_bytes for file in job.files}
+    df = read_files(job.spark, columns, told, table=scan.table, snapshot_id=scan.snapshot_id)
+    as_they_stand, found = values(named, scan.schema, group)
+    if job.needs == _Needs(False, False, False) and not extra:
+        return df if as_they_stand else df.select(*found)
+    df = df.select(*found, *job.beside(df))
+    if job.needs == _Needs(False, False, False) and extra == _POSITIONS:
+        return df
+    for step in (_told, _less_deleted, _with_facts):
+        df = step(job, df)
+    return df.selectExpr(*(quoted(name) for name in (*scan.schema.names, *extra)))
+
+
+def _told(job: _Job, df: DataFrame) -> DataFrame:
+    """Without the rows that came after the snapshot, where a column says so."""
+    from pyspark.sql import functions as fn
+
+    if not job.needs.told:
+        return df
+    told = fn.col(SNAPSHOT_ID)
+    return df.where(told.isNull() | (told <= fn.lit(job.scan.snapshot_id)))
+
+
+def _less_deleted(job: _Job, df: DataFrame) -> DataFrame:
+    if not job.needs.deletes:
+        return df
+    scan, places = job.scan, job.places()
+    deletes = Deletes(scan.table, job.files, scan.snapshot_id, scan.files.inlined_deletes)
+    if places is not None:
+        return less_deleted(job.spark, df, deletes, places, _PLACE)
+    deleted = deleted_positions(job.spark, deletes, scan.keys(), (FILE, POSITION))
+    return df.join(deleted, [FILE, POSITION], "left_anti")
+
+
+def _with_facts(job: _Job, df: DataFrame) -> DataFrame:
+    """With what follows from the file and the place in it."""
+    if not job.by_file:
+        return df
+    df = with_facts(job.spark, job.files, job.scan.keys(), df, FILE)
+    if job.needs.counted:
+        df = within_counts(df, POSITION, job.scan.snapshot_id)
+    if ROW_ID not in job.extra:
+        return df
+    df = with_begin(df, BEGIN, SNAPSHOT_ID, POSITION)
+    return with_row_id(df, ROW_ID, EMBEDDED_ROW_ID, POSITION)
+
+
+def _empty(spark: SparkSession, schema: TableSchema, extra: Iterable[str]) -> DataFrame:
+    from pyspark.sql import functions as fn
+
+    found = [fn.lit(None).cast(spark_type(c)).alias(c.name) for c in schema.columns]
+    found += [fn.lit(None).cast(_KINDS[name]).alias(name) for name in extra]
+    return spark.range(0).select(*found)

@@ -1,0 +1,73 @@
+"""Rows given as values, appended without Spark: few into the catalog, more into a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from penstock.errors import TableNotFound
+from penstock.lake.candidate.state import Staged
+from penstock.lake.format.inlined.literal_rows import typed
+from penstock.lake.format.inlined.text import may_inline, stored
+from penstock.lake.writing import arrow as arrow_files
+from penstock.lake.writing.inline_back import row_limit
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from typing_extensions import TypeIs
+
+    from penstock.lake.candidate.table import CandidateTable
+    from penstock.lake.format.inlined.literal_rows import Rows
+    from penstock.lake.format.schema import TableSchema
+
+
+def is_literal(rows: object) -> TypeIs[Rows]:
+    """Whether these are rows themselves: dicts in a list, or an Arrow table."""
+    import pyarrow as pa
+
+    if isinstance(rows, list | tuple):
+        return all(isinstance(row, Mapping) for row in rows)
+    return isinstance(rows, pa.Table)
+
+
+def needs_spark(schema: TableSchema) -> bool:
+    """Whether only Spark can write rows of these columns."""
+    return not (may_inline(schema) or arrow_files.can_write(schema))
+
+
+def append_rows(table: CandidateTable, rows: pa.Table | Sequence[Mapping[str, object]]) -> Staged:
+    """Stage rows of a table that there is. No session of Spark is asked for anything.
+
+    Up to ``data_inlining_row_limit`` rows stay in the catalog, as they do in DuckDB, whose default
+    is 10. Raises SchemaMismatch naming row and column for what does not fit, TableNotFound.
+    """
+    name = table.candidate.qualified_name
+    if not table.exists:
+        raise TableNotFound(
+            f"there is no table {name}",
+            hint="create it first: rows by themselves do not tell the types of its columns",
+            data={"table": name},
+        )
+    values = typed(rows, table.written_schema, table=name)
+    count = values.num_rows
+    if not count:
+        return Staged(unchanged=True)
+    if not _inlined(table, values):
+        written = arrow_files.write(values, table.target(None))
+        table.stage(table.candidate.with_files(written.files), written.directory)
+    return Staged(rows_written=count, rows_inserted=count)
+
+
+def _inlined(table: CandidateTable, values: pa.Table) -> bool:
+    context = table.context
+    limit = row_limit(context.catalog, table.candidate.base, options=context.options)
+    if values.num_rows > limit or not may_inline(table.schema):
+        return False
+    kept = stored(values, table.schema)
+    if kept is None:
+        return False
+    candidate = table.candidate
+    inline = candidate.inline.with_rows(table.schema, kept, table.context.base.id + 1)
+    table.stage(replace(candidate, inline=inline))
+    return True

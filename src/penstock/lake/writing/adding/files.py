@@ -1,0 +1,260 @@
+"""Files that were written elsewhere, as values that a commit can register: from their footers."""
+
+from __future__ import annotations
+
+import math
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from penstock.errors import DataFileCorrupt, DataFileMissing, SchemaMismatch
+from penstock.lake.format.files import ColumnStats, DataFile, Table
+from penstock.lake.format.naming import fold
+from penstock.lake.format.schema import Column
+from penstock.lake.format.stats import leaf_stats
+from penstock.lake.format.values.bounds import base_type, compare_bounds
+from penstock.lake.storage import open_system
+from penstock.lake.writing.adding.fit import Fit, Leaf, Rules, fit
+from penstock.lake.writing.adding.hive_paths import hive_texts, hive_value, partition_names
+
+_THREADS = 16
+_PARQUET_MR = re.compile(r"parquet-mr version (\d+)\.(\d+)")
+_NAN_SAFE = (1, 10)  # from there on parquet-mr gives no bounds to a chunk with a NaN, or NaN itself
+_MOMENT = re.compile(r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)(?: (?P<hour>\d\d):.*)?")
+
+Progress = Callable[[int, int], None]  # files read, files in all
+
+
+@dataclass(slots=True)
+class Reader:
+    """Reads the footers of files that go to one table. Threads share it.
+
+    ``hive`` is ``None`` or true: columns and partition values are taken from the path where it has
+    them; false: never.
+    """
+
+    table: Table
+    rules: Rules
+    hive: bool | None = None
+    _fits: dict[tuple[int, ...], list[tuple[pq.ParquetSchema, Fit]]] = field(default_factory=dict)
+    _systems: dict[str, fs.FileSystem] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def read_all(self, paths: Sequence[str], progress: Progress | None = None) -> list[DataFile]:
+        """The files with rows, in order. The first that does not fit is raised."""
+        found: list[DataFile] = []
+        for done, file in enumerate(self._each(paths), 1):
+            if file.record_count:
+                found.append(file)
+            if progress is not None and (done % 500 == 0 or done == len(paths)):
+                progress(done, len(paths))
+        return found
+
+    def _each(self, paths: Sequence[str]) -> Iterator[DataFile]:
+        if len(paths) < 2:
+            yield from map(self.read, paths)
+            return
+        with ThreadPoolExecutor(min(_THREADS, len(paths)), "penstock-added") as pool:
+            try:
+                yield from pool.map(self.read, paths)
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def read(self, path: str) -> DataFile:
+        """Raises SchemaMismatch, DataFileCorrupt."""
+        metadata, size = self._footer(path)
+        texts = {} if self.hive is False else hive_texts(path)
+        found = self._fit(path, metadata, texts)
+        values = {c.id: hive_value(c, texts[c.name], path) for c in found.hive}
+        stats = [_stats(metadata, leaf) for leaf in found.leaves]
+        for leaf in found.own:
+            _check_path(path, _stats(metadata, leaf), leaf.column, values[leaf.column.id])
+        rows = metadata.num_rows
+        stats += [_constant(column, values[column.id], rows) for column in found.hive]
+        self._check_nulls(path, stats)
+        return DataFile(
+            path=path,
+            record_count=rows,
+            size_bytes=size,
+            footer_size=metadata.serialized_size,
+            mapping=found.mapping,
+            stats=tuple(sorted(stats, key=lambda one: one.column_id)),
+            partition_values=self._partition(path, texts, stats) if rows else None,
+        )
+
+    def _footer(self, path: str) -> tuple[pq.FileMetaData, int]:
+        system, place = self._open(path)
+        try:
+            with system.open_input_file(place) as source:
+                return pq.read_metadata(source), source.size()
+        except FileNotFoundError:
+            raise DataFileMissing(
+                f"there is no file {path}", hint="check the path", data={"path": path}
+            ) from None
+        except (pa.ArrowInvalid, OSError) as error:
+            raise DataFileCorrupt(
+                f"{path} cannot be read as a Parquet file: {str(error).splitlines()[0]}",
+                hint="leave it out, or write it again",
+                data={"path": path, "table": self.table.qualified_name},
+            ) from error
+
+    def _open(self, path: str) -> tuple[fs.FileSystem, str]:
+        """One file system for a bucket: to make one takes longer than to read a footer."""
+        scheme, mark, rest = path.partition("://")
+        root = f"{scheme}://{rest.partition('/')[0]}" if mark else ""
+        system = self._systems.get(root)
+        if system is None:
+            system, place = open_system(path)
+            self._systems[root] = system
+            return system, place
+        return system, rest if mark else path
+
+    def _fit(self, path: str, metadata: pq.FileMetaData, texts: Mapping[str, str | None]) -> Fit:
+        """Files that are alike in schema and in what their paths have share one value."""
+        columns = self.table.schema.columns
+        hive = [c for c in columns if c.name in texts and not c.children]
+        key = tuple(c.id or 0 for c in hive)
+        with self._lock:
+            for schema, found in self._fits.get(key, ()):
+                if schema.equals(metadata.schema):
+                    return found
+            made = fit(
+                metadata.schema,
+                self.table.schema,
+                hive,
+                self.rules,
+                file=path,
+                table=self.table.qualified_name,
+            )
+            self._fits.setdefault(key, []).append((metadata.schema, made))
+            return made
+
+    def _check_nulls(self, path: str, stats: Sequence[ColumnStats]) -> None:
+        """Of NOT NULL columns the footer counts the NULLs, or else the data is looked at."""
+        counted = {one.column_id: one.null_count for one in stats}
+        for column in self.table.schema.columns:
+            if column.nullable or (not column.children and column.id not in counted):
+                continue
+            nulls = counted.get(column.id or 0)
+            if nulls is None:
+                nulls = self._count_nulls(path, column)
+            if nulls:
+                raise SchemaMismatch(
+                    f"{path}: column {column.name!r} is NOT NULL in table "
+                    f"{self.table.qualified_name}, and {nulls} of its values there are NULL",
+                    hint="insert the rows that have a value, or drop NOT NULL from the column",
+                    data={"path": path, "column": column.name, "nulls": nulls},
+                )
+
+    def _count_nulls(self, path: str, column: Column) -> int:
+        system, place = self._open(path)
+        with system.open_input_file(place) as source:
+            file = pq.ParquetFile(source)
+            names = [one for one in file.schema_arrow.names if fold(one) == fold(column.name)]
+            batches = file.iter_batches(columns=names)
+            return sum(batch.column(0).null_count for batch in batches) if names else 0
+
+    def _partition(
+        self, path: str, texts: Mapping[str, str | None], stats: Sequence[ColumnStats]
+    ) -> tuple[str | None, ...] | None:
+        """The partition values, which only the path has."""
+        fields = self.table.partition_by
+        if not fields:
+            return None
+        known = {one.column_id: one for one in stats}
+        values: list[str | None] = []
+        for one, name in zip(fields, partition_names(fields), strict=True):
+            column = self.table.schema.find(one.column)
+            if column is None or name not in texts:
+                raise SchemaMismatch(
+                    f"{path}: table {self.table.qualified_name} is partitioned by {name}, and the "
+                    f"file's path has no directory {name}=...",
+                    hint="put it in such directories with hive_partitioning on, or insert its rows",
+                    data={"path": path, "partition": name},
+                )
+            kind = column if one.transform == "identity" else Column(name, "int64")
+            value = hive_value(kind, texts[name], path)
+            _check_part(path, one.transform, column, value, known.get(column.id or 0))
+            values.append(value)
+        return tuple(values)
+
+
+def _stats(metadata: pq.FileMetaData, leaf: Leaf) -> ColumnStats:
+    chunks = [metadata.row_group(g).column(leaf.index) for g in range(metadata.num_row_groups)]
+    is_float = base_type(leaf.column.type) in {"float32", "float64"}
+    nan = _nan(metadata.created_by or "", chunks, leaf.column) if is_float else frozenset[int]()
+    found = leaf_stats(chunks, leaf.column, nan)
+    return found if leaf.bounds else replace(found, min_value=None, max_value=None)
+
+
+def _nan(
+    writer: str, chunks: Sequence[pq.ColumnChunkMetaData], column: Column
+) -> frozenset[int] | None:
+    """The column's id when it holds a NaN, nothing when it holds none, ``None`` if nobody knows.
+
+    Writers disagree on what a NaN does to the bounds; of parquet-mr it is known (`footers`).
+    """
+    version = _PARQUET_MR.match(writer)
+    if version is None or (int(version[1]), int(version[2])) < _NAN_SAFE:
+        return None
+    for chunk in chunks:
+        statistics = chunk.statistics
+        if statistics is not None and statistics.null_count == chunk.num_values:
+            continue
+        if statistics is None or not statistics.has_min_max:
+            return None
+        if math.isnan(statistics.max) or math.isnan(statistics.min):
+            return frozenset({column.id or 0})
+    return frozenset()
+
+
+def _constant(column: Column, value: str | None, rows: int) -> ColumnStats:
+    """Of a column that the path has: one value for all rows, which takes no bytes."""
+    there = 0 if value is None else rows
+    return ColumnStats(column.id or 0, 0, there, rows - there, value, value)
+
+
+def _check_path(path: str, found: ColumnStats, column: Column, value: str | None) -> None:
+    """The path wins over the file: so they must not contradict each other."""
+    if value is None:
+        agrees = found.value_count == 0 or found.null_count is None
+    else:
+        bounds = [one for one in (found.min_value, found.max_value) if one is not None]
+        agrees = not found.null_count
+        agrees = agrees and all(compare_bounds(column.type, b, value) in {0, None} for b in bounds)
+    if not agrees:
+        raise SchemaMismatch(
+            f"{path}: column {column.name!r} is {value or 'NULL'} by the path and something else "
+            f"in the file ({found.min_value} to {found.max_value}, {found.null_count} NULLs)",
+            hint="rename the directory, or set hive_partitioning off to take the file's values",
+            data={"path": path, "column": column.name, "value": value},
+        )
+
+
+def _check_part(
+    path: str, transform: str, column: Column, value: str | None, found: ColumnStats | None
+) -> None:
+    """What the path says of a year, month, day or hour must hold of the file's bounds.
+
+    The zone that a ``timestamptz`` was split in is not known; buckets are taken on trust.
+    """
+    if found is None or value is None or base_type(column.type) == "timestamptz":
+        return
+    for bound in (found.min_value, found.max_value):
+        match = _MOMENT.fullmatch(bound or "")
+        if match is None or transform not in match.groupdict():
+            continue
+        if int(match[transform] or 0) != int(value):
+            raise SchemaMismatch(
+                f"{path}: the {transform} of {column.name!r} is {value} by the path, and the file "
+                f"has {bound}",
+                hint="rename the directory; readers pass files over by these values",
+                data={"path": path, "column": column.name, "value": value},
+            )

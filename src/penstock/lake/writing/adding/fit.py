@@ -1,0 +1,234 @@
+"""How the columns of a Parquet file go to those of a table: by their names, whatever ids they have.
+
+So DuckDB 1.5.5 maps the files that it is told to add (measured): letter case aside, at every depth,
+with the values of the path before the file's own columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock.errors import SchemaMismatch
+from penstock.lake.format.files import NameMapping
+from penstock.lake.format.naming import fold
+from penstock.lake.format.schema import Column, TableSchema, type_text
+from penstock.lake.reading.parquet.layouts import kind_of
+from penstock.lake.writing.adding.types import accepted, accepts, keeps_bounds
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What is let pass.
+
+    ``allow_missing`` lets columns of the table be missing (they read as their default),
+    ``ignore_extra_columns`` leaves out those that the table has not. ``hive_partitioning`` takes
+    columns and partition values from directories ``name=value``; unless it is false, where they
+    are there.
+    """
+
+    allow_missing: bool = False
+    ignore_extra_columns: bool = False
+    hive_partitioning: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A leaf of the file and the column that it goes to; ``bounds``: whether its bounds hold."""
+
+    index: int
+    column: Column
+    bounds: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """``hive`` are the columns whose value the path has; ``own`` the leaves of these in the file.
+
+    The mapping's fields are in the file's order.
+    """
+
+    mapping: NameMapping
+    leaves: tuple[Leaf, ...]
+    hive: tuple[Column, ...] = ()
+    own: tuple[Leaf, ...] = ()
+
+
+@dataclass(slots=True)
+class _Work:
+    file: str
+    table: str
+    rules: Rules
+    kinds: Iterator[tuple[int, str]]
+    fields: dict[Path, int] = field(default_factory=dict)
+    leaves: list[Leaf] = field(default_factory=list)
+
+
+def fit(
+    schema: pq.ParquetSchema,
+    columns: TableSchema,
+    hive: Sequence[Column],
+    rules: Rules,
+    *,
+    file: str,
+    table: str,
+) -> Fit:
+    """Map a file of this schema. ``hive`` are the columns that the file's path has.
+
+    Raises SchemaMismatch that names the file, the column, and both types where these differ.
+    """
+    kinds = enumerate(kind_of(schema.column(at)) for at in range(len(schema)))
+    work = _Work(file, table, rules, kinds)
+    _group(work, list(schema.to_arrow_schema()), columns.columns, (), frozenset(map(_id, hive)))
+    ids = frozenset(map(_id, hive))
+    inside = {path for path, found in work.fields.items() if len(path) == 1 and found in ids}
+    mapping = NameMapping(
+        None,
+        {path: found for path, found in work.fields.items() if path[:1] not in inside},
+        {_id(column): column.name for column in hive},
+    )
+    return Fit(
+        mapping,
+        tuple(leaf for leaf in work.leaves if leaf.column.id not in ids),
+        tuple(hive),
+        tuple(leaf for leaf in work.leaves if leaf.column.id in ids),
+    )
+
+
+def _id(column: Column) -> int:
+    return column.id or 0
+
+
+def _group(
+    work: _Work,
+    fields: Sequence[pa.Field],
+    columns: Sequence[Column],
+    parent: Path,
+    elsewhere: frozenset[int] = frozenset(),
+) -> None:
+    """The fields of the file, or of a struct in it; those ``elsewhere`` need not be there."""
+    known = {fold(column.name): column for column in columns}
+    seen: set[str] = set()
+    for one in fields:
+        name, path = fold(one.name), (*parent, one.name)
+        if name in seen:
+            raise _mismatch(work, path, "is there twice, letter case aside", "rename one")
+        seen.add(name)
+        column = known.get(name)
+        if column is None:
+            _extra(work, one, path)
+        else:
+            _column(work, one, column, path)
+    for name, column in known.items():
+        if name not in seen and _id(column) not in elsewhere:
+            _missing(work, column, (*parent, column.name))
+
+
+def _extra(work: _Work, one: pa.Field, path: Path) -> None:
+    if not work.rules.ignore_extra_columns:
+        raise _mismatch(
+            work,
+            path,
+            f"is in the file and not in table {work.table}",
+            "set ignore_extra_columns to leave it out, or add the column to the table first",
+        )
+    for _ in _leaves(one.type):
+        next(work.kinds)
+
+
+def _missing(work: _Work, column: Column, path: Path) -> None:
+    if not work.rules.allow_missing:
+        raise _mismatch(
+            work,
+            path,
+            f"of table {work.table} is not in the file",
+            "set allow_missing to read it as its default, or NULL",
+        )
+    if not column.nullable and column.initial_default is None:
+        raise _mismatch(
+            work,
+            path,
+            f"of table {work.table} is NOT NULL, has no default, and is not in the file",
+            "write the column into the file",
+        )
+
+
+def _column(work: _Work, one: pa.Field, column: Column, path: Path) -> None:
+    work.fields[path] = _id(column)
+    inner = _inner(one.type)
+    if inner is None and not column.children:
+        _leaf(work, column, path)
+        return
+    if inner is None or inner[0] != column.type:
+        found = next(work.kinds)[1] if inner is None else inner[0]
+        raise _differs(work, column, path, found)
+    if column.type == "struct":
+        _group(work, inner[1], column.children, path)
+        return
+    for name, child, into in zip(_NAMES[column.type], inner[1], column.children, strict=True):
+        _column(work, child, into, (*path, name))
+
+
+_NAMES = {"list": ("list",), "map": ("key", "value")}  # as mappings call what has no name
+
+
+def _leaf(work: _Work, column: Column, path: Path) -> None:
+    index, kind = next(work.kinds)
+    if not accepts(kind, column.type):
+        raise _differs(work, column, path, kind)
+    work.leaves.append(Leaf(index, column, keeps_bounds(kind, column.type)))
+
+
+def _inner(kind: pa.DataType) -> tuple[str, list[pa.Field]] | None:
+    """What a nested type is called in a table, and what is in it."""
+    for test, name, fields in _NESTED:
+        if test(kind):
+            return name, fields(kind)
+    return None
+
+
+_NESTED: tuple[
+    tuple[Callable[[pa.DataType], bool], str, Callable[[pa.DataType], list[pa.Field]]], ...
+] = (
+    (pa.types.is_struct, "struct", list),
+    (pa.types.is_map, "map", lambda kind: [kind.key_field, kind.item_field]),
+    (pa.types.is_list, "list", lambda kind: [kind.value_field]),
+    (pa.types.is_large_list, "list", lambda kind: [kind.value_field]),
+    (pa.types.is_fixed_size_list, "list", lambda kind: [kind.value_field]),
+)
+
+
+def _leaves(kind: pa.DataType) -> Iterator[pa.DataType]:
+    inner = _inner(kind)
+    if inner is None:
+        yield kind
+    else:
+        for one in inner[1]:
+            yield from _leaves(one.type)
+
+
+def _differs(work: _Work, column: Column, path: Path, found: str) -> SchemaMismatch:
+    wanted = type_text(column)
+    takes = "a column of the same structure" if column.children else accepted(column.type)
+    error = _mismatch(
+        work,
+        path,
+        f"is {found} there and {wanted} in table {work.table}",
+        f"it takes {takes}; write the file anew with a cast, or insert its rows",
+    )
+    error.data.update({"file_type": found, "table_type": wanted})
+    return error
+
+
+def _mismatch(work: _Work, path: Path, what: str, hint: str) -> SchemaMismatch:
+    column = ".".join(path)
+    return SchemaMismatch(
+        f"{work.file}: column {column!r} {what}",
+        hint=hint,
+        data={"path": work.file, "column": column, "table": work.table},
+    )

@@ -1,0 +1,15 @@
+"""Numbers of rows."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from penstock.lake.format.values.sequence import sequence
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 1000])
+def test_from_0_on(count: int) -> None:
+    found = sequence(count)
+    assert isinstance(found, pa.Int64Array)
+    assert found.to_pylist() == list(range(count))

@@ -1,0 +1,65 @@
+"""`Table.alter`: what DuckDB sees of it. The rules of each change are tested with `alter`."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+from penstock.errors import ArgumentError, ColumnNotFound
+from penstock.lake.format.objects import SortKey
+from penstock.lake.lake import Lake
+from tests import duck
+
+
+@pytest.fixture
+def lake(tmp_path: object) -> Lake:
+    uri = f"ducklake:sqlite:{tmp_path}/m.sqlite"
+    with duck.attach(uri, f"{tmp_path}/data") as con:
+        con.execute("CREATE TABLE t(k INT, s STRUCT(x INT))")
+        con.execute("INSERT INTO t VALUES (1, {'x': 1})")
+    return Lake.attach(uri)
+
+
+def test_columns(lake: Lake) -> None:
+    change = lake.table("t").alter
+    change.add_column("n", "bigint", default="7")
+    change.add_column("s.y", "string")
+    change.rename_column("n", "m")
+    change.set_type("k", "bigint")
+    change.set_default("m", "8")
+    change.set_not_null("k")
+    assert change.drop_column("nope", if_exists=True) is None
+    assert duck.rows(lake.catalog.uri, "FROM t") == [(1, {"x": 1, "y": None}, 7)]
+    with pytest.raises(duckdb.Error, match="NOT NULL"):
+        duck.rows(lake.catalog.uri, "INSERT INTO t(m) VALUES (1)")
+    change.drop_not_null("k")
+    change.drop_column("s")
+    assert lake.table("t").schema.names == ("k", "m")
+
+
+def test_layout_names_and_comments(lake: Lake) -> None:
+    change = lake.table("t").alter
+    change.partition_by("bucket(4, k)", "k")
+    change.sort_by(SortKey("k", direction="DESC"))
+    change.comment("what it is")
+    change.comment("a key", "k")
+    described = lake.table("t").describe()
+    assert (described.comment, described.column_comment("k")) == ("what it is", "a key")
+    assert [one.transform for one in lake.table("t").info().partition_by] == [
+        "bucket(4)",
+        "identity",
+    ]
+    change.rename("u")
+    assert [table.name for table in lake.tables()] == ["u"]
+    lake.table("u").alter.drop()
+    assert lake.tables() == []
+
+
+def test_refused(lake: Lake) -> None:
+    change = lake.table("t").alter
+    before = lake.catalog.latest().id
+    with pytest.raises(ColumnNotFound):
+        change.rename_column("nope", "a")
+    with pytest.raises(ArgumentError, match="no way to partition"):
+        change.partition_by("week(k)")
+    assert lake.catalog.latest().id == before

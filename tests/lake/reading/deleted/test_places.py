@@ -1,0 +1,64 @@
+"""Places of rows as one number each: back to files and positions, whatever order they come in."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from penstock.lake.format.files import DataFile
+from penstock.lake.reading.deleted.places import Places
+from penstock.lake.reading.parquet.file_facts import FileKeys
+
+B = 1 << 7  # the first row of the second file: 100 rows have seven bits
+NAMES = FileKeys(by_name=True)
+
+
+def files(*names: str) -> list[DataFile]:
+    return [DataFile(f"/d/{name}", 100, 1_000 + at, 8) for at, name in enumerate(names)]
+
+
+def named(*names: str) -> Places:
+    found = Places.by_key(files(*names), NAMES, 64)
+    assert found is not None
+    return found
+
+
+def numbers(*chunks: list[int]) -> pa.ChunkedArray:
+    return pa.chunked_array(chunks, pa.int64())
+
+
+@pytest.mark.parametrize("runs", [1_000, 0], ids=["as they come", "sorted"])
+def test_positions_by_file(runs: int) -> None:
+    given = numbers([B + 3, B + 5, 1], [0, B + 4, 1], [0, B + 3])
+    found = named("a", "b").by_file(given, runs)
+    assert {key: one.to_pylist() for key, one in found.items()} == {"a": [0, 1], "b": [3, 4, 5]}
+    assert named("a").by_file(numbers()) == {}
+
+
+def test_files_and_positions() -> None:
+    keys = named("a", "b")
+    rows = pa.chunked_array([[B + 3, None, 7]], pa.int64())
+    assert keys.files(rows).to_pylist() == [1, None, 0]
+    assert keys.positions(rows).to_pylist() == [3, None, 7]
+
+
+def test_a_file_that_the_scan_lacks() -> None:
+    with pytest.raises(AssertionError, match="that the scan does not have"):
+        named("a").by_file(numbers([3 - B]))
+
+
+def test_which_files_have_numbers() -> None:
+    assert named("a", "b").keys == ("a", "b")
+    assert Places.by_key(files("a", "b\nc"), NAMES, 64) is None
+    assert Places.by_key(files(*map(str, range(65))), NAMES, 64) is None
+    assert Places.by_key([DataFile("/d/a", (1 << 63) - 1, 1, 8)], NAMES, 64) is None
+
+
+def test_a_number_is_the_files_code_and_the_position() -> None:
+    one, two = files("a", "b")
+    by_size, by_order = Places.by_size([one, two]), Places.by_order([one, two])
+    assert by_size is not None
+    assert by_order is not None
+    assert [by_size.base(file) for file in (one, two)] == [1_000 << 7, 1_001 << 7]
+    assert [by_order.base(file) for file in (one, two)] == [0, B]
+    assert named("a", "b").base(two) == B

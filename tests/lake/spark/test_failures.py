@@ -1,0 +1,88 @@
+"""Errors of Spark and of the machine, in words that say what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JNetworkError
+
+from penstock.errors import PenstockError, QueryFailed, SparkLost
+from penstock.lake.spark.failures import explain, explained
+
+HEAP = "Job aborted: Lost task 1.0: java.lang.OutOfMemoryError: Java heap space\n\tat org.apache."
+STOPPED = 'NullPointerException: the return value of "org...SparkContext.dagScheduler()" is null'
+
+
+def error_of(action: Callable[[], object]) -> PenstockError:
+    with pytest.raises(PenstockError) as caught, explained():
+        action()
+    return caught.value
+
+
+def test_a_java_process_that_is_gone_is_one_clear_error() -> None:
+    """What py4j lets through when nobody listens any more is the system's error."""
+    module: dict[str, Any] = {"__name__": "py4j.clientserver"}
+    exec("def connect(): raise ConnectionRefusedError(111, 'Connection refused')", module)
+    error = error_of(module["connect"])
+    assert isinstance(error, SparkLost)
+    assert "spark.driver.memory" in str(error)
+
+
+def test_other_lost_connections_are_not_sparks() -> None:
+    def refused() -> None:
+        raise ConnectionRefusedError(111, "refused")
+
+    with pytest.raises(ConnectionRefusedError), explained():
+        refused()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        STOPPED,
+        "Cannot call methods on a stopped SparkContext.\n",
+        "Answer from Java side is empty",
+        "Error while receiving",
+        "org.apache.spark.sql.functions does not exist in the JVM",
+    ],
+)
+def test_a_context_that_has_stopped_is_lost_too(text: str) -> None:
+    assert isinstance(explain(Py4JNetworkError(text)), SparkLost)
+
+
+def test_a_full_heap_names_the_setting() -> None:
+    error = explain(Py4JNetworkError(HEAP))
+    assert isinstance(error, QueryFailed)
+    assert error.message == "Spark ran out of memory (Java heap space)"
+    assert "spark.driver.memory" in str(error.hint)
+
+
+@pytest.mark.parametrize(
+    ("listed", "said"),
+    [
+        ("`a`, `_penstock_file`, `t`.`_ducklake_internal_row_id`, `b`", "[`a`, `b`]."),
+        ("`_penstock_position`", "cannot be resolved."),
+    ],
+)
+def test_internal_columns_are_never_suggested(listed: str, said: str) -> None:
+    text = f"cannot be resolved. Did you mean one of the following? [{listed}]. SQLSTATE: 42703"
+    error = explain(Py4JNetworkError(f"[UNRESOLVED_COLUMN.WITH_SUGGESTION] `c` {text}"))
+    assert error.message.startswith("Spark: `c` cannot be resolved.")
+    assert said in error.message
+    assert "_penstock" not in error.message
+    assert "_ducklake" not in error.message
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"), [("HUGEINT", "DECIMAL(38, 0)"), ("GEOMETRY", "st_geomfromwkb")]
+)
+def test_types_of_duckdb_say_what_spark_calls_them(name: str, instead: str) -> None:
+    text = f'[UNSUPPORTED_DATATYPE] Unsupported data type "{name}". SQLSTATE: 0A000'
+    assert instead in str(explain(Py4JNetworkError(text)).hint)
+
+
+def test_a_struct_says_how_it_becomes_a_variant() -> None:
+    text = '[DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION] cannot cast "STRUCT<a: INT>" to "VARIANT".'
+    assert "to_variant_object" in str(explain(Py4JNetworkError(text)).hint)
