@@ -53,7 +53,7 @@ def print_detail(detail: ModelDetail) -> None:
         say(f"{name:<9} {value}")
     _section("tests", list(detail.tests))
     _print_columns(detail.columns)
-    _section("schema versions", [_version(one) for one in detail.schema_versions])
+    _section("schema versions", [_version(version) for version in detail.schema_versions])
     _section("query", detail.query.strip().splitlines())
     _print_runs(detail)
 

@@ -258,9 +258,11 @@ class Attempt:
             root=self.world.settings.root,
         )
         results = tester.run(candidate_of(table, into.place))
-        for one in results:
-            self.world.sink(CheckFinished(self.model.name, one.name, one.passed, one.failures))
-        failed = [one for one in results if not one.passed]
+        for result in results:
+            self.world.sink(
+                CheckFinished(self.model.name, result.name, result.passed, result.failures)
+            )
+        failed = [result for result in results if not result.passed]
         if failed:
             counts = ", ".join(f"{one.name} ({one.failures:,})" for one in failed)
             raise DataTestFailed(

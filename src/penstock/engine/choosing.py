@@ -42,8 +42,8 @@ def predicates(
         return {}
     text = analysis.text
     nodes = defaultdict(list)
-    for one in analysis.tables:
-        nodes[one.name].append(one.node)
+    for table in analysis.tables:
+        nodes[table.name].append(table.node)
     found: dict[QuerySource, Predicate] = {}
     for source, view in views.items():
         if text.count(f"`{view}`") == len(nodes[view]):  # no place was overlooked

@@ -32,7 +32,7 @@ def drop(lake: Lake, target: TableName, value: str | None, column: str) -> Dropp
     """
     state = State(lake.catalog)
     state.prepare()
-    recorded = [one.slice for one in state.slices(target.qualified)]
+    recorded = [slice_.slice for slice_ in state.slices(target.qualified)]
     said = " ".join(part for part in ("drop", str(target), value) if part)
     note = json.dumps({"penstock_drop": {"table": str(target), "slice": value}})
     with lake.transaction(author="penstock", message=said, extra=note) as tx:

@@ -81,6 +81,14 @@ def query_text(model: Model) -> str:
 def snapshot_infos(lake: str, catalog: Catalog) -> list[SnapshotInfo]:
     """Newest first."""
     return [
-        SnapshotInfo(lake, one.id, one.time, one.changes, one.author, one.message, one.extra)
-        for one in reversed(catalog.snapshots())
+        SnapshotInfo(
+            lake,
+            snapshot.id,
+            snapshot.time,
+            snapshot.changes,
+            snapshot.author,
+            snapshot.message,
+            snapshot.extra,
+        )
+        for snapshot in reversed(catalog.snapshots())
     ]

@@ -117,7 +117,7 @@ def _changed(
     changed: dict[Key, int | None] = {}
     for record in records:
         late = [one for one in moments.whole if one > record.snapshot_id]
-        late += [one for one in moments.rows if one > record.snapshot_id and touches(record, one)]
+        late += [row for row in moments.rows if row > record.snapshot_id and touches(record, row)]
         if late:
             changed[record.target, record.slice] = max(late)
     return changed

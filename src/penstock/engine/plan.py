@@ -126,7 +126,7 @@ def _check_arguments(models: Iterable[Model], args: Mapping[str, str | None]) ->
             "the partition is no argument", hint="give it as the partition: --partition VALUE"
         )
     models = list(models)
-    declared = {one.name: one for model in models for one in model.query.arguments}
+    declared = {argument.name: argument for model in models for argument in model.query.arguments}
     declared.pop(arguments.PARTITION, None)
     keys = {model.partition.key for model in models if model.partition}
     names = [*declared, *(key.split(".")[1] for key in keys if key)]
@@ -135,7 +135,7 @@ def _check_arguments(models: Iterable[Model], args: Mapping[str, str | None]) ->
 
 def _args(steps: Sequence[Model], request: RunRequest) -> dict[str, str | None]:
     """What the request says of the arguments that these steps declare."""
-    declared = {one.name: one for model in steps for one in model.query.arguments}
+    declared = {argument.name: argument for model in steps for argument in model.query.arguments}
     declared.pop(arguments.PARTITION, None)
     return {
         name: arguments.text_of(declared[name], value)

@@ -107,7 +107,7 @@ def explain_query(
 ) -> Explanation:
     """What `query` would read. Starts no Spark. Raises ModelError, NotFound."""
     parsed = _parsed(text, settings, dialect)
-    given = {one.name: one.value for one in parsed.settings}
+    given = {setting.name: setting.value for setting in parsed.settings}
     zone = given.get(_ZONE, settings.spark.conf.get(_ZONE, "UTC"))
     return explain(parsed, _newest(parsed, attach, makers), args, zone)
 

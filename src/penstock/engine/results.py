@@ -126,19 +126,19 @@ class ModelStatus:
     def state(self) -> str:
         """The most pressing state of its slices."""
         pressing = ("failed", "running", *_CHANGED, "stale", "materialized")
-        states = {one.state for one in self.slices}
+        states = {slice_.state for slice_ in self.slices}
         return next((state for state in pressing if state in states), "missing")
 
     @property
     def rows(self) -> int | None:
-        known = [one.rows for one in self.slices if one.rows is not None]
+        known = [slice_.rows for slice_ in self.slices if slice_.rows is not None]
         return sum(known) if known else None
 
     def _repr_html_(self) -> str:
         # a notebook asks, a command never
 
         columns = ("slice", "state", "rows", "snapshot_id", "time", "reason")
-        rows = [[getattr(one, column) for column in columns] for one in self.slices]
+        rows = [[getattr(slice_, column) for column in columns] for slice_ in self.slices]
         headings = ("slice", "state", "rows", "snapshot", "time", "reason")
         return table(headings, rows, note=f"{self.model} makes {self.target}")
 

@@ -54,9 +54,9 @@ def model_status(
 ) -> ModelStatus:
     """All slices that are there or were tried, in the order of their values."""
     target = model.target.qualified
-    slices = {one.slice: one for one in state.slices if one.target == target}
-    attempts = {one.slice: one for one in state.attempts if one.target == target}
-    checks = _by_slice(one for one in state.checks if one.target == target)
+    slices = {slice_.slice: slice_ for slice_ in state.slices if slice_.target == target}
+    attempts = {attempt.slice: attempt for attempt in state.attempts if attempt.target == target}
+    checks = _by_slice(check for check in state.checks if check.target == target)
     alive = {run.run_id for run in state.running if not is_gone(run.process)}
     values = {value for value, one in attempts.items() if one.state in _PRESSING}
     values |= slices.keys()

@@ -95,7 +95,7 @@ class Tester:
     def _script(self, path: str) -> Rows:
         """A test script's rows; its errors are placed in its own file."""
         found = resolve(
-            next(one.query for one in self.model.test_scripts if one.name == path),
+            next(script.query for script in self.model.test_scripts if script.name == path),
             self.bindings,
             self.pins,
             session=self.session,

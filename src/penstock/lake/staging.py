@@ -179,7 +179,7 @@ class TransactionTable(StagedTable):
     def _missing(self, files: FileSet) -> tuple[str, ...]:
         """Of files that were committed; those staged here are there."""
         paths = [file.path for file in files.files if file.id is not None]
-        paths += [one.path for file in files.files for one in file.deletes]
+        paths += [delete.path for file in files.files for delete in file.deletes]
         return missing_below(str(self._candidate.path), paths)
 
     def merge(
@@ -259,7 +259,7 @@ class TransactionTable(StagedTable):
         )
         now = [(fold(one.column), one.transform) for one in candidate.partition_by]
         fields = partition_fields(candidate.schema, partition_by)
-        wanted = [(fold(one.column), one.transform) for one in fields]
+        wanted = [(fold(field.column), field.transform) for field in fields]
         return now == wanted and same_columns(held, given)
 
     def _is_same(

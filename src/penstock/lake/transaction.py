@@ -361,7 +361,7 @@ class Transaction:
 
         Compactions of the snapshot ``base`` are published; ``discard`` removes their files.
         """
-        self._compactions += [Uncommitted(one, discard) for one in compactions]
+        self._compactions += [Uncommitted(compaction, discard) for compaction in compactions]
         check_together(replace(self._changes(), compactions=self._compacted()))
 
     def set_option(self, write: Callable[[Connection], None]) -> None:

@@ -291,7 +291,9 @@ def definition_hash(query: Query, annotations: Annotations, target: TableName) -
         "aliases": sorted(query.names.aliases.items()),
         "use": list(use) if use else None,
         "settings": [[setting.name, setting.value] for setting in query.settings],
-        "arguments": [[one.name, one.type, one.default] for one in query.arguments],
+        "arguments": [
+            [argument.name, argument.type, argument.default] for argument in query.arguments
+        ],
         "parts": [[part.name, *canonical(part.statement.tokens)] for part in query.parts],
     }
     text = json.dumps(meaning, sort_keys=True, separators=(",", ":"))

@@ -89,7 +89,7 @@ class Query:
     @property
     def lakes(self) -> tuple[str, ...]:
         """The lakes that it needs, each once."""
-        functions = [one.lake for one in self.sources if isinstance(one, FunctionSource)]
+        functions = [source.lake for source in self.sources if isinstance(source, FunctionSource)]
         macros = [self.home.lake] if self.calls_others and self.home is not None else []
         return tuple(dict.fromkeys([*(table.lake for table in self.reads), *functions, *macros]))
 

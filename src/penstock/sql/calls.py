@@ -53,11 +53,11 @@ def found(analysis: Analysis, known: Collection[str]) -> Iterator[Call]:
 def _call(analysis: Analysis, table: exp.Table, name: str, start: int) -> Call:
     positional: list[exp.Expression] = []
     named: dict[str, exp.Expression] = {}
-    for one in table.this.expressions:
-        if isinstance(one, exp.Kwarg | exp.PropertyEQ):
-            named[fold(one.this.name)] = one.expression
+    for expression in table.this.expressions:
+        if isinstance(expression, exp.Kwarg | exp.PropertyEQ):
+            named[fold(expression.this.name)] = expression.expression
         else:
-            positional.append(one)
+            positional.append(expression)
     begin, end = _span(analysis.tokens, start)
     before = tuple(part for part in (table.catalog, table.db) if part)
     return Call(begin, end, name, before, bool(table.alias), tuple(positional), named)

@@ -257,7 +257,7 @@ def _body(macro: Macro, form: MacroForm, book: Book, parts: Mapping[str, exp.Exp
             f"the macro {macro.qualified_name} is not understood: {str(error).splitlines()[0]}"
         ) from None
     for function in tree.find_all(exp.Lambda):
-        if any(fold(one.name) in parts for one in function.expressions):
+        if any(fold(expression.name) in parts for expression in function.expressions):
             raise UnsupportedFeature(
                 f"the macro {macro.qualified_name} calls a lambda's parameter like its own"
             )

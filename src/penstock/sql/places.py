@@ -86,8 +86,8 @@ def _start_of(
     for names, kinds in ((options, _VALUES), (wanted, _NAMES), (given, _VALUES)):
         found = {_said(token): token for token in reversed(tokens) if token.kind in kinds}
         for name in names:
-            for one in _spellings(name):
-                token = found.get(fold(one))
+            for spelling in _spellings(name):
+                token = found.get(fold(spelling))
                 if token is not None:
                     return token.start
     return data.get("at")

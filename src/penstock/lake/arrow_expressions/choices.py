@@ -28,7 +28,7 @@ def case(tree: Any, node: Compile) -> Node:
     if tree.this is not None:
         raise NotSupportedByArrow("CASE of a value")
     return _chosen(
-        [(one.this, one.args["true"]) for one in tree.args["ifs"]], tree.args.get("default"), node
+        [(arg.this, arg.args["true"]) for arg in tree.args["ifs"]], tree.args.get("default"), node
     )
 
 

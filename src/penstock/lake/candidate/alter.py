@@ -61,7 +61,7 @@ def drop_column(schema: TableSchema, path: Path, *, if_exists: bool = False) -> 
                 hint="add another before, or drop the whole",
                 data={"column": _text(path)},
             )
-        return tuple(one for one in siblings if one is not gone)
+        return tuple(sibling for sibling in siblings if sibling is not gone)
 
     return _siblings(schema, path, drop)
 
@@ -78,7 +78,9 @@ def rename_column(schema: TableSchema, path: Path, new_name: str) -> TableSchema
                 hint="give it another name",
                 data={"column": _text((*path[:-1], new_name))},
             )
-        return tuple(replace(one, name=new_name) if one is old else one for one in siblings)
+        return tuple(
+            replace(sibling, name=new_name) if sibling is old else sibling for sibling in siblings
+        )
 
     return _siblings(schema, path, rename)
 
@@ -142,7 +144,7 @@ def column_at(schema: TableSchema, path: Path) -> Column:
         if found is None:
             raise ColumnNotFound(
                 f"there is no column {_text(path[: depth + 1])!r}",
-                hint=f"there are {', '.join(one.name for one in siblings) or 'none inside it'}",
+                hint=f"there are {', '.join(near.name for near in siblings) or 'none inside it'}",
                 data={"column": _text(path[: depth + 1])},
             )
         if depth + 1 == len(path):
@@ -218,11 +220,13 @@ def _refuse_moved_default(old: Column, new: str, path: tuple[str, ...]) -> None:
 
 def _fields_of(old: Column, new: Column, path: tuple[str, ...]) -> Columns:
     kept = [
-        _promoted(one, wanted, (*path, one.name))
-        for one in old.children
-        if (wanted := _find(new.children, one.name)) is not None
+        _promoted(child, wanted, (*path, child.name))
+        for child in old.children
+        if (wanted := _find(new.children, child.name)) is not None
     ]
-    added = [_without_ids(one) for one in new.children if _find(old.children, one.name) is None]
+    added = [
+        _without_ids(child) for child in new.children if _find(old.children, child.name) is None
+    ]
     if not (kept or added):
         raise SchemaMismatch(f"struct {_text(path)!r} needs a field", hint="leave it one")
     return (*kept, *added)
@@ -258,7 +262,7 @@ def _without_ids(column: Column) -> Column:
 
 def _find(siblings: Sequence[Column], name: str) -> Column | None:
     folded = fold(name)
-    return next((one for one in siblings if fold(one.name) == folded), None)
+    return next((sibling for sibling in siblings if fold(sibling.name) == folded), None)
 
 
 def _text(path: Sequence[str]) -> str:

@@ -98,7 +98,7 @@ def _inlined(inlined: InlinedRows, wanted: TableSchema, schema: pa.Schema) -> pa
     if any(kept(part, wanted) != wanted for part in inlined.parts):
         return None
     found = [batch for part in inlined.parts for batch in batches(part, wanted)]
-    chunks = [one for part in inlined.parts for one in part.rows[ROW_ID_COLUMN].chunks]
+    chunks = [chunk for part in inlined.parts for chunk in part.rows[ROW_ID_COLUMN].chunks]
     ids = pa.chunked_array(chunks, pa.int64())
     return _placed(pa.Table.from_batches(found, schema), None, ids)
 

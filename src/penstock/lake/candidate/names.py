@@ -70,12 +70,12 @@ class StagedNames:
 
     def changes(self) -> ChangeSet:
         """All of a change set but its tables."""
-        views = [one for one in self._views.values() if one is not None]
-        old = [one for one in views if one.base is not None]
+        views = [view for view in self._views.values() if view is not None]
+        old = [view for view in views if view.base is not None]
         return ChangeSet(
             create_schemas=tuple(self._new_schemas.values()),
             drop_schemas=tuple(self._gone_schemas.values()),
-            create_views=tuple(one.new for one in views if one.new is not None),
+            create_views=tuple(view.new for view in views if view.new is not None),
             drop_views=tuple(self._gone_views),
             rename_views={
                 one.base.id: one.name for one in old if one.base and one.base.name != one.name
@@ -151,7 +151,7 @@ class StagedNames:
         for one in at_base:
             if fold(one.schema_name) == fold(schema):
                 self.view(TableRef(one.schema_name, one.name))
-        staged = [one for one in self._views.values() if one is not None]
+        staged = [view for view in self._views.values() if view is not None]
         return [
             TableRef(one.schema_name, one.name)
             for one in staged

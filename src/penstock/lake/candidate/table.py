@@ -136,7 +136,7 @@ class CandidateTable:
     def stage(self, candidate: Candidate, *directories: str | None) -> None:
         """Take on a candidate state; the directories are removed when it is discarded."""
         self._candidate = candidate
-        self._directories += [one for one in directories if one is not None]
+        self._directories += [directory for directory in directories if directory is not None]
 
     def in_slice(self, df: DataFrame, column: str, value: object) -> DataFrame:
         """``df`` with the slice's column: added when missing, else checked row by row."""

@@ -257,15 +257,19 @@ def check_together(changes: ChangeSet) -> None:
     flush excludes changes of its table other than new rows, and a table is compacted once: of what
     DuckDB lets pass there, some loses or doubles rows (measured).
     """
-    flushes = [one for one in changes.compactions if isinstance(one, FlushInlined)]
-    others = [one for one in changes.compactions if not isinstance(one, FlushInlined)]
+    flushes = [
+        compaction for compaction in changes.compactions if isinstance(compaction, FlushInlined)
+    ]
+    others = [
+        compaction for compaction in changes.compactions if not isinstance(compaction, FlushInlined)
+    ]
     if others and (flushes or replace(changes, compactions=())):
         raise CommitError(
             "one transaction cannot both compact data files (merge_adjacent_files, "
             "rewrite_data_files) and change or flush something",
             hint="COMMIT or ROLLBACK between the two",
         )
-    if len({one.table_id for one in changes.compactions}) < len(changes.compactions):
+    if len({compaction.table_id for compaction in changes.compactions}) < len(changes.compactions):
         raise CommitError(
             "a table would be compacted twice in one transaction",
             hint="COMMIT between the two",

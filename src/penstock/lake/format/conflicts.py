@@ -219,13 +219,13 @@ def _compactions(
     theirs: ParsedChanges,
     schema_ids: Mapping[str, int],  # noqa: ARG001 - of the rules' shape
 ) -> Iterator[str]:
-    for one in mine.compactions:
-        table = getattr(one, "table_name", f"table {one.table_id}")
-        if one.table_id in theirs.dropped_tables:
+    for compaction in mine.compactions:
+        table = getattr(compaction, "table_name", f"table {compaction.table_id}")
+        if compaction.table_id in theirs.dropped_tables:
             yield f"dropped {table}"
-        if one.table_id in theirs.deleted:
+        if compaction.table_id in theirs.deleted:
             yield f"deleted rows of {table}, which was to be compacted"
-        if one.table_id in theirs.compacted:
+        if compaction.table_id in theirs.compacted:
             yield f"compacted {table} too"
 
 

@@ -303,7 +303,7 @@ def merge(
     for a column of NULLs only, and a later insert of its own would give it bounds that leave out
     ours (measured).
     """
-    parts = [_as_table(column, one) for one in files]
+    parts = [_as_table(column, file) for file in files]
     if before is not None:
         parts.append(_trusted(before))
     merged = _nothing(column)

@@ -88,8 +88,8 @@ def _flush(lake: HasCatalog, meant: Sequence[Table]) -> list[FlushedTable]:
         found: list[FlushInlined] = []
         now = (catalog.current(one, base.id) for one in meant)
         tables = [one for one in now if one is not None]
-        for one in tables:
-            job = _Job(catalog, one, base.id, [])
+        for table in tables:
+            job = _Job(catalog, table, base.id, [])
             jobs.append(job)
             flush = job.run()
             if flush is not None:
@@ -102,7 +102,7 @@ def _flush(lake: HasCatalog, meant: Sequence[Table]) -> list[FlushedTable]:
     except BaseException:
         _remove(jobs)
         raise
-    names = {one.id: one for one in tables}
+    names = {table.id: table for table in tables}
     return [
         FlushedTable(names[one.table_id].schema_name, names[one.table_id].name, rows)
         for one in found

@@ -55,7 +55,7 @@ def rewrite_groups(
     gone = inlined_deletes(files)
     counts: dict[int | None, int] = defaultdict(int)
     for file in files.files:
-        counts[file.id] = sum(one.delete_count for one in file.deletes)
+        counts[file.id] = sum(delete.delete_count for delete in file.deletes)
     if files.inlined_deletes is not None:
         for file_id in files.inlined_deletes.rows["file_id"].to_pylist():
             counts[file_id] += 1

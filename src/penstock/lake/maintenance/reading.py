@@ -163,7 +163,9 @@ class Deletes:
         """The positions deleted from these files, by file id: the delete files are read now."""
         found: dict[int, list[pa.Array]] = defaultdict(list)
         singly = [
-            replace(file, delete=one, more_deletes=()) for file in group for one in file.deletes
+            replace(file, delete=delete, more_deletes=())
+            for file in group
+            for delete in file.deletes
         ]
         for gone in load(singly, self.whose):
             found[gone.file.id or 0].append(gone.positions)

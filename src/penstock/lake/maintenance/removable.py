@@ -133,7 +133,7 @@ def _begun(connection: Connection) -> dt.datetime:
     oldest: dt.datetime | None
     oldest = connection.execute(select(func.min(t.snapshot.c.snapshot_time))).scalar()
     uuids = connection.execute(select(t.table.c.table_uuid)).scalars()
-    times = [time for one in uuids if (time := _time_of(one)) is not None]
+    times = [time for uuid in uuids if (time := _time_of(uuid)) is not None]
     return min(times) if oldest is None else min(oldest, *times, oldest)
 
 

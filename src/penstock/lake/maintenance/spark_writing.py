@@ -47,7 +47,7 @@ def write_on_spark(spark: SparkSession, parts: Sequence[Part]) -> list[NewFile]:
     ]
     try:
         results = _run(spark, rows)
-        failed = [one for one in results.values() if isinstance(one, LakeError)]
+        failed = [result for result in results.values() if isinstance(result, LakeError)]
         if failed:
             raise failed[0]
     except BaseException:

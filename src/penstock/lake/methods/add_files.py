@@ -72,7 +72,7 @@ def add_data_files(
     base = catalog.latest()
     info = catalog.table(ref.schema, ref.name, base.id)
     files = Reader(info, rules, rules.hive_partitioning).read_all(expand(paths), progress)
-    added_files = tuple(AddedFile(one.path, one.record_count, one.size_bytes) for one in files)
+    added_files = tuple(AddedFile(file.path, file.record_count, file.size_bytes) for file in files)
     if not files:
         return Added((), None)
     change = TableChange(info.schema_name, info.name, table_id=info.id, add=tuple(files))

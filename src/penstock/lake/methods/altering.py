@@ -75,12 +75,12 @@ class Altering:
 
     def partition_by(self, *fields: str | PartitionField) -> Snapshot | None:
         """What is written from now on: by ``a``, ``month(b)``, ``bucket(8, c)``; none resets."""
-        found = [_field(one) if isinstance(one, str) else one for one in fields]
+        found = [_field(field) if isinstance(field, str) else field for field in fields]
         return self.alone(lambda table: table.set_partitioning(found))
 
     def sort_by(self, *keys: str | SortKey) -> Snapshot | None:
         """What is written and merged from now on; none resets."""
-        found = [SortKey(one) if isinstance(one, str) else one for one in keys]
+        found = [SortKey(key) if isinstance(key, str) else key for key in keys]
         return self.alone(lambda table: table.set_sorting(found))
 
     def comment(self, text: str | None, column: str | None = None) -> Snapshot | None:

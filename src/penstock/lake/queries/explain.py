@@ -152,7 +152,7 @@ def explain(
     except Unreadable as problem:
         raise QueryFailed(f"the tables of the query cannot be found in it: {problem}") from None
     query = _Query(analysis, names, bound, zone, frozenset(map(fold, views or {})))
-    return Explanation(tuple(query.read(one) for one in analysis.tables), shown)
+    return Explanation(tuple(query.read(table) for table in analysis.tables), shown)
 
 
 def _spark_plan(df: DataFrame) -> str:

@@ -123,13 +123,13 @@ def _values(
                 return None
             ends[name] = pair
     found: list[tuple[Any, str]] = []
-    for one in aggregates:
-        if one.column is None:
+    for aggregate in aggregates:
+        if aggregate.column is None:
             found.append((totals.rows, "BIGINT"))
             continue
-        column = columns[fold(one.column)]
+        column = columns[fold(aggregate.column)]
         assert column is not None
-        text = ends[fold(one.column)][0 if one.function == "min" else 1]
+        text = ends[fold(aggregate.column)][0 if aggregate.function == "min" else 1]
         zoned = base_type(column.type) == "timestamptz" and text is not None
         found.append((f"{text}:00" if zoned else text, spark_type(column).simpleString()))
     return found

@@ -293,7 +293,7 @@ class Resolver:
             return found
         schemas = {fold(one): one for one in (*self.path, *(m.schema_name for m in found))}
         refs = [TableRef(schema, name) for schema in schemas.values() for name in names]
-        staged = [one for ref in refs for one in self._changing.macros(_quoted(ref))]
+        staged = [macro for ref in refs for macro in self._changing.macros(_quoted(ref))]
         return [
             Macro(-1, one.schema_name, one.name, one.forms, -1)
             if isinstance(one, NewMacro)

@@ -100,13 +100,13 @@ def tables(analysis: Analysis, work: Work) -> Iterable[Edit]:
     """The tables and views that the query reads, with row ids where it names them."""
     with_ids = row_ids.wanted(analysis)
     exposed: list[Reference] = []
-    for one in analysis.tables:
-        rows = _rows(one, analysis, work, one.start in with_ids)
+    for table in analysis.tables:
+        rows = _rows(table, analysis, work, table.start in with_ids)
         if rows.row_ids:
-            exposed.append(one)
+            exposed.append(table)
         view = work.stand_in(rows.df)
-        name = None if one.aliased else one.name
-        yield stand_in(analysis.text, one.start, one.end, view=view, name=name)
+        name = None if table.aliased else table.name
+        yield stand_in(analysis.text, table.start, table.end, view=view, name=name)
     yield from row_ids.hidden(analysis, exposed)
 
 
@@ -122,9 +122,9 @@ def functions(analysis: Analysis, work: Work) -> Iterable[Edit]:
 def qualifiers(analysis: Analysis, _: Work) -> Iterable[Edit]:
     """``main.`` of ``main.orders.id``: what stands in has a name without a schema."""
     named = {(fold(t.schema), fold(t.name)) for t in analysis.tables if t.schema}
-    for one in analysis.qualifiers:
-        if (fold(one.schema), fold(one.name)) in named:
-            yield Edit(one.start, one.end, "")
+    for qualifier in analysis.qualifiers:
+        if (fold(qualifier.schema), fold(qualifier.name)) in named:
+            yield Edit(qualifier.start, qualifier.end, "")
 
 
 REWRITERS: tuple[Rewriter, ...] = (tables, functions, qualifiers)

@@ -20,7 +20,7 @@ def wanted(analysis: Analysis) -> set[int]:
 
     A name without a table is of the nearest SELECT that reads tables of the lake.
     """
-    tables = {id(one.node): one for one in analysis.tables}
+    tables = {id(table.node): table for table in analysis.tables}
     found: set[int] = set()
     for column in analysis.tree.find_all(exp.Column):
         if fold(column.name) == ROWID and not isinstance(column.this, exp.Star):
@@ -37,7 +37,7 @@ def _meant(column: exp.Column, tables: dict[int, Reference]) -> list[Reference]:
             if id(table) in tables and table.find_ancestor(exp.Select) is select
         ]
         if column.table:
-            sources = [one for one in sources if _called(one) == fold(column.table)]
+            sources = [source for source in sources if _called(source) == fold(column.table)]
         if sources:
             return sources
         select = select.find_ancestor(exp.Select)
@@ -84,9 +84,9 @@ def _hide(
     if holder is not select:
         raise UnsupportedFeature("rowid beside a * inside an expression", hint="name the columns")
     names = [
-        f"{quoted(one.node.alias or one.name)}.{ROWID}"
-        for one in tables
-        if one.node is not None and qualifier in {None, _called(one)}
+        f"{quoted(table.node.alias or table.name)}.{ROWID}"
+        for table in tables
+        if table.node is not None and qualifier in {None, _called(table)}
     ]
     if not names:
         return

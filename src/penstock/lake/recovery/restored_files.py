@@ -46,7 +46,9 @@ def gone_at(files: FileSet, snapshot_id: int, table: str) -> Gone:
     """What is deleted from the files, and what came into merged ones later only."""
     parts: dict[int, list[pa.Int64Array]] = {}
     deletes = [
-        replace(file, delete=one, more_deletes=()) for file in files.files for one in file.deletes
+        replace(file, delete=delete, more_deletes=())
+        for file in files.files
+        for delete in file.deletes
     ]
     for found in load(deletes, Whose(table, snapshot_id)):
         parts.setdefault(found.file.id or 0, []).append(found.positions)

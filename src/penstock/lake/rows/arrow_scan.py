@@ -165,12 +165,12 @@ def _read(part: _Part, job: Reading, held: _Held) -> Matched:
     names = {opened.names[column]: column for column in job.condition.columns}
     with part.content() as content:
         slices = list(_slices(content, part, job, names, held.bounds.batch))
-        positions = pa.concat_arrays([_NONE, *(one.positions for one in slices)])
+        positions = pa.concat_arrays([_NONE, *(slice_.positions for slice_ in slices)])
         held.keep(len(positions), positions.nbytes)
         if job.values is None or not len(positions):
             return Matched(opened.file, positions)
         rows = {
-            column: pa.chunked_array([one.values[name] for one in slices])
+            column: pa.chunked_array([slice_.values[name] for slice_ in slices])
             for name, column in names.items()
         }
         for column in job.others:

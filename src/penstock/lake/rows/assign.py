@@ -61,7 +61,7 @@ def expressions(
 
 def overlaps(path: Path, others: Iterable[Path]) -> bool:
     """Whether one of the other paths is this one, inside it or around it."""
-    return any(path[: len(one)] == one[: len(path)] for one in others)
+    return any(path[: len(other)] == other[: len(path)] for other in others)
 
 
 def with_fields(old: SparkColumn, column: Column, news: Mapping[Path, SparkColumn]) -> SparkColumn:

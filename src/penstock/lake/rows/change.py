@@ -137,7 +137,9 @@ class RowChange:
     @property
     def deletes(self) -> bool:
         """Whether the matching rows go."""
-        return any(one.kind == "matched" and one.action == "delete" for one in self.clauses)
+        return any(
+            clause.kind == "matched" and clause.action == "delete" for clause in self.clauses
+        )
 
     def of(self, kind: Kind) -> tuple[Clause, ...]:
         return tuple(clause for clause in self.clauses if clause.kind == kind)
@@ -145,7 +147,7 @@ class RowChange:
     @property
     def takes_all(self) -> bool:
         """Whether a clause takes all columns of the source."""
-        return any(one.values is None and one.action != "delete" for one in self.clauses)
+        return any(clause.values is None and clause.action != "delete" for clause in self.clauses)
 
     @property
     def only_deletes(self) -> bool:

@@ -157,7 +157,9 @@ def frame_of(spark: SparkSession, found: Positions) -> DataFrame:
 def _write_on_driver(job: _Job, found: Positions) -> None:
     source, keys = job.source, job.source.keys()
     before = [
-        replace(file, delete=one, more_deletes=()) for file in job.partial for one in file.deletes
+        replace(file, delete=delete, more_deletes=())
+        for file in job.partial
+        for delete in file.deletes
     ]
     gone: dict[str, list[Gone]] = {}
     for one in load(before, Whose(source.table, source.snapshot_id)):
@@ -168,8 +170,8 @@ def _write_on_driver(job: _Job, found: Positions) -> None:
         since = pa.repeat(pa.scalar(job.snapshot, pa.int64()), len(new))
         places = pa.table(
             {
-                "pos": pa.chunked_array([new, *(one.positions for one in olds)]),
-                SNAPSHOT_ID: pa.chunked_array([since, *(one.since for one in olds)]),
+                "pos": pa.chunked_array([new, *(old.positions for old in olds)]),
+                SNAPSHOT_ID: pa.chunked_array([since, *(old.since for old in olds)]),
             }
         )
         mine = places.sort_by("pos") if olds else places

@@ -309,5 +309,5 @@ def _ambiguous(job: _Job) -> MergeKeyError:
 
 def _shown(samples: Sequence[dict[str, object]]) -> str:
     return "; ".join(
-        ", ".join(f"{name} = {value}" for name, value in one.items()) for one in samples[:3]
+        ", ".join(f"{name} = {value}" for name, value in sample.items()) for sample in samples[:3]
     )

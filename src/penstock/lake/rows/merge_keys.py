@@ -53,12 +53,14 @@ def as_upsert(change: RowChange, schema: TableSchema) -> RowChange | None:
     each column the same column of the source.
     """
     pairs = keys_of(change, schema)
-    clauses = {(one.kind, one.action): one for one in change.clauses}
+    clauses = {(clause.kind, clause.action): clause for clause in change.clauses}
     update = clauses.get(("matched", "update"))
     insert = clauses.get(("not matched", "insert"))
     if update is None or insert is None or len(change.clauses) != 2 or not pairs:
         return None
-    if len(pairs) != _conjuncts(change) or any(one.condition is not None for one in change.clauses):
+    if len(pairs) != _conjuncts(change) or any(
+        clause.condition is not None for clause in change.clauses
+    ):
         return None
     news, olds = (_columns_of(one, change, schema) for one in (insert, update))
     if news is None or olds is None:

@@ -167,7 +167,7 @@ def _left(file: DataFile, inlined: Sequence[int], whose: Whose) -> pa.Int64Array
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    listed = [replace(file, delete=one, more_deletes=()) for one in file.deletes]
+    listed = [replace(file, delete=delete, more_deletes=()) for delete in file.deletes]
     gone = [one.positions for one in load(listed, whose)]
     gone.append(pa.array(inlined, pa.int64()))
     all_ = sequence(file.record_count)

@@ -130,7 +130,7 @@ def _int96(content: pq.ParquetFile) -> frozenset[str]:
     """Columns that hold instants as Spark writes them unless told otherwise."""
     schema = content.schema
     columns = (schema.column(at) for at in range(len(schema)))
-    return frozenset(one.path for one in columns if one.physical_type == "INT96")
+    return frozenset(column.path for column in columns if column.physical_type == "INT96")
 
 
 def _are_of_late(rows: pa.Table) -> bool:

@@ -200,7 +200,7 @@ def _ambiguous(rows: DataFrame, table: str) -> MergeKeyError:
     number = bad.count()
     found = bad.orderBy(*keys).limit(_SAMPLES).collect()
     samples = [{**row["value"].asDict(recursive=True), "rows": row["rows"]} for row in found]
-    shown = "; ".join(", ".join(f"{k} = {v}" for k, v in one.items()) for one in samples[:3])
+    shown = "; ".join(", ".join(f"{k} = {v}" for k, v in sample.items()) for sample in samples[:3])
     return MergeKeyError(
         f"{number} rows of {table} would be changed by several rows each",
         hint=f"for example {shown}; select one row for each row of the table",

@@ -225,7 +225,7 @@ def _answer(session: Session, one: Call, rows: Sequence[Any]) -> Answer:
 
 
 def _values(row: Any) -> tuple[Any, ...]:
-    return tuple(getattr(row, one.name) for one in fields(row))
+    return tuple(getattr(row, field.name) for field in fields(row))
 
 
 def _shown(value: Any, kind: str) -> Any:
@@ -237,7 +237,7 @@ def _shown(value: Any, kind: str) -> Any:
 
 def _plain(hint: Any) -> Any:
     """``int`` of ``int | None``."""
-    inside = [one for one in typing.get_args(hint) if one is not type(None)]
+    inside = [arg for arg in typing.get_args(hint) if arg is not type(None)]
     return inside[0] if len(inside) == 1 else hint
 
 

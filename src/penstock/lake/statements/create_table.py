@@ -129,7 +129,7 @@ def _from_query(session: Session, reader: Reader, wanted: _Table) -> Answer:
             named = [Column(name, "") for name in (*wanted.names, *rest)]
             df = assignment.by_position(df, named, str(wanted.ref))
         df = align.known(df)
-        found = [replace(one, id=None) for one in schema_of(df).columns]
+        found = [replace(column, id=None) for column in schema_of(df).columns]
         table = _create(transaction, wanted, found)
         if not with_data:
             return counts(session.spark)

@@ -94,24 +94,24 @@ def _qualified(session: Session, text: str, ref: TableRef) -> str:
 
 
 def _tables(session: Session, analysis: Analysis, ref: TableRef) -> Iterator[tuple[int, int, str]]:
-    for one in analysis.tables:
-        if one.catalog is not None and one.node is not None:  # another reader has another name
-            yield one.start, one.node.args["db"].meta["start"], ""
-        elif one.schema is None:
-            schema = session.schema_with(one.name)
+    for table in analysis.tables:
+        if table.catalog is not None and table.node is not None:  # another reader has another name
+            yield table.start, table.node.args["db"].meta["start"], ""
+        elif table.schema is None:
+            schema = session.schema_with(table.name)
             if fold(ref.schema) != fold(schema):
-                yield one.start, one.start, f"{quoted(schema)}."
-        elif _is_lake(session, one.schema) and one.node is not None:
-            schema = session.schema_with(one.name)
-            yield one.start, one.node.this.meta["start"], f"{quoted(schema)}."
+                yield table.start, table.start, f"{quoted(schema)}."
+        elif _is_lake(session, table.schema) and table.node is not None:
+            schema = session.schema_with(table.name)
+            yield table.start, table.node.this.meta["start"], f"{quoted(schema)}."
 
 
 def _qualifiers(session: Session, analysis: Analysis) -> Iterator[tuple[int, int, str]]:
-    for one in analysis.qualifiers:
-        if one.catalog is not None:
-            yield one.start, one.end, f"{quoted(one.schema)}."
-        elif _is_lake(session, one.schema):
-            yield one.start, one.end, f"{quoted(session.schema_with(one.name))}."
+    for qualifier in analysis.qualifiers:
+        if qualifier.catalog is not None:
+            yield qualifier.start, qualifier.end, f"{quoted(qualifier.schema)}."
+        elif _is_lake(session, qualifier.schema):
+            yield qualifier.start, qualifier.end, f"{quoted(session.schema_with(qualifier.name))}."
 
 
 def _is_lake(session: Session, schema: str) -> bool:
@@ -121,10 +121,10 @@ def _is_lake(session: Session, schema: str) -> bool:
 def _refuse_passing(session: Session, analysis: Analysis) -> None:
     """What is there for this call only."""
     given = {fold(name) for name in session.views or {}}
-    for one in analysis.tables:
-        if one.schema is None and fold(one.name) in given:
+    for table in analysis.tables:
+        if table.schema is None and fold(table.name) in given:
             raise UnsupportedFeature(
-                f"a view cannot read {one.name!r}, which is a DataFrame of this call",
+                f"a view cannot read {table.name!r}, which is a DataFrame of this call",
                 hint="write it to a table first",
             )
     if any(token.token_type.name == "COLON" for token in analysis.tokens) and session.args:

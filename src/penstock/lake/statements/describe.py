@@ -82,7 +82,7 @@ def columns(
     session: Session, schema: TableSchema, tags: Mapping[str, Mapping[str, str]] | None = None
 ) -> Answer:
     comments = {fold(name): of.get("comment") for name, of in (tags or {}).items()}
-    rows = [_row(one, comments.get(fold(one.name))) for one in schema.columns]
+    rows = [_row(column, comments.get(fold(column.name))) for column in schema.columns]
     return table(session.spark, _COLUMNS, rows)
 
 

@@ -392,7 +392,7 @@ def _find_place(
         scope = f" FROM {by}" if when.kind == "not matched" else both
         spans.append((when.condition, scope))
         spans += [(one.span, scope) for one in when.sets or ()]
-        spans += [(one, scope) for one in when.values or ()]
+        spans += [(value, scope) for value in when.values or ()]
     for span, scope in spans:
         if span is not None:
             text = take(begun(reader).add("SELECT "), reader, span, *merge.tables)

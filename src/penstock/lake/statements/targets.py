@@ -122,7 +122,7 @@ def file_filter(session: Session, text: Composed) -> Predicate | None:
     """What the conditions of a SELECT over `TARGET` say of the target's files."""
     try:
         analysis = analyse(session.names(session.transaction).expand(text.text))
-        node = next(one.node for one in analysis.tables if one.name == TARGET)
+        node = next(table.node for table in analysis.tables if table.name == TARGET)
         return of_query(analysis.text, node, zone=session.zone(), args=session.args)
     except (Unreadable, StopIteration):
         return None

@@ -165,7 +165,7 @@ def _struct(reader: Reader, name: str) -> Column:
     while reader.accept(","):
         fields.append(_field(reader))
     reader.expect(close)
-    names = [fold(one.name) for one in fields]
+    names = [fold(field.name) for field in fields]
     for at, one in enumerate(names):
         if one in names[:at]:
             raise reader.wrong(f"the struct {name} has two fields named {fields[at].name!r}")
@@ -209,7 +209,7 @@ def duckdb_type(column: Column) -> str:
         key, value = column.children
         return f"MAP({duckdb_type(key)}, {duckdb_type(value)})"
     if column.type == "struct":
-        fields = (f"{_shown_name(one.name)} {duckdb_type(one)}" for one in column.children)
+        fields = (f"{_shown_name(child.name)} {duckdb_type(child)}" for child in column.children)
         return f"STRUCT({', '.join(fields)})"
     return _SHOWN.get(column.type, column.type.upper())
 

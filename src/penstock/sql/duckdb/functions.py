@@ -36,14 +36,17 @@ def _no(node: exp.Expr) -> exp.Expr:
 
 def _concat(node: exp.Expr) -> exp.Expr:
     """NULLs are left out."""
-    parts = [unless("concatenation", NOT_AS_TEXT, one.copy(), one) for one in node.expressions]
-    filled = [spark("COALESCE(CAST(:x AS STRING), '')", x=one) for one in parts]
+    parts = [
+        unless("concatenation", NOT_AS_TEXT, expression.copy(), expression)
+        for expression in node.expressions
+    ]
+    filled = [spark("COALESCE(CAST(:x AS STRING), '')", x=part) for part in parts]
     return exp.func("CONCAT", *filled, dialect="databricks")
 
 
 def _concat_ws(node: exp.Expr) -> exp.Expr:
-    for one in node.expressions:
-        if isinstance(one, exp.Array):
+    for expression in node.expressions:
+        if isinstance(expression, exp.Array):
             raise refused("concat_ws of a list")
     separator, *rest = node.expressions
     parts = [unless("concatenation", NOT_AS_TEXT, one.copy(), one) for one in rest]
@@ -232,7 +235,9 @@ def _aggregate(node: exp.Expr) -> exp.Expr:
 
 
 def _transform(node: exp.Expr) -> exp.Expr:
-    return exp.Anonymous(this="TRANSFORM", expressions=[one.copy() for one in node.expressions])
+    return exp.Anonymous(
+        this="TRANSFORM", expressions=[expression.copy() for expression in node.expressions]
+    )
 
 
 def _struct_extract(node: exp.Expr) -> exp.Expr:

@@ -51,7 +51,9 @@ def _length(node: exp.Expr) -> exp.Expr:
 
 
 def array(node: exp.Expr) -> exp.Expr:
-    return exp.Anonymous(this="ARRAY", expressions=[one.copy() for one in node.expressions])
+    return exp.Anonymous(
+        this="ARRAY", expressions=[expression.copy() for expression in node.expressions]
+    )
 
 
 def _sum(node: exp.Expr) -> exp.Expr:

@@ -215,7 +215,9 @@ def _only_in_comparison(node: exp.Expr) -> exp.Expr:
 def _select(node: exp.Expr) -> exp.Expr:
     if node.args.get("match") or node.args.get("kind") or node.args.get("laterals"):
         raise refused("this form of SELECT")
-    unnested = [one for one in node.expressions for _ in one.find_all(exp.Explode)]
+    unnested = [
+        expression for expression in node.expressions for _ in expression.find_all(exp.Explode)
+    ]
     if len(unnested) > 1:  # DuckDB goes through them side by side, Spark through each pair
         raise placed(refused("unnest twice in one SELECT"), unnested[1])
     _check_order(node)
@@ -320,7 +322,11 @@ def _first_of_each(select: exp.Select, on: exp.Expr) -> exp.Expr:
     odd = any(select.args.get(key) for key in ("group", "having", "qualify", "windows"))
     if order is None or odd or select.find(exp.AggFunc, exp.Window) is not None:
         raise refused("DISTINCT ON without ORDER BY, or of groups or windows")
-    named = {fold(one.alias): one.this for one in select.expressions if isinstance(one, exp.Alias)}
+    named = {
+        fold(expression.alias): expression.this
+        for expression in select.expressions
+        if isinstance(expression, exp.Alias)
+    }
     keys = [_meant(key, named) for key in on.expressions]
     by = [item.copy() for item in order.expressions]
     for item in by:

@@ -66,7 +66,7 @@ def copy(source: Connection, target: Connection, progress: Progress | None) -> N
     if schema is not None:
         target.execute(CreateSchema(schema, if_not_exists=True))
     t.METADATA.create_all(target, checkfirst=False)
-    plain = [one for one in t.METADATA.sorted_tables if one is not t.inlined_data_tables]
+    plain = [table for table in t.METADATA.sorted_tables if table is not t.inlined_data_tables]
     steps: list[Callable[[], None]] = [
         *(partial(_plain, source, target, one) for one in plain),
         *(partial(_own, source, target, name) for name in own),
@@ -117,13 +117,13 @@ def _own(source: Connection, target: Connection, name: str) -> None:
     key = found.get_pk_constraint(name, schema)["constrained_columns"]
     columns = [
         Column(
-            one["name"],
-            _kind(name, one["type"]),
-            primary_key=one["name"] in key,
-            nullable=one["nullable"] and one["name"] not in key,
+            column["name"],
+            _kind(name, column["type"]),
+            primary_key=column["name"] in key,
+            nullable=column["nullable"] and column["name"] not in key,
             autoincrement=False,
         )
-        for one in found.get_columns(name, schema)
+        for column in found.get_columns(name, schema)
     ]
     table = Table(name, MetaData(), *columns)
     for index in found.get_indexes(name, schema):
@@ -159,16 +159,18 @@ def _inlined(source: Connection, target: Connection) -> None:
     for table_id in sorted(source.execute(ids).scalars()):
         of = _table(source, table_id)
         schemas = Schemas(source, of)
-        for one in inlined.stored_tables(source, table_id):
-            its = replace(of, schema=schemas.at(one.version))
+        for table in inlined.stored_tables(source, table_id):
+            its = replace(of, schema=schemas.at(table.version))
             if not may_inline(its.schema):
-                _refuse_rows(source, one, its)
+                _refuse_rows(source, table, its)
                 continue  # the other database has none of it; DuckDB makes one where it has
-            part = inlined.load_part(source, one, schemas, its, lambda *_: true())
-            make_table(target, one.rows.name, its.schema)
-            row = {"table_id": table_id, "table_name": one.rows.name}
-            target.execute(t.inlined_data_tables.insert(), [row | {"schema_version": one.version}])
-            _insert(target, one.rows.name, part, its)
+            part = inlined.load_part(source, table, schemas, its, lambda *_: true())
+            make_table(target, table.rows.name, its.schema)
+            row = {"table_id": table_id, "table_name": table.rows.name}
+            target.execute(
+                t.inlined_data_tables.insert(), [row | {"schema_version": table.version}]
+            )
+            _insert(target, table.rows.name, part, its)
 
 
 def _table(source: Connection, table_id: int) -> TableInfo:

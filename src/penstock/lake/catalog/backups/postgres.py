@@ -59,8 +59,8 @@ def _described(connection: Connection, schema: str, name: str) -> PackedTable:
     columns = tuple((str(row[0]), str(row[1]), bool(row[2])) for row in rows)
     found = inspect(connection)
     indexes = tuple(
-        (str(one["name"]), tuple(str(c) for c in one["column_names"]), bool(one["unique"]))
-        for one in found.get_indexes(name, schema)
+        (str(index["name"]), tuple(str(c) for c in index["column_names"]), bool(index["unique"]))
+        for index in found.get_indexes(name, schema)
     )
     key = tuple(found.get_pk_constraint(name, schema)["constrained_columns"])
     return PackedTable(name, columns, key, indexes)

@@ -81,8 +81,8 @@ def write(
         _define(work, changes)
     for change in changes.tables:
         _write_table_change(work, change)
-    for one in changes.compactions:
-        compactions.write(work, one)
+    for compaction in changes.compactions:
+        compactions.write(work, compaction)
     tables.write_schema_versions(work)
     return _finish(work, time, info, known=not only_adds), work
 

@@ -45,13 +45,13 @@ def is_remote(connection: Connection) -> bool:
 def ask(connection: Connection, *queries: Query) -> list[Answer]:
     """The rows of each query, which sees what was committed when its turn came."""
     if not is_remote(connection):
-        return [connection.execute(one.statement, one.values).all() for one in queries]
+        return [connection.execute(query.statement, query.values).all() for query in queries]
     with _errors(connection):
         raw = _driver(connection)
         if len(queries) == 1:
             return [_fetch(*_execute(connection, queries[0]))]
         with raw.pipeline():
-            asked = [_execute(connection, one) for one in queries]
+            asked = [_execute(connection, query) for query in queries]
         return [_fetch(*one) for one in asked]
 
 

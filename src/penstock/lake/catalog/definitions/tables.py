@@ -275,21 +275,21 @@ def check_free_names(work: Work, changes: ChangeSet) -> None:
         return
     gone = _names_that_go(changes)
     schemas = {one.id: one.name for one in work.schemas.values()}
-    for one in entries(work.connection, work.base.id):
-        if (one.kind, one.id) in gone or one.schema_id not in schemas:
+    for entry in entries(work.connection, work.base.id):
+        if (entry.kind, entry.id) in gone or entry.schema_id not in schemas:
             continue
-        schema = schemas[one.schema_id]
-        if one.schema_id in changes.drop_schemas:
+        schema = schemas[entry.schema_id]
+        if entry.schema_id in changes.drop_schemas:
             raise CommitConflict(
-                f"schema {schema} holds {one.kind} {one.name}, which was made there meanwhile",
+                f"schema {schema} holds {entry.kind} {entry.name}, which was made there meanwhile",
                 hint="nothing was changed; run it again",
-                data={"schema": schema, one.kind: one.name},
+                data={"schema": schema, entry.kind: entry.name},
             )
-        if one.kind != "macro" and (fold(schema), fold(one.name)) in wanted:
+        if entry.kind != "macro" and (fold(schema), fold(entry.name)) in wanted:
             raise CommitConflict(
-                f"there is a {one.kind} {schema}.{one.name} already",
+                f"there is a {entry.kind} {schema}.{entry.name} already",
                 hint="nothing was changed; run it again",
-                data={"schema": schema, one.kind: one.name},
+                data={"schema": schema, entry.kind: entry.name},
             )
 
 
@@ -324,9 +324,11 @@ def _wanted(changes: ChangeSet) -> Iterator[tuple[tuple[str, str], None]]:
 def _names_that_go(changes: ChangeSet) -> set[tuple[str, int]]:
     """What has its name no more after this commit."""
     gone = {("view", one) for one in (*changes.drop_views, *changes.rename_views)}
-    gone |= {("view", one.replaces) for one in changes.create_views if one.replaces is not None}
-    gone |= {("macro", one) for one in changes.drop_macros}
-    gone |= {("macro", one.replaces) for one in changes.create_macros if one.replaces is not None}
+    gone |= {("view", view.replaces) for view in changes.create_views if view.replaces is not None}
+    gone |= {("macro", macro) for macro in changes.drop_macros}
+    gone |= {
+        ("macro", macro.replaces) for macro in changes.create_macros if macro.replaces is not None
+    }
     for change in changes.tables:
         if change.drops is not None:
             gone.add(("table", change.drops))

@@ -122,17 +122,17 @@ def partition_rows(numbered: FilesById, table_id: int) -> Iterator[dict[str, Any
 
 def stats_rows(numbered: FilesById, table_id: int) -> Iterator[dict[str, Any]]:
     for file_id, file in numbered:
-        for one in file.stats:
+        for stat in file.stats:
             yield {
                 "data_file_id": file_id,
                 "table_id": table_id,
-                "column_id": one.column_id,
-                "column_size_bytes": one.size_bytes,
-                "value_count": one.value_count,
-                "null_count": one.null_count,
-                "min_value": one.min_value,
-                "max_value": one.max_value,
-                "contains_nan": one.contains_nan,
+                "column_id": stat.column_id,
+                "column_size_bytes": stat.size_bytes,
+                "value_count": stat.value_count,
+                "null_count": stat.null_count,
+                "min_value": stat.min_value,
+                "max_value": stat.max_value,
+                "contains_nan": stat.contains_nan,
             }
 
 

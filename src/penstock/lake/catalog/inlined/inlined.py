@@ -262,7 +262,7 @@ def _row_table(name: str, prefix: str) -> Table:
 
 def row_tables(connection: Connection, table_id: int) -> list[Table]:
     """The tables of inlined rows, their system columns called as `inlined.found` does."""
-    return [one.rows for one in stored_tables(connection, table_id)]
+    return [table.rows for table in stored_tables(connection, table_id)]
 
 
 def delete_tables(connection: Connection, table_id: int) -> list[Table]:

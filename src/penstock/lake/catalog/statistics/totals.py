@@ -106,7 +106,7 @@ def write(work: Work) -> None:
 
 
 def _stats_by_column(files: Sequence[DataFile]) -> list[dict[int, Any]]:
-    return [{one.column_id: one for one in file.stats} for file in files if file.record_count]
+    return [{stat.column_id: stat for stat in file.stats} for file in files if file.record_count]
 
 
 def _key(table_id: int, one: TableColumnStats) -> dict[str, Any]:

@@ -72,8 +72,8 @@ def _leaf(column: Column, stored: list[Any]) -> ColumnStats:
     nan: bool | None = None
     if base_type(column.type) in _FLOATS:
         numbers = [float(value) for value in values]
-        nan = any(math.isnan(one) for one in numbers)
-        values = [one for one in numbers if not math.isnan(one)]
+        nan = any(math.isnan(number) for number in numbers)
+        values = [number for number in numbers if not math.isnan(number)]
         count = len(numbers)
     else:
         count = len(values)

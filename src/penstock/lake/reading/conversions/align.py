@@ -66,7 +66,9 @@ def _aligned(df: DataFrame, schema: TableSchema, table: str) -> list[SparkColumn
     for want in schema.columns:
         refuse_unwritable(want)  # before a type is asked for that is then refused
     casts = filled(df, schema)
-    have = {fold(one.name): one for one in _unique(schema_of(typed(df, schema)), table).columns}
+    have = {
+        fold(column.name): column for column in _unique(schema_of(typed(df, schema)), table).columns
+    }
     _refuse_unknown(list(have.values()), schema.columns, table)
     columns: list[SparkColumn] = []
     for want in schema.columns:
@@ -115,8 +117,8 @@ def _without_void(kind: DataType, instead: DataType) -> DataType:
     if isinstance(kind, StructType):
         return StructType(
             [
-                StructField(one.name, _without_void(one.dataType, instead), one.nullable)
-                for one in kind.fields
+                StructField(field.name, _without_void(field.dataType, instead), field.nullable)
+                for field in kind.fields
             ]
         )
     return kind

@@ -53,7 +53,7 @@ def _valid(value: SparkColumn, column: Column) -> SparkColumn | None:
 def _all(parts: list[SparkColumn | None]) -> SparkColumn | None:
     from pyspark.sql import functions as fn
 
-    known = [fn.coalesce(one, fn.lit(True)) for one in parts if one is not None]
+    known = [fn.coalesce(part, fn.lit(True)) for part in parts if part is not None]
     return reduce(lambda a, b: a & b, known) if known else None
 
 

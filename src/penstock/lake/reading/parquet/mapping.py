@@ -30,7 +30,7 @@ def in_force(
         return mapping
     if has_ids:
         return None
-    known = {fold(one[0]) for one in mapping.fields}
+    known = {fold(field[0]) for field in mapping.fields}
     unknown = [name for name in names if fold(name) not in known]
     mapped = set(mapping.fields.values())
     if unknown and any(column.id not in mapped for column in schema.columns):

@@ -138,7 +138,7 @@ class Reader:
 
     def _check_nulls(self, path: str, stats: Sequence[ColumnStats]) -> None:
         """Of NOT NULL columns the footer counts the NULLs, or else the data is looked at."""
-        counted = {one.column_id: one.null_count for one in stats}
+        counted = {stat.column_id: stat.null_count for stat in stats}
         for column in self.table.schema.columns:
             if column.nullable or (not column.children and column.id not in counted):
                 continue
@@ -157,7 +157,7 @@ class Reader:
         system, place = self._open(path)
         with system.open_input_file(place) as source:
             file = pq.ParquetFile(source)
-            names = [one for one in file.schema_arrow.names if fold(one) == fold(column.name)]
+            names = [name for name in file.schema_arrow.names if fold(name) == fold(column.name)]
             batches = file.iter_batches(columns=names)
             return sum(batch.column(0).null_count for batch in batches) if names else 0
 
@@ -168,7 +168,7 @@ class Reader:
         fields = self.table.partition_by
         if not fields:
             return None
-        known = {one.column_id: one for one in stats}
+        known = {stat.column_id: stat for stat in stats}
         values: list[str | None] = []
         for one, name in zip(fields, partition_names(fields), strict=True):
             column = self.table.schema.find(one.column)

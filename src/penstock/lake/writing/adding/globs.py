@@ -72,7 +72,7 @@ def matching(system: fs.FileSystem, pattern: str, place: str) -> list[str]:
     wanted = re.compile("".join(map(_token, _TOKEN.findall(place))))
     infos = system.get_file_info(fs.FileSelector(base, recursive=True, allow_not_found=True))
     return sorted(
-        f"{scheme}{one.path}" for one in infos if one.is_file and wanted.fullmatch(one.path)
+        f"{scheme}{info.path}" for info in infos if info.is_file and wanted.fullmatch(info.path)
     )
 
 
