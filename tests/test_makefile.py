@@ -24,7 +24,13 @@ esac
 
 def test_help_explains_every_target() -> None:
     targets = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.M)
-    said = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
+    said = subprocess.run(
+        ["make", "--no-print-directory", "help"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert targets
     explained = dict(line.split(maxsplit=2)[1:] for line in said.stdout.splitlines())
     assert set(explained) == set(targets[1].split()) - {"prerequisites"}

@@ -68,7 +68,7 @@ def test_queries(make: Make) -> None:
     project = make({})
     project.sql("CREATE TABLE notes (id INT, s VARCHAR); INSERT INTO notes VALUES (1, 'a b')")
     query = "SELECT * EXCLUDE (id), id / 2 AS half FROM notes WHERE s[1:1] = 'a'"
-    with pytest.raises(QueryFailed, match=r"query:1:\d+: a slice of a text"):
+    with pytest.raises(QueryFailed, match=r"query:1:\d+: a slice of string"):
         project.sql(query, dialect="duckdb")
     text = "SELECT * EXCLUDE (id), id / 2 AS half, $n AS n FROM notes AT (VERSION => 2)"
     lake = project.lake("main")

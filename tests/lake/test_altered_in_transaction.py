@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.errors import CommitConflict, SchemaMismatch, UnsupportedFeature
-from penstock.lake.candidate import alter
+from penstock.lake import alter
 from penstock.lake.format.schema import Column
 from penstock.lake.lake import Lake
 from penstock.lake.staging import TransactionTable

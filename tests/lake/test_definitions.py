@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from penstock.lake.candidate import alter
+from penstock.lake import alter
 from penstock.lake.format.files import PartitionField
 from penstock.lake.format.objects import SortKey
 from penstock.lake.format.schema import Column, TableSchema

@@ -15,7 +15,7 @@ from penstock.errors import (
     TableNotFound,
     UnsupportedFeature,
 )
-from penstock.lake.candidate import alter
+from penstock.lake import alter
 from penstock.lake.format.files import PartitionField
 from penstock.lake.format.objects import SortKey
 from penstock.lake.format.schema import Column, TableSchema

@@ -172,7 +172,9 @@ def test_parse() -> None:
     assert parse("INT32").name == "int32"
 
 
-@pytest.mark.parametrize("name", ["types", "schema", "stats", "conflicts", "catalog.catalog"])
+@pytest.mark.parametrize(
+    "name", ["format.types", "format.schema", "format.stats", "format.conflicts", "catalog.catalog"]
+)
 def test_no_spark(name: str) -> None:
     """In a process of its own: importing the catalog must not bring PySpark in."""
     code = f"import penstock.lake.{name}, sys; sys.exit('pyspark' in sys.modules)"

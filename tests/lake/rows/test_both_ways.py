@@ -49,14 +49,14 @@ def numbered(spark: SparkSession, first: int, end: int, value: str = "'a'") -> D
 
 
 def jobs(spark: SparkSession) -> int:
-    """How many jobs ran so far: one more is awaited, since Spark counts them some time later."""
+    """How many jobs began so far: the number that Spark gives to one more, which is awaited."""
     context, group = spark.sparkContext, f"counted {uuid4()}"
     context.setJobGroup(group, "")
     spark.range(1).collect()
     context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type] # takes it away
-    while not context.statusTracker().getJobIdsForGroup(group):
+    while not (ids := context.statusTracker().getJobIdsForGroup(group)):
         time.sleep(0.01)
-    return len(context.statusTracker().getJobIdsForGroup(None))
+    return int(ids[0])
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from penstock.errors import ArgumentError
-from penstock.lake.candidate import alter
+from penstock.lake import alter
 from penstock.lake.format.files import PartitionField
 from penstock.lake.format.objects import SortKey
 from penstock.lake.format.schema import Column, TableSchema

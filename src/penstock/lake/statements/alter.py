@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from penstock.errors import TableNotFound
-from penstock.lake.candidate import alter as columns_of
+from penstock.lake import alter as columns_of
 from penstock.lake.format.naming import TableRef, fold
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.statements import columns

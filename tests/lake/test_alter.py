@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import ColumnNotFound, SchemaMismatch, UnsupportedFeature
-from penstock.lake.candidate import alter
+from penstock.lake import alter
 from penstock.lake.format.schema import Column, TableSchema, assign_ids, type_text
 
 SCHEMA = assign_ids(
