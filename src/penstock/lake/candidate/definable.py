@@ -93,7 +93,7 @@ class DefinableTable(CandidateTable):
 
     def alter(self, schema: TableSchema) -> None:
         """Give the table these columns: those with an id are kept, changed as they are here, those
-        without one are new, and what is not among them is dropped (see `lake.candidate.alter`).
+        without one are new, and what is not among them is dropped (see `lake.alter`).
 
         Raises SchemaMismatch for a column that is to be NOT NULL and has NULLs,
         UnsupportedFeature for one that the table is partitioned or sorted by and that is dropped.
