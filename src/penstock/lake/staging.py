@@ -32,7 +32,7 @@ from penstock.lake.rows.remove import both, end_whole, take_all, take_away
 from penstock.lake.rows.updates import rows_of
 from penstock.lake.writing import fingerprint
 from penstock.lake.writing.spark import Written
-from penstock.sql.quoting import hinted, if_text, texts_in
+from penstock.sql.quoting import hinted, texts_in
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -213,7 +213,7 @@ class TransactionTable(StagedTable):
     def delete(self, where: str | SparkColumn | None = None) -> Staged:
         """Delete the rows that satisfy a condition over the table's columns, all without one."""
         with hinted(where):
-            return stage(self, RowChange.delete(Condition(if_text(where))))
+            return stage(self, RowChange.delete(Condition.of(where)))
 
     def update(
         self,
@@ -222,7 +222,7 @@ class TransactionTable(StagedTable):
     ) -> Staged:
         """Give the rows that satisfy a condition new values; see `rows.by_condition`."""
         with hinted(where, *set.values()):
-            return stage(self, RowChange.update(Condition(if_text(where)), texts_in(set)))
+            return stage(self, RowChange.update(Condition.of(where), texts_in(set)))
 
     def overwrite(
         self,
@@ -244,7 +244,7 @@ class TransactionTable(StagedTable):
                 hint="partition the table first: table.alter.partition_by(...)",
             )
         with hinted(where):
-            return stage(self, RowChange.overwrite(df, if_text(where)))
+            return stage(self, RowChange.overwrite(df, where))
 
     def _keeps_table(self, df: DataFrame, partition_by: str | Sequence[str]) -> bool:
         """Whether Spark has the same columns for the table as for ``df``, and it is partitioned so.

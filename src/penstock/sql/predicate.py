@@ -9,9 +9,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from penstock.sql.conditions import (
     FLIPPED,
@@ -30,6 +28,7 @@ from penstock.sql.conditions import (
     all_of,
     rejects_null,
 )
+from penstock.sql.expression import SqlExpression, as_expression
 from penstock.sql.identifiers import fold
 from penstock.sql.scopes import Scope, scope_of
 
@@ -41,13 +40,32 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d{1,6})?")
 _MOST_VALUES = 1000  # of an IN: more make the question dearer than its answer
 
 
-def of_where(text: str, *, zone: str = "UTC", args: Args | None = None) -> Predicate:
-    """The predicate of a condition over one table, in Spark's SQL. Never fails."""
-    try:
-        tree = sqlglot.parse_one(text, read="spark", into=exp.Condition)
-    except SqlglotError:
-        return Predicate(None, zone, unused=(text,))
-    reader = _Reader(_whole_path, args or {})
+def of_where(
+    where: str | SqlExpression, *, zone: str = "UTC", args: Args | None = None
+) -> Predicate:
+    """The predicate of a condition over one table. Never fails."""
+    where = as_expression(where)
+    if where.tree is None:
+        return Predicate(None, zone, unused=(where.text,))
+    return _of_tree(where.tree, zone, args or {})
+
+
+def contrary(where: SqlExpression, *, zone: str, args: Args) -> Predicate | None:
+    """What every row satisfies for which ``where`` is false or NULL; ``None`` where that is not
+    sure.
+
+    What `of_where` understands is NULL only where a column is.
+    """
+    if where.tree is None:
+        return None
+    columns = {column.sql("spark"): column for column in where.tree.find_all(exp.Column)}
+    nulls = [columns[name].is_(exp.null()) for name in sorted(columns)]
+    found = _of_tree(exp.or_(exp.not_(where.tree), *nulls), zone, args)
+    return None if found.condition is None or found.unused else found
+
+
+def _of_tree(tree: exp.Expr, zone: str, args: Args) -> Predicate:
+    reader = _Reader(_whole_path, args)
     return _predicate([(part, reader, False) for part in _conjuncts(tree)], zone)
 
 

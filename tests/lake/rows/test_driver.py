@@ -136,7 +136,7 @@ def update(table: TransactionTable) -> Any:
 
 
 def places(table: TransactionTable, where: str) -> Any:
-    computed = driver.compiled(table.schema, RowChange.delete(Condition(where)))
+    computed = driver.compiled(table.schema, RowChange.delete(Condition.of(where)))
     assert computed is not None
     return driver.find(table, table.scan_all(), computed)
 
@@ -245,7 +245,7 @@ def test_what_is_left_to_spark(
     plain(lake, spark)
     with lake.transaction() as transaction:
         table = transaction.table("t")
-        change = RowChange.update(Condition(where), values)
+        change = RowChange.update(Condition.of(where), values)
         computed = driver.compiled(table.schema, change)
         assert computed is None or driver.updated_rows(table, table.scan_all(), computed) is None
     assert lake.table("t").update(values, where).staged.rows_updated > 0

@@ -11,7 +11,7 @@ from penstock.lake.rows.route import Facts, Way, route
 LIMITS = Limits(
     compared_rows=100, scanned_rows=1_000, joined_rows=500, scanned_files=10, source_keys=50
 )
-SOME = Condition("k = 1")
+SOME = Condition.of("k = 1")
 DELETE, UPDATE = RowChange.delete(SOME), RowChange.update(SOME, {"v": "1"})
 UPSERT = RowChange(Keys(("k",)), (Clause("matched", "update"), Clause("not matched", "insert")))
 METADATA, DRIVER, KEYS, SPARK = Way.METADATA, Way.DRIVER, Way.KEYS, Way.SPARK

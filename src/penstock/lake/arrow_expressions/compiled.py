@@ -14,6 +14,7 @@ from penstock.lake.arrow_expressions.kinds import NotSupportedByArrow
 from penstock.lake.arrow_expressions.nodes import Node, Rows
 from penstock.lake.arrow_expressions.texts import parsed
 from penstock.lake.format.naming import fold
+from penstock.sql.expression import SqlExpression, as_expression
 
 __all__ = ["Expression", "condition", "expression", "plain"]
 
@@ -85,7 +86,7 @@ class _Compiler:
 
 
 def expression(
-    text: str, columns: Mapping[str, pa.DataType], *, in_utc: bool = False
+    written: str | SqlExpression, columns: Mapping[str, pa.DataType], *, in_utc: bool = False
 ) -> Expression:
     """Of Spark's SQL over columns, by name, of these types. Raises NotSupportedByArrow.
 
@@ -96,15 +97,17 @@ def expression(
         if names.setdefault(fold(name), name) != name:
             raise NotSupportedByArrow("names that differ in case alone")
     try:
-        found = _Compiler(columns, names, in_utc)(parsed(text, names))
+        found = _Compiler(columns, names, in_utc)(parsed(as_expression(written), names))
     except (pa.ArrowException, OverflowError, RecursionError) as error:
         raise NotSupportedByArrow(str(error)) from error
     return Expression(found)
 
 
-def condition(text: str, columns: Mapping[str, pa.DataType], *, in_utc: bool = False) -> Expression:
+def condition(
+    written: str | SqlExpression, columns: Mapping[str, pa.DataType], *, in_utc: bool = False
+) -> Expression:
     """As `expression`, of one that is true, false or NULL."""
-    found = expression(text, columns, in_utc=in_utc)
+    found = expression(written, columns, in_utc=in_utc)
     if found.kind != pa.bool_():
         raise NotSupportedByArrow(f"{found.kind} as a condition")
     return found

@@ -12,12 +12,11 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from penstock.lake.arrow_expressions.kinds import NotSupportedByArrow
 from penstock.lake.format.naming import fold
+from penstock.sql.expression import SqlExpression
 
 _MOST_CHARACTERS = 20_000
 _TOKEN = re.compile(
@@ -84,13 +83,11 @@ class _Words:
     brackets: int = 0
 
 
-def parsed(text: str, columns: Collection[str]) -> exp.Expr:
+def parsed(written: SqlExpression, columns: Collection[str]) -> exp.Expr:
     """The tree of an expression over columns of these names, folded. Raises NotSupportedByArrow."""
-    words = _words(text, columns)
-    try:
-        tree: exp.Expr = sqlglot.parse_one(text, read="spark", into=exp.Condition)
-    except (SqlglotError, RecursionError) as error:
-        raise NotSupportedByArrow(str(error)) from error
+    words, tree = _words(written.text, columns), written.tree
+    if tree is None:
+        raise NotSupportedByArrow("a text that sqlglot does not read")
     nodes: list[Any] = list(tree.walk())
     # A word that sqlglot takes for more than a column (``a ISNULL``) leaves one less.
     found = sum(isinstance(node, exp.Column) for node in nodes)

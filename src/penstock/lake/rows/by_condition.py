@@ -6,13 +6,9 @@ knows that all rows satisfy it (by statistics or partition values) end whole wit
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
-
-import sqlglot
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
+from typing import TYPE_CHECKING
 
 from penstock.lake.candidate.state import Removed, Staged, live_rows
 from penstock.lake.format.files import DataFile, FileSet
@@ -31,7 +27,8 @@ from penstock.lake.rows.route import Facts, Way, route
 from penstock.lake.rows.updates import rows_of, update_new_rows, update_rows
 from penstock.lake.spark.failures import explained
 from penstock.lake.spark.session import session_zone
-from penstock.sql.predicate import of_where
+from penstock.sql.expression import SqlExpression
+from penstock.sql.predicate import contrary, of_where
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -78,7 +75,7 @@ def _overwrite(table: StagedTable, change: RowChange) -> Staged:
 
     Raises QueryFailed that shows a row which does not.
     """
-    removed, df, where = Removed(), change.rows, _condition(change).where
+    removed, df, where = Removed(), change.rows, _condition(change).for_spark
     if table.exists:
         removed = _removed(table, change)
         table.take(removed, ())
@@ -151,33 +148,18 @@ def _refuse_wrong(
 
 def _proven(table: StagedTable, files: FileSet, match: Condition) -> list[DataFile]:
     """Files all of whose rows satisfy the condition, as far as the catalog tells."""
-    if not isinstance(match.where, str):
+    if not isinstance(match.where, SqlExpression):
         return []
-    contrary = _contrary(table, match.where, match.args)
-    if contrary is None:
+    rest = contrary(match.where, zone=_zone(table), args=match.args)
+    if rest is None:
         return []
-    others = {file.id for file in table.files(contrary).files}
+    others = {file.id for file in table.files(rest).files}
     return [file for file in files.files if file.id is not None and file.id not in others]
-
-
-def _contrary(table: StagedTable, where: str, args: Mapping[str, Any]) -> Predicate | None:
-    """What every row satisfies for which ``where`` is false or NULL; None where that is not sure.
-
-    What `of_where` understands is NULL only where a column is.
-    """
-    try:
-        tree = sqlglot.parse_one(where, read="spark", into=exp.Condition)
-    except SqlglotError:
-        return None
-    columns = {column.sql("spark") for column in tree.find_all(exp.Column)}
-    parts = [f"NOT ({where})", *(f"{column} IS NULL" for column in sorted(columns))]
-    found = of_where(" OR ".join(parts), zone=_zone(table), args=args)
-    return None if found.condition is None or found.unused else found
 
 
 def _file_filter(table: StagedTable, match: Condition) -> Predicate | None:
     """What the files fulfil that may hold such rows."""
-    if not isinstance(match.where, str):
+    if not isinstance(match.where, SqlExpression):
         return match.files
     return of_where(match.where, zone=_zone(table), args=match.args)
 
@@ -189,7 +171,7 @@ def _zone(table: StagedTable) -> str:
 def _matching(table: StagedTable, source: scan.Scan, match: Condition) -> DataFrame:
     if match.selected is not None:
         return match.selected(source)
-    where = match.where
+    where = match.for_spark
     row_ids = isinstance(where, str) and _names_rowid(where, table.schema.names)
     rows = rows_of(table, source, row_ids=row_ids)
     found = rows if where is None else rows.where(where)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from penstock.errors import UnsupportedFeature
+from penstock.sql.expression import SqlExpression, as_expression
 from penstock.sql.quoting import hinted, if_text, texts_in
 
 if TYPE_CHECKING:
@@ -46,18 +47,28 @@ class Clause:
 class Condition:
     """The target's rows for which ``where`` is true, all without a condition.
 
-    ``where`` is text of Spark's SQL or a Column, over nothing but the target's columns and
-    ``args``. ``selected`` has Spark select the rows of a scan with their places, for an UPDATE with
-    their new values too. It alone says which rows they are where a statement names more than that,
-    other tables say; then ``files`` says which files may hold some. Without ``once`` it may give a
-    row twice.
+    ``where`` is an expression or a Column, over nothing but the target's columns and ``args``.
+    ``selected`` has Spark select the rows of a scan with their places, for an UPDATE with their new
+    values too. It alone says which rows they are where a statement names more than that, other
+    tables say; then ``files`` says which files may hold some. Without ``once`` it may give a row
+    twice.
     """
 
-    where: str | SparkColumn | None = None
+    where: SqlExpression | SparkColumn | None = None
     selected: Callable[[Scan], DataFrame] | None = None
     files: Predicate | None = None
     once: bool = True
     args: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, where: str | SparkColumn | None) -> Condition:
+        """A condition as methods take it: SQL text, a Column or none."""
+        return cls(as_expression(if_text(where)) if isinstance(where, str) else where)
+
+    @property
+    def for_spark(self) -> str | SparkColumn | None:
+        """``where`` as DataFrames take it."""
+        return self.where.text if isinstance(self.where, SqlExpression) else self.where
 
     @property
     def is_all(self) -> bool:
@@ -112,7 +123,7 @@ class RowChange:
     def overwrite(cls, source: DataFrame, where: str | SparkColumn | None) -> RowChange:
         """The matching rows go, and all of the source's, which match too, come."""
         clauses = (Clause("matched", "delete"), Clause("not matched", "insert"))
-        return cls(Condition(where), clauses, source)
+        return cls(Condition.of(where), clauses, source)
 
     @classmethod
     def upsert(

@@ -23,6 +23,7 @@ from penstock.lake.rows.arrow_scan import Bounds, Matched, Reading, read
 from penstock.lake.rows.change import Condition, RowChange
 from penstock.lake.rows.collected import NewRows, is_flat
 from penstock.lake.rows.places import RowPlaces
+from penstock.sql.expression import SqlExpression
 
 if TYPE_CHECKING:
     from penstock.lake.candidate.table import CandidateTable
@@ -42,7 +43,7 @@ class Computed:
 def compiled(schema: TableSchema, change: RowChange) -> Computed | None:
     """``None`` where Arrow would not certainly compute what Spark does, over columns that exist."""
     where = change.match.where if isinstance(change.match, Condition) else None
-    if not isinstance(where, str):
+    if not isinstance(where, SqlExpression):
         return None
     try:
         kinds = _kinds(schema)

@@ -9,6 +9,7 @@ from penstock.lake.rows.change import Condition
 from penstock.lake.statements.session import Session
 from penstock.lake.statements.targets import Target, file_filter, select, unqualified
 from penstock.lake.transaction import TransactionTable
+from penstock.sql.expression import SqlExpression
 from penstock.sql.statement import Reader
 from penstock.sql.tables import Unreadable
 from penstock.sql.text import Composed
@@ -43,7 +44,7 @@ def match(
     SELECT says.
     """
     return Condition(
-        condition,
+        None if condition is None else SqlExpression(condition),
         partial(select, session, table, text),
         files=None if condition is not None else file_filter(session, text),
         once=once,
