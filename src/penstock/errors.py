@@ -14,6 +14,7 @@
     │   │   ├── CatalogMissing     nothing there, and creation was not asked for
     │   │   ├── CatalogVanished    nothing there, but its data path holds a lake's files
     │   │   ├── CatalogLocked      another process held it for too long
+    │   │   ├── CatalogCancelled   its server cancelled a statement, which changed nothing
     │   │   ├── CatalogFull        its disk has no room for what is written
     │   │   ├── CatalogUnreachable the server or file cannot be opened
     │   │   ├── CatalogVersionUnsupported
@@ -158,6 +159,10 @@ class CatalogVanished(CatalogError):
 
 
 class CatalogLocked(CatalogError):
+    exit_code = 1
+
+
+class CatalogCancelled(CatalogError):
     exit_code = 1
 
 

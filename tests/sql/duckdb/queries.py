@@ -112,6 +112,17 @@ QUERIES = (
     "7 IN l FROM t GROUP BY ALL",
     "SELECT DATE '2020-01-01'::VARCHAR, TIMESTAMP '2020-01-01 10:00:00'::DATE",
     "WITH c AS MATERIALIZED (SELECT 1 AS x), d AS NOT MATERIALIZED (SELECT 2 AS y) FROM c, d",
+    "SELECT id::UTINYINT AS a, 2.5::UTINYINT AS b, 2.5::DOUBLE::UTINYINT AS c, m::HUGEINT AS d, "
+    "'70000'::UINTEGER AS e, 1e15::DOUBLE::UBIGINT AS g, sum(id::USMALLINT) OVER () AS h FROM t",
+    "SELECT upper('550e8400-e29b-41d4-a716-446655440000')::UUID::VARCHAR AS u, count(DISTINCT "
+    "'550E8400-E29B-41D4-A716-446655440000'::UUID) AS n, '550e8400-e29b-41d4-a716-446655440000'"
+    "::UUID = '550E8400-E29B-41D4-A716-446655440000'::UUID AS same FROM t",
+    "SELECT DISTINCT f, max(a) AS m, least(min(b), 2) AS l FROM t GROUP BY f ORDER BY m DESC, f",
+    "SELECT id AS k, upper(s) AS s FROM t UNION ALL SELECT id, w FROM u ORDER BY k, s LIMIT 5",
+    "SELECT rank() OVER w AS r, lag(a) OVER w AS l, first_value(s) "
+    "OVER (PARTITION BY f ORDER BY d, id) AS v FROM t WINDOW w AS (ORDER BY id)",
+    "SELECT coalesce(a, b, 0), coalesce(s, 'none'), coalesce(a, '5'), coalesce(max(x), 0), "
+    "CASE WHEN f THEN a ELSE 0 END, CASE s WHEN 'abc' THEN s ELSE NULL END FROM t GROUP BY ALL",
     "SELECT 'it''s', 'back\\slash', NULL, TRUE, DATE '2020-01-01', 2.50",
 )
 
@@ -138,7 +149,7 @@ REFUSED = {
     "SELECT id FROM t TABLESAMPLE §10%": "TABLESAMPLE",
     "SELECT t.a FROM t ASOF JOIN §u ON t.a >= u.id": "ASOF",
     "SELECT id, §twice(a) FROM t": "twice",
-    "SELECT id, §a::UHUGEINT FROM t": "cast",
+    "SELECT id, §a::BIT FROM t": "cast",
     "SELECT INTERVAL 1 DAY AS §i": "interval",
     "PIVOT §t ON s USING sum(a)": "PIVOT",
     "SELECT upper(§s)[2] FROM t": "item of a text",
@@ -156,6 +167,17 @@ REFUSED = {
     "SELECT row_number() OVER (ORDER BY b ROWS §1 PRECEDING) FROM t": "with a frame",
     "SELECT §170141183460469231731687303715884105727": "38 digits",
     "SELECT -id AS id FROM t ORDER BY abs(§id) LIMIT 1": "ORDER BY",
+    "SELECT id FROM t LIMIT (SELECT max(§id) FROM t)": "LIMIT or OFFSET of a query",
+    "SELECT §row_number() OVER () AS n FROM t": "row_number in a window without ORDER BY",
+    "SELECT §rank() OVER (PARTITION BY f) AS n FROM t": "rank in a window without ORDER BY",
+    "SELECT §lag(a) OVER w AS n FROM t WINDOW w AS (PARTITION BY f)": "without ORDER BY",
+    "SELECT id, §unnest(l) + 1 AS n FROM t": "unnest inside of an expression",
+    "SELECT coalesce(upper(§s), 0) FROM t": "coalesce of a text and what is not",
+    "SELECT upper(s) AS n FROM t UNION ALL SELECT §1": "UNION of texts and numbers",
+    "SELECT id FROM t WHERE §s::UUID = 'x'": "a UUID in",
+    "SELECT lower(§s::UUID) FROM t": "a UUID in",
+    "SELECT (§a > 1)::UTINYINT FROM t": "the cast of a condition",
+    "SELECT TRY_CAST(§s AS UUID) FROM t": "TRY_CAST to UUID",
     "SELECT * FROM §glob('*.csv')": "glob",
 }
 
@@ -166,4 +188,14 @@ REFUSED_BY_TYPE = {
     "SELECT epoch_ms(b) FROM t": "epoch_ms of",
     "SELECT d - DATE '2020-01-01' FROM t": "difference",
     "SELECT x // 2 FROM t": "// of float",
+    "SELECT f::UTINYINT FROM t": "cast to UTINYINT of boolean",
+    "SELECT max(st) FROM t": "max of struct",
+    "SELECT arg_min(id, l) FROM t": "arg_min of struct, array",
+    "SELECT greatest(st, st) FROM t": "greatest of struct",
+    "SELECT id FROM t ORDER BY st LIMIT 1": "ORDER BY of struct",
+    "SELECT row_number() OVER (ORDER BY l) FROM t": "ORDER BY of struct, array",
+    "SELECT list(id ORDER BY st) FROM t": "ORDER BY of struct",
+    "SELECT list_max([st]) FROM t": "list_max of",
+    "SELECT coalesce(s, a) FROM t": "coalesce of a text and what is not",
+    "SELECT CASE WHEN f THEN s ELSE 0 END FROM t": "CASE of a text and what is not",
 }

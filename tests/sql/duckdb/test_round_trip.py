@@ -24,4 +24,5 @@ QUERIES = {
 
 @pytest.mark.parametrize("text", QUERIES)
 def test_in_duckdb(text: str) -> None:
-    assert in_duckdb(text) == QUERIES[text]
+    counterpart = in_duckdb(text)
+    assert (None if counterpart is None else counterpart.text) == QUERIES[text]

@@ -14,6 +14,7 @@ from penstock.lake.format.files import Table
 from penstock.lake.format.naming import fold
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.reading.conversions.spark_types import quoted, spark_type
+from penstock.sql.duckdb.guards import unguarded
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -66,7 +67,7 @@ def _aggregate(item: exp.Expr, qualifier: str) -> Aggregate | None:
     function = _FUNCTIONS.get(type(call))
     if function is None or any(call.args[k] for k in call.args if k not in {"this", "big_int"}):
         return None
-    of = call.this
+    of = unguarded(call.this) if isinstance(call.this, exp.If) else call.this
     if function == "count":
         whole = isinstance(of, exp.Star) or (isinstance(of, exp.Literal) and of.name == "1")
         return Aggregate(function, None, alias or "count(1)") if whole else None

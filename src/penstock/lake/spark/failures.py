@@ -27,6 +27,7 @@ _READ_FILE = re.compile(r"reading file (\S.*?)\. (?=File does not exist)", re.DO
 _BAD_FILE = re.compile(r"while reading file (\S.*?\.parquet)\. ", re.DOTALL)
 _NO_PATH = re.compile(r"Path does not exist: (.*?)\. SQLSTATE", re.DOTALL)
 _SUGGESTED = re.compile(r" ?Did you mean one of the following\? \[([^\]]*)\]\.")
+_UNRESOLVED = re.compile(r"with name `([^`]+)` cannot be resolved")
 _INTERNAL = re.compile(r"`(?:_penstock_|_ducklake_internal_|_metadata)")
 _JAVA_CAUSE = re.compile(r"(?:java|org)\.[\w.$]+(?:Exception|Error): ([^\n]+)")
 _SCHEME = re.compile(r"^file:/+")
@@ -113,7 +114,8 @@ def explain(
     if condition == _OURS:  # raise_error, whose text says all: ours mostly, or the user's own
         return QueryFailed(cause, data=data | ({"table": table} if table else {}))
     name = f" ({condition})" if condition else ""
-    return QueryFailed(f"Spark: {cause}{name}", hint=_hint(condition, cause), data=data)
+    hint = _of_an_alias(condition, cause, text) or _hint(condition, cause)
+    return QueryFailed(f"Spark: {cause}{name}", hint=hint, data=data)
 
 
 def _of_the_machine(error: BaseException, text: str, condition: str | None) -> PenstockError | None:
@@ -133,6 +135,17 @@ def _of_the_machine(error: BaseException, text: str, condition: str | None) -> P
             hint="check that the directory exists, is writable and has space",
         )
     return None
+
+
+def _of_an_alias(condition: str | None, cause: str, text: str) -> str | None:
+    """The hint for an alias in WHERE, which Spark's plan shows: rows are filtered before it is."""
+    name = _UNRESOLVED.search(cause) if (condition or "").startswith("UNRESOLVED_COLUMN") else None
+    if name is None or not re.search(rf" AS {re.escape(name[1])}#\d", text):
+        return None
+    return (
+        f"{name[1]} is an alias, which WHERE and JOIN do not know: write what it stands for, "
+        "or put the SELECT in a subquery"
+    )
 
 
 def _hint(condition: str | None, cause: str) -> str | None:

@@ -37,7 +37,7 @@ def run(session: Session, reader: Reader, or_replace: bool) -> Answer:
             )
         sql = _qualified(session, text, ref).strip()
         _refuse_more(session, transaction, sql, ref)
-        for_duckdb = in_duckdb(sql)
+        for_duckdb = _in_duckdb(session, text, sql)
         transaction.create_view(
             name_of(ref),
             sql if for_duckdb is None else for_duckdb,
@@ -47,6 +47,23 @@ def run(session: Session, reader: Reader, or_replace: bool) -> Answer:
             comment=comment,
         )
     return nothing(session.spark)
+
+
+def _in_duckdb(session: Session, text: str, sql: str) -> str | None:
+    """What is stored of ``sql`` for DuckDB; ``None`` where types make it mean something else.
+
+    ``text`` is the same with the names that this session resolves.
+    """
+    stored, asked = in_duckdb(sql), in_duckdb(text)
+    if stored is None or stored.guarded is None:
+        return None if stored is None else stored.text
+    if asked is None or asked.guarded is None:
+        return None
+    try:
+        _ = session.query(asked.guarded).columns
+    except (UnsupportedFeature, QueryFailed):
+        return None
+    return stored.text
 
 
 def _refuse_more(session: Session, transaction: Transaction, sql: str, ref: TableRef) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from sqlglot import exp
 
-from penstock.sql.duckdb.guards import refused, spark, text_of, unless
+from penstock.sql.duckdb.guards import in_order, refused, spark, text_of, unless
 from penstock.sql.duckdb.operators import NOT_AS_TEXT
 
 _NO_MEDIAN = "decimal%|date|timestamp%|string|boolean|float"
@@ -71,7 +71,7 @@ def _sorted(node: exp.Expr, value: exp.Expr, keys: Sequence[exp.Expr]) -> exp.Ex
     """The array of structs (k0, k1, ..., v), in the order of the keys."""
     names = [f"k{at}" for at in range(len(keys))]
     fields = ", ".join(f"'{name}', :{name}" for name in names)
-    parts = {name: key.this for name, key in zip(names, keys, strict=True)}
+    parts = {name: in_order("ORDER BY", key.this) for name, key in zip(names, keys, strict=True)}
     text = f"COLLECT_LIST(NAMED_STRUCT({fields}, 'v', :v))"
     if isinstance(node.parent, exp.Filter):
         text += " FILTER (WHERE :w)"
@@ -106,7 +106,7 @@ def _extreme(name: str) -> Callable[[exp.Expr], exp.Expr]:
         if node.args.get("count") or isinstance(node.parent, exp.Window):
             raise refused(f"{name.lower()} of this form")
         text = f"{name}(:v, IF(:v IS NULL, NULL, :k))"
-        return spark(text, v=node.this, k=node.expression)
+        return spark(text, v=node.this, k=in_order(f"arg_{name[:3].lower()}", node.expression))
 
     return rule
 

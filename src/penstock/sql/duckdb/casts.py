@@ -8,7 +8,10 @@ from typing import Any
 
 from sqlglot import exp
 
+from penstock.sql.checked_casts import CHECKED
+from penstock.sql.duckdb import kinds
 from penstock.sql.duckdb.guards import refused, spark, text_of, unless
+from penstock.sql.duckdb.kinds import is_condition
 from penstock.sql.duckdb.operators import NOT_AS_TEXT
 
 _T = exp.DType if hasattr(exp, "DType") else exp.DataType.Type
@@ -22,6 +25,15 @@ _SAME = {
     _T.TIMESTAMPNTZ: "TIMESTAMP_NTZ",
     _T.TIMESTAMPTZ: "TIMESTAMP",
 }
+_CHECKED = {
+    _T.UTINYINT: "UTINYINT", _T.USMALLINT: "USMALLINT", _T.UINT: "UINTEGER",
+    _T.UBIGINT: "UBIGINT", _T.INT128: "HUGEINT", _T.UINT128: "UHUGEINT", _T.UUID: "UUID",
+}  # fmt: skip
+# What may hold a UUID, which is a text to Spark: no letter of it is compared or taken out.
+_HOLDS_UUID = (
+    exp.Alias, exp.AnyValue, exp.Cast, exp.Count, exp.Distinct, exp.Group, exp.Is, exp.Max, exp.Min,
+    exp.Order, exp.Ordered, exp.Select, exp.Window,
+)  # fmt: skip
 _TEXTS = {_T.VARCHAR, _T.TEXT, _T.CHAR}
 
 
@@ -32,12 +44,13 @@ def _cast(node: exp.Expr) -> exp.Expr:
         return _try_cast(operand, kind, to)
     if kind in _INTEGERS:
         return _to_integer(operand, _INTEGERS[kind])
-    if kind == _T.INT128:
-        return _to_integer(operand, "DECIMAL(38, 0)")
+    if kind in _CHECKED:
+        return _checked(node, operand, _CHECKED[kind])
     if kind in _SAME:
         return spark(f"CAST(:x AS {_SAME[kind]})", x=operand)
     if kind in _TEXTS:
-        return unless("text", NOT_AS_TEXT, spark("CAST(:x AS STRING)", x=operand), operand)
+        text = spark("CAST(:x AS STRING)", x=operand)
+        return text if kinds.is_uuid(operand) else unless("text", NOT_AS_TEXT, text, operand)
     if kind == _T.DECIMAL:
         return unless(
             "cast to DECIMAL", "float|double", exp.cast(operand.copy(), to.copy()), operand
@@ -62,6 +75,37 @@ def _to_integer(operand: exp.Expr, kind: str) -> exp.Expr:
     )
 
 
+def _checked(node: exp.Expr, operand: exp.Expr, kind: str) -> exp.Expr:
+    """A type that Spark lacks: of a wider type, each value checked."""
+    if kind != "UUID":
+        if is_condition(operand):
+            raise refused(f"the cast of a condition to {kind}", "it::INTEGER")
+        return unless(f"cast to {kind}", "boolean", spark(CHECKED[kind], x=operand), operand)
+    written = text_of(operand)
+    if written is not None and not re.fullmatch(_UUID, written):
+        raise refused(f"the text {written!r} as a UUID")
+    holder = node.parent
+    while isinstance(holder, exp.Paren):
+        holder = holder.parent
+    sides = isinstance(holder, exp.EQ | exp.NEQ | exp.NullSafeEQ | exp.NullSafeNEQ) and all(
+        _is_uuid(side) for side in (holder.this, holder.expression)
+    )
+    if holder is not None and not sides and not isinstance(holder, _HOLDS_UUID):
+        advice = "x::UUID on both sides of =, or x::UUID::VARCHAR"
+        raise refused(f"a UUID in {holder.sql('duckdb')[:60]}", advice)
+    return spark(CHECKED["UUID"], x=operand)
+
+
+def _is_uuid(node: exp.Expr) -> bool:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    text = text_of(node)
+    if text is not None:
+        return re.fullmatch(_UUID, text) is not None and text == text.lower()
+    return kinds.is_uuid(node) or (isinstance(node, exp.Cast) and node.args["to"].this == _T.UUID)
+
+
+_UUID = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 # Texts that both read alike; those that may be more to DuckDB (1e3, 1_000, 0x1F, infinity).
 _WHOLE = r"\s*[+-]?[0-9]+\s*"
 _FRACTION = r"\s*[+-]?[0-9]+\.[0-9]+\s*"

@@ -7,7 +7,16 @@ from collections.abc import Callable, Mapping
 from sqlglot import exp
 
 from penstock.sql.duckdb.aggregates import AGGREGATES
-from penstock.sql.duckdb.guards import called, refused, spark, text_of, unless, whole_number
+from penstock.sql.duckdb.guards import (
+    alike,
+    called,
+    in_order,
+    refused,
+    spark,
+    text_of,
+    unless,
+    whole_number,
+)
 from penstock.sql.duckdb.kinds import is_condition, is_double
 from penstock.sql.duckdb.lists import LISTS, NAMED_LISTS
 from penstock.sql.duckdb.operators import NOT_AS_TEXT
@@ -217,6 +226,9 @@ def _split_part(node: exp.Expr) -> exp.Expr:
 def _explode(node: exp.Expr) -> exp.Expr:
     if node.expressions or isinstance(node.this, exp.Struct | exp.Null):
         raise refused("unnest of this form")
+    if isinstance(node.parent, exp.Func | exp.Binary | exp.Unary | exp.Predicate | exp.Case):
+        advice = "SELECT x + 1 FROM (SELECT unnest(l) AS x) for SELECT unnest(l) + 1"
+        raise refused("unnest inside of an expression", advice)
     return node
 
 
@@ -232,6 +244,28 @@ def _aggregate(node: exp.Expr) -> exp.Expr:
     if isinstance(node.this, exp.Order) or node.args.get("count"):
         raise refused(f"{called(node)} of this form")
     return node
+
+
+def _extreme(node: exp.Expr) -> exp.Expr:
+    node = _aggregate(node)
+    node.set("this", in_order(called(node), node.this))
+    return node
+
+
+def _greatest(node: exp.Expr) -> exp.Expr:
+    for value in (node.this, *node.expressions):
+        value.replace(in_order(called(node), value))
+    return node
+
+
+def _coalesce(node: exp.Expr) -> exp.Expr:
+    return alike("coalesce", node.copy(), node.this, *node.expressions)
+
+
+def _case(node: exp.Expr) -> exp.Expr:
+    values = [branch.args["true"] for branch in node.args["ifs"]]
+    values += [node.args["default"]] if node.args.get("default") is not None else []
+    return alike("CASE", node.copy(), *values)
 
 
 def _transform(node: exp.Expr) -> exp.Expr:
@@ -265,8 +299,17 @@ FUNCTIONS: Mapping[type[exp.Expr], Rule] = {
     **PATTERNS,
     **TIMES,
     **_named(
-        *("Abs", "Coalesce", "Nullif", "Greatest"),
-        *("Least", "RowNumber", "Rank", "DenseRank", "Ntile", "PercentRank", "CumeDist", "Lag"),
+        *(
+            "Abs",
+            "Nullif",
+            "RowNumber",
+            "Rank",
+            "DenseRank",
+            "Ntile",
+            "PercentRank",
+            "CumeDist",
+            "Lag",
+        ),
         *("Lead", "FirstValue", "LastValue", "Replace", "StrPosition", "Contains", "StartsWith"),
         *("EndsWith", "Repeat", "Exp"),
         *("BitwiseAnd", "BitwiseOr", "BitwiseXor", "LastDay"),
@@ -275,13 +318,15 @@ FUNCTIONS: Mapping[type[exp.Expr], Rule] = {
     ),
     **dict.fromkeys(
         (
-            *(exp.AnyValue, exp.LogicalAnd, exp.LogicalOr, exp.Max, exp.Min, exp.Stddev),
+            *(exp.AnyValue, exp.LogicalAnd, exp.LogicalOr, exp.Stddev),
             *(exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop),
         ),
         _aggregate,
     ),
     exp.Avg: _avg,
+    exp.Case: _case,
     exp.Ceil: _whole("CEIL"),
+    exp.Coalesce: _coalesce,
     exp.Concat: _concat,
     exp.ConcatWs: _concat_ws,
     exp.Count: _count,
@@ -297,6 +342,10 @@ FUNCTIONS: Mapping[type[exp.Expr], Rule] = {
     exp.Round: _round,
     exp.SHA2: _sha,
     exp.Sign: lambda node: spark("CAST(SIGN(:x) AS INT)", x=node.this),
+    exp.Greatest: _greatest,
+    exp.Least: _greatest,
+    exp.Max: _extreme,
+    exp.Min: _extreme,
     exp.IsNan: lambda node: spark("IF(:x IS NULL, NULL, ISNAN(:x))", x=node.this),
     exp.IsInf: lambda node: spark("(ABS(:x) = CAST('Infinity' AS DOUBLE))", x=node.this),
     exp.StructExtract: _struct_extract,

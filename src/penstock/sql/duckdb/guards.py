@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -10,11 +11,12 @@ import sqlglot
 from sqlglot import exp
 
 from penstock.errors import UnsupportedFeature
+from penstock.sql.duckdb import kinds
 
 _SPARK = "databricks"
 _MARK = "refused: "
 _ADVICE = "; write "
-_TOLD = re.compile(f"`{_MARK}([^`]*)`")
+_REFUSAL = re.compile(f"`{_MARK}([^`]*)`")
 
 
 def refused(what: str, advice: str = "") -> UnsupportedFeature:
@@ -75,19 +77,98 @@ def unless(
         if not isinstance(operand, exp.Literal)
         for pattern in types.split("|")
     ]
+    names = types.replace("%", "").replace("|", ", ")
+    return _guarded(f"{what} of {names}", advice, checks, node, operands)
+
+
+def alike(what: str, node: exp.Expr, *operands: exp.Expr) -> exp.Expr:
+    """``node``, but `told` when some operands are texts and others are not: DuckDB refuses them,
+    Spark makes numbers of the texts. A text that is written out becomes what the others are.
+    """
+    others = [operand for operand in operands if text_of(operand) is None]
+    numbers = [operand for operand in others if is_number(operand)]
+    texts = [operand for operand in others if kinds.is_text(operand)]
+    mixed, advice = f"{what} of a text and what is not a text", "a cast to one type"
+    if numbers and texts:
+        raise placed(refused(mixed, advice), texts[0])
+    unknown = [
+        operand
+        for operand in others
+        if operand not in (*numbers, *texts) and not isinstance(operand, exp.Null)
+    ]
+    kinds_of = [f"TYPEOF(:o{at})" for at in range(len(unknown))]
+    a_text = [*(["TRUE"] if texts else []), *(f"{kind} LIKE 'string'" for kind in kinds_of)]
+    another = [
+        *(["TRUE"] if numbers else []),
+        *(f"({kind} NOT LIKE 'string' AND {kind} NOT LIKE 'void')" for kind in kinds_of),
+    ]
+    if len(unknown) + bool(texts) + bool(numbers) < 2:
+        return node
+    check = f"({' OR '.join(a_text)}) AND ({' OR '.join(another)})"
+    return _guarded(mixed, advice, [check], node, unknown)
+
+
+def _guarded(
+    what: str, advice: str, checks: Sequence[str], node: exp.Expr, operands: Sequence[exp.Expr]
+) -> exp.Expr:
+    """``node`` where none of the ``checks`` holds, in which ``:o0``, ``:o1`` are the operands."""
     if not checks:
         return node
     named: dict[str, Any] = {f"o{at}": operand for at, operand in enumerate(operands)}
-    kinds = types.replace("%", "").replace("|", ", ")
-    mark = f"{_MARK}{what} of {kinds}{advice and _ADVICE + advice}"
+    mark = f"{_MARK}{what}{advice and _ADVICE + advice}"
     part = f"IF({' OR '.join(checks)}, '{mark}', 'YEAR')"
     test = f"DATE_PART({part}, DATE '2000-01-01') = 2000"
     return spark(f"IF({test}, :node, NULL)", node=node, **named)
 
 
+_NESTED = "struct%|array%"
+# What is a number, or true or false, or a moment, whatever the types of its columns are.
+_NUMBERS = (exp.Count, exp.Div, exp.IntDiv, exp.Mod, exp.Mul, exp.Neg, exp.RowNumber, exp.Sum)
+_SCALARS = (*_NUMBERS, exp.Add, exp.Connector, exp.Literal, exp.Null, exp.Predicate, exp.Sub)
+
+
+def in_order(what: str, operand: exp.Expr) -> exp.Expr:
+    """``operand``, but `told` when it is a struct or a list: a NULL inside of one is the greatest
+    value in DuckDB and the smallest in Spark.
+    """
+    inner = _inner(operand)
+    if isinstance(inner, (*_SCALARS, exp.Placeholder, exp.Star)) or kinds.is_known(inner):
+        return operand
+    return unless(what, _NESTED, operand.copy(), operand)
+
+
+def is_number(operand: exp.Expr) -> bool:
+    """Whether it is a number, whatever the types of its columns are."""
+    inner = _inner(operand)
+    written = isinstance(inner, exp.Literal) and not inner.is_string
+    return written or isinstance(inner, _NUMBERS) or kinds.is_double(inner)
+
+
+def _inner(node: exp.Expr) -> exp.Expr:
+    """Without brackets, and without the window or the condition of an aggregate."""
+    while isinstance(node, exp.Paren | exp.Window | exp.Filter):
+        node = node.this
+    return node
+
+
+def unguarded(tree: exp.Expr) -> exp.Expr:
+    """A copy of Spark's tree without what `unless` puts around its parts."""
+    bare = tree.copy()
+    for node in reversed(list(bare.find_all(exp.If))):
+        marks = (text.name for text in node.this.find_all(exp.Literal))
+        if any(mark.startswith(_MARK) for mark in marks) and isinstance(
+            node.args["true"], exp.Expr
+        ):
+            inner = node.args["true"]
+            if node is bare:
+                return inner
+            node.replace(inner)
+    return bare
+
+
 def told(condition: str | None, message: str) -> UnsupportedFeature | None:
     """The refusal that an error of Spark stands for, if it is one of `unless`."""
-    found = _TOLD.search(message) if condition == "INVALID_EXTRACT_FIELD" else None
+    found = _REFUSAL.search(message) if condition == "INVALID_EXTRACT_FIELD" else None
     return None if found is None else refused(*found[1].split(_ADVICE, 1))
 
 
@@ -120,4 +201,7 @@ def _closed(node: exp.Expr) -> exp.Expr:
 
 @cache
 def _parsed(template: str) -> exp.Expr:
-    return sqlglot.parse_one(template, read=_SPARK)
+    tree: exp.Expr = sqlglot.parse_one(template, read=_SPARK)
+    for node in tree.walk():
+        node.meta.clear()  # the places are those of the template, not of the user's text
+    return tree

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-TEXT, DOUBLE = "text", "double"
+TEXT, DOUBLE, UUID = "text", "double", "uuid"
 
 _DOUBLES = (exp.Avg, exp.Div, exp.Exp, exp.Ln, exp.Log, exp.Pow, exp.Sqrt)
 _TEXTS = (
@@ -19,6 +19,7 @@ _CASTS = {
     exp.DataType.Type.DOUBLE: DOUBLE,
     exp.DataType.Type.TEXT: TEXT,
     exp.DataType.Type.VARCHAR: TEXT,
+    exp.DataType.Type.UUID: UUID,
 }
 _KEY = "kind"
 
@@ -47,11 +48,20 @@ def is_double(node: exp.Expr) -> bool:
     return False
 
 
+def is_known(node: exp.Expr) -> bool:
+    """Whether a translated expression is a text or a number by its form."""
+    return _KEY in node.meta or is_double(node) or is_text(node)
+
+
 def is_text(node: exp.Expr) -> bool:
     if isinstance(node, exp.Paren):
         return is_text(node.this)
     written = isinstance(node, exp.Literal) and node.is_string
     return bool(written or node.meta.get(_KEY) == TEXT)
+
+
+def is_uuid(node: exp.Expr) -> bool:
+    return node.meta.get(_KEY) == UUID
 
 
 def is_list(node: exp.Expr) -> bool:

@@ -94,8 +94,15 @@ def _list_sort(node: exp.Expr) -> exp.Expr:
         raise refused("list_sort with NULLs first")
     if node.args.get("asc") is not None:
         raise refused("list_sort with an order")
-    kinds = "array<struct%|array<array%|array<map%"
-    return unless("list_sort", kinds, spark("ARRAY_SORT(:l)", l=node.this), node.this)
+    return unless("list_sort", _NESTED, spark("ARRAY_SORT(:l)", l=node.this), node.this)
+
+
+def _extreme(name: str) -> Rule:
+    text = f"ARRAY_{name.upper()}(:l)"
+    return lambda node: unless(f"list_{name}", _NESTED, spark(text, l=node.this), node.this)
+
+
+_NESTED = "array<struct%|array<array%|array<map%"  # in which NULLs have another place
 
 
 def sliced(node: exp.Expr, part: exp.Expr) -> exp.Expr:
@@ -150,8 +157,8 @@ def _first(text: str) -> Rule:
 LISTS: Mapping[type[exp.Expr], Rule] = {
     exp.ArrayConcat: _concat,
     exp.ArrayContains: _contains,
-    exp.ArrayMax: _one("ARRAY_MAX(:l)"),
-    exp.ArrayMin: _one("ARRAY_MIN(:l)"),
+    exp.ArrayMax: _extreme("max"),
+    exp.ArrayMin: _extreme("min"),
     exp.ArraySize: _size,
     exp.ArraySort: _list_sort,
     exp.ArrayToString: _joined,

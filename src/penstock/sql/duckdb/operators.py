@@ -7,8 +7,17 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-from penstock.sql.duckdb.guards import called, placed, refused, spark, text_of, unless, whole_number
-from penstock.sql.duckdb.kinds import is_list
+from penstock.sql.duckdb.guards import (
+    called,
+    is_number,
+    placed,
+    refused,
+    spark,
+    text_of,
+    unless,
+    whole_number,
+)
+from penstock.sql.duckdb.kinds import is_list, is_text
 from penstock.sql.duckdb.lists import contains, item_at, sliced
 from penstock.sql.identifiers import fold
 
@@ -374,7 +383,18 @@ def _literal(node: exp.Expr) -> exp.Expr:
 def _set_operation(node: exp.Expr) -> exp.Expr:
     if node.args.get("by_name"):
         raise refused("UNION BY NAME")
+    for left, right in zip(_items(node.this), _items(node.expression), strict=False):
+        if (is_text(left) and is_number(right)) or (is_number(left) and is_text(right)):
+            raise placed(refused(f"{node.key.upper()} of texts and numbers", "a cast"), right)
     return node
+
+
+def _items(query: exp.Expr) -> list[exp.Expr]:
+    """The results of a SELECT, of a set operation's first; none where a star is among them."""
+    while isinstance(query, exp.Subquery | exp.SetOperation):
+        query = query.this
+    items = query.expressions if isinstance(query, exp.Select) else []
+    return [] if any(item.is_star for item in items) else [item.unalias() for item in items]
 
 
 def _values(node: exp.Expr) -> exp.Expr:
@@ -404,11 +424,44 @@ def _frame(node: exp.Expr) -> exp.Expr:
     return node
 
 
+def _window(node: exp.Expr) -> exp.Expr:
+    """Without an order DuckDB's is chance."""
+    call = (
+        node.this.this if isinstance(node.this, exp.IgnoreNulls | exp.RespectNulls) else node.this
+    )
+    if isinstance(call, _IN_AN_ORDER) and not _is_ordered(node):
+        raise refused(f"{called(call)} in a window without ORDER BY", "OVER (ORDER BY ...)")
+    return node
+
+
+def _is_ordered(window: exp.Expr) -> bool:
+    """Whether the window, or the one of WINDOW that it names, has an ORDER BY."""
+    if window.args.get("order") is not None:
+        return True
+    select, name = window.find_ancestor(exp.Select), window.args.get("alias")
+    if select is None or name is None:
+        return False
+    known = select.args.get("windows") or []
+    return any(
+        fold(other.name) == fold(name.name) and _is_ordered(other)
+        for other in known
+        if other is not window
+    )
+
+
+def _limit(node: exp.Expr) -> exp.Expr:
+    if node.find(exp.Query) is not None:
+        raise refused("LIMIT or OFFSET of a query", "the number")
+    return node
+
+
 # Functions of a window for which Spark takes no frame.
 _WITHOUT_FRAME = (
     *(exp.CumeDist, exp.DenseRank, exp.Lag, exp.Lead),
     *(exp.Ntile, exp.PercentRank, exp.Rank, exp.RowNumber),
 )
+
+_IN_AN_ORDER = (*_WITHOUT_FRAME, exp.FirstValue, exp.LastValue, exp.NthValue)
 
 
 def _same(node: exp.Expr) -> exp.Expr:
@@ -433,14 +486,18 @@ OPERATORS: Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.Div: _div,
     exp.EQ: _any,
     exp.Escape: _escape,
+    exp.Except: _set_operation,
     exp.ILike: _like,
     exp.In: _in,
     exp.IntDiv: _int_div,
+    exp.Intersect: _set_operation,
     exp.Join: _join,
     exp.Lambda: _lambda,
     exp.Like: _like,
+    exp.Limit: _limit,
     exp.Literal: _literal,
     exp.Mod: _mod,
+    exp.Offset: _limit,
     exp.Ordered: _ordered,
     exp.Select: _select,
     exp.Slice: _same,
@@ -448,6 +505,6 @@ OPERATORS: Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.Sub: _sub,
     exp.Union: _set_operation,
     exp.Values: _values,
-    exp.Window: _same,
+    exp.Window: _window,
     exp.WindowSpec: _frame,
 }

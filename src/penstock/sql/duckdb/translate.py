@@ -17,10 +17,11 @@ from penstock.errors import UnsupportedFeature
 from penstock.sql.duckdb import kinds
 from penstock.sql.duckdb.casts import CASTS
 from penstock.sql.duckdb.functions import FUNCTIONS, NAMED
-from penstock.sql.duckdb.guards import called, placed, refused
+from penstock.sql.duckdb.guards import called, in_order, placed, refused
 from penstock.sql.duckdb.operators import OPERATORS, intervals
 from penstock.sql.duckdb.sequences import SEQUENCES
 from penstock.sql.duckdb.text import named
+from penstock.sql.identifiers import fold
 
 Rule = Callable[[exp.Expr], exp.Expr]
 
@@ -29,11 +30,11 @@ _SPARK = "databricks"
 
 # What means the same in both and has nothing to check.
 _SAME: tuple[type[exp.Expr], ...] = (
-    exp.Alias, exp.And, exp.Between, exp.Boolean, exp.Case, exp.Column, exp.Cube,
-    exp.DataType, exp.DataTypeParam, exp.Dot, exp.Except, exp.Exists, exp.From,
+    exp.Alias, exp.And, exp.Between, exp.Boolean, exp.Column, exp.Cube,
+    exp.DataType, exp.DataTypeParam, exp.Dot, exp.Exists, exp.From,
     exp.GT, exp.GTE, exp.Group, exp.GroupingSets, exp.Having, exp.HistoricalData, exp.Identifier,
-    exp.If, exp.Intersect, exp.Is, exp.LT, exp.LTE, exp.Limit,
-    exp.Mul, exp.NEQ, exp.Neg, exp.Not, exp.Null, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Offset,
+    exp.If, exp.Is, exp.LT, exp.LTE,
+    exp.Mul, exp.NEQ, exp.Neg, exp.Not, exp.Null, exp.NullSafeEQ, exp.NullSafeNEQ,
     exp.Or, exp.Order, exp.Paren, exp.Qualify, exp.Rollup, exp.Subquery, exp.TableAlias, exp.Tuple,
     exp.Var, exp.Where, exp.With, exp.IgnoreNulls, exp.RespectNulls, exp.PropertyEQ,
     exp.Placeholder,
@@ -87,6 +88,9 @@ def to_spark(tree: exp.Expr, *, asof: bool = False) -> str:
                 tree = new
             else:
                 node.replace(new)
+    for key in tree.find_all(exp.Ordered):
+        if fold(key.this.name) != "all":
+            key.set("this", in_order("ORDER BY", key.this))
     return tree.sql(_SPARK)
 
 

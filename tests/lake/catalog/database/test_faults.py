@@ -21,6 +21,7 @@ import pytest
 from sqlalchemy import Connection, exc, text
 
 from penstock.errors import (
+    CatalogCancelled,
     CatalogCorrupt,
     CatalogFull,
     CatalogLocked,
@@ -152,6 +153,39 @@ def test_locked_on_postgres(postgres_uri: str, tmp_path: Path) -> None:
             assert lake.latest().id == 0
             with pytest.raises(CatalogLocked):
                 staging.create(lake, "t", IV)
+        assert staging.create(lake, "t", IV).id == 1
+
+
+# What the server cancels: a wait for a lock, by its timeout, and a trigger that COMMIT runs.
+_SLOW = {
+    "a statement": ["LOCK TABLE ducklake_snapshot IN ACCESS EXCLUSIVE MODE"],
+    "its COMMIT": [
+        "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS "
+        "'BEGIN PERFORM pg_cancel_backend(pg_backend_pid()); PERFORM pg_sleep(5); "
+        "RETURN NULL; END'",
+        "CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON ducklake_snapshot "
+        "DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION wait()",
+        "COMMIT",
+    ],
+}
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("slow", _SLOW)
+def test_cancelled_by_the_server(postgres_uri: str, tmp_path: Path, slow: str) -> None:
+    conninfo = postgres_uri.removeprefix("ducklake:postgres:")
+    Catalog.open(postgres_uri, data_path=str(tmp_path)).close()
+    impatient = f"{postgres_uri} options='-c statement_timeout=300'"
+    with psycopg.connect(conninfo) as other, Catalog.open(impatient) as lake:
+        for statement in _SLOW[slow]:
+            other.execute(statement)
+        with pytest.raises(CatalogCancelled, match="statement_timeout") as caught:
+            staging.create(lake, "t", IV)
+        assert "nothing was changed" in str(caught.value)
+        other.execute("ROLLBACK")
+        other.execute("DROP TRIGGER IF EXISTS slow ON ducklake_snapshot")
+        other.commit()
+        assert [snapshot.id for snapshot in lake.snapshots()] == [0]
         assert staging.create(lake, "t", IV).id == 1
 
 

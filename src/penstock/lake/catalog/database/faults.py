@@ -11,6 +11,7 @@ from pathlib import Path
 from sqlalchemy import exc
 
 from penstock.errors import (
+    CatalogCancelled,
     CatalogCorrupt,
     CatalogError,
     CatalogFull,
@@ -29,6 +30,16 @@ def _locked(where: CatalogLocation, detail: str) -> LakeError:
     return CatalogLocked(
         f"the catalog {where} is locked by another process ({detail})",
         hint="run again when it has finished",
+    )
+
+
+def _cancelled(where: CatalogLocation, detail: str) -> LakeError:
+    """The server undoes the transaction, also where it was its COMMIT that was cancelled."""
+    return CatalogCancelled(
+        f"the server of the catalog {where} cancelled a statement ({detail}): its setting "
+        "statement_timeout, or an administrator's pg_cancel_backend",
+        hint="nothing was changed: run again; if it times out again, give the role more time: "
+        "ALTER ROLE ... SET statement_timeout = '60s'",
     )
 
 
@@ -102,7 +113,7 @@ _SQLITE: Mapping[int, Fault] = {
 # SQLSTATE, whole or by its class, https://www.postgresql.org/docs/current/errcodes-appendix.html
 _POSTGRES: Mapping[str, Fault] = {
     "55P03": _locked,  # lock_not_available
-    "57014": _locked,  # query_canceled: a statement_timeout
+    "57014": _cancelled,  # query_canceled
     "25006": _read_only,  # read_only_sql_transaction
     "42501": _read_only,  # insufficient_privilege
     "3D000": _missing,  # invalid_catalog_name
@@ -229,7 +240,7 @@ def connection_lost(error: exc.DBAPIError) -> bool:
     if kind is not None:
         return kind in {"IO", "FATAL", "INTERNAL"}
     state = sql_state(error)
-    if state == "57014":  # query_canceled: by a server that is there and has taken it back
+    if state == "57014":  # query_canceled: by a server that is there and has undone it
         return False
     return state is None or state[:2] in {"08", "57", "58"}
 
