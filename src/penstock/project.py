@@ -223,9 +223,8 @@ class Project:
 
         Of all, with the tables in these lakes that no model makes any more.
         """
-        from penstock.engine.inspect import read_state, status_of
         from penstock.engine.results import Statuses
-        from penstock.engine.status import unmade
+        from penstock.engine.status import model_status, read_state, unmade
 
         wanted = self.models if model is None else (self.model(model),)
         states = {
@@ -236,7 +235,7 @@ class Project:
             )
             for name in sorted(_lakes_of(wanted))
         }
-        statuses = [status_of(each, states[each.target.lake]) for each in wanted]
+        statuses = [model_status(each, states[each.target.lake]) for each in wanted]
         if model is None:
             for name, state in states.items():
                 statuses += unmade(state, name, self.models)
@@ -244,7 +243,7 @@ class Project:
 
     def show(self, model: str) -> ModelDetail:
         """Everything about one model: ``project.show("orders")``. Starts no Spark."""
-        from penstock.engine.inspect import detail_of
+        from penstock.engine.status import detail_of
 
         shown = self.model(model)
         lake = shown.target.lake
@@ -254,7 +253,7 @@ class Project:
         self, lake: str | None = None, limit: int | None = None
     ) -> tuple[SnapshotInfo, ...]:
         """The newest snapshots of a lake, or of all: ``project.snapshots(limit=5)``. No Spark."""
-        from penstock.engine.inspect import snapshot_infos
+        from penstock.engine.status import snapshot_infos
 
         names = (
             list(self.settings.lakes)

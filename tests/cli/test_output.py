@@ -1,13 +1,22 @@
-"""Tables in a pipe."""
+"""Tables, CSV, JSON and Markdown, in a pipe, whatever characters they hold."""
 
 from __future__ import annotations
 
-from datetime import date
+import csv
+import json
+from collections import namedtuple
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from enum import Enum
+from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
-from penstock.cli.output import cell, print_table
+from penstock.cli.output import FORMATS, cell, plain, print_result, print_table, to_json
+from penstock.engine.results import QueryResult
 from penstock.progress.view import seconds
 
 
@@ -49,3 +58,99 @@ def test_cell_is_one_line(value: Any, text: str) -> None:
 )
 def test_seconds(value: float | None, text: str) -> None:
     assert seconds(value) == text
+
+
+COLUMNS = (("id", "int"), ("a|b", "string"), ("day", "date"), ("sum", "decimal(4,2)"))
+PLAIN = QueryResult(
+    COLUMNS, ((1, 'said "x", left', date(2013, 1, 2), Decimal("1.50")), (2,) + (None,) * 3)
+)
+
+
+def printed(result: QueryResult, form: str, capsys: pytest.CaptureFixture[str]) -> str:
+    print_result(result, form)
+    return capsys.readouterr().out
+
+
+def test_csv_reads_back(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = list(csv.reader(printed(PLAIN, "csv", capsys).splitlines()))
+    assert rows == [
+        ["id", "a|b", "day", "sum"],
+        ["1", 'said "x", left', "2013-01-02", "1.50"],
+        ["2", "", "", ""],
+    ]
+
+
+def test_csv_tells_an_empty_text_from_null(capsys: pytest.CaptureFixture[str]) -> None:
+    found = QueryResult((("a", "string"), ("b", "string")), (("", None),))
+    assert printed(found, "csv", capsys) == 'a,b\n"",\n'
+
+
+def test_markdown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(PLAIN, "markdown", capsys).splitlines() == [
+        "| id | a\\|b | day | sum |",
+        "| --- | --- | --- | --- |",
+        '| 1 | said "x", left | 2013-01-02 | 1.50 |',
+        "| 2 |  |  |  |",
+    ]
+
+
+def test_json_has_types_and_says_whether_there_is_more(capsys: pytest.CaptureFixture[str]) -> None:
+    found = json.loads(printed(QueryResult((("k", "int"),), ((1,),), more=True), "json", capsys))
+    assert found == {"columns": [{"name": "k", "type": "int"}], "rows": [[1]], "more": True}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_no_format_lets_control_characters_out(
+    form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nasty = "a\x1b[31mb\x07\x9b2Jc\u202ed\re"
+    found = printed(QueryResult(((nasty, "string"),), ((nasty,),)), form, capsys)
+    assert not set(found) & set("\x1b\x07\x9b\u202e\r")
+    assert "u001b" in found
+    if form == "json":
+        assert json.loads(found)["rows"] == [[nasty]]
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    left: Any
+    right: Any
+
+
+Point = namedtuple("Point", "x y")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, None),
+        (True, True),
+        (2**63, 2**63),
+        (float("nan"), "nan"),
+        (float("-inf"), "-inf"),
+        (Decimal("1.10"), "1.10"),
+        (date(2013, 1, 2), "2013-01-02"),
+        (datetime(2013, 1, 2, 3, 4, 5, 6, UTC), "2013-01-02T03:04:05.000006+00:00"),
+        (timedelta(seconds=1.5), 1.5),
+        (b"\x00\xff", "00ff"),
+        (UUID(int=1), "00000000-0000-0000-0000-000000000001"),
+        (Path("a/b"), "a/b"),
+        (Colour.RED, "red"),
+        ({1: date(2013, 1, 2)}, {"1": "2013-01-02"}),
+        ((1, [Decimal(2)]), [1, ["2"]]),
+        (frozenset({"b", "a"}), ["a", "b"]),
+        (Point(1, 2), {"x": 1, "y": 2}),
+        (Pair(1, Pair(2, None)), {"left": 1, "right": {"left": 2, "right": None}}),
+    ],
+)
+def test_plain(value: Any, expected: Any) -> None:
+    assert plain(value) == expected
+
+
+def test_text_is_json_and_keeps_what_people_write() -> None:
+    assert to_json({"name": "Zoë"}) == '{"name": "Zoë"}'
+    assert json.loads(to_json([float("inf")])) == ["inf"]

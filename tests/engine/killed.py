@@ -16,8 +16,7 @@ import pyarrow as pa
 from sqlalchemy import Connection
 
 from penstock.engine.drop import drop
-from penstock.engine.state.store import State
-from penstock.engine.state.writing import publish
+from penstock.engine.state.store import State, publish
 from penstock.lake.candidate.state import all_rows
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.format.files import PartitionField

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.engine.evolution import Difference, difference, fit
+from penstock.engine.redefinition import Difference, difference, fit_columns
 from penstock.errors import SchemaMismatch
 from penstock.project import Project
 from tests import duck
@@ -28,15 +28,15 @@ def test_names_compare_without_case_and_the_managed_column_is_no_difference() ->
 
 def test_fail_refuses_any_difference() -> None:
     with pytest.raises(SchemaMismatch, match="on_schema_change=fail"):
-        fit(Difference((), ("old",)), "fail", "main.t")
+        fit_columns(Difference((), ("old",)), "fail", "main.t")
 
 
 def test_ignore_leaves_new_columns_out() -> None:
-    assert fit(Difference(("new",), ()), "ignore", "main.t").leave_out == ("new",)
+    assert fit_columns(Difference(("new",), ()), "ignore", "main.t").leave_out == ("new",)
 
 
 def test_warn_says_what_is_missing() -> None:
-    assert "old is missing" in fit(Difference((), ("old",)), "warn", "main.t").notices[0]
+    assert "old is missing" in fit_columns(Difference((), ("old",)), "warn", "main.t").notices[0]
 
 
 MERGED = """

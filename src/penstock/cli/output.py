@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import math
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any
+from enum import Enum
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import click
 
-from penstock.cli.plain import plain, to_json
-from penstock.progress.view import visible
+from penstock.progress.view import count, visible
+
+if TYPE_CHECKING:
+    from penstock.engine.results import QueryResult
+
 
 Rows = Sequence[Sequence[Any]]
 
@@ -89,3 +100,130 @@ def _rich_table(columns: Sequence[str], texts: list[list[str]], numeric: Sequenc
     for row in texts:
         table.add_row(*(Text(text) for text in row))  # Text: data is never read as markup
     Console().print(table)
+
+
+def to_json(value: Any, *, indent: int | None = None) -> str:
+    """One JSON text. Decimals keep every digit as text; bytes are hex; times are ISO 8601."""
+    text = json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
+    return visible(text, keep="\n")  # the other control characters stand in strings only
+
+
+def plain(value: Any) -> Any:
+    """``value`` made of dict, list, str, int, float, bool and None only."""
+    for kind, convert in CONVERT:
+        if isinstance(value, kind):
+            return convert(value)
+    return _object(value) if is_dataclass(value) else str(value)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _float(value: float) -> Any:
+    return value if math.isfinite(value) else str(value)  # JSON has no NaN and no infinity
+
+
+def _mapping(value: Mapping[Any, Any]) -> Any:
+    return {str(key): plain(item) for key, item in value.items()}
+
+
+def _row(value: tuple[Any, ...]) -> Any:
+    # Spark's Row and named tuples carry their names.
+    names = getattr(value, "__fields__", None) or getattr(value, "_fields", None)
+    return _mapping(dict(zip(names, value, strict=True))) if names else _list(value)
+
+
+def _list(value: Any) -> Any:
+    return [plain(item) for item in value]
+
+
+def _sorted(value: Any) -> Any:
+    return sorted(_list(value), key=str)
+
+
+def _object(value: Any) -> Any:
+    return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+
+
+# In order: a bool is an int, a datetime a date, a named tuple a tuple.
+CONVERT: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
+    ((type(None), bool, int, str), _same),
+    (float, _float),
+    (Enum, lambda value: plain(value.value)),
+    ((datetime, date, time), lambda value: value.isoformat()),
+    (timedelta, lambda value: value.total_seconds()),
+    ((Decimal, UUID, PurePath), str),
+    ((bytes, bytearray), lambda value: bytes(value).hex()),
+    (Mapping, _mapping),
+    (tuple, _row),
+    (list, _list),
+    ((set, frozenset), _sorted),
+)
+
+
+FORMATS = ("table", "csv", "json", "markdown")
+
+
+def print_result(result: QueryResult, form: str) -> None:
+    """Print the rows; a note on stderr says when there are more of them."""
+    if not result.columns and form != "json":
+        say("done", err=True)
+        return
+    _PRINTERS[form](result)
+    if result.more and form != "json":
+        shown = count(len(result.rows), "row")
+        say(f"(the first {shown}; --limit N for more)", err=True)
+
+
+def _table(result: QueryResult) -> None:
+    print_table([name for name, _ in result.columns], result.rows)
+
+
+def _json(result: QueryResult) -> None:
+    """``{"columns": [...], "rows": [...], "more": bool}``"""
+    columns = [{"name": name, "type": kind} for name, kind in result.columns]
+    print_json({"columns": columns, "rows": result.rows, "more": result.more})
+
+
+def _csv(result: QueryResult) -> None:
+    """RFC 4180 with a heading. NULL is an empty field, an empty text two quotes."""
+    click.echo(",".join(_in_csv(name) for name, _ in result.columns))
+    for row in result.rows:
+        click.echo(",".join(_in_csv(value) for value in row))
+
+
+def _in_csv(value: Any) -> str:
+    if value is None:
+        return ""
+    text = visible(value, keep="\n\t") if isinstance(value, str) else _simple(value)
+    quoted = not text or any(mark in text for mark in ',"\n')
+    return '"{}"'.format(text.replace('"', '""')) if quoted else text
+
+
+def _simple(value: Any) -> str:
+    simple = plain(value)
+    return simple if isinstance(simple, str) else to_json(simple)
+
+
+def _markdown(result: QueryResult) -> None:
+    lines = [
+        [_in_markdown(cell(name)) for name, _ in result.columns],
+        ["---"] * len(result.columns),
+    ]
+    lines += [[_in_markdown(cell(value)) for value in row] for row in result.rows]
+    for line in lines:
+        click.echo(f"| {' | '.join(line)} |")
+
+
+def _in_markdown(text: str) -> str:
+    """A cell: what it says is never read as a column's end, a tag or formatting."""
+    return re.sub(r"([\\|<>*_`\[\]])", r"\\\1", text)
+
+
+_PRINTERS: Mapping[str, Callable[[QueryResult], None]] = {
+    "table": _table,
+    "csv": _csv,
+    "json": _json,
+    "markdown": _markdown,
+}

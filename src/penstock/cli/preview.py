@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from penstock.cli.frames import print_result
 from penstock.cli.options import (
     debug_option,
     format_option,
@@ -16,6 +15,7 @@ from penstock.cli.options import (
     project_option,
     spark_option,
 )
+from penstock.cli.output import print_result
 from penstock.cli.render import starting
 from penstock.errors import ArgumentError
 

@@ -6,8 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 
-from penstock.cli.output import is_terminal, say
-from penstock.cli.plain import plain, to_json
+from penstock.cli.output import is_terminal, plain, say, to_json
 from penstock.events import Event, EventSink, SparkStarted, SparkStarting
 from penstock.progress.lines import lines, text_line
 from penstock.progress.view import seconds

@@ -16,8 +16,7 @@ from penstock.cli.options import (
     read_request,
     request_options,
 )
-from penstock.cli.output import print_table, say
-from penstock.cli.plain import plain, to_json
+from penstock.cli.output import plain, print_table, say, to_json
 from penstock.cli.render import watch
 from penstock.progress.view import count
 

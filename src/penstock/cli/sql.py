@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from penstock.cli.frames import print_result
 from penstock.cli.options import (
     debug_option,
     format_option,
@@ -15,7 +14,7 @@ from penstock.cli.options import (
     project_option,
     spark_option,
 )
-from penstock.cli.output import print_json, say
+from penstock.cli.output import print_json, print_result, say
 from penstock.cli.render import starting
 from penstock.config import DIALECTS
 

@@ -1,26 +1,39 @@
-"""One attempt at a step: query, stage, test, publish. What fails leaves the table as it was."""
+"""One attempt at a step: query, stage, test, publish. What fails leaves the table as it was.
+
+`World` is what the attempts of a run share: the session, the lakes and their state.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
-from dataclasses import dataclass, replace
+import threading
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from penstock.engine import evolution
+from penstock.config import Settings
 from penstock.engine.beginning import Beginning
+from penstock.engine.checks.run import Tester
 from penstock.engine.pins import Pins, candidate_of, pin, table_name
-from penstock.engine.plan import PlannedStep
-from penstock.engine.redefinition import listed, refuse_lost_rows, refuse_other_slices
-from penstock.engine.resolve import Resolved, resolve
+from penstock.engine.plan import Plan, PlannedStep
+from penstock.engine.redefinition import (
+    difference,
+    fit_columns,
+    listed,
+    refuse_lost_rows,
+    refuse_managed,
+    refuse_other_slices,
+    without,
+)
+from penstock.engine.resolve import Resolved, Views, resolve
 from penstock.engine.results import CheckResult
+from penstock.engine.spark import lakes_for, session_for
 from penstock.engine.state.records import WHOLE, Publication, SliceRecord, column_infos
-from penstock.engine.state.store import State, now
-from penstock.engine.state.writing import publish
+from penstock.engine.state.store import State, now, publish
 from penstock.engine.strategies.registry import STRATEGIES
 from penstock.engine.strategies.slice import Slice
-from penstock.engine.testing import Tester
-from penstock.engine.views import Views
-from penstock.engine.world import World
 from penstock.errors import (
     DataFileCorrupt,
     DataFileMissing,
@@ -29,17 +42,66 @@ from penstock.errors import (
     QueryFailed,
     SchemaMismatch,
 )
-from penstock.events import CheckFinished, Notice, StepProgress
+from penstock.events import CheckFinished, EventSink, Notice, StepProgress
 from penstock.lake.spark.failures import file_missing
 from penstock.model.graph import table_key
 from penstock.model.model import Model
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from penstock.lake.candidate.state import Staged
+    from penstock.lake.lake import Lake
     from penstock.lake.staging import TransactionTable
     from penstock.lake.transaction import Transaction
+
+
+class Cancelled(Exception):
+    """The run was asked to stop. Never leaves the engine."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """``lakes`` and ``states`` are by the names of penstock.toml."""
+
+    run_id: str
+    plan: Plan
+    settings: Settings
+    session: SparkSession
+    lakes: Mapping[str, Lake]
+    states: Mapping[str, State]
+    sink: EventSink
+    later: Executor | None = None  # does what no step waits for, until the run ends
+    cancelled: threading.Event = field(default_factory=threading.Event)
+
+    # Sessions of steps with settings of their own: whoever interrupts the run must know them.
+    own_sessions: list[SparkSession] = field(default_factory=list)
+
+    def for_step(self, model: Model) -> World:
+        """This world as the step sees it: with a session of its own when its script sets any."""
+        session = session_for(model.query, self.session)
+        if session is self.session:
+            return self
+        self.own_sessions.append(session)
+        return replace(self, session=session, lakes=lakes_for(session, self.lakes))
+
+    def interrupt(self) -> None:
+        """Stop what Spark does for this run, and let nothing more begin.
+
+        All that the sessions do: by tag would be nicer, but without Spark Connect a tag is known
+        to the thread that set it only, and interrupting it from here does nothing (Spark 4.3).
+        """
+        self.cancelled.set()
+        for session in (self.session, *self.own_sessions):
+            with contextlib.suppress(Exception):  # Spark may be gone already, which is as good
+                session.interruptAll()
+
+    def lake_of(self, model: Model) -> Lake:
+        return self.lakes[model.target.lake]
+
+    def check_cancelled(self) -> None:
+        if self.cancelled.is_set():
+            raise Cancelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +275,7 @@ class Attempt:
 
     def _stage(self, table: TransactionTable, resolved: Resolved, into: Slice) -> Staged:
         managed = self._partition_column
-        evolution.refuse_managed(resolved.df.columns, managed, resolved.start)
+        refuse_managed(resolved.df.columns, managed, resolved.start)
         df = self._fit(table, resolved.df, into)
         try:
             return STRATEGIES[self.model.strategy](table, df, into)
@@ -232,14 +294,14 @@ class Attempt:
         if made_anew or not table.exists:
             return df
         managed = into.place[0] if into.place else None
-        found = evolution.difference(df.columns, table.schema.names, managed)
+        found = difference(df.columns, table.schema.names, managed)
         materialize = self.model.annotations.materialize
         policy = (materialize.on_schema_change if materialize else None) or "warn"
         merges = self.model.strategy == "merge"
-        fit = evolution.fit(found, policy, self.model.target.qualified, merges=merges)
+        fit = fit_columns(found, policy, self.model.target.qualified, merges=merges)
         for notice in fit.notices:
             self.world.sink(Notice(notice, self.model.name))
-        df = evolution.without(df, fit.leave_out)
+        df = without(df, fit.leave_out)
         if fit.evolves:
             table.evolve(df, drop=fit.drop)
         return df

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.engine.pins import table_name
 from penstock.engine.results import Dropped
 from penstock.engine.state.records import WHOLE
-from penstock.engine.state.store import State, now
-from penstock.engine.state.writing import forget
+from penstock.engine.state.store import State, forget, now
 from penstock.errors import ArgumentError, TableNotFound
 from penstock.lake.format.naming import fold
 from penstock.model.asset import TableName

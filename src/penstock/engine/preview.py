@@ -9,27 +9,53 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.config import Settings
 from penstock.engine.beginning import Beginning
-from penstock.engine.explain import explain
 from penstock.engine.pins import Pins, table_name
 from penstock.engine.plan import Plan
-from penstock.engine.resolve import Resolved, resolve
+from penstock.engine.resolve import (
+    Resolved,
+    Views,
+    analysed,
+    called,
+    moment,
+    predicates,
+    quoted,
+    resolve,
+)
 from penstock.engine.spark import lakes_for, session_for
-from penstock.engine.unresolved import require_columns, require_tables
-from penstock.engine.views import Views
-from penstock.errors import Diagnostic, InputError, ModelError, PartitionError, QueryFailed
+from penstock.errors import (
+    ArgumentError,
+    ColumnNotFound,
+    Diagnostic,
+    InputError,
+    LakeError,
+    ModelError,
+    PartitionError,
+    PenstockError,
+    QueryFailed,
+)
+from penstock.lake.catalog.suggest import did_you_mean
+from penstock.lake.format.files import Table
 from penstock.lake.format.naming import quote_identifier
-from penstock.lake.queries.explain import Explanation
+from penstock.lake.queries.explain import Explanation, TableRead, read_of
 from penstock.lake.snapshot import At
 from penstock.model.asset import TableName
 from penstock.model.constants import Bindings
 from penstock.model.graph import Makers
 from penstock.model.names import Names
 from penstock.model.query import Query, read_query
+from penstock.model.render import trial_names
+from penstock.model.sources import FileSource, TableSource
+from penstock.sql import quoting
+from penstock.sql.conditions import Predicate
+from penstock.sql.identifiers import fold
+from penstock.sql.missing_columns import missing_columns
+from penstock.sql.tables import Unreadable, analyse
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from penstock.lake.lake import Lake
+
 
 Attach = Callable[[str], "Lake"]
 Session = Callable[[], "SparkSession"]  # starts Spark, if nothing has yet
@@ -192,3 +218,87 @@ def _as_input(error: QueryFailed) -> QueryFailed:
     if (state or "").startswith("42"):
         error.exit_code = InputError.exit_code
     return error
+
+
+def explain(query: Query, pins: Pins, args: Mapping[str, Any], zone: str) -> Explanation:
+    """For each source of the query, in the order of its text, what would be read.
+
+    ``zone`` is the time zone that the query will run in. Raises NotFound, ArgumentError.
+    """
+    tables = require_tables(query, Bindings(), pins)
+    require_columns(query, tables)
+    names = trial_names(query.sources)
+    rendered = query.render(quoted(names))
+    found = predicates(analysed(rendered), names, {**args, **rendered.args(Bindings())}, zone)
+    reads: list[TableRead] = []
+    for source in query.sources:
+        if isinstance(source, TableSource):
+            reads.append(_read(source, tables.get(source), pins, found.get(source)))
+        else:
+            kind = "file" if isinstance(source, FileSource) else "function"
+            reads.append(TableRead(called(source, Bindings()), kind))
+    return Explanation(tuple(reads))
+
+
+def _read(
+    source: TableSource, table: Table | None, pins: Pins, keep: Predicate | None
+) -> TableRead:
+    name = str(source.table)
+    if table is None:
+        return TableRead(name, "view")
+    lake = source.table.lake
+    at = At(pins.versions[lake]) if source.at is None else At(**moment(source.at, Bindings()))
+    catalog = pins.lakes[lake].catalog
+    return replace(read_of(catalog, table, catalog.snapshot(at).id, keep), name=name)
+
+
+def require_tables(
+    query: Query, bindings: Bindings, pins: Pins, own: TableSource | None = None
+) -> dict[TableSource, Table]:
+    """The tables that the query reads, without views and ``own``, which is not made yet.
+
+    Raises NotFound and ArgumentError, at their places, for tables and snapshots that are not there.
+    """
+    tables: dict[TableSource, Table] = {}
+    for source in query.sources:
+        if not isinstance(source, TableSource) or source == own:
+            continue
+        try:
+            at = {} if source.at is None else moment(source.at, bindings)
+            table = pins.require(source.table, at)
+        except (ArgumentError, LakeError) as error:
+            error.location = error.location or source.location
+            raise
+        if table is not None:
+            tables[source] = table
+    return tables
+
+
+def require_columns(query: Query, tables: dict[TableSource, Table]) -> None:
+    """Raise ColumnNotFound, at its place, for a name that is certainly a misspelt column.
+
+    Spark says so of many more, which may be variables, parameters or fields.
+    """
+    names = trial_names(query.sources)
+    rendered = query.render(quoted(names))
+    try:
+        tree = analyse(rendered.sql).tree
+    except (Unreadable, PenstockError):
+        return
+    by_name = {fold(names[source]): table for source, table in tables.items()}
+    known = {name: table.schema.names for name, table in by_name.items()}
+    missing = min(missing_columns(tree, known), key=lambda missing: missing.start, default=None)
+    if missing is None:
+        return
+    where = " or ".join(by_name[fold(name)].qualified_name for name in missing.tables)
+    before = rendered.sql[: missing.start]
+    error = ColumnNotFound(
+        f"there is no column {missing.name!r} in {where}",
+        hint=did_you_mean(missing.name, missing.columns, "columns"),
+        data={"column": missing.name},
+    )
+    error.hint = quoting.hint(error, rendered.source.quoted) or error.hint
+    error.location = rendered.locate(
+        before.count("\n") + 1, missing.start - (before.rfind("\n") + 1)
+    )
+    raise error

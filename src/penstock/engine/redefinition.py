@@ -1,20 +1,32 @@
-"""Refuse a definition that no longer fits the rows of its table: they would be counted twice, or
-lost, without a word. `penstock run MODEL --full-refresh` and `penstock drop` are the ways on.
+"""A model that no longer fits its table: its columns, its slices, its strategy or its keys.
+
+Other columns are for ``on_schema_change`` to decide; a whole-table replace makes the table anew and
+needs none of it. Of the four values of annotations.md: ``warn`` (the default) adds new columns and
+says so, ``sync`` also drops those that the SELECT lacks, ``ignore`` leaves new columns out, and
+``fail`` fails the step.
+
+Other slices, another strategy or other keys are refused where rows of the table would be counted
+twice, or lost, without a word. `penstock run MODEL --full-refresh` and `penstock drop` are the ways
+on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.engine.state.records import WHOLE, SliceRecord
-from penstock.errors import DefinitionChanged, Location
+from penstock.errors import DefinitionChanged, Location, SchemaMismatch
 from penstock.lake.format.naming import fold
 from penstock.lake.reading.conversions.spark_types import quoted
 from penstock.model.model import Model
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from penstock.lake.staging import TransactionTable
+
 
 _SHOWN = 3
 Place = tuple[str, str]  # the partition column, and a slice's value
@@ -158,3 +170,117 @@ def _changed(
         location=places.get(line) or places.get("materialize") or Location(model.path),
         data={"table": model.target.qualified, "slices": [record.slice for record in slices]},
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Columns that only the SELECT has, and columns that only the table has."""
+
+    added: tuple[str, ...]
+    missing: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.missing)
+
+    def __str__(self) -> str:
+        parts = [f"{_list(self.added)} new"] if self.added else []
+        if self.missing:
+            parts.append(f"{_list(self.missing)} missing")
+        return " and ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What to do: columns of the SELECT to leave out, columns of the table to drop, what to say.
+
+    ``evolves``: the table takes new columns and wider types.
+    """
+
+    leave_out: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    evolves: bool = False
+    notices: tuple[str, ...] = ()
+
+
+def difference(selected: Sequence[str], table: Sequence[str], managed: str | None) -> Difference:
+    """``managed`` is the partition column, which no SELECT has."""
+    have, want = {fold(name) for name in selected}, {fold(name) for name in table}
+    return Difference(
+        added=tuple(name for name in selected if fold(name) not in want),
+        missing=tuple(
+            name
+            for name in table
+            if fold(name) not in have and (managed is None or fold(name) != fold(managed))
+        ),
+    )
+
+
+def refuse_managed(columns: Sequence[str], managed: str, location: Location) -> None:
+    """The partition column is the engine's to write (seeds/materialization.md)."""
+    if fold(managed) in map(fold, columns):
+        raise SchemaMismatch(
+            f"the SELECT has a column {managed}, which Penstock writes itself",
+            hint=f"leave it out, as in SELECT * EXCEPT ({managed}), or give it another name",
+            location=location,
+            data={"column": managed},
+        )
+
+
+def fit_columns(found: Difference, policy: str, table: str, *, merges: bool = False) -> Fit:
+    """Raises SchemaMismatch when the policy does not allow the difference.
+
+    ``merges``: rows that the SELECT updates keep their values of columns that it lacks.
+    """
+    if policy == "warn":
+        return _warn(found, table, merges=merges)
+    return _POLICIES[policy](found, table)
+
+
+def without(df: DataFrame, columns: Sequence[str]) -> DataFrame:
+    return df.drop(*columns) if columns else df
+
+
+def _warn(found: Difference, table: str, *, merges: bool) -> Fit:
+    notices = []
+    if found.added:
+        notices.append(f"{table}: {_list(found.added)} added; NULL in the rows of earlier runs")
+    if found.missing:
+        now = "NULL from now on"
+        if merges:
+            now = "NULL in new rows; rows that are updated keep what they have"
+        notices.append(f"{table}: {_list(found.missing)} missing in the SELECT: {now}")
+    return Fit(evolves=True, notices=tuple(notices))
+
+
+def _ignore(found: Difference, _table: str) -> Fit:
+    return Fit(leave_out=found.added)
+
+
+def _fail(found: Difference, table: str) -> Fit:
+    if not found:
+        return Fit()
+    raise SchemaMismatch(
+        f"the SELECT's columns are not those of {table}: {found}",
+        hint="on_schema_change=fail is set: change the SELECT, or the option",
+        data={"added": found.added, "missing": found.missing},
+    )
+
+
+def _sync(found: Difference, table: str) -> Fit:
+    notices = (f"{table}: columns follow the SELECT: {found}",) if found else ()
+    return Fit(drop=found.missing, evolves=True, notices=notices)
+
+
+_POLICIES: Mapping[str, Callable[[Difference, str], Fit]] = {
+    "ignore": _ignore,
+    "fail": _fail,
+    "sync": _sync,
+}
+
+
+def _list(names: Sequence[str]) -> str:
+    return f"{', '.join(names)} {_is(names)}"
+
+
+def _is(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"

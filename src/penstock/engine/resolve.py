@@ -1,25 +1,23 @@
-"""A script's query as a DataFrame: its sources as views, its values bound, its errors placed.
-
-Spark broadcasts the smaller side of a join: a job, and another plan after it. Where each side is
-one task there is nothing to broadcast, and a hash join of them needs neither. That has to be
-requested by a hint, as Spark decides by sizes alone.
-"""
+"""A script's query as a DataFrame: its sources as views, its values bound, its errors placed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from sqlglot import exp
 
 from penstock.engine.beginning import Beginning
-from penstock.engine.choosing import analysed, predicates
 from penstock.engine.file_reader import Files, files, innermost
 from penstock.engine.pins import Pins, Rows
-from penstock.engine.views import Views, names_for, run
 from penstock.errors import (
     ArgumentError,
     LakeError,
@@ -29,6 +27,8 @@ from penstock.errors import (
     UnsupportedFeature,
 )
 from penstock.lake.format.naming import quote_identifier
+from penstock.lake.queries.resolver import Resolver
+from penstock.lake.queries.running import rewritten
 from penstock.lake.spark.failures import explained
 from penstock.lake.spark.session import session_zone
 from penstock.model.constants import Bindings
@@ -44,15 +44,63 @@ from penstock.model.sources import (
     TimeTravel,
 )
 from penstock.sql import quoting
-from penstock.sql.conditions import Predicate
+from penstock.sql.conditions import Or, Predicate
+from penstock.sql.predicate import of_query
+from penstock.sql.tables import Analysis, Unreadable, analyse
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+BY_HASH = "shuffle_hash"  # Spark's hint; it is of no matter to a table that is not joined
+# What has rows that no table has, perhaps many.
+_MORE = (exp.Explode, exp.Posexplode, exp.Inline, exp.Lateral, exp.Unnest)
+_HALVES = frozenset({"SEMI", "ANTI", "CROSS"})
+_CONDITIONS = re.compile(r"\b(WHERE|ON)\b", re.IGNORECASE)
+
+
 def query_start(query: Query) -> Location:
     """Where the SELECT begins: for what no nearer place is known."""
     return query.source.location(query.parts[-1].statement.start)
+
+
+class Views:
+    """A context: what was put is dropped at its end, by ``later`` where there is one.
+
+    Spark looks through all that it keeps in memory for each view that goes: some 4 ms, which no
+    step need wait for.
+    """
+
+    def __init__(self, session: SparkSession, later: Executor | None = None) -> None:
+        self._session = session
+        self._later = later
+        self._prefix = f"penstock_{uuid4().hex[:12]}"
+        self._names: list[str] = []
+
+    def name(self) -> str:
+        """A name for a view that `put` makes later."""
+        self._names.append(f"{self._prefix}_{len(self._names)}")
+        return self._names[-1]
+
+    def put(self, name: str, df: DataFrame) -> None:
+        """Make the view whose name was given out."""
+        df.createOrReplaceTempView(name)
+
+    def __enter__(self) -> Views:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        names, self._names = self._names, []
+        if self._later is None:
+            self._drop(names)
+        else:
+            self._later.submit(self._drop, names)
+
+    def _drop(self, names: Sequence[str]) -> None:
+        # A view that stays is no harm, and an error on the way out would hide the one before it.
+        with contextlib.suppress(Exception):
+            for name in names:
+                self._session.catalog.dropTempView(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +194,108 @@ def resolve(
     return Resolved(df, rendered, names, query_start(query), one_task, inputs)
 
 
+def names_for(query: Query, text: str, pins: Pins) -> Resolver | None:
+    """What names in the macros that ``text`` calls mean; ``None`` where it calls none.
+
+    Macros without a lake's name are those of the lake that tables without one belong to.
+    """
+    home = query.home
+    if home is None or home.lake not in pins.lakes:
+        return None
+    names = pins.names(home.lake, home.schema, query.names.called(home.lake))
+    return names if names.book(text).macros else None
+
+
+def run(
+    session: SparkSession,
+    text: str,
+    names: Resolver,
+    views: Mapping[str, DataFrame],
+    args: Mapping[str, Any],
+) -> DataFrame:
+    """The rows of ``text``, which reads ``views`` and may call macros, of tables too."""
+    whole = rewritten(session, text, names, views=views)
+    return session.sql(whole.text, args=dict(args), **dict[str, Any](whole.frames))
+
+
+def analysed(rendered: RenderedQuery) -> Analysis | None:
+    """The query read again, where it may have conditions and can be read."""
+    if _CONDITIONS.search(rendered.sql) is None:
+        return None
+    try:
+        return analyse(rendered.sql)
+    except (Unreadable, PenstockError):
+        return None
+
+
+def predicates(
+    analysis: Analysis | None,
+    views: Mapping[QuerySource, str],
+    args: Mapping[str, Any],
+    zone: str,
+) -> dict[QuerySource, Predicate]:
+    """The predicate of each source of which there is one; ``views`` are their names in the query.
+
+    ``args`` are the values of the text's markers, ``zone`` the session's time zone. A source that
+    the query names more than once is read once, for all its places. Never fails.
+    """
+    if analysis is None:
+        return {}
+    text = analysis.text
+    nodes = defaultdict(list)
+    for table in analysis.tables:
+        nodes[table.name].append(table.node)
+    found: dict[QuerySource, Predicate] = {}
+    for source, view in views.items():
+        if text.count(f"`{view}`") == len(nodes[view]):  # no place was overlooked
+            found[source] = _any_of(
+                [of_query(text, node, zone=zone, args=args) for node in nodes[view]], zone
+            )
+    return found
+
+
+def _any_of(places: list[Predicate], zone: str) -> Predicate:
+    """What matters at one of the places."""
+    if len(places) == 1:
+        return places[0]
+    known = [place.condition for place in places if place.condition is not None]
+    parts = tuple(dict.fromkeys(part for place in places for part in (*place.used, *place.unused)))
+    if not known or len(known) < len(places):
+        return Predicate(None, zone, unused=parts)
+    used = tuple(" AND ".join(place.used) for place in places)
+    unused = tuple(part for place in places for part in place.unused)
+    return Predicate(Or(tuple(known)), zone, (" OR ".join(f"({one})" for one in used),), unused)
+
+
+def are_by_equality(tree: exp.Expr) -> bool:
+    """Whether a query has joins, all written as such and by equality, of tables and queries alone.
+
+    Spark warns of a hint that it cannot follow, so that what is not certain has none.
+    """
+    joins = list(tree.find_all(exp.Join))
+    return bool(joins) and all(map(_is_by_equality, joins)) and not any(map(_is_other, tree.walk()))
+
+
+def _is_by_equality(join: exp.Join) -> bool:
+    if join.kind in _HALVES or not isinstance(join.this, exp.Table | exp.Subquery):
+        return False
+    on = join.args.get("on")
+    whole = None if on is None else on.unnest()
+    parts = whole.flatten() if isinstance(whole, exp.And) else (whole,)
+    return bool(join.args.get("using")) or any(isinstance(part, exp.EQ) for part in parts)
+
+
+def _is_other(node: Any) -> bool:
+    """A join by another name, rows that no table has, or a hint of the user's own."""
+    if isinstance(node, exp.In):
+        return node.args.get("query") is not None
+    if isinstance(node, exp.Table):
+        return not isinstance(node.this, exp.Identifier)
+    if isinstance(node, exp.With):
+        return bool(node.args.get("recursive"))
+    return isinstance(node, (*_MORE, exp.Exists, exp.Hint))
+
+
 def quoted(named: Mapping[QuerySource, str]) -> dict[QuerySource, str]:
     """Names as they are written in the query."""
     return {source: quote_identifier(view, mark="`") for source, view in named.items()}
@@ -226,38 +376,3 @@ def _position(data: Mapping[str, Any], sql: str) -> tuple[int, int]:
     if "line" in data and "start" not in data:
         return data["line"], data["column"] - 1
     return 1, 0
-
-
-BY_HASH = "shuffle_hash"  # Spark's hint; it is of no matter to a table that is not joined
-# What has rows that no table has, perhaps many.
-_MORE = (exp.Explode, exp.Posexplode, exp.Inline, exp.Lateral, exp.Unnest)
-_HALVES = frozenset({"SEMI", "ANTI", "CROSS"})
-
-
-def are_by_equality(tree: exp.Expr) -> bool:
-    """Whether a query has joins, all written as such and by equality, of tables and queries alone.
-
-    Spark warns of a hint that it cannot follow, so that what is not certain has none.
-    """
-    joins = list(tree.find_all(exp.Join))
-    return bool(joins) and all(map(_is_by_equality, joins)) and not any(map(_is_other, tree.walk()))
-
-
-def _is_by_equality(join: exp.Join) -> bool:
-    if join.kind in _HALVES or not isinstance(join.this, exp.Table | exp.Subquery):
-        return False
-    on = join.args.get("on")
-    whole = None if on is None else on.unnest()
-    parts = whole.flatten() if isinstance(whole, exp.And) else (whole,)
-    return bool(join.args.get("using")) or any(isinstance(part, exp.EQ) for part in parts)
-
-
-def _is_other(node: Any) -> bool:
-    """A join by another name, rows that no table has, or a hint of the user's own."""
-    if isinstance(node, exp.In):
-        return node.args.get("query") is not None
-    if isinstance(node, exp.Table):
-        return not isinstance(node.this, exp.Identifier)
-    if isinstance(node, exp.With):
-        return bool(node.args.get("recursive"))
-    return isinstance(node, (*_MORE, exp.Exists, exp.Hint))

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 from penstock.config import Settings
 from penstock.engine.beginning import Beginning
 from penstock.engine.pins import Pins, Readable, Rows
-from penstock.engine.resolve import Resolved, query_start, resolve
+from penstock.engine.resolve import Resolved, Views, query_start, resolve
 from penstock.engine.spark import lakes_for, session_for
-from penstock.engine.views import Views
 from penstock.errors import Diagnostic, Location, NotFound, PenstockError
 from penstock.lake.format.naming import fold
 from penstock.model import arguments

@@ -1,14 +1,24 @@
-"""What is known of each slice: state rows and models in, statuses out. Pure but for `read`."""
+"""What is known of models and their slices: questions that the catalogs answer, without Spark.
+
+A slice is materialized, stale, missing, running or failed by what runs recorded, or changed outside
+of Penstock since: by DuckDB, by SQL, by a rollback.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from penstock.engine.outside import Key, Outside
-from penstock.engine.results import ModelStatus, SliceStatus
+from penstock.engine.results import (
+    ModelDetail,
+    ModelStatus,
+    SchemaVersion,
+    SliceStatus,
+    SnapshotInfo,
+    StepRun,
+)
 from penstock.engine.state import reading
 from penstock.engine.state.records import (
     WHOLE,
@@ -17,16 +27,41 @@ from penstock.engine.state.records import (
     RunRecord,
     SliceRecord,
     StepRecord,
+    column_infos,
+    is_gone,
 )
+from penstock.engine.state.store import State, find_tables
+from penstock.lake.catalog import reads
+from penstock.lake.catalog.snapshots import touched
+from penstock.lake.format.conflicts import ParsedChanges
 from penstock.lake.format.naming import fold
 from penstock.model.asset import TableName
+from penstock.model.header.lines import read_header
 from penstock.model.model import Model
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from penstock.lake.catalog.catalog import Catalog
+    from penstock.lake.format.files import Table
+
 
 _PRESSING = ("running", "failed")  # attempts that say more than what was published before
+LAST_RUNS = 10
+# The notes of steps (`Attempt.execute`) and of `drop`, as LIKE has them.
+_OWN = ('{"run": %"step": %', '{"penstock_drop": %')
+Key = tuple[str, str]  # target and slice
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """``changed``: the snapshot in which others last changed a slice, None where that expired.
+
+    ``there`` are the targets that the lake has a table of.
+    """
+
+    changed: Mapping[Key, int | None] = field(default_factory=dict)
+    there: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +84,27 @@ class LakeState:
         )
 
 
+def read_state(catalog: Catalog | None, column: str, target: str | None = None) -> LakeState:
+    """What a lake's state says, and what others did to its tables; nothing without a catalog.
+
+    ``column`` carries the values of slices.
+    """
+    if catalog is None:
+        return LakeState()
+
+    def ask(connection: Connection) -> LakeState:
+        return _state(connection, catalog, column, target)
+
+    return State(catalog).read(ask, LakeState())
+
+
+def _state(connection: Connection, catalog: Catalog, column: str, target: str | None) -> LakeState:
+    state = LakeState.read(connection, target)
+    return replace(state, outside=look(connection, catalog.data_path, state.slices, column))
+
+
 def model_status(
-    model: Model, state: LakeState, is_gone: Callable[[ProcessId], bool]
+    model: Model, state: LakeState, is_gone: Callable[[ProcessId], bool] = is_gone
 ) -> ModelStatus:
     """All slices that are there or were tried, in the order of their values."""
     target = model.target.qualified
@@ -99,6 +153,54 @@ def unmade(state: LakeState, lake: str, models: Iterable[Model]) -> list[ModelSt
             ),
         )
         for target, records in sorted(by_target.items())
+    ]
+
+
+def detail_of(model: Model, catalog: Catalog | None, column: str) -> ModelDetail:
+    target = model.target.qualified
+    versions: tuple[SchemaVersion, ...] = ()
+    runs: tuple[StepRun, ...] = ()
+    table, state = None, LakeState()
+    if catalog is not None:
+        with catalog.reading() as connection:
+            if find_tables(connection):
+                versions = reading.schema_versions(connection, target)
+                runs = reading.step_runs(connection, target, LAST_RUNS)
+                state = _state(connection, catalog, column, target)
+            latest, place = reads.newest(connection), (model.target.schema, model.target.table)
+            table = reads.find_table(connection, catalog.data_path, latest.id, *place)
+    return ModelDetail(
+        status=model_status(model, state),
+        path=str(model.path),
+        keys=model.keys,
+        inputs=tuple(str(one) for one in model.inputs),
+        tests=tuple(test.name for test in model.annotations.data_tests),
+        columns=column_infos(table.schema) if table else (),
+        schema_versions=versions,
+        query=query_text(model),
+        runs=runs,
+    )
+
+
+def query_text(model: Model) -> str:
+    """The script's code as written: setup statements and query, without the header."""
+    text = model.query.source.text
+    return text[read_header(text, model.path).end :].strip()
+
+
+def snapshot_infos(lake: str, catalog: Catalog) -> list[SnapshotInfo]:
+    """Newest first."""
+    return [
+        SnapshotInfo(
+            lake,
+            snapshot.id,
+            snapshot.time,
+            snapshot.changes,
+            snapshot.author,
+            snapshot.message,
+            snapshot.extra,
+        )
+        for snapshot in reversed(catalog.snapshots())
     ]
 
 
@@ -155,3 +257,92 @@ def _by_slice(checks: Iterable[CheckRecord]) -> Mapping[str, list[CheckRecord]]:
     for check in checks:
         found[check.slice].append(check)
     return found
+
+
+def look(
+    connection: Connection, data_path: str, records: Sequence[SliceRecord], column: str
+) -> Outside:
+    """Compare what is recorded with what the lake holds; ``column`` carries slices' values.
+
+    A few queries for all of it: what a table's snapshots did is only looked at where they are
+    somebody else's.
+    """
+    if not records:
+        return Outside()
+    snapshot = reads.newest(connection)
+    since = min(record.snapshot_id for record in records)
+    by_target: dict[str, list[SliceRecord]] = defaultdict(list)
+    for record in records:
+        by_target[record.target].append(record)
+    changed: dict[Key, int | None] = {}
+    there: set[str] = set()
+    known = touched.tables_by_name(connection, snapshot.id)
+    theirs = touched.changes_of_others(connection, since, _OWN)
+    for target, mine in by_target.items():
+        name = _name(target)
+        if name not in known:
+            gone = touched.gone_at(connection, name)
+            changed |= {(target, record.slice): gone for record in mine}
+            continue
+        there.add(target)
+        moments = _Moments.of(theirs, name, known[name])
+        if moments.last > min(record.snapshot_id for record in mine):
+            table = reads.find_table(connection, data_path, snapshot.id, *_parts(target))
+            changed |= _changed(connection, table, mine, moments, column)
+    return Outside(changed, frozenset(there))
+
+
+def _parts(target: str) -> tuple[str, str]:
+    schema, _, table = target.partition(".")
+    return schema, table
+
+
+def _name(target: str) -> tuple[str, str]:
+    schema, table = _parts(target)
+    return fold(schema), fold(table)
+
+
+@dataclass(frozen=True, slots=True)
+class _Moments:
+    """Snapshots of others that changed one table: as a whole, or some of its rows."""
+
+    whole: tuple[int, ...]
+    rows: tuple[int, ...]
+
+    @property
+    def last(self) -> int:
+        return max((*self.whole, *self.rows), default=-1)
+
+    @classmethod
+    def of(cls, theirs: Sequence[ParsedChanges], name: tuple[str, str], table_id: int) -> _Moments:
+        whole = [t for t in theirs if name in t.created_tables or table_id in t.altered]
+        rows = [t for t in theirs if table_id in t.inserted | t.deleted]
+        return cls(tuple(t.snapshot_id for t in whole), tuple(t.snapshot_id for t in rows))
+
+
+def _changed(
+    connection: Connection,
+    table: Table | None,
+    records: Sequence[SliceRecord],
+    moments: _Moments,
+    column: str,
+) -> dict[Key, int | None]:
+    """The slices of one table that were changed, with the last snapshot that did."""
+    found = None if table is None else table.schema.find(column)
+    values: Mapping[int, frozenset[str | None]] = {}
+    if table is not None and found is not None and found.id is not None:
+        since = min(record.snapshot_id for record in records)
+        values = touched.values_touched(connection, table.id, (found.id, found.name), since)
+
+    def touches(record: SliceRecord, moment: int) -> bool:
+        """In doubt (compacted since, or not by slices) it does."""
+        slices = values.get(moment, frozenset({None}))
+        return record.slice == WHOLE or record.slice in slices or None in slices
+
+    changed: dict[Key, int | None] = {}
+    for record in records:
+        late = [one for one in moments.whole if one > record.snapshot_id]
+        late += [row for row in moments.rows if row > record.snapshot_id and touches(record, row)]
+        if late:
+            changed[record.target, record.slice] = max(late)
+    return changed

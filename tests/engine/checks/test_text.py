@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from penstock.engine.checks import accepted_values, not_null, relationships, unique
-from penstock.engine.checks.check import Check, build, counted, failing_query, marks, sample_query
-from penstock.engine.checks.scope import ReferencedTable, Scope
+from penstock.engine.checks.check import (
+    Check,
+    ReferencedTable,
+    Scope,
+    build,
+    counted,
+    failing_query,
+    marks,
+    sample_query,
+)
 from penstock.engine.pins import Rows
 from penstock.errors import ColumnNotFound, Location
 from penstock.model.asset import Asset

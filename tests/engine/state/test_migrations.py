@@ -6,8 +6,7 @@ import pytest
 from sqlalchemy import insert, inspect, update
 
 from penstock.engine.state import reading
-from penstock.engine.state.migrations import m0001_first
-from penstock.engine.state.migrations.apply import MIGRATIONS, migrate, version_of
+from penstock.engine.state.migrations import MIGRATIONS, first, migrate, version_of
 from penstock.engine.state.store import State
 from penstock.engine.state.tables import META, METADATA, SLICE, to_text
 from penstock.errors import CatalogVersionUnsupported
@@ -49,7 +48,7 @@ def test_records_of_version_1_are_read_as_they_are_and_migrated(catalog: Catalog
     state = State(catalog)
     with catalog.writing() as connection:
         META.create(connection)
-        m0001_first.apply(connection)
+        first(connection)
         connection.execute(insert(META).values(key="state_version", value="1"))
         values = {"step": "a", "strategy": "replace", "definition_hash": "d", "run_id": "r0"}
         numbers = {"snapshot_id": 4, "row_count": 3}

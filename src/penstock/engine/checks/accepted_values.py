@@ -6,8 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from penstock.engine.checks.check import Check, Proof, of_rows, quoted
-from penstock.engine.checks.scope import Scope
+from penstock.engine.checks.check import Check, Proof, Scope, of_rows, quoted
 from penstock.model.data_test import AcceptedValuesTest
 
 if TYPE_CHECKING:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.engine.checks.check import Check, Proof, of_rows, quoted
-from penstock.engine.checks.scope import Scope
+from penstock.engine.checks.check import Check, Proof, Scope, of_rows, quoted
 from penstock.model.data_test import NotNullTest
 
 if TYPE_CHECKING:

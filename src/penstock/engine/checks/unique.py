@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.engine.checks.check import Check, Proof, quoted
-from penstock.engine.checks.scope import Scope
+from penstock.engine.checks.check import Check, Proof, Scope, quoted
 from penstock.lake.rows.small import compares
 from penstock.model.data_test import UniqueTest
 

@@ -1,20 +1,44 @@
-"""The state of one lake, over its catalog's own connections."""
+"""The state of one lake, over its catalog's own connections.
+
+The functions write it over one connection, inside whatever transaction that has begun.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
-from penstock.engine.state import reading, writing
-from penstock.engine.state.migrations.apply import migrate, version_of
-from penstock.engine.state.records import Publication, RunRecord, SliceRecord, StepRecord, is_gone
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from penstock.engine.state import reading
+from penstock.engine.state.migrations import migrate, version_of
+from penstock.engine.state.records import (
+    WHOLE,
+    ProcessId,
+    Publication,
+    RunRecord,
+    SliceRecord,
+    StepRecord,
+    is_gone,
+    plain_sample,
+)
+from penstock.engine.state.tables import (
+    CHECK,
+    DROPPED,
+    NONE_NEEDED,
+    RUN,
+    SCHEMA_VERSION,
+    SLICE,
+    STEP,
+    to_text,
+)
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
     from penstock.lake.catalog.catalog import Catalog
+
 
 T = TypeVar("T")
 
@@ -29,36 +53,36 @@ class State:
         """Record that a run starts; returns the ids of earlier runs found dead."""
         with self._catalog.writing() as connection:
             migrate(connection)
-            dead = writing.abandon_dead_runs(connection, is_gone, run.started_at)
-            writing.insert_run(connection, run)
+            dead = abandon_dead_runs(connection, is_gone, run.started_at)
+            insert_run(connection, run)
         return dead
 
     def end_run(self, run_id: str, state: str) -> None:
         with self._catalog.writing() as connection:
-            writing.finish_run(connection, run_id, state, now())
+            finish_run(connection, run_id, state, now())
 
     def begin_step(self, step: StepRecord) -> None:
         with self._catalog.writing() as connection:
-            writing.start_step(connection, step)
+            start_step(connection, step)
 
     def end_step(self, key: tuple[str, str, str], state: str, reason: str | None) -> None:
         """A step ends without a publication. ``key``: run id, step, slice."""
         with self._catalog.writing() as connection:
-            writing.end_step(connection, key, state, now(), reason=reason)
+            end_step(connection, key, state, now(), reason=reason)
 
     def fail_tests(self, what: Publication) -> None:
         """A step ends because its tests failed: their results are kept, the slice is not."""
         with self._catalog.writing() as connection:
-            writing.insert_checks(connection, what)
+            insert_checks(connection, what)
             key = (what.run_id, what.step, what.slice)
-            writing.end_step(connection, key, "failed", what.at, reason=what.reason)
+            end_step(connection, key, "failed", what.at, reason=what.reason)
 
     def confirm(
         self, what: Publication, snapshot_id: int | None, *, as_of: int | None = None
     ) -> None:
-        """Record a slice whose data needs no new snapshot; see `writing.publish`."""
+        """Record a slice whose data needs no new snapshot; see `publish`."""
         with self._catalog.writing() as connection:
-            writing.publish(connection, snapshot_id, what, as_of=as_of)
+            publish(connection, snapshot_id, what, as_of=as_of)
 
     def prepare(self) -> None:
         """Make the tables what this code expects, before anything but a run writes to them."""
@@ -68,7 +92,7 @@ class State:
     def forget(self, target: str, value: str | None) -> None:
         """Forget a slice, or all of a target, of which the catalog has nothing."""
         with self._catalog.writing() as connection:
-            writing.forget(connection, target, value, now())
+            forget(connection, target, value, now())
 
     def slices(self, target: str, *, unless: str | None = None) -> list[SliceRecord]:
         """All slices of a target, or those that are not known to be of this ``slicing``."""
@@ -101,3 +125,201 @@ def find_tables(connection: Connection) -> bool:
 
 def now() -> datetime:
     return datetime.now(UTC)
+
+
+def insert_run(connection: Connection, run: RunRecord) -> None:
+    connection.execute(
+        insert(RUN).values(
+            run_id=run.run_id,
+            state=run.state,
+            partition_value=run.partition,
+            args=json.dumps(dict(run.args), sort_keys=True),
+            trigger_kind=run.trigger,
+            started_at=to_text(run.started_at),
+            host=run.process.host,
+            pid=run.process.pid,
+            process_started=run.process.started,
+        )
+    )
+
+
+def finish_run(connection: Connection, run_id: str, state: str, at: datetime) -> None:
+    connection.execute(
+        update(RUN).where(RUN.c.run_id == run_id).values(state=state, finished_at=to_text(at))
+    )
+
+
+def abandon_dead_runs(
+    connection: Connection, is_gone: Callable[[ProcessId], bool], at: datetime
+) -> list[str]:
+    """Mark runs whose process ended without saying so; returns their ids."""
+    rows = connection.execute(select(RUN).where(RUN.c.state == "running")).all()
+    dead = [
+        row.run_id for row in rows if is_gone(ProcessId(row.host, row.pid, row.process_started))
+    ]
+    for run_id in dead:
+        finish_run(connection, run_id, "abandoned", at)
+        connection.execute(
+            update(STEP)
+            .where(STEP.c.run_id == run_id, STEP.c.state == "running")
+            .values(state="abandoned", finished_at=to_text(at))
+        )
+    return dead
+
+
+def start_step(connection: Connection, step: StepRecord) -> None:
+    """A step begins; a retry within the same run begins it anew."""
+    connection.execute(
+        delete(STEP).where(
+            STEP.c.run_id == step.run_id, STEP.c.step == step.step, STEP.c.slice == step.slice
+        )
+    )
+    connection.execute(
+        insert(STEP).values(
+            run_id=step.run_id,
+            step=step.step,
+            slice=step.slice,
+            target=step.target,
+            state=step.state,
+            started_at=to_text(step.started_at),
+            finished_at=to_text(step.finished_at) if step.finished_at else None,
+            reason=step.reason,
+        )
+    )
+
+
+def end_step(
+    connection: Connection,
+    key: tuple[str, str, str],
+    state: str,
+    at: datetime,
+    *,
+    rows: int | None = None,
+    snapshot_id: int | None = None,
+    reason: str | None = None,
+) -> None:
+    """``key``: run id, step, slice."""
+    run_id, step, slice_ = key
+    connection.execute(
+        update(STEP)
+        .where(STEP.c.run_id == run_id, STEP.c.step == step, STEP.c.slice == slice_)
+        .values(
+            state=state,
+            finished_at=to_text(at),
+            row_count=rows,
+            snapshot_id=snapshot_id,
+            reason=reason,
+        )
+    )
+
+
+def publish(
+    connection: Connection, snapshot_id: int | None, what: Publication, *, as_of: int | None = None
+) -> None:
+    """The slice, its checks, its columns and the end of its step.
+
+    Called with the data's own connection and the id of its new snapshot. When nothing changed,
+    ``snapshot_id`` is the one that made the slice, None where it needed none, and ``as_of`` a later
+    one at which it was still as recorded.
+    """
+    as_of = snapshot_id if as_of is None else as_of
+    assert as_of is not None, "a slice is as recorded at some snapshot"
+    if what.anew:
+        forget(connection, what.target, None, what.at)
+    void = [] if what.first else [SLICE.c.slice == what.slice]
+    connection.execute(delete(SLICE).where(SLICE.c.target == what.target, *void))
+    connection.execute(
+        insert(SLICE).values(
+            target=what.target,
+            slice=what.slice,
+            run_id=what.run_id,
+            step=what.step,
+            strategy=what.strategy,
+            snapshot_id=as_of,
+            row_count=what.rows,
+            fingerprint=what.fingerprint,
+            definition_hash=what.definition_hash,
+            published_at=to_text(what.at),
+            slicing=what.slicing,
+            keys=None if what.keys is None else json.dumps(what.keys),
+            made_in=NONE_NEEDED if snapshot_id is None else snapshot_id,
+        )
+    )
+    insert_checks(connection, what)
+    if what.columns:  # none are given for a slice that was only confirmed
+        _capture_schema(connection, as_of, what)
+    end_step(
+        connection,
+        (what.run_id, what.step, what.slice),
+        what.state,
+        what.at,
+        rows=what.rows,
+        snapshot_id=snapshot_id,
+        reason=what.reason,
+    )
+
+
+def forget(connection: Connection, target: str, value: str | None, at: datetime) -> None:
+    """A slice was dropped, or (without ``value``) the whole target: its records go, and attempts
+    that began before ``at`` say nothing of it any more. What ran remains in the history.
+    """
+    for table in (SLICE, CHECK, DROPPED):
+        mine = [table.c.target == target]
+        if value is not None:
+            mine.append(table.c.slice == value)
+        connection.execute(delete(table).where(*mine))
+    connection.execute(
+        insert(DROPPED).values(
+            target=target, slice=WHOLE if value is None else value, dropped_at=to_text(at)
+        )
+    )
+
+
+def insert_checks(connection: Connection, what: Publication) -> None:
+    """The results of a step's tests, whether or not its slice was published."""
+    connection.execute(
+        delete(CHECK).where(
+            CHECK.c.run_id == what.run_id,
+            CHECK.c.target == what.target,
+            CHECK.c.slice == what.slice,
+        )
+    )
+    rows = [
+        {
+            "run_id": what.run_id,
+            "target": what.target,
+            "slice": what.slice,
+            "position": position,
+            "name": check.name,
+            "passed": int(check.passed),
+            "failures": check.failures,
+            "samples": json.dumps([plain_sample(row) for row in check.samples]),
+            "checked_at": to_text(what.at),
+        }
+        for position, check in enumerate(what.checks)
+    ]
+    if rows:
+        connection.execute(insert(CHECK), rows)
+
+
+def _capture_schema(connection: Connection, snapshot_id: int, what: Publication) -> None:
+    """A new version only when columns were added, dropped, retyped or reordered."""
+    columns = json.dumps([[column.name, column.type] for column in what.columns])
+    ofs = SCHEMA_VERSION.c.target == what.target
+    latest = connection.execute(select(func.max(SCHEMA_VERSION.c.version)).where(ofs)).scalar()
+    if latest is not None:
+        known = connection.execute(
+            select(SCHEMA_VERSION.c.columns).where(ofs, SCHEMA_VERSION.c.version == latest)
+        ).scalar_one()
+        if known == columns:
+            return
+    connection.execute(
+        insert(SCHEMA_VERSION).values(
+            target=what.target,
+            version=(latest or 0) + 1,
+            run_id=what.run_id,
+            snapshot_id=snapshot_id,
+            columns=columns,
+            created_at=to_text(what.at),
+        )
+    )

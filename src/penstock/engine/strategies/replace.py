@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def stage(table: TransactionTable, df: DataFrame, into: Slice) -> Staged:
-    """A whole table may change its columns; a slice must fit the table (see ``evolution``)."""
+    """A whole table may change its columns; a slice must fit it (`redefinition`)."""
     if into.place is None:
         return table.replace(df, known_fingerprint=into.known_fingerprint)
     column, value = into.place

@@ -7,7 +7,7 @@ from threading import Event
 from types import SimpleNamespace
 from typing import Any, cast
 
-from penstock.engine.views import Views
+from penstock.engine.resolve import Views
 
 
 def session(dropped: list[str]) -> Any:

@@ -1,0 +1,171 @@
+"""How the state tables came to be: numbered migrations, which are never changed once released.
+
+`migrate` takes a catalog to the version of this code. Each migration is written out by itself, and
+uses nothing of ``tables``, which has the tables as they are now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Index,
+    MetaData,
+    Table,
+    Text,
+    delete,
+    insert,
+    inspect,
+    select,
+    text,
+)
+
+from penstock.engine.state.tables import META
+from penstock.errors import CatalogVersionUnsupported
+from penstock.lake.catalog.database.engine import metadata_schema
+from penstock.lake.format.naming import quote_identifier
+
+VERSION_KEY = "state_version"
+
+
+def version_of(connection: Connection) -> int:
+    """The version of the state tables; 0 when there are none.
+
+    Raises CatalogVersionUnsupported when a newer Penstock made them.
+    """
+    # The inspector is the one place that does not put the metadata schema in by itself.
+    places = connection.get_execution_options().get("schema_translate_map", {})
+    if not inspect(connection).has_table(META.name, schema=places.get(None)):
+        return 0
+    found = connection.execute(select(META.c.value).where(META.c.key == VERSION_KEY)).scalar()
+    version = int(found or 0)
+    if version > len(MIGRATIONS):
+        raise CatalogVersionUnsupported(
+            f"the run state in this catalog has version {version}; this Penstock knows versions up "
+            f"to {len(MIGRATIONS)}",
+            hint="a newer Penstock has written it: upgrade this one",
+        )
+    return version
+
+
+def migrate(connection: Connection) -> None:
+    """Apply what is missing, in order. The caller's transaction makes it all or nothing."""
+    version = version_of(connection)
+    if version == len(MIGRATIONS):
+        return
+    if version == 0:
+        META.create(connection, checkfirst=True)
+    for apply in MIGRATIONS[version:]:
+        apply(connection)
+    connection.execute(delete(META).where(META.c.key == VERSION_KEY))
+    connection.execute(insert(META).values(key=VERSION_KEY, value=str(len(MIGRATIONS))))
+
+
+_FIRST = MetaData()
+
+
+def _key(name: str) -> Column[str]:
+    return Column(name, Text, primary_key=True)
+
+
+def _texts(*names: str, null: bool = False) -> tuple[Column[str], ...]:
+    return tuple(Column(name, Text, nullable=null) for name in names)
+
+
+def _number(name: str, *, key: bool = False, null: bool = False) -> Column[int]:
+    return Column(name, BigInteger, primary_key=key, nullable=null, autoincrement=False)
+
+
+_RUN = Table(
+    "penstock_run",
+    _FIRST,
+    _key("run_id"),
+    *_texts("state", "args", "trigger_kind", "started_at", "host", "process_started"),
+    *_texts("partition_value", "finished_at", null=True),
+    _number("pid"),
+)
+Index("penstock_run_state", _RUN.c.state)
+
+_STEP = Table(
+    "penstock_step",
+    _FIRST,
+    _key("run_id"),
+    _key("step"),
+    _key("slice"),
+    *_texts("target", "state", "started_at"),
+    *_texts("finished_at", "reason", null=True),
+    _number("row_count", null=True),
+    _number("snapshot_id", null=True),
+)
+Index("penstock_step_target", _STEP.c.target, _STEP.c.slice, _STEP.c.started_at)
+
+Table(
+    "penstock_slice",
+    _FIRST,
+    _key("target"),
+    _key("slice"),
+    *_texts("run_id", "step", "strategy", "definition_hash", "published_at"),
+    *_texts("fingerprint", null=True),
+    _number("snapshot_id"),
+    _number("row_count"),
+)
+
+_CHECK = Table(
+    "penstock_check",
+    _FIRST,
+    _key("run_id"),
+    _key("target"),
+    _key("slice"),
+    _number("position", key=True),
+    *_texts("name", "samples", "checked_at"),
+    _number("passed"),
+    _number("failures"),
+)
+Index("penstock_check_target", _CHECK.c.target, _CHECK.c.slice, _CHECK.c.checked_at)
+
+Table(
+    "penstock_schema_version",
+    _FIRST,
+    _key("target"),
+    _number("version", key=True),
+    *_texts("run_id", "columns", "created_at"),
+    _number("snapshot_id"),
+)
+
+
+def first(connection: Connection) -> None:
+    """Runs, their steps, slices, checks and schema versions."""
+    _FIRST.create_all(connection, checkfirst=False)
+
+
+_DEFINITIONS = MetaData()
+_SLICE = "penstock_slice"
+_COLUMNS = {"slicing": "TEXT", "keys": "TEXT", "made_in": "BIGINT"}
+
+Table(
+    "penstock_dropped",
+    _DEFINITIONS,
+    Column("target", Text, primary_key=True),
+    Column("slice", Text, primary_key=True),
+    Column("dropped_at", Text, nullable=False),
+)
+
+
+def definitions(connection: Connection) -> None:
+    """What a slice was defined by, and which slices were dropped.
+
+    Slices that were recorded before have NULL in the new columns: their definition is not known.
+    """
+    schema = metadata_schema(connection)
+    parts = [part for part in (schema, _SLICE) if part is not None]
+    table = ".".join(map(quote_identifier, parts))
+    for name, kind in _COLUMNS.items():
+        connection.execute(text(f"ALTER TABLE {table} ADD COLUMN {name} {kind}"))
+    _DEFINITIONS.create_all(connection, checkfirst=False)
+
+
+# Number n is the n-th.
+MIGRATIONS: Sequence[Callable[[Connection], None]] = (first, definitions)

@@ -1,1 +1,0 @@
-"""How the state tables came to be: numbered, frozen once released."""
