@@ -22,8 +22,6 @@ from penstock.model.model import Model
 from penstock.model.nearest import nearest
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from pyspark.sql import DataFrame, SparkSession
 
     from penstock.engine.plan import Plan
@@ -418,12 +416,7 @@ class Project:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _previewed(

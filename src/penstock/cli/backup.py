@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from penstock.cli.failure import EXIT_FAILED
-from penstock.cli.options import debug_option, json_option, lake_settings, project_option
+from penstock.cli.options import common_options, lake_settings
 from penstock.cli.output import print_json, say
 from penstock.cli.render import counting
 
@@ -29,9 +29,7 @@ Examples:
 @click.argument("target", type=click.Path(path_type=Path), metavar="FILE")
 @click.option("--lake", metavar="NAME", help="A lake of penstock.toml [default: the only one].")
 @click.option("--check", is_flag=True, help="Look whether every data file is there, too.")
-@project_option
-@json_option
-@debug_option
+@common_options
 def command(
     target: Path, lake: str | None, check: bool, project_dir: Path | None, as_json: bool
 ) -> None:

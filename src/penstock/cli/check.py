@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from penstock.cli.options import debug_option, json_option, load_project, project_option
+from penstock.cli.options import common_options, load_project
 from penstock.cli.output import print_json, say
 from penstock.errors import ModelError
 from penstock.progress.view import count
@@ -22,9 +22,7 @@ Examples:
   penstock check --project examples/flights --json""",
 )
 @click.option("--spark", is_flag=True, help="Let Spark analyse every query; none is run.")
-@project_option
-@json_option
-@debug_option
+@common_options
 @click.pass_context
 def command(ctx: click.Context, *, spark: bool, project_dir: Path | None, as_json: bool) -> None:
     """Read penstock.toml and every model: headers, queries, references, cycles.

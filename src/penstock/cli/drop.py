@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from penstock.cli.options import debug_option, json_option, load_project, project_option
+from penstock.cli.options import common_options, load_project
 from penstock.cli.output import print_json
 from penstock.errors import ArgumentError
 from penstock.progress.view import count
@@ -24,9 +24,7 @@ Examples:
 @click.argument("model")
 @click.option("--slice", "value", metavar="VALUE", help="This slice only, such as 2013-01-02.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@project_option
-@json_option
-@debug_option
+@common_options
 def command(
     model: str, *, value: str | None, yes: bool, project_dir: Path | None, as_json: bool
 ) -> None:

@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from penstock.cli.options import (
-    debug_option,
-    find_project,
-    json_option,
-    lake_settings,
-    project_option,
-)
+from penstock.cli.options import common_options, find_project, lake_settings
 from penstock.cli.output import print_json, print_table, say
 from penstock.errors import ArgumentError
 from penstock.progress.view import count
@@ -73,7 +67,7 @@ def _shared(function: Callable[..., None]) -> Callable[..., None]:
     option = click.option(
         "--lake", metavar="NAME", help="A lake of penstock.toml [default: the only one]."
     )
-    return option(project_option(json_option(debug_option(bundled))))
+    return option(common_options(bundled))
 
 
 _dry_run = click.option("--dry-run", is_flag=True, help="Say what would be done; do nothing.")

@@ -75,6 +75,11 @@ def debug_option(function: F) -> F:
     )(function)
 
 
+def common_options(function: F) -> F:
+    """``--project``, ``--json`` and ``--debug``, which nearly every command has."""
+    return project_option(json_option(debug_option(function)))
+
+
 def request_options(function: F) -> F:
     """What a run is asked for; the command passes the values on to `read_request`."""
     options = (

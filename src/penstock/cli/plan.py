@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from penstock.cli.options import (
-    debug_option,
-    json_option,
-    load_project,
-    project_option,
-    read_request,
-    request_options,
-)
+from penstock.cli.options import common_options, load_project, read_request, request_options
 from penstock.cli.output import print_json, print_table
 from penstock.progress.lines import state_text
 
@@ -32,9 +25,7 @@ Examples:
   penstock plan --select "marts/*" --json""",
 )
 @request_options
-@project_option
-@json_option
-@debug_option
+@common_options
 def command(*, project_dir: Path | None, as_json: bool, **request: Any) -> None:
     """Show the steps that `penstock run` with these options would take, each with its slice.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from penstock.cli.backup import conclude
-from penstock.cli.options import debug_option, json_option, lake_settings, project_option
+from penstock.cli.options import common_options, lake_settings
 from penstock.cli.render import counting
 from penstock.cli.status import clock
 
@@ -27,9 +27,7 @@ Examples:
 @click.option("--metadata-schema", metavar="NAME", help="With --to: the schema of its tables.")
 @click.option("--data-path", metavar="DIR", help="Where copies of the data files are, if moved.")
 @click.option("--check", is_flag=True, help="Look whether every data file is there.")
-@project_option
-@json_option
-@debug_option
+@common_options
 def command(
     source: Path,
     *,

@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from penstock.cli.failure import message_of, plain_error
-from penstock.cli.options import (
-    debug_option,
-    json_option,
-    load_project,
-    project_option,
-    read_request,
-    request_options,
-)
+from penstock.cli.options import common_options, load_project, read_request, request_options
 from penstock.cli.output import plain, print_table, say, to_json
 from penstock.cli.render import watch
 from penstock.progress.view import count
@@ -44,9 +37,7 @@ Examples:
     is_flag=True,
     help="Make a new catalog although the data path holds files of a lake.",
 )
-@project_option
-@json_option
-@debug_option
+@common_options
 @click.pass_context
 def command(
     ctx: click.Context,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.options import debug_option, json_option, load_project, project_option
+from penstock.cli.options import common_options, load_project
 from penstock.cli.output import print_json, print_table, say
 from penstock.cli.status import clock
 from penstock.progress.view import seconds
@@ -25,9 +25,7 @@ Examples:
   penstock show clean/flights --json""",
 )
 @click.argument("model")
-@project_option
-@json_option
-@debug_option
+@common_options
 def command(model: str, project_dir: Path | None, as_json: bool) -> None:
     """Show MODEL: what it makes and reads, its columns, tests, query and last runs."""
     with load_project(project_dir) as project:

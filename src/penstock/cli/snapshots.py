@@ -6,13 +6,7 @@ from pathlib import Path
 
 import click
 
-from penstock.cli.options import (
-    debug_option,
-    json_option,
-    limit_option,
-    load_project,
-    project_option,
-)
+from penstock.cli.options import common_options, limit_option, load_project
 from penstock.cli.output import print_json, print_table
 from penstock.cli.status import clock
 
@@ -27,9 +21,7 @@ Examples:
 )
 @click.option("--lake", metavar="NAME", help="A lake of penstock.toml [default: all].")
 @limit_option(20, "snapshots")
-@project_option
-@json_option
-@debug_option
+@common_options
 def command(lake: str | None, limit: int, project_dir: Path | None, as_json: bool) -> None:
     """List snapshots, newest first: any of them can be read with AT (VERSION => id)."""
     with load_project(project_dir) as project:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.options import debug_option, json_option, load_project, project_option
+from penstock.cli.options import common_options, load_project
 from penstock.cli.output import print_json, print_table, say
 
 if TYPE_CHECKING:
@@ -26,9 +26,7 @@ Examples:
   penstock status --json""",
 )
 @click.argument("model", required=False)
-@project_option
-@json_option
-@debug_option
+@common_options
 def command(model: str | None, project_dir: Path | None, as_json: bool) -> None:
     """Show the state of every model, or of each slice of MODEL. Starts no Spark.
 

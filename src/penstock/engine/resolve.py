@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -145,48 +146,37 @@ def resolve(
 
     Raises QueryFailed, NotFound, ArgumentError at a place of the script.
     """
-    named = {source: views.name() for source in query.sources}
-    rendered = query.render(quoted(named))
+    view_names = {source: views.name() for source in query.sources}
+    rendered = query.render(quoted(view_names))
     values = {**(args or {}), **rendered.args(bindings)}
     analysis = analysed(rendered) if query.tables else None
-    keep = predicates(analysis, named, values, session_zone(session)) if analysis else {}
+    filters = predicates(analysis, view_names, values, session_zone(session)) if analysis else {}
     empty = beginning.source_in(query.sources) if beginning else None
     inputs = {
         source: _files(source, query, bindings, root)
         for source in query.sources
         if isinstance(source, FileSource)
     }
-    read = {
-        source: _read(source, inputs, bindings, pins, session, keep=keep.get(source))
+    rows = {
+        source: _read(source, inputs, bindings, pins, session, file_filter=filters.get(source))
         for source in query.sources
         if source != empty
     }
-    one_task = all(one.one_task for one in read.values())
+    one_task = all(read.one_task for read in rows.values())
     by_hash = one_task and analysis is not None and are_by_equality(analysis.tree)
-    for number, source in enumerate(read):
-        df = read[source].df
+    for number, (source, read) in enumerate(rows.items()):
         # A hint on one side of a join will do, and the first table is joined with another.
-        views.put(named[source], df.hint(BY_HASH) if by_hash and number else df)
-    names = {view: called(source, bindings) for source, view in named.items()}
+        views.put(view_names[source], read.df.hint(BY_HASH) if by_hash and number else read.df)
     if ASOF_SETTING in rendered.settings:
         session.conf.set(ASOF_SETTING, "true")
-    macros = names_for(query, rendered.sql, pins)
-
-    def analyse() -> DataFrame:
-        try:
-            with explained():
-                if macros is None:
-                    return session.sql(rendered.sql, args=values)
-                given = {view: session.table(view) for view in named.values()}
-                return run(session, rendered.sql, macros, given, values)
-        except (QueryFailed, UnsupportedFeature) as error:
-            raise place(error, rendered, names) from error.__cause__
-
+    names = {view: called(source, bindings) for source, view in view_names.items()}
+    macros = _macro_names(query, rendered.sql, pins)
+    analyse_now = partial(_analysed_by_spark, session, rendered, names, macros, values)
     if beginning is None or empty is None:
-        df = analyse()
+        df = analyse_now()
     else:
         try:
-            df = beginning.query(rendered.sql, named[empty], session, views.put, analyse)
+            df = beginning.query(rendered.sql, view_names[empty], session, views.put, analyse_now)
         except QueryFailed as error:
             error.location = error.location or empty.location
             raise
@@ -194,7 +184,26 @@ def resolve(
     return Resolved(df, rendered, names, query_start(query), one_task, inputs)
 
 
-def names_for(query: Query, text: str, pins: Pins) -> Resolver | None:
+def _analysed_by_spark(
+    session: SparkSession,
+    rendered: RenderedQuery,
+    names: Mapping[str, str],
+    macros: Resolver | None,
+    values: Mapping[str, Any],
+) -> DataFrame:
+    """The query over its views, the keys of ``names``; its errors are placed in the script."""
+    try:
+        with explained():
+            if macros is None:
+                return session.sql(rendered.sql, args=dict(values))
+            frames = {view: session.table(view) for view in names}
+            whole = rewritten(session, rendered.sql, macros, views=frames)
+            return session.sql(whole.text, args=dict(values), **dict[str, Any](whole.frames))
+    except (QueryFailed, UnsupportedFeature) as error:
+        raise place(error, rendered, names) from error.__cause__
+
+
+def _macro_names(query: Query, text: str, pins: Pins) -> Resolver | None:
     """What names in the macros that ``text`` calls mean; ``None`` where it calls none.
 
     Macros without a lake's name are those of the lake that tables without one belong to.
@@ -204,18 +213,6 @@ def names_for(query: Query, text: str, pins: Pins) -> Resolver | None:
         return None
     names = pins.names(home.lake, home.schema, query.names.called(home.lake))
     return names if names.book(text).macros else None
-
-
-def run(
-    session: SparkSession,
-    text: str,
-    names: Resolver,
-    views: Mapping[str, DataFrame],
-    args: Mapping[str, Any],
-) -> DataFrame:
-    """The rows of ``text``, which reads ``views`` and may call macros, of tables too."""
-    whole = rewritten(session, text, names, views=views)
-    return session.sql(whole.text, args=dict(args), **dict[str, Any](whole.frames))
 
 
 def analysed(rendered: RenderedQuery) -> Analysis | None:
@@ -308,7 +305,7 @@ def _read(
     pins: Pins,
     session: SparkSession,
     *,
-    keep: Predicate | None,
+    file_filter: Predicate | None,
 ) -> Rows:
     try:
         with explained():
@@ -317,8 +314,8 @@ def _read(
             if isinstance(source, FunctionSource):
                 return pins.call(source, bindings)
             if source.at is None:
-                return pins.read(source.table, keep)
-            return pins.read_at(source.table, moment(source.at, bindings), keep)
+                return pins.read(source.table, file_filter)
+            return pins.read_at(source.table, moment(source.at, bindings), file_filter)
     except (ArgumentError, LakeError, QueryFailed) as error:
         blamed = inputs[source].blamed(error) if isinstance(source, FileSource) else None
         if blamed is not None:

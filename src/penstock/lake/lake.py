@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 from weakref import finalize
 
@@ -336,12 +335,7 @@ class Lake(Maintained):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _snapshot_id(self, version: int | None, timestamp: Moment | None) -> int:
