@@ -1,7 +1,7 @@
-"""The options of DuckDB's ATTACH for lakes, and what is said of those that Penstock has not.
+"""The options of DuckDB's ATTACH for lakes that Penstock does not take, each with its refusal.
 
-They are those of the format's text (0.3, "Connecting") and those that DuckDB 1.5.5 takes. What has
-a keyword in `Lake.attach` is not here.
+Options are those of the format's specification (0.3, "Connecting") and of DuckDB 1.5.5, without
+those that `Lake.attach` has as keywords.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ _REFUSED: Mapping[str, tuple[str, str]] = {
         "leave it out, or use DuckDB for this lake",
     ),
     "busy_timeout": (
-        "how long to wait for a lock is said otherwise",
+        "the time to wait for a lock has another option",
         "write lock_timeout, in seconds",
     ),
     "metadata_catalog": (
-        "the catalog's database is attached to nothing here, so it needs no name",
+        "Penstock does not attach the catalog's database to anything, so it needs no name",
         "leave it out",
     ),
     "metadata_path": (
-        "where the catalog is, is said by its URI",
+        "the URI says where the catalog is",
         "write ducklake:PATH, ducklake:sqlite:PATH or ducklake:postgres:dbname=NAME host=HOST",
     ),
     "metadata_parameters": (
-        "parameters of the catalog's database are said by its URI",
+        "the URI has the parameters of the catalog's database",
         "write them as libpq's keywords: ducklake:postgres:dbname=NAME host=HOST sslmode=require",
     ),
     "type": (
@@ -60,35 +60,35 @@ _REFUSED: Mapping[str, tuple[str, str]] = {
 }
 _META = "meta_"
 _PARAMETERS = "metadata_parameters"
-# What asks for what is done anyhow.
+# Options that ask for what Penstock does in any case.
 _HARMLESS: Mapping[str, object] = {
     "automatic_migration": False,
     "migrate_if_required": False,
     "encrypted": False,
 }
-# Of `Lake.attach` and not for penstock.toml: a project writes to its lakes, as they are now.
+# Keywords of `Lake.attach` that penstock.toml does not take: a project writes to the lake as it is.
 _NOT_FOR_PROJECTS = ("read_only", "snapshot_version", "snapshot_time", "create_if_not_exists")
 
 
 def refuse_others(options: Mapping[str, object], known: Collection[str]) -> None:
     """Raise UnsupportedFeature for an option that is refused, ConfigError for one that is unknown.
 
-    ``known`` are the names of those that there are.
+    ``known`` are the names of the options that are taken.
     """
     for name, value in options.items():
         folded = name.lower()
         if folded in _HARMLESS and value == _HARMLESS[folded]:
             continue
-        said = refusal(folded)
-        if said is None:
+        refused = refusal(folded)
+        if refused is None:
             raise _unknown(name, known)
-        raise UnsupportedFeature(said[0], hint=said[1], data={"option": folded})
+        raise UnsupportedFeature(refused[0], hint=refused[1], data={"option": folded})
 
 
 def refusal(name: str) -> tuple[str, str] | None:
     """Why an option that DuckDB has is refused, and what to do; ``None`` for any other name."""
-    found = _REFUSED.get(_PARAMETERS if name.startswith(_META) else name)
-    return None if found is None else (f"the option {name} is not taken: {found[0]}", found[1])
+    refused = _REFUSED.get(_PARAMETERS if name.startswith(_META) else name)
+    return refused and (f"the option {name} is not taken: {refused[0]}", refused[1])
 
 
 def refusal_for_project(name: str) -> tuple[str, str] | None:

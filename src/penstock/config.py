@@ -24,7 +24,7 @@ FILE_NAME = "penstock.toml"
 DIALECTS = ("spark", "duckdb")
 PREFIX = "PENSTOCK_"
 
-# What each section may hold, and what each value must be. A lake's and Spark's own names are free.
+# The keys of each section, with their types. Names of lakes and of Spark's settings are free.
 _SECTIONS: Mapping[str, Mapping[str, type]] = {
     "project": {"name": str, "models": str, "dialect": str},
     "lakes": {
@@ -91,7 +91,7 @@ class SparkSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything a project is told. ``root`` holds penstock.toml; ``jobs`` None: by cores.
+    """All settings of a project. ``root`` holds penstock.toml; ``jobs`` None: by cores.
 
     ``dialect`` is that of scripts and queries that name none.
     """
@@ -107,7 +107,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """A raw value and where it was said, for messages."""
+    """A raw value and where it was set, for messages."""
 
     value: Any = field(repr=False)
     origin: Location
@@ -291,15 +291,15 @@ def _build(root: Path, values: Mapping[str, _Value], environ: Mapping[str, str])
     )
 
 
-def _dialect(given: _Value | None) -> str:
-    if given is None:
+def _dialect(setting: _Value | None) -> str:
+    if setting is None:
         return DIALECTS[0]
-    if given.value not in DIALECTS:
+    if setting.value not in DIALECTS:
         raise ConfigError(
-            f"project.dialect must be {' or '.join(DIALECTS)}, not {given.value!r}",
-            location=given.origin,
+            f"project.dialect must be {' or '.join(DIALECTS)}, not {setting.value!r}",
+            location=setting.origin,
         )
-    return str(given.value)
+    return str(setting.value)
 
 
 def _check_master(master: _Value | None) -> None:
@@ -325,50 +325,52 @@ def _build_lakes(root: Path, values: Mapping[str, _Value]) -> dict[str, LakeSett
 
 
 def _build_lake(root: Path, name: str, values: Mapping[str, _Value]) -> LakeSettings:
-    given = {
+    settings = {
         key: values[f"lakes.{name}.{key}"]
         for key in _SECTIONS["lakes"]
         if f"lakes.{name}.{key}" in values
     }
-    for key, said in given.items():
-        if said.value == "":
+    for key, setting in settings.items():
+        if setting.value == "":
             raise ConfigError(
                 f"{key} of lake {name!r} is empty",
-                location=said.origin,
+                location=setting.origin,
                 hint="give it a value, or leave it out",
             )
-    if "catalog" not in given:
+    if "catalog" not in settings:
         raise ConfigError(
             f"lake {name!r} has no catalog",
-            location=next(iter(given.values())).origin,
+            location=next(iter(settings.values())).origin,
             hint='catalog = "sqlite:lake/meta.sqlite" or "postgres:dbname=..."',
         )
-    data_path = given.get("data_path")
-    override = given.get("override_data_path")
+    data_path = settings.get("data_path")
+    override = settings.get("override_data_path")
     if override and override.value and not data_path:
         raise ConfigError(
             f"lake {name!r} has override_data_path and no data_path",
             location=override.origin,
             hint="say in data_path where the files are",
         )
-    column = given.get("partition_column")
-    schema = given.get("metadata_schema")
+    column = settings.get("partition_column")
+    schema = settings.get("metadata_schema")
     return LakeSettings(
         name=name,
-        catalog=_catalog_uri(root, given["catalog"].value),
+        catalog=_catalog_uri(root, settings["catalog"].value),
         data_path=_absolute(root, data_path.value) if data_path else None,
         partition_column=column.value if column else "_wm_partition",
         metadata_schema=schema.value if schema else None,
         override_data_path=bool(override and override.value),
         storage={
-            key.removeprefix("s3_"): said.value for key, said in given.items() if key[:3] == "s3_"
+            key.removeprefix("s3_"): setting.value
+            for key, setting in settings.items()
+            if key[:3] == "s3_"
         },
-        places={key: said.origin for key, said in given.items()},
+        places={key: setting.origin for key, setting in settings.items()},
     )
 
 
 def _catalog_uri(root: Path, text: str) -> str:
-    """``ducklake:`` in front, and a file's path absolute; the rest is the catalog's to judge."""
+    """``ducklake:`` in front, and a file's path absolute; the catalog checks the rest."""
     uri = text.removeprefix("ducklake:")
     kind, colon, path = uri.partition(":")
     if colon and kind in {"sqlite", "duckdb"} and path:
@@ -385,13 +387,13 @@ def _absolute(root: Path, path: str) -> str:
 def _spark_conf(values: Mapping[str, _Value]) -> dict[str, str]:
     """Texts as Spark wants them; booleans in its spelling."""
     conf: dict[str, str] = {}
-    given = values.get("spark.conf")
-    for key, value in (given.value if given else {}).items():
+    table = values.get("spark.conf")
+    for key, value in (table.value if table else {}).items():
         if isinstance(value, dict | list):
-            assert given is not None
+            assert table is not None
             raise ConfigError(
                 f"spark.conf: {key} must be one value",
-                location=given.origin,
+                location=table.origin,
                 hint=f'quote the whole name: "{key}.…" = "value"',
             )
         conf[key] = str(value).lower() if isinstance(value, bool) else str(value)
@@ -402,7 +404,7 @@ def _spark_conf(values: Mapping[str, _Value]) -> dict[str, str]:
 
 
 def _line_of(text: str, key: tuple[str, ...]) -> int | None:
-    """The line where a dotted key or its table header is written (tomllib keeps no positions)."""
+    """The line where a dotted key or its table header is written (tomllib gives no positions)."""
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.splitlines(), start=1):
         if header := re.match(r"\s*\[\[?([^\[\]]+)\]", line):

@@ -26,7 +26,7 @@
     │   │   ├── SnapshotNotFound
     │   │   └── DataFileMissing    the catalog names a file that is not there
     │   ├── DataFileCorrupt        a data or delete file that is not what it should be
-    │   ├── UnsupportedFeature     the format has it, this version does not read it
+    │   ├── UnsupportedFeature     part of the format that this version does not support
     │   ├── SchemaMismatch         a DataFrame does not fit its table
     │   ├── NameTaken              there is a table, view, schema or column of this name
     │   ├── ReadOnlyLake
@@ -74,7 +74,7 @@ class PenstockError(Exception):
         except PenstockError as error:
             print(error.message, error.hint)
 
-    ``data`` has what a program may ask for.
+    ``data`` has the parts of the message as values, for programs.
     """
 
     exit_code = 1
@@ -211,7 +211,7 @@ class DataFileCorrupt(LakeError):
 
 
 class UnsupportedFeature(LakeError):
-    """The format has this, this version of Penstock refuses it rather than guess."""
+    """Part of the format that this version of Penstock refuses, rather than guess."""
 
     exit_code = 2
 
@@ -229,7 +229,7 @@ class ReadOnlyLake(LakeError):
 
 
 class LakeClosed(LakeError):
-    """What a closed lake or project answers to everything."""
+    """Raised by every call of a closed lake or project."""
 
     exit_code = 2
 
@@ -243,7 +243,7 @@ class CommitError(LakeError):
 
 
 class CommitConflict(CommitError):
-    """Did not land: what another snapshot did excludes it. Staged files are removed."""
+    """Did not land: a snapshot of another writer excludes it. Staged files are removed."""
 
 
 class RetriesExhausted(CommitError):

@@ -1,4 +1,4 @@
-"""What a run says while it runs: frozen events, and who listens."""
+"""The events of a run, as frozen values, and the protocol of who listens."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Secrets in what people read: messages, and the ``repr`` of settings.
 
-A text is masked rather too far than not far enough: where a password is written without the quotes
-that it needs, nobody can say where it ends.
+In doubt more is masked rather than less: where a password is written without the quotes that it
+needs, its end is not known.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 MASK = "***"
 _NAME = r"pass(?:word|wd|phrase)?|pwd|secret|token|credentials?"
 _SECRET_NAME = re.compile(rf"(?:{_NAME})$|secret|password|passwd|token", re.IGNORECASE)
-# `password = '...'`, `sslpassword=...`, `"secret_key": "..."`; a value without quotes goes on until
-# the next name, or to the end.
+# `password = '...'`, `sslpassword=...`, `"secret_key": "..."`; a value without quotes ends at the
+# next name, or at the end.
 _PAIR = re.compile(
     rf"""(?P<name>[\w.]*(?:{_NAME})(?:[._]?key)?['"]?\s*[=:]\s*)
     (?: '(?:[^'\\]|\\.)*'(?=[\s&,;)\]}}]|$)
@@ -47,6 +47,6 @@ def shown(name: str, value: object) -> str:
 
 
 def masked_repr(value: Any) -> str:
-    """What ``repr`` would be of a dataclass, with its secrets masked."""
+    """The ``repr`` of a dataclass, with its secrets masked."""
     inside = (f"{f.name}={shown(f.name, getattr(value, f.name))}" for f in fields(value) if f.repr)
     return f"{type(value).__name__}({', '.join(inside)})"

@@ -60,7 +60,7 @@ class Project:
         self.settings = settings
         self.models = loaded.models
         self._findings = loaded.diagnostics
-        self.on_event: EventSink = ignore  # hears that Spark starts where rows are read
+        self.on_event: EventSink = ignore  # hears that Spark starts, where reading rows needs it
         self._connections = Connections(settings, spark)
 
     @classmethod
@@ -91,10 +91,10 @@ class Project:
         return Graph.of(self.models)
 
     def check(self, *, spark: bool = False) -> tuple[Diagnostic, ...]:
-        """What is wrong with a project that could be loaded, in file order: ``project.check()``.
+        """Findings about a project that could be loaded, in file order: ``project.check()``.
 
-        `load` raises the errors of scripts. Errors among these are faults that only running the
-        models would meet: a project without models can still answer queries. With ``spark`` each
+        `load` raises the errors of scripts. Errors among these findings are faults that only a run
+        would meet: a project without models can still answer queries. With ``spark`` each
         query is analysed by Spark against the schemas that are known; none runs.
         """
         self._connections.check_open()
@@ -188,8 +188,8 @@ class Project:
         used = {step.model.target.lake for step in plan.steps}
         used |= {lake for step in plan.steps for lake in step.model.lakes}
         self._connections.drop_dead_session()
-        # A catalog that cannot be opened is said before the seconds that Spark takes; without Java
-        # no catalog is made.
+        # Catalogs are opened before Spark starts, so that their errors come at once, and after the
+        # check for Java, so that no catalog is made without it.
         self._connections.require_spark()
         lakes = {name: self.lake(name, new_catalog=new_catalog) for name in sorted(used)}
         with showing(on_event) as sink:
@@ -333,7 +333,7 @@ class Project:
         self._connections.check_open()
         if lake is not None:
             lake = self._connections.lake_settings(lake).name
-        # An order of DuckDB's puts NULLs elsewhere: its queries are Spark's once translated.
+        # ORDER BY of DuckDB places NULLs elsewhere: Spark answers its queries, translated.
         spark = spark or (dialect or self.settings.dialect) != "spark"
         rows = None if spark else self._small(limit, lambda reads: reads.query(text, lake))
         if rows is not None:
@@ -386,7 +386,7 @@ class Project:
         return explain_query(text, args or {}, self.lake, self.settings, makers=made, dialect=own)
 
     def model(self, name: str) -> Model:
-        """One model: ``project.model("orders").target``. Raises ArgumentError: the nearest name."""
+        """One model: ``project.model("orders").target``. Raises ArgumentError with the nearest."""
         self._connections.check_open()
         for model in self.models:
             if name in (model.name, model.target.qualified, model.target.full, str(model.target)):
@@ -446,7 +446,7 @@ class Project:
     def _small(
         self, limit: int, ask: Callable[[SmallReads], QueryResult | None]
     ) -> QueryResult | None:
-        """An answer without Spark; a session that is there may have settings of its own."""
+        """An answer without Spark, unless a session exists, which may have other settings."""
         if self._connections.has_session:
             return None
         from penstock.engine.small import SmallReads

@@ -58,7 +58,7 @@ def test_its_partition_is_a_column(make: Make) -> None:
     ("header", "query", "message", "hint"),
     [
         ("", "SELECT * FROM t", "the type of its columns", "-- column name BIGINT"),
-        ("", "SELECT max(n) AS n FROM t", "the type of n cannot be told", "-- column name BIGINT"),
+        ("", "SELECT max(n) AS n FROM t", "the type of n is not known", "-- column name BIGINT"),
         ("", "SELECT coalesce(max(n), 0.5) + 1.5 AS n FROM t", "the type of n", "-- column"),
         ("", f"SELECT * FROM t UNION SELECT * FROM {SOURCE}", "number of columns", "-- column"),
         ("-- column m INT\n", "SELECT 1 AS n FROM t", "declared, and the query", "it makes n"),

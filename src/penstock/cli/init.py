@@ -12,7 +12,7 @@ import click
 from penstock.cli.options import debug_option
 from penstock.errors import ArgumentError
 
-# Left behind by running an example where it lies; never part of a new project.
+# What running an example in its own directory leaves; never part of a new project.
 SKIPPED = frozenset({"__pycache__", "lake", "spark-warehouse"})
 # Packaged under a plain name: a dot file would act on this repository, not on the new project.
 RENAMED = {"gitignore": ".gitignore"}
@@ -30,7 +30,7 @@ Examples:
 @click.option("--example", metavar="NAME", help="Start from a worked example: flights.")
 @debug_option
 def command(directory: Path, example: str | None) -> None:
-    """Make a new project in DIR (default: here). Never overwrites a file."""
+    """Make a new project in DIR (default: the current one). Never overwrites a file."""
     source = example_source(example) if example else files("penstock.cli") / "template"
     written = copy_project(source, directory)
     click.echo(f"Made a project of {len(written)} files in {directory}")
@@ -42,23 +42,23 @@ def command(directory: Path, example: str | None) -> None:
 
 
 def example_source(name: str) -> Traversable:
-    """Where the files of an example are: in the package, or in a checkout beside ``src``.
+    """The directory of an example: in the package, or in a checkout beside ``src``.
 
-    :raises ArgumentError: there is no such example; names those that there are
+    :raises ArgumentError: there is no such example; its hint names the examples
     """
     package = files("penstock")
     shelves = [package / "examples", package / ".." / ".." / "examples"]
-    found: dict[str, Traversable] = {}
+    examples: dict[str, Traversable] = {}
     for shelf in (shelf for shelf in shelves if shelf.is_dir()):
         for entry in shelf.iterdir():
             if (entry / "penstock.toml").is_file():
-                found.setdefault(entry.name, entry)
-    if name not in found:
+                examples.setdefault(entry.name, entry)
+    if name not in examples:
         raise ArgumentError(
             f"there is no example {name!r}",
-            hint=f"examples are: {', '.join(sorted(found)) or 'none are installed'}",
+            hint=f"examples are: {', '.join(sorted(examples)) or 'none are installed'}",
         )
-    return found[name]
+    return examples[name]
 
 
 def copy_project(source: Traversable, directory: Path) -> list[Path]:

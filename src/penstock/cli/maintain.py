@@ -1,4 +1,4 @@
-"""``penstock maintain``: the upkeep of a lake, without Spark unless that is asked for."""
+"""``penstock maintain``: the maintenance of a lake, without Spark unless it is asked for."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _On:
-    """What every subcommand is told: which lake, of which project, and how to answer."""
+    """The options of every subcommand: which lake, of which project, and how to print."""
 
     lake: str | None
     project_dir: Path | None
@@ -56,7 +56,7 @@ def _opened(on: _On, *, spark: bool = False) -> Lake:
 
 
 def _shared(function: Callable[..., None]) -> Callable[..., None]:
-    """The options of every subcommand, which it gets as one value."""
+    """Adds the options of every subcommand, which receives them as one value."""
 
     @wraps(function)
     def bundled(
@@ -104,7 +104,7 @@ Examples:
 def command(
     ctx: click.Context, on: _On, /, everything: bool, spark: bool, **arguments: Any
 ) -> None:
-    """Upkeep of a lake: each function by its name, or with --all what CHECKPOINT does.
+    """Maintain a lake: each function by its name, or with --all what CHECKPOINT does.
 
     With --all snapshots expire by the lake's option expire_older_than (none without it), and files
     are removed by delete_older_than, or after two days. Of one table only its files are compacted.
@@ -119,14 +119,14 @@ def command(
     from penstock.lake.maintenance.checkpoint import checkpoint
 
     say = None if on.as_json else _say
-    with _opened(on, spark=spark) as kept:
-        done = checkpoint(kept, on_done=say, **arguments)
+    with _opened(on, spark=spark) as lake:
+        done = checkpoint(lake, on_done=say, **arguments)
     if on.as_json:
         print_json({task.name: task.rows for task in done})
 
 
-def _say(one: Done) -> None:
-    say(f"{one.name}: {_summary(one.rows)}")
+def _say(task: Done) -> None:
+    say(f"{task.name}: {_summary(task.rows)}")
 
 
 def _summary(rows: Sequence[Any]) -> str:
@@ -142,8 +142,8 @@ def _run(name: str, on: _On, arguments: Mapping[str, Any], *, spark: bool = Fals
     from penstock.lake.maintenance.calls import CALLS
 
     call = CALLS[name]
-    with _opened(on, spark=spark) as kept:
-        rows = call.function(kept, **arguments)
+    with _opened(on, spark=spark) as lake:
+        rows = call.function(lake, **arguments)
     if on.as_json:
         print_json(rows)
         return
@@ -164,13 +164,13 @@ def _moment(text: str | None) -> datetime | None:
     if age is not None:
         return age.before(datetime.now(UTC))
     try:
-        found = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         raise ArgumentError(
             f"--older-than does not take {text!r}",
             hint="give an age such as '7 days', or a time such as 2026-11-01T00:00:00+00:00",
         ) from None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 @command.command("flush-inlined-data", short_help="Write rows that the catalog holds to files.")
@@ -178,7 +178,7 @@ def _moment(text: str | None) -> datetime | None:
 @_schema
 @_shared
 def _flush(on: _On, **arguments: Any) -> None:
-    """Flush small writes that were kept in the catalog; history stays."""
+    """Flush inlined rows, which the catalog holds, to data files; history stays."""
     _run("flush_inlined_data", on, arguments)
 
 
@@ -215,12 +215,12 @@ def _rewrite(on: _On, spark: bool, **arguments: Any) -> None:
 @_shared
 def _expire(on: _On, versions: tuple[int, ...], **arguments: Any) -> None:
     """Expire snapshots; what only they could see is scheduled for cleanup-old-files."""
-    given = {
+    options = {
         "versions": versions or None,
         "older_than": _moment(arguments["older_than"]),
         "dry_run": arguments["dry_run"],
     }
-    _run("expire_snapshots", on, given)
+    _run("expire_snapshots", on, options)
 
 
 @command.command("cleanup-old-files", short_help="Remove files that nothing needs any more.")
@@ -233,8 +233,7 @@ def _expire(on: _On, versions: tuple[int, ...], **arguments: Any) -> None:
 @_shared
 def _cleanup(on: _On, older_than: str | None, **arguments: Any) -> None:
     """Remove files that were merged, rewritten or expired [default: two days ago or more]."""
-    given = {"older_than": _moment(older_than), **arguments}
-    _run("cleanup_old_files", on, given)
+    _run("cleanup_old_files", on, {"older_than": _moment(older_than), **arguments})
 
 
 @command.command("delete-orphaned-files", short_help="Remove files that the catalog lacks.")
@@ -244,5 +243,4 @@ def _cleanup(on: _On, older_than: str | None, **arguments: Any) -> None:
 @_shared
 def _orphans(on: _On, older_than: str | None, **arguments: Any) -> None:
     """Remove what killed or rolled back writes left [default: two days old or more]."""
-    given = {"older_than": _moment(older_than), **arguments}
-    _run("delete_orphaned_files", on, given)
+    _run("delete_orphaned_files", on, {"older_than": _moment(older_than), **arguments})

@@ -61,7 +61,7 @@ def spark_option(function: F) -> F:
 
 
 def debug_option(function: F) -> F:
-    """``--debug``; kept in the context for whoever reports an error."""
+    """``--debug``; stored in the context, for whatever reports an error."""
 
     def remember(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         ctx.meta["penstock.debug"] = value
@@ -81,7 +81,7 @@ def common_options(function: F) -> F:
 
 
 def request_options(function: F) -> F:
-    """What a run is asked for; the command passes the values on to `read_request`."""
+    """The request of a run; the command passes the values on to `read_request`."""
     options = (
         click.argument("models", nargs=-1, metavar="[MODEL]..."),
         click.option(
@@ -155,12 +155,12 @@ def find_project() -> Path:
 
     :raises ConfigError: there is none
     """
-    here = Path.cwd()
-    for candidate in (here, *here.parents):
+    current = Path.cwd()
+    for candidate in (current, *current.parents):
         if (candidate / CONFIG_NAME).is_file():
             return candidate
     raise ConfigError(
-        f"there is no {CONFIG_NAME} in {here} or in any directory above it",
+        f"there is no {CONFIG_NAME} in {current} or in any directory above it",
         hint="start a project with `penstock init`, or name one with --project DIR",
     )
 
@@ -168,7 +168,7 @@ def find_project() -> Path:
 def load_project(directory: Path | None, on_event: EventSink = ignore) -> Project:
     """The project a command acts on: the one named, or the nearest upwards.
 
-    ``on_event`` hears that Spark starts where a command reads rows.
+    ``on_event`` hears that Spark starts, where a command needs it to read rows.
     """
     root = directory or find_project()
     from penstock.project import Project
@@ -179,7 +179,7 @@ def load_project(directory: Path | None, on_event: EventSink = ignore) -> Projec
 
 
 def parse_pairs(texts: tuple[str, ...]) -> dict[str, str]:
-    """``name=value`` of repeated ``--arg``; types are the scripts' own business.
+    """``name=value`` of repeated ``--arg``; scripts declare their types.
 
     :raises ArgumentError: no ``=``, no name, or one name twice
     """

@@ -1,4 +1,4 @@
-"""What a command prints that is not progress: tables and JSON."""
+"""What a command prints that is not progress: text, JSON, and rows in the form of ``--format``."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ Rows = Sequence[Sequence[Any]]
 
 
 def say(text: str, *, err: bool = False, nl: bool = True) -> None:
-    """Print lines of text; whatever control characters a name or message in it has are visible."""
+    """Print lines of text, with control characters of names and messages made visible."""
     click.echo(visible(text, keep="\n\t"), err=err, nl=nl)
 
 
 def print_json(value: Any) -> None:
-    """One JSON document, indented for people who look."""
+    """One JSON document, indented for people."""
     click.echo(to_json(value, indent=2))
 
 
@@ -58,7 +58,7 @@ def is_terminal() -> bool:
 
 
 def cell(value: Any) -> str:
-    """One value as text in one line; what is missing is empty."""
+    """One value as text in one line; None is empty."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -146,7 +146,7 @@ def _object(value: Any) -> Any:
     return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
 
 
-# In order: a bool is an int, a datetime a date, a named tuple a tuple.
+# Tried in this order: a bool is also an int, a datetime a date, a named tuple a tuple.
 CONVERT: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
     ((type(None), bool, int, str), _same),
     (float, _float),
@@ -217,7 +217,7 @@ def _markdown(result: QueryResult) -> None:
 
 
 def _in_markdown(text: str) -> str:
-    """A cell: what it says is never read as a column's end, a tag or formatting."""
+    """A cell, escaped: it is never read as a column's end, a tag or formatting."""
     return re.sub(r"([\\|<>*_`\[\]])", r"\\\1", text)
 
 

@@ -71,10 +71,10 @@ class World:
     lakes: Mapping[str, Lake]
     states: Mapping[str, State]
     sink: EventSink
-    later: Executor | None = None  # does what no step waits for, until the run ends
+    later: Executor | None = None  # for work that no step waits for; ends with the run
     cancelled: threading.Event = field(default_factory=threading.Event)
 
-    # Sessions of steps with settings of their own: whoever interrupts the run must know them.
+    # Sessions of steps that set configuration of their own: `interrupt` stops their jobs too.
     own_sessions: list[SparkSession] = field(default_factory=list)
 
     def for_step(self, model: Model) -> World:
@@ -88,12 +88,12 @@ class World:
     def interrupt(self) -> None:
         """Stop what Spark does for this run, and let nothing more begin.
 
-        All that the sessions do: by tag would be nicer, but without Spark Connect a tag is known
-        to the thread that set it only, and interrupting it from here does nothing (Spark 4.3).
+        All jobs of the sessions: interrupting by tag would be nicer, but without Spark Connect only
+        the thread that set a tag can interrupt by it (Spark 4.3).
         """
         self.cancelled.set()
         for session in (self.session, *self.own_sessions):
-            with contextlib.suppress(Exception):  # Spark may be gone already, which is as good
+            with contextlib.suppress(Exception):  # Spark may have ended already
                 session.interruptAll()
 
     def lake_of(self, model: Model) -> Lake:
@@ -143,7 +143,7 @@ class Attempt:
             raise self._healed_by(error) from error.__cause__
 
     def _healed_by(self, error: DataFileMissing) -> DataFileMissing:
-        """The error, with the model that makes the table anew whose file it is."""
+        """The error, with the model in its hint that makes the table of the missing file anew."""
         path, name = str(error.data.get("path")), error.data.get("table")
         for table in (self.model.target, *self.model.inputs):
             catalog = self.world.lakes[table.lake].catalog
@@ -225,7 +225,9 @@ class Attempt:
     ) -> tuple[Publication, int | None]:
         """Nothing had to be written: record the slice as it is. Raises DataFileMissing."""
         place = self._place
-        if self.model.strategy != "replace" and table.exists:  # replace has looked, and would heal
+        if (
+            self.model.strategy != "replace" and table.exists
+        ):  # replace has looked, and would write it anew
             missing = table.missing_files(place)
             if missing:
                 raise file_missing(missing[0], self.model.target.qualified, tx.base.id)
@@ -236,7 +238,7 @@ class Attempt:
         return made, made_in
 
     def _warn_of_no_rows(self, made: Publication, known: SliceRecord | None) -> None:
-        """A value that somebody typed, or a payload brought, and that selects nothing."""
+        """Warn of a new value of a dynamic partition that selects no rows: it may be mistyped."""
         spec = self.model.partition
         if known is None and not made.rows and spec is not None and spec.kind == "dynamic":
             self.notice(
@@ -263,7 +265,7 @@ class Attempt:
     def _known_fingerprint(
         self, tx: Transaction, known: SliceRecord | None, place: tuple[str, str] | None
     ) -> str | None:
-        """Of the slice's present content; None when that is not certain."""
+        """The fingerprint of the slice as it is now; None when that is not certain."""
         if known is None or known.fingerprint is None:
             return None
         target = self.model.target
@@ -294,11 +296,11 @@ class Attempt:
         if made_anew or not table.exists:
             return df
         managed = into.place[0] if into.place else None
-        found = difference(df.columns, table.schema.names, managed)
+        columns = difference(df.columns, table.schema.names, managed)
         materialize = self.model.annotations.materialize
         policy = (materialize.on_schema_change if materialize else None) or "warn"
         merges = self.model.strategy == "merge"
-        fit = fit_columns(found, policy, self.model.target.qualified, merges=merges)
+        fit = fit_columns(columns, policy, self.model.target.qualified, merges=merges)
         for notice in fit.notices:
             self.world.sink(Notice(notice, self.model.name))
         df = without(df, fit.leave_out)
@@ -326,7 +328,7 @@ class Attempt:
             )
         failed = [result for result in results if not result.passed]
         if failed:
-            counts = ", ".join(f"{one.name} ({one.failures:,})" for one in failed)
+            counts = ", ".join(f"{result.name} ({result.failures:,})" for result in failed)
             raise DataTestFailed(
                 f"{len(failed)} of {len(results)} data tests failed: {counts}",
                 hint=f"{self.model.target} is as it was; mend the SELECT or its inputs",

@@ -1,7 +1,7 @@
 """A model that reads its own table has a beginning: until the table is made, it reads as empty.
 
-Its columns are those that the query makes, which the query alone may not tell: their types may
-depend on the table's. They are inferred by analysing the query over a table whose columns are all
+Its columns are those that the query makes, but their types may depend on the types of the table.
+They are inferred by analysing the query over a table whose columns are all
 NULL, then over one with the columns of the outcome, until the outcome stays the same. A type that
 this does not settle is declared: ``-- column name TYPE``.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _ROUNDS = 6  # a type that has not settled by then grows with each, as decimals do
 _ADVICE = "declare its columns in the header: `-- column name BIGINT`"
-# Conditions of Spark that come of columns which were guessed wrong, or not at all.
+# Conditions of Spark that are caused by columns of a wrong type, or by missing ones.
 _GUESSED = ("UNRESOLVED_", "NUM_COLUMNS_MISMATCH", "DATATYPE_MISMATCH", "INVALID_EXTRACT")
 
 Types = Mapping[str, "DataType"]
@@ -69,7 +69,7 @@ class Beginning:
     ) -> DataFrame:
         """What ``run`` returns for the query ``sql`` once ``view`` is the empty table.
 
-        Raises QueryFailed where the columns cannot be told.
+        Raises QueryFailed where the columns cannot be inferred.
         """
         columns = self._start(sql, view)
         made: Types = {}
@@ -125,7 +125,7 @@ class Beginning:
     def _unsettled(self, names: Iterable[str]) -> QueryFailed:
         listed = ", ".join(names) or "its columns"
         return QueryFailed(
-            f"the query reads the table that it makes, so the type of {listed} cannot be told "
+            f"the query reads the table that it makes, so the type of {listed} is not known "
             "before the first run",
             hint=_ADVICE,
         )

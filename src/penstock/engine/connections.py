@@ -25,7 +25,7 @@ class Connections:
     def __init__(self, settings: Settings, spark: SparkSession | None) -> None:
         self.settings = settings
         self._spark = spark
-        self._is_own = False  # whether the session was started here
+        self._is_own = False  # whether these connections started the session
         self._closed = False
         self._lakes: dict[str, Lake] = {}
         self._catalogs: dict[str, Catalog] = {}

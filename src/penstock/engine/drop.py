@@ -45,14 +45,14 @@ def drop(lake: Lake, target: TableName, value: str | None, column: str) -> Dropp
         snapshot = tx.commit()
     if snapshot is None:
         state.forget(target.qualified, value)
-    dropped = [value] if value is not None else [one for one in recorded if one != WHOLE]
+    dropped = [value] if value is not None else [slice_ for slice_ in recorded if slice_ != WHOLE]
     return Dropped(str(target), tuple(dropped), rows, snapshot.id if snapshot else None)
 
 
 def _drop(
     table: TransactionTable, target: TableName, value: str | None, column: str, recorded: list[str]
 ) -> int:
-    """Stage it; how many rows go."""
+    """Stage the drop; returns the number of rows that go."""
     if not table.exists:
         if not recorded or (value is not None and value not in recorded):
             raise TableNotFound(
@@ -67,7 +67,7 @@ def _drop(
     in_slices = any(fold(name) == fold(column) for name in table.schema.names)
     rows = table.drop_slice(column, value) if in_slices else 0
     if not rows and value not in recorded:
-        shown = ", ".join([one for one in recorded if one != WHOLE][:_SHOWN])
+        shown = ", ".join([slice_ for slice_ in recorded if slice_ != WHOLE][:_SHOWN])
         raise ArgumentError(
             f"{target} has no slice {value!r}",
             hint=f"its slices are {shown}" if shown else "it has none: leave --slice out",

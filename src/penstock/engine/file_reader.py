@@ -34,7 +34,7 @@ _CORRECT = {
 
 
 def innermost(error: PenstockError) -> str:
-    """Why a file could not be read: Spark's own message names the file and no more."""
+    """Why a file could not be read: the message of Spark itself names only the file."""
     causes = _CAUSED_BY.findall(str(error.__cause__))
     return causes[-1].strip() if causes else ""
 
@@ -58,16 +58,16 @@ class Files:
         return reader.load(list(self.paths))
 
     def blamed(self, error: PenstockError) -> QueryFailed | None:
-        """What Spark says of one of these files in the user's words; None for other errors."""
+        """Spark's error about one of these files, in the user's words; None for other errors."""
         cause = f"{error.message}\n{error.__cause__ or ''}"
         named = error.data.get("path") or next(iter(_READING.findall(cause)), None)
         if named is None and not str(error.data.get("condition")).startswith("MALFORMED_RECORD"):
             return None
         path = None if named is None else Path(local_path(str(named)))
-        if path is not None and not any(path.is_relative_to(one) for one in self.paths):
+        if path is not None and not any(path.is_relative_to(parent) for parent in self.paths):
             return None
         inside = local_files(self.paths) if path is None else [path] if path.is_file() else []
-        faults = (fault_in(self.format, one, self.options, cause) for one in inside)
+        faults = (fault_in(self.format, file, self.options, cause) for file in inside)
         fault = next(filter(None, faults), None)
         if fault is None:
             why = "the file is gone" if path and not path.exists() else innermost(error)
@@ -118,7 +118,7 @@ def _columns(value: Any) -> Mapping[str, str]:
 def _json_format(value: Any) -> Mapping[str, str]:
     if value not in ("auto", "array", "newline_delimited"):
         raise ValueError("must be 'auto', 'array' or 'newline_delimited'")
-    return {}  # what it means is seen in the files
+    return {}  # `settle` looks at the files
 
 
 def _date_format(name: str) -> Option:
@@ -202,10 +202,10 @@ def files(
     root: Path,
     location: Location | None,
 ) -> Files:
-    """What a call reads. ``paths``: a text or a list of texts, relative to ``root``.
+    """The files that a call reads. ``paths``: a path or a list of paths, relative to ``root``.
 
-    Raises ArgumentError for an option that is not known or has no such value, and QueryFailed for
-    a file that is not there, at ``location``.
+    Raises ArgumentError, at ``location``, for an unknown option or a wrong value, and QueryFailed
+    for a file that does not exist.
     """
     kind, known, defaults = _READERS[function]
     converted = dict(defaults)
@@ -214,15 +214,15 @@ def files(
     schema = converted.pop(_SCHEMA, None)
     if schema is not None:
         converted.pop("inferSchema", None)
-    found = tuple(
+    resolved = tuple(
         path for text in _texts(function, paths, location) for path in _find(text, root, location)
     )
     try:
-        settle(kind, found, converted, options, inferred=schema is None)
+        settle(kind, resolved, converted, options, inferred=schema is None)
     except Unfit as unfit:
         text = unfit.fault.text(root)
         raise QueryFailed(text, hint=unfit.hint, location=location) from None
-    return Files(kind, found, converted, schema, root)
+    return Files(kind, resolved, converted, schema, root)
 
 
 def _convert(
@@ -235,7 +235,7 @@ def _convert(
     if name.lower() not in known:
         near = nearest(name, known)
         raise ArgumentError(
-            f"{function} has no option {name!r} here",
+            f"{function} takes no option {name!r}",
             hint=f"did you mean {near!r}?" if near else f"options are {', '.join(known)}",
             location=location,
         )
@@ -255,7 +255,7 @@ def _texts(function: str, paths: Any, location: Location | None) -> Sequence[str
 
 
 def _find(text: str, root: Path, location: Location | None) -> list[str]:
-    """Files of a path or pattern; what has a scheme is Spark's to find."""
+    """Files of a path or pattern; Spark lists paths that have a scheme."""
     if "://" in text:
         return [text]
     path = root / text

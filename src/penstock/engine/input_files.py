@@ -1,7 +1,7 @@
 """The user's own files: how they are written, and where one of them is wrong. Without Spark.
 
-Spark takes a file as it is told to, and says of a bad one no more than its name. Files that are on
-this machine are looked into; what has a scheme, or a compression that Python does not read, is not.
+Spark reads a file by its options alone, and its errors give only the name of a bad file. Files on
+this machine are inspected; paths with a scheme, or in a compression that Python lacks, are not.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SEPARATORS = (",", ";", "\t", "|")
 _SAMPLE = 64 * 1024  # bytes of a file by which it is judged
 _WHOLE = 64 * 1024 * 1024  # bytes of a JSON document that is read whole to find what is wrong
-_FILES = 100  # of a directory or pattern, that are looked into
+_FILES = 100  # of a directory or pattern, that are inspected
 _OPEN: Mapping[str, Callable[[Path], Any]] = {".gz": gzip.open, ".bz2": bz2.open}
 _UNREAD = (".zst", ".zstd", ".snappy", ".lz4", ".deflate")
 
@@ -60,9 +60,9 @@ def settle(
     *,
     inferred: bool,
 ) -> None:
-    """Complete Spark's options (``converted``) by what the files are.
+    """Complete Spark's options (``converted``) by the contents of the files.
 
-    ``options`` are those of the call, ``inferred`` whether the files have to tell their columns.
+    ``options`` are those of the call, ``inferred`` whether columns are inferred from the files.
     Raises Unfit.
     """
     inside = local_files(paths)
@@ -120,12 +120,12 @@ def _as_document(paths: Sequence[Path], encoding: str, format_: str) -> str:
 
 
 def local_files(paths: Sequence[str]) -> list[Path]:
-    """The files of ``paths`` that can be looked into, those of directories too."""
-    found: list[Path] = []
+    """The files of ``paths`` that can be inspected, those of directories too."""
+    files: list[Path] = []
     for path in (Path(text) for text in paths if "://" not in text):
         inside = sorted(path.rglob("*")) if path.is_dir() else [path]
-        found += [one for one in inside if one.is_file() and one.name[0] not in "._"]
-    return [path for path in found if path.suffix not in _UNREAD][:_FILES]
+        files += [file for file in inside if file.is_file() and file.name[0] not in "._"]
+    return [path for path in files if path.suffix not in _UNREAD][:_FILES]
 
 
 def separators_of(path: Path, options: Mapping[str, str]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The tables that a step and its tests read: each in one state, whoever commits meanwhile."""
+"""The tables that a step and its tests read: each at one snapshot, whoever commits meanwhile."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """``one_task``: they are few, and Spark reads them in one task."""
+    """``one_task``: the files are small, and Spark reads them in one task."""
 
     df: DataFrame
     one_task: bool = False
@@ -44,14 +44,14 @@ class Rows:
 class Readable:
     """Rows of a table in one state.
 
-    ``types`` are its columns with their types in Spark's SQL; ``rows`` takes what its reader asks
-    of them, by which files are chosen; ``few`` gives some columns of the rows without Spark, where
-    they are few and easily read, else ``None``.
+    ``types`` are its columns with their types in Spark's SQL; ``rows`` takes the file filter of
+    its reader; ``collected`` gives some columns as Arrow tables, read on the driver without Spark,
+    or ``None`` where the rows are not small or not simple to read.
     """
 
     types: Mapping[str, str]
     rows: Callable[[Predicate | None], Rows]
-    few: Callable[[Sequence[str]], pa.Table | None]
+    collected: Callable[[Sequence[str]], pa.Table | None]
 
 
 def types_of(schema: TableSchema) -> dict[str, str]:
@@ -62,8 +62,8 @@ def candidate_of(table: TransactionTable, slice_: tuple[str, str] | None = None)
     """What the table will be, or a slice of it."""
     return Readable(
         types_of(table.schema),
-        lambda keep: (
-            _scanned(table.context.spark(), table.scan_all(keep))
+        lambda file_filter: (
+            _scanned(table.context.spark(), table.scan_all(file_filter))
             if slice_ is None
             else Rows(table.slice_df(*slice_))
         ),
@@ -71,8 +71,8 @@ def candidate_of(table: TransactionTable, slice_: tuple[str, str] | None = None)
     )
 
 
-def _scanned(session: SparkSession, what: Scan) -> Rows:
-    return Rows(read(session, what), is_one_task(what.files))
+def _scanned(session: SparkSession, scan: Scan) -> Rows:
+    return Rows(read(session, scan), is_one_task(scan.files))
 
 
 def table_name(table: TableName) -> str:
@@ -80,9 +80,8 @@ def table_name(table: TableName) -> str:
     return f"{quote_identifier(table.schema)}.{quote_identifier(table.table)}"
 
 
-# A table, and what its files are chosen by.
 _Key = tuple[str, str, str]
-_Asked = tuple[_Key, Predicate | None]
+_CacheKey = tuple[_Key, Predicate | None]  # a table and its file filter
 
 
 def _key(table: TableName) -> _Key:
@@ -90,7 +89,7 @@ def _key(table: TableName) -> _Key:
 
 
 def _rows_of(state: Readable) -> Callable[[Predicate | None], DataFrame]:
-    return lambda keep: state.rows(keep).df
+    return lambda file_filter: state.rows(file_filter).df
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,15 +97,15 @@ class Pins:
     """The tables of all lakes at one moment: each lake at the snapshot in ``versions``.
 
     ``candidates`` are tables that are read in another state than the pinned one: a step's own
-    table, for its tests. ``makers`` are the models that make tables. What was read is kept: for
-    one session, and for one thread at a time.
+    table, for its tests. ``makers`` are the models that make tables. Reads are cached: for one
+    session, and for one thread at a time.
     """
 
     lakes: Mapping[str, Lake]
     versions: Mapping[str, int]
     candidates: Mapping[_Key, Readable] = field(default_factory=dict)
     makers: Makers = field(default_factory=dict)
-    _read: dict[_Asked, Rows] = field(default_factory=dict, compare=False, repr=False)
+    _read: dict[_CacheKey, Rows] = field(default_factory=dict, compare=False, repr=False)
 
     def showing(self, table: TableName, state: Readable) -> Pins:
         """These pins, with ``table`` in this state."""
@@ -128,42 +127,44 @@ class Pins:
         if candidate is not None:
             return candidate
         version = self.versions[table.lake]
-        found = self.lakes[table.lake].table(table_name(table))
+        in_lake = self.lakes[table.lake].table(table_name(table))
         with self._naming_the_maker(table):
             try:
-                types = types_of(found.info(version).schema)
+                types = types_of(in_lake.info(version).schema)
             except TableNotFound:  # unless it is a view
-                df = found.to_df(version=version)
+                df = in_lake.to_df(version=version)
                 return Readable(dict(df.dtypes), lambda _: Rows(df), lambda _: None)
         return Readable(
             types,
-            lambda keep: self.read(table, keep),
-            lambda names: found.few_rows(names, version=version),
+            lambda file_filter: self.read(table, file_filter),
+            lambda names: in_lake.few_rows(names, version=version),
         )
 
-    def read(self, table: TableName, keep: Predicate | None = None) -> Rows:
-        """The table's rows; ``keep`` is what its reader asks of them, by which files are chosen."""
+    def read(self, table: TableName, file_filter: Predicate | None = None) -> Rows:
+        """The table's rows; files that the filter excludes are pruned."""
         candidate = self.candidates.get(_key(table))
         if candidate is not None:
-            return candidate.rows(keep)
-        asked = (_key(table), keep and replace(keep, used=(), unused=()))  # the texts aside
-        if asked not in self._read:  # a step's tests read much of what its query reads
+            return candidate.rows(file_filter)
+        # Not the texts of the filter: they are for `explain` only.
+        key = (_key(table), file_filter and replace(file_filter, used=(), unused=()))
+        if key not in self._read:  # a step's tests read much of what its query reads
             with self._naming_the_maker(table):
-                self._read[asked] = self._rows(table, keep)
-        return self._read[asked]
+                self._read[key] = self._rows(table, file_filter)
+        return self._read[key]
 
-    def _rows(self, table: TableName, keep: Predicate | None) -> Rows:
+    def _rows(self, table: TableName, file_filter: Predicate | None) -> Rows:
         version = self.versions[table.lake]
-        found = self.lakes[table.lake].table(table_name(table))
+        in_lake = self.lakes[table.lake].table(table_name(table))
         try:
-            return _scanned(found.spark(), found.scan_at(version, keep))
+            return _scanned(in_lake.spark(), in_lake.scan_at(version, file_filter))
         except TableNotFound:  # unless it is a view
-            return Rows(found.to_df(version=version))
+            return Rows(in_lake.to_df(version=version))
 
     def read_at(
-        self, table: TableName, at: Mapping[str, Any], keep: Predicate | None = None
+        self, table: TableName, at: Mapping[str, Any], file_filter: Predicate | None = None
     ) -> Rows:
-        return Rows(self.lakes[table.lake].table(table_name(table)).to_df(**at, keep=keep))
+        in_lake = self.lakes[table.lake].table(table_name(table))
+        return Rows(in_lake.to_df(**at, keep=file_filter))
 
     @contextmanager
     def _naming_the_maker(self, table: TableName) -> Iterator[None]:
@@ -177,8 +178,8 @@ class Pins:
             raise
 
     def names(self, lake: str, schema: str, called: frozenset[str]) -> Resolver:
-        """What names mean in the pinned snapshot of a lake, where tables have the states of these
-        pins; those without a schema are of ``schema``, then of ``main``.
+        """Resolve names in the pinned snapshot of a lake, candidates before its tables; names
+        without a schema are looked up in ``schema``, then in ``main``.
         """
         names = self.lakes[lake].names_at(At(self.versions[lake]), schema)
         states = {

@@ -119,11 +119,11 @@ def _refreshed(steps: Sequence[Model], request: RunRequest) -> Iterator[str]:
 
 
 def _check_arguments(models: Iterable[Model], args: Mapping[str, str | None]) -> None:
-    """Every name must be some script's; the partition has a way of its own, or it and the slice
-    that is written could differ."""
+    """Raise ArgumentError for names that no script declares, and for the partition: as an argument
+    it could differ from the slice that is written."""
     if arguments.PARTITION in args:
         raise ArgumentError(
-            "the partition is no argument", hint="give it as the partition: --partition VALUE"
+            "the partition is not an argument", hint="give it as the partition: --partition VALUE"
         )
     models = list(models)
     declared = {argument.name: argument for model in models for argument in model.query.arguments}
@@ -180,7 +180,7 @@ def _step(
 def _why_blocked(model: Model) -> str | None:
     if model.strategy not in RUNNABLE:
         known = ", ".join(RUNNABLE)
-        return f"the strategy {model.strategy} is not there yet; there are {known}"
+        return f"the strategy {model.strategy} is not supported yet; supported are {known}"
     return None
 
 
@@ -208,9 +208,9 @@ def select_steps(
             raise _nothing(expression, pattern, names)
         chosen.update(matched)
         if expression.startswith("+"):
-            chosen.update(one for name in matched for one in upstream(name))
+            chosen.update(step for name in matched for step in upstream(name))
         if expression.endswith("+"):
-            chosen.update(one for name in matched for one in downstream(name))
+            chosen.update(step for name in matched for step in downstream(name))
     return frozenset(chosen)
 
 

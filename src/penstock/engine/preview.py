@@ -1,4 +1,7 @@
-"""Queries that write nothing: a model's SELECT, or one from the command line."""
+"""Queries that write nothing: a model's SELECT, or one from the command line.
+
+Names that mean nothing, and what a query would read, are found in the catalogs, without Spark.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +80,7 @@ def preview(
 ) -> Resolved:
     """What the SELECT of the plan's one step returns at this moment.
 
-    Raises NotFound for names that mean nothing, before Spark starts where that can be told.
+    Raises NotFound for names that mean nothing, before Spark starts where the catalogs tell.
     """
     (step,) = plan.steps
     if reason := step.blocked or step.skipped:
@@ -103,7 +106,7 @@ def query(
     """A SELECT with tables named as in a script; ``args`` are bound to its ``:name`` markers.
 
     Raises ModelError for a text that cannot be run and NotFound for names that mean nothing, before
-    Spark starts where that can be told: ``starts_spark`` says that there is no session yet.
+    Spark starts where the catalogs tell: ``starts_spark`` says that there is no session yet.
     """
     reader = _Reader(session, attach, settings, makers, starts_spark)
     return reader.read(_parsed(text, settings, dialect), Bindings(), args)
@@ -133,13 +136,13 @@ def explain_query(
 ) -> Explanation:
     """What `query` would read. Starts no Spark. Raises ModelError, NotFound."""
     parsed = _parsed(text, settings, dialect)
-    given = {setting.name: setting.value for setting in parsed.settings}
-    zone = given.get(_ZONE, settings.spark.conf.get(_ZONE, "UTC"))
+    set_by_query = {setting.name: setting.value for setting in parsed.settings}
+    zone = set_by_query.get(_ZONE, settings.spark.conf.get(_ZONE, "UTC"))
     return explain(parsed, _newest(parsed, attach, makers), args, zone)
 
 
 def _newest(parsed: Query, attach: Attach, makers: Makers) -> Pins:
-    """Every lake as it is now."""
+    """Pin every lake at its latest snapshot."""
     lakes = {name: attach(name) for name in parsed.lakes}
     versions = {name: lake.catalog.latest().id for name, lake in lakes.items()}
     return Pins(lakes, versions, makers=makers)
@@ -204,7 +207,7 @@ class _Reader:
 
 
 def _for_query(finding: Diagnostic) -> Diagnostic:
-    """A finding in the words of somebody who asks, and writes no script."""
+    """A finding worded for a query instead of a script."""
     message = finding.message.replace("a managed script", "a query").replace("script", "query")
     return replace(finding, message=message, hint=_HINTS.get(finding.rule, finding.hint))
 
@@ -229,11 +232,11 @@ def explain(query: Query, pins: Pins, args: Mapping[str, Any], zone: str) -> Exp
     require_columns(query, tables)
     names = trial_names(query.sources)
     rendered = query.render(quoted(names))
-    found = predicates(analysed(rendered), names, {**args, **rendered.args(Bindings())}, zone)
+    filters = predicates(analysed(rendered), names, {**args, **rendered.args(Bindings())}, zone)
     reads: list[TableRead] = []
     for source in query.sources:
         if isinstance(source, TableSource):
-            reads.append(_read(source, tables.get(source), pins, found.get(source)))
+            reads.append(_read(source, tables.get(source), pins, filters.get(source)))
         else:
             kind = "file" if isinstance(source, FileSource) else "function"
             reads.append(TableRead(called(source, Bindings()), kind))
@@ -241,7 +244,7 @@ def explain(query: Query, pins: Pins, args: Mapping[str, Any], zone: str) -> Exp
 
 
 def _read(
-    source: TableSource, table: Table | None, pins: Pins, keep: Predicate | None
+    source: TableSource, table: Table | None, pins: Pins, file_filter: Predicate | None
 ) -> TableRead:
     name = str(source.table)
     if table is None:
@@ -249,7 +252,7 @@ def _read(
     lake = source.table.lake
     at = At(pins.versions[lake]) if source.at is None else At(**moment(source.at, Bindings()))
     catalog = pins.lakes[lake].catalog
-    return replace(read_of(catalog, table, catalog.snapshot(at).id, keep), name=name)
+    return replace(read_of(catalog, table, catalog.snapshot(at).id, file_filter), name=name)
 
 
 def require_tables(

@@ -59,9 +59,9 @@ def refuse_other_slices(
 def refuse_lost_rows(
     model: Model, known: SliceRecord | None, table: TransactionTable, place: Place | None
 ) -> str | None:
-    """Raise DefinitionChanged where the model's strategy cannot keep the rows that are there.
+    """Raise DefinitionChanged where the model's strategy would lose rows of the table.
 
-    ``known`` is the slice's record. Returns what is worth saying of a change that keeps them.
+    ``known`` is the slice's record. Returns a notice of a change that keeps them, or None.
     """
     if model.strategy == "merge":
         _refuse_keys(model, known, table, place)
@@ -83,8 +83,8 @@ def refuse_lost_rows(
 def _refuse_keys(
     model: Model, known: SliceRecord | None, table: TransactionTable, place: Place | None
 ) -> None:
-    """Keys that the rows there lack match nothing: every row would be inserted again. Of several
-    rows with one key a merge would leave one.
+    """Rows that lack a key match nothing, so every row would be inserted again; of several rows
+    with one key a merge would leave one.
     """
     if not _may_differ(model, known) or not table.count_rows(place):
         return
@@ -98,17 +98,17 @@ def _refuse_keys(
         )
     nulls, repeated = _not_keys(model.keys, table, place)
     if nulls or repeated:
-        found = [f"{_count(nulls, 'row')} with NULL in it"] if nulls else []
-        found += [f"{_count(repeated, 'key')} shared by several rows"] if repeated else []
+        faults = [f"{_count(nulls, 'row')} with NULL in it"] if nulls else []
+        faults += [f"{_count(repeated, 'key')} shared by several rows"] if repeated else []
         raise _changed(
             model,
             "materialize",
-            f"{_of(place)}cannot be merged into by {keys}: it holds {' and '.join(found)}",
+            f"{_of(place)}cannot be merged into by {keys}: it holds {' and '.join(faults)}",
         )
 
 
 def _may_differ(model: Model, known: SliceRecord | None) -> bool:
-    """Whether the rows there may have been made by other keys, or by none."""
+    """Whether the existing rows may have been merged by other keys, or by none."""
     if known is None or known.strategy != "merge":
         return True
     if known.keys is None:  # an old record
@@ -126,13 +126,13 @@ def _not_keys(keys: Sequence[str], table: TransactionTable, place: Place | None)
     is_null = fn.lit(False)
     for column in columns:
         is_null = is_null | column.isNull()
-    number = fn.col("_penstock_rows")
-    found = counted.agg(
-        fn.coalesce(fn.sum(fn.when(is_null, number)), fn.lit(0)),
-        fn.count(fn.when(~is_null & (number > 1), True)),
+    rows_of_key = fn.col("_penstock_rows")
+    counts = counted.agg(
+        fn.coalesce(fn.sum(fn.when(is_null, rows_of_key)), fn.lit(0)),
+        fn.count(fn.when(~is_null & (rows_of_key > 1), True)),
     ).first()
-    assert found is not None, "an aggregate without groups has one row"
-    return found[0], found[1]
+    assert counts is not None, "an aggregate without groups has one row"
+    return counts[0], counts[1]
 
 
 def _of(place: Place | None) -> str:
@@ -159,13 +159,13 @@ def _changed(
     model: Model, line: str, what: str, slices: Sequence[SliceRecord] = ()
 ) -> DefinitionChanged:
     places = model.annotations.places
-    one = " (or one slice of it: --slice VALUE)" if any(record.slice for record in slices) else ""
+    or_slice = " (or one slice: --slice VALUE)" if any(record.slice for record in slices) else ""
     return DefinitionChanged(
         f"{model.target} {what}",
         hint=(
             f"put the line back; or make the table anew: `penstock run {model.name} "
-            f"--full-refresh`; or drop it: `penstock drop {model.name}`{one}. Earlier snapshots "
-            "keep what is there"
+            f"--full-refresh`; or drop it: `penstock drop {model.name}`{or_slice}. Earlier "
+            "snapshots keep what is there"
         ),
         location=places.get(line) or places.get("materialize") or Location(model.path),
         data={"table": model.target.qualified, "slices": [record.slice for record in slices]},
@@ -226,49 +226,49 @@ def refuse_managed(columns: Sequence[str], managed: str, location: Location) -> 
         )
 
 
-def fit_columns(found: Difference, policy: str, table: str, *, merges: bool = False) -> Fit:
+def fit_columns(columns: Difference, policy: str, table: str, *, merges: bool = False) -> Fit:
     """Raises SchemaMismatch when the policy does not allow the difference.
 
     ``merges``: rows that the SELECT updates keep their values of columns that it lacks.
     """
     if policy == "warn":
-        return _warn(found, table, merges=merges)
-    return _POLICIES[policy](found, table)
+        return _warn(columns, table, merges=merges)
+    return _POLICIES[policy](columns, table)
 
 
 def without(df: DataFrame, columns: Sequence[str]) -> DataFrame:
     return df.drop(*columns) if columns else df
 
 
-def _warn(found: Difference, table: str, *, merges: bool) -> Fit:
+def _warn(columns: Difference, table: str, *, merges: bool) -> Fit:
     notices = []
-    if found.added:
-        notices.append(f"{table}: {_list(found.added)} added; NULL in the rows of earlier runs")
-    if found.missing:
+    if columns.added:
+        notices.append(f"{table}: {_list(columns.added)} added; NULL in the rows of earlier runs")
+    if columns.missing:
         now = "NULL from now on"
         if merges:
             now = "NULL in new rows; rows that are updated keep what they have"
-        notices.append(f"{table}: {_list(found.missing)} missing in the SELECT: {now}")
+        notices.append(f"{table}: {_list(columns.missing)} missing in the SELECT: {now}")
     return Fit(evolves=True, notices=tuple(notices))
 
 
-def _ignore(found: Difference, _table: str) -> Fit:
-    return Fit(leave_out=found.added)
+def _ignore(columns: Difference, _table: str) -> Fit:
+    return Fit(leave_out=columns.added)
 
 
-def _fail(found: Difference, table: str) -> Fit:
-    if not found:
+def _fail(columns: Difference, table: str) -> Fit:
+    if not columns:
         return Fit()
     raise SchemaMismatch(
-        f"the SELECT's columns are not those of {table}: {found}",
+        f"the SELECT's columns are not those of {table}: {columns}",
         hint="on_schema_change=fail is set: change the SELECT, or the option",
-        data={"added": found.added, "missing": found.missing},
+        data={"added": columns.added, "missing": columns.missing},
     )
 
 
-def _sync(found: Difference, table: str) -> Fit:
-    notices = (f"{table}: columns follow the SELECT: {found}",) if found else ()
-    return Fit(drop=found.missing, evolves=True, notices=notices)
+def _sync(columns: Difference, table: str) -> Fit:
+    notices = (f"{table}: columns follow the SELECT: {columns}",) if columns else ()
+    return Fit(drop=columns.missing, evolves=True, notices=notices)
 
 
 _POLICIES: Mapping[str, Callable[[Difference, str], Fit]] = {

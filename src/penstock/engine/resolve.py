@@ -53,8 +53,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-BY_HASH = "shuffle_hash"  # Spark's hint; it is of no matter to a table that is not joined
-# What has rows that no table has, perhaps many.
+BY_HASH = "shuffle_hash"  # Spark's hint; without effect on a table that is not joined
+# Sources of rows that are not in any table, perhaps many.
 _MORE = (exp.Explode, exp.Posexplode, exp.Inline, exp.Lateral, exp.Unnest)
 _HALVES = frozenset({"SEMI", "ANTI", "CROSS"})
 _CONDITIONS = re.compile(r"\b(WHERE|ON)\b", re.IGNORECASE)
@@ -66,10 +66,10 @@ def query_start(query: Query) -> Location:
 
 
 class Views:
-    """A context: what was put is dropped at its end, by ``later`` where there is one.
+    """The temporary views of one step, under names that no other step uses.
 
-    Spark looks through all that it keeps in memory for each view that goes: some 4 ms, which no
-    step need wait for.
+    As a context it drops them at its end, or has ``later`` drop them: Spark looks through its cache
+    for each view that it drops, some 4 ms, and no step needs to wait for that.
     """
 
     def __init__(self, session: SparkSession, later: Executor | None = None) -> None:
@@ -84,7 +84,7 @@ class Views:
         return self._names[-1]
 
     def put(self, name: str, df: DataFrame) -> None:
-        """Make the view whose name was given out."""
+        """Make the view of a name from `name`."""
         df.createOrReplaceTempView(name)
 
     def __enter__(self) -> Views:
@@ -98,7 +98,7 @@ class Views:
             self._later.submit(self._drop, names)
 
     def _drop(self, names: Sequence[str]) -> None:
-        # A view that stays is no harm, and an error on the way out would hide the one before it.
+        # A view that stays does no harm, and an error on the way out would hide the one before it.
         with contextlib.suppress(Exception):
             for name in names:
                 self._session.catalog.dropTempView(name)
@@ -204,7 +204,7 @@ def _analysed_by_spark(
 
 
 def _macro_names(query: Query, text: str, pins: Pins) -> Resolver | None:
-    """What names in the macros that ``text`` calls mean; ``None`` where it calls none.
+    """The resolver of names in the macros that ``text`` calls; ``None`` where it calls none.
 
     Macros without a lake's name are those of the lake that tables without one belong to.
     """
@@ -216,7 +216,7 @@ def _macro_names(query: Query, text: str, pins: Pins) -> Resolver | None:
 
 
 def analysed(rendered: RenderedQuery) -> Analysis | None:
-    """The query read again, where it may have conditions and can be read."""
+    """The query parsed again, where it may have conditions and can be parsed."""
     if _CONDITIONS.search(rendered.sql) is None:
         return None
     try:
@@ -231,7 +231,7 @@ def predicates(
     args: Mapping[str, Any],
     zone: str,
 ) -> dict[QuerySource, Predicate]:
-    """The predicate of each source of which there is one; ``views`` are their names in the query.
+    """The file filter of each source that has one; ``views`` are the names of sources in the query.
 
     ``args`` are the values of the text's markers, ``zone`` the session's time zone. A source that
     the query names more than once is read once, for all its places. Never fails.
@@ -242,17 +242,17 @@ def predicates(
     nodes = defaultdict(list)
     for table in analysis.tables:
         nodes[table.name].append(table.node)
-    found: dict[QuerySource, Predicate] = {}
+    filters: dict[QuerySource, Predicate] = {}
     for source, view in views.items():
         if text.count(f"`{view}`") == len(nodes[view]):  # no place was overlooked
-            found[source] = _any_of(
+            filters[source] = _any_of(
                 [of_query(text, node, zone=zone, args=args) for node in nodes[view]], zone
             )
-    return found
+    return filters
 
 
 def _any_of(places: list[Predicate], zone: str) -> Predicate:
-    """What matters at one of the places."""
+    """The predicate of rows that match at one of the places, or more."""
     if len(places) == 1:
         return places[0]
     known = [place.condition for place in places if place.condition is not None]
@@ -261,13 +261,16 @@ def _any_of(places: list[Predicate], zone: str) -> Predicate:
         return Predicate(None, zone, unused=parts)
     used = tuple(" AND ".join(place.used) for place in places)
     unused = tuple(part for place in places for part in place.unused)
-    return Predicate(Or(tuple(known)), zone, (" OR ".join(f"({one})" for one in used),), unused)
+    return Predicate(Or(tuple(known)), zone, (" OR ".join(f"({part})" for part in used),), unused)
 
 
 def are_by_equality(tree: exp.Expr) -> bool:
-    """Whether a query has joins, all written as such and by equality, of tables and queries alone.
+    """Whether all joins of a query, one or more, are explicit equi-joins of tables and subqueries.
 
-    Spark warns of a hint that it cannot follow, so that what is not certain has none.
+    Spark broadcasts the smaller side of a join: a job, and another plan after it. Where each side
+    is one task there is nothing to broadcast, and a hash join needs neither; it has to be requested
+    by a hint, as Spark decides by sizes alone. Spark warns of a hint that it cannot follow, so what
+    is not certain has none.
     """
     joins = list(tree.find_all(exp.Join))
     return bool(joins) and all(map(_is_by_equality, joins)) and not any(map(_is_other, tree.walk()))
@@ -283,7 +286,7 @@ def _is_by_equality(join: exp.Join) -> bool:
 
 
 def _is_other(node: Any) -> bool:
-    """A join by another name, rows that no table has, or a hint of the user's own."""
+    """A join in another form, rows from elsewhere than a table, or a hint of the user."""
     if isinstance(node, exp.In):
         return node.args.get("query") is not None
     if isinstance(node, exp.Table):
@@ -339,7 +342,7 @@ def moment(at: TimeTravel, bindings: Bindings) -> dict[str, Any]:
             return {"version": int(str(value))}
         moment = datetime.fromisoformat(str(value))
     except ValueError:
-        raise ArgumentError(f"{value!r} is no {at.kind} to read a table at") from None
+        raise ArgumentError(f"{value!r} is not a {at.kind} to read a table at") from None
     return {"timestamp": moment if moment.tzinfo else moment.replace(tzinfo=UTC)}
 
 

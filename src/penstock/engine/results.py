@@ -151,7 +151,7 @@ class Statuses(tuple[ModelStatus, ...]):
     def _repr_html_(self) -> str:
         # a notebook asks, a command never
 
-        rows = [(one.model, one.target, one.strategy, one.state, one.rows) for one in self]
+        rows = [(each.model, each.target, each.strategy, each.state, each.rows) for each in self]
         return table(("model", "table", "strategy", "state", "rows"), rows)
 
 

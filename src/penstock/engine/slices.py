@@ -214,5 +214,5 @@ class RunRequest:
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """The run's arguments: what the payload holds and what was given by name, which wins."""
+        """The run's arguments: those of the payload, overridden by those by name."""
         return {**(self.payload or {}), **self.args}

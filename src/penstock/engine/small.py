@@ -1,4 +1,4 @@
-"""Questions about published tables that are answered without Spark, where that is certain."""
+"""Queries of small published tables, answered by Arrow on the driver; others fall back to Spark."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SmallReads:
     def query(self, text: str, lake: str | None) -> QueryResult | None:
         """The rows of a query over the project's tables, or over those of one lake.
 
-        ``None`` where Spark has to answer, or to say what is wrong.
+        ``None`` where Spark has to answer, or to report an error.
         """
         select = plain_select(for_spark(text))
         if select is None:
@@ -70,22 +70,22 @@ class SmallReads:
         from penstock.lake.queries import small  # loads Arrow
 
         asked = self.limit + 1 if select.limit is None else min(select.limit, self.limit + 1)
-        found = small.answer(
+        answer = small.answer(
             catalog,
             TableRef(table.schema, table.table),
             replace(select, limit=asked),
             self.settings.spark.conf,
             slice_=place,
         )
-        if found is None:
+        if answer is None:
             return None
         return QueryResult(
-            found.columns, tuple(found.rows[: self.limit]), len(found.rows) > self.limit
+            answer.columns, tuple(answer.rows[: self.limit]), len(answer.rows) > self.limit
         )
 
 
 def _is_local(spark: SparkSettings) -> bool:
-    """Whether a session would have no settings but those that are known here."""
+    """Whether a session would have no settings but those of penstock.toml and ours."""
     return spark.master is None or spark.master.startswith("local")
 
 
@@ -96,8 +96,8 @@ def collected(
 ) -> QueryResult:
     """The first rows of a DataFrame. One more is asked for, to know whether there are more.
 
-    Raises QueryFailed: most of what Spark refuses it refuses only now. ``placed`` says its errors
-    at their place.
+    Raises QueryFailed: most errors of Spark are raised only now. ``placed`` adds their place in
+    the script.
     """
     from penstock.lake.spark.failures import explained
 

@@ -86,15 +86,15 @@ def _not_started(error: Exception, settings: SparkSettings) -> ConfigError:
 
 
 def is_alive(session: SparkSession) -> bool:
-    """Whether a session that was started here can still be used."""
+    """Whether a session of `start_session` can still be used."""
     from pyspark.sql import SparkSession
 
     try:
         if type(session) is not SparkSession:  # Spark Connect's
             return bool(session.version)
-        # It is known to the thread that made it; in others a small job tells.
+        # Only the thread that made it knows it as active; in others, run a small job.
         return SparkSession.getActiveSession() is not None or session.range(1).count() == 1
-    except Exception:  # whatever it says, it does not work
+    except Exception:  # whatever the error says, the session is of no use
         return False
 
 
@@ -102,7 +102,7 @@ def end(session: SparkSession) -> None:
     """Forget a session that is no longer alive, so that `start_session` starts another.
 
     PySpark (4.3) goes on with the Java process that it knows, even when that has ended; it has no
-    public way to make it forget, so this is the one place that touches what is its own.
+    public way to reset that, so this function is the only one to touch PySpark's internals.
     """
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
@@ -120,7 +120,7 @@ def end(session: SparkSession) -> None:
 
 
 def require(settings: SparkSettings) -> None:
-    """Raises EnvironmentMissing when Spark is to run here and there is no Java for it."""
+    """Raises EnvironmentMissing when Spark would run on this machine and it has no Java."""
     if not _is_remote(settings):
         require_java(settings)
 
@@ -130,28 +130,28 @@ def _is_remote(settings: SparkSettings) -> bool:
 
 
 def session_conf(settings: SparkSettings) -> dict[str, str]:
-    """What the session is built with: the project's own settings over ours."""
+    """The configuration of the session: the project's settings override ours."""
     master = settings.master or "local[*]"
     if master.startswith("sc://"):
         return dict(settings.conf)
     conf = {
         "spark.master": master,
         "spark.sql.session.timeZone": "UTC",
-        # Code that Spark makes for a query is compiled, some 10 ms a class, and kept by its text.
-        # A run of eight steps has some hundred classes, as many as Spark keeps by itself: those of
-        # the first are gone when it comes again.
+        # Spark compiles generated code, some 10 ms a class, and caches the classes by its text. A
+        # run of eight steps has about a hundred, the default size of the cache: those of the first
+        # step are evicted before the next run.
         "spark.sql.codegen.cache.maxEntries": "1000",
     }
     if master.startswith("local"):
         log = Path(__file__).with_name("log4j2.properties").as_uri()
         conf |= {
             "spark.ui.enabled": "false",
-            # Otherwise each column function asks the JVM three more things, for stack traces
-            # that our own messages do not show.
+            # Otherwise each column function makes three more calls to the JVM, for stack traces
+            # that our messages do not show.
             "spark.python.sql.dataFrameDebugging.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
-            # Within one process there is no network to save and no other side to check: both only
-            # take time, a third of a second in a merge of a million rows.
+            # A broadcast within one process crosses no network: compressing it and checking it
+            # only takes time, a third of a second in a merge of a million rows.
             "spark.broadcast.compress": "false",
             "spark.broadcast.checksum": "false",
             "spark.driver.host": "localhost",  # no look-up of the machine's own name
@@ -170,7 +170,7 @@ def _local_threads(master: str) -> int:
 
 
 def require_java(settings: SparkSettings) -> None:
-    """One message of what to install, before anything else happens."""
+    """Raise EnvironmentMissing with what to install, before anything else happens."""
     java = _find_java(settings)
     if java is None:
         raise EnvironmentMissing("Spark needs Java, and none was found", hint=_INSTALL)
@@ -192,16 +192,16 @@ def _find_java(settings: SparkSettings) -> Path | None:
                 f"JAVA_HOME is {settings.java_home}, which holds no bin/java", hint=_INSTALL
             )
         return java
-    found = shutil.which("java", path=settings.path)
-    return Path(found) if found else None
+    java_on_path = shutil.which("java", path=settings.path)
+    return Path(java_on_path) if java_on_path else None
 
 
 def _java_version(java: Path) -> int | None:
     """The feature release. From the ``release`` file (no process), else by asking."""
     release = java.resolve().parent.parent / "release"
     with contextlib.suppress(OSError):
-        if found := parse_java_version(release.read_text(encoding="utf-8", errors="replace")):
-            return found
+        if version := parse_java_version(release.read_text(encoding="utf-8", errors="replace")):
+            return version
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
         answer = subprocess.run(
             [java, "-version"], capture_output=True, text=True, timeout=20, check=False
@@ -212,13 +212,13 @@ def _java_version(java: Path) -> int | None:
 
 def parse_java_version(text: str) -> int | None:
     """17 of ``17.0.15``, 8 of ``1.8.0_392``; from a ``release`` file or ``java -version``."""
-    found = re.search(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)', text)
-    return int(found[1]) if found else None
+    release = re.search(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)', text)
+    return int(release[1]) if release else None
 
 
 @contextlib.contextmanager
 def _filtered_stderr() -> Iterator[None]:
-    """A JVM started inside inherits a stderr that drops its fixed chatter; all else passes.
+    """A JVM that starts in this context has a stderr without its fixed warnings; all else passes.
 
     Only the file descriptor that the child inherits is changed, and only while it starts.
     """

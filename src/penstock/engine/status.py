@@ -66,7 +66,7 @@ class Outside:
 
 @dataclass(frozen=True, slots=True)
 class LakeState:
-    """What one lake's state tables say, read at one moment."""
+    """The state tables of one lake, read at one moment."""
 
     slices: tuple[SliceRecord, ...] = ()
     attempts: tuple[StepRecord, ...] = ()
@@ -85,7 +85,7 @@ class LakeState:
 
 
 def read_state(catalog: Catalog | None, column: str, target: str | None = None) -> LakeState:
-    """What a lake's state says, and what others did to its tables; nothing without a catalog.
+    """The state of a lake, and what others did to its tables; empty without a catalog.
 
     ``column`` carries the values of slices.
     """
@@ -112,7 +112,7 @@ def model_status(
     attempts = {attempt.slice: attempt for attempt in state.attempts if attempt.target == target}
     checks = _by_slice(check for check in state.checks if check.target == target)
     alive = {run.run_id for run in state.running if not is_gone(run.process)}
-    values = {value for value, one in attempts.items() if one.state in _PRESSING}
+    values = {value for value, attempt in attempts.items() if attempt.state in _PRESSING}
     values |= slices.keys()
     if model.partition is None:
         values = {WHOLE, *slices}
@@ -126,7 +126,7 @@ def model_status(
             _slice_status(
                 value,
                 slices.get(value),
-                _telling(attempts.get(value), alive),
+                _last_attempt(attempts.get(value), alive),
                 checks.get(value, ()),
                 _what_changed(slices.get(value), model, changed),
             )
@@ -149,7 +149,8 @@ def unmade(state: LakeState, lake: str, models: Iterable[Model]) -> list[ModelSt
             strategy=records[-1].strategy,
             partitioned=None,
             slices=tuple(
-                _slice_status(one.slice, one, None, (), ("no model", None)) for one in records
+                _slice_status(record.slice, record, None, (), ("no model", None))
+                for record in records
             ),
         )
         for target, records in sorted(by_target.items())
@@ -173,7 +174,7 @@ def detail_of(model: Model, catalog: Catalog | None, column: str) -> ModelDetail
         status=model_status(model, state),
         path=str(model.path),
         keys=model.keys,
-        inputs=tuple(str(one) for one in model.inputs),
+        inputs=tuple(str(table) for table in model.inputs),
         tests=tuple(test.name for test in model.annotations.data_tests),
         columns=column_infos(table.schema) if table else (),
         schema_versions=versions,
@@ -219,8 +220,8 @@ def _what_changed(
     return "materialized" if same else "stale", None
 
 
-def _telling(attempt: StepRecord | None, alive: set[str]) -> StepRecord | None:
-    """A step that still says it runs, of a run that was killed, says nothing."""
+def _last_attempt(attempt: StepRecord | None, alive: set[str]) -> StepRecord | None:
+    """No attempt where it still says that it runs, and its run was killed."""
     if attempt is not None and attempt.state == "running" and attempt.run_id not in alive:
         return None
     return attempt
@@ -231,12 +232,12 @@ def _slice_status(
     known: SliceRecord | None,
     attempt: StepRecord | None,
     checks: Iterable[CheckRecord],
-    found: tuple[str, int | None],
+    unpressed: tuple[str, int | None],
 ) -> SliceStatus:
-    """``found`` is the state where no attempt presses, and the snapshot of others behind it."""
+    """``unpressed`` is the state where no attempt presses, and the snapshot of others behind it."""
     results = [check.result for check in checks]
     pressing = attempt if attempt and attempt.state in _PRESSING else None
-    state, outside = (pressing.state, None) if pressing is not None else found
+    state, outside = (pressing.state, None) if pressing is not None else unpressed
     moment = (pressing.finished_at or pressing.started_at) if pressing else None
     return SliceStatus(
         slice=None if value == WHOLE else value,
@@ -253,10 +254,10 @@ def _slice_status(
 
 
 def _by_slice(checks: Iterable[CheckRecord]) -> Mapping[str, list[CheckRecord]]:
-    found: dict[str, list[CheckRecord]] = defaultdict(list)
+    by_slice: dict[str, list[CheckRecord]] = defaultdict(list)
     for check in checks:
-        found[check.slice].append(check)
-    return found
+        by_slice[check.slice].append(check)
+    return by_slice
 
 
 def look(
@@ -264,8 +265,8 @@ def look(
 ) -> Outside:
     """Compare what is recorded with what the lake holds; ``column`` carries slices' values.
 
-    A few queries for all of it: what a table's snapshots did is only looked at where they are
-    somebody else's.
+    Asks the catalog once for all targets; the changes of a table are looked at only where others
+    made some.
     """
     if not records:
         return Outside()
@@ -328,20 +329,21 @@ def _changed(
     column: str,
 ) -> dict[Key, int | None]:
     """The slices of one table that were changed, with the last snapshot that did."""
-    found = None if table is None else table.schema.find(column)
+    partition = None if table is None else table.schema.find(column)
     values: Mapping[int, frozenset[str | None]] = {}
-    if table is not None and found is not None and found.id is not None:
+    if table is not None and partition is not None and partition.id is not None:
         since = min(record.snapshot_id for record in records)
-        values = touched.values_touched(connection, table.id, (found.id, found.name), since)
+        where = (partition.id, partition.name)
+        values = touched.values_touched(connection, table.id, where, since)
 
     def touches(record: SliceRecord, moment: int) -> bool:
-        """In doubt (compacted since, or not by slices) it does."""
+        """True in doubt, where the change was compacted since or is not by slices."""
         slices = values.get(moment, frozenset({None}))
         return record.slice == WHOLE or record.slice in slices or None in slices
 
     changed: dict[Key, int | None] = {}
     for record in records:
-        late = [one for one in moments.whole if one > record.snapshot_id]
+        late = [whole for whole in moments.whole if whole > record.snapshot_id]
         late += [row for row in moments.rows if row > record.snapshot_id and touches(record, row)]
         if late:
             changed[record.target, record.slice] = max(late)

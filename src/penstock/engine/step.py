@@ -28,9 +28,9 @@ from penstock.events import Notice, StepFinished, StepStarted
 from penstock.lake.spark.failures import explained
 from penstock.model.header.steps import is_duration
 
-# Conditions of Spark that another try cannot mend: the text, or what it names, is wrong.
+# Conditions of Spark that a retry cannot change: the text, or a name in it, is wrong.
 _HOPELESS = ("PARSE_", "UNRESOLVED_", "TABLE_OR_VIEW_NOT_FOUND", "DATATYPE_MISMATCH", "AMBIGUOUS_")
-_CONFLICTS = 3  # how often a step gives way to other runs before it fails
+_CONFLICTS = 3  # how often a step is retried after a conflict before it fails
 INTERRUPTED = "the run was interrupted"
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -79,7 +79,7 @@ def run_step(world: World, planned: PlannedStep) -> StepResult:
 
 
 def ended(planned: PlannedStep, state: str, reason: str | None = None) -> StepResult:
-    """A step's result, with what every one has."""
+    """The result of a step that ended in ``state``."""
     model = planned.model
     return StepResult(
         model.name, str(model.target), model.strategy, planned.slice, state, reason=reason
@@ -113,8 +113,8 @@ def _run(run: _Run) -> StepResult:
 def _attempts(run: _Run) -> tuple[Publication, int | None]:
     """The first attempt that succeeds.
 
-    Tried again are a query that failed while running, as ``retry`` says, and a step that another
-    run was quicker than: nothing of it landed, and it is done anew on what that run left.
+    Retried are a query that failed while running, as often as ``retry`` says, and a step whose
+    commit conflicts with another run: nothing of it landed, and it starts from what that run left.
     """
     retry = run.planned.model.annotations.retry
     left = retry.count if retry else 0
@@ -161,7 +161,7 @@ def _failed(run: _Run, error: PenstockError) -> StepResult:
 
 
 def _tests_failed(run: _Run, error: DataTestFailed) -> StepResult:
-    """The results of the tests are kept, with their samples; the slice is as it was."""
+    """The results of the tests are recorded, with their samples; the slice is as it was."""
     results, columns = error.data["results"], error.data["columns"]
     model = run.planned.model
     what = Publication(
@@ -215,7 +215,7 @@ _INTERRUPTED = frozenset({"abandoned", "cancelled"})
 
 
 def take_up(world: World, planned: PlannedStep) -> tuple[Publication, int | None] | None:
-    """The publication to stand by; None when the step has to run."""
+    """The publication of an interrupted append to confirm; None when the step has to run."""
     model = planned.model
     if model.strategy != "append" or world.plan.request.full_refresh:
         return None

@@ -28,7 +28,7 @@ from penstock.progress.view import count, seconds, visible
 def lines(
     write: Callable[[str], None], line_of: Callable[[Event], str | None]
 ) -> Iterator[EventSink]:
-    """A sink that writes one line per event; whole lines whatever thread speaks."""
+    """A sink that writes one line per event; lines of several threads do not mix."""
     lock = Lock()
 
     def sink(event: Event) -> None:
@@ -53,7 +53,7 @@ def state_text(state: str, reason: str | None) -> str:
 
 
 def outcome(event: StepFinished) -> str:
-    """What a finished step came to, in a few words."""
+    """The outcome of a finished step: state, rows, snapshot, time."""
     said = [state_text(event.state, event.reason)]
     if event.rows is not None:
         said.append(count(event.rows, "row"))
@@ -122,6 +122,6 @@ def _write(line: str) -> None:
 
 
 def _brief(event: Event) -> str | None:
-    """A line for what a step came to, none for the way there."""
+    """A line for the outcome of a step, none for its progress."""
     passed = isinstance(event, CheckFinished) and event.passed
     return None if passed or isinstance(event, StepStarted | StepProgress) else text_line(event)

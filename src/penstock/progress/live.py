@@ -26,7 +26,7 @@ MARKS = {
     "cancelled": ("-", "yellow"),
 }
 SETTLED = frozenset({"waiting", "done", "unchanged"})
-MARGIN = 6  # lines kept for heading, notices and the prompt
+MARGIN = 6  # lines reserved for the heading, notices and the prompt
 
 
 @contextmanager
@@ -56,7 +56,7 @@ class Picture:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         view, now = self.progress.view, self.progress.clock()
-        # Live cuts what is higher than the screen: then only what moves or failed is shown.
+        # Live cuts what exceeds the screen: then only running and failed steps are shown.
         room = len(view.rows) if self.final else max(1, console.size.height - MARGIN)
         if view.rows:
             yield steps_table(view, now, room, self.spinner)

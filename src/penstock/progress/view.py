@@ -40,7 +40,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What there is to draw. ``rows`` in the order of the run."""
+    """What is drawn. ``rows`` are in the order of the run."""
 
     rows: tuple[Row, ...] = ()
     starting_spark: float | None = None  # since when, on the clock of Progress
@@ -110,7 +110,7 @@ def _run_finished(view: View, event: RunFinished, _now: float) -> View:
 
 
 def _change(view: View, step: str, **values: Any) -> View:
-    """The view with one row changed; a step nobody announced gets a row of its own."""
+    """The view with one row changed; a step that was not announced gets a new row."""
     rows = view.rows if any(row.step == step for row in view.rows) else (*view.rows, Row(step))
     return replace(
         view, rows=tuple(replace(row, **values) if row.step == step else row for row in rows)
@@ -140,7 +140,7 @@ _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 def visible(text: str, *, keep: str = "") -> str:
     """``text`` with its control characters, but for those of ``keep``, written as escapes."""
-    return _CONTROL.sub(lambda found: found[0] if found[0] in keep else _escaped(found[0]), text)
+    return _CONTROL.sub(lambda match: match[0] if match[0] in keep else _escaped(match[0]), text)
 
 
 def _escaped(character: str) -> str:

@@ -75,7 +75,9 @@ def test_accepted_numbers_are_compared_as_numbers(column: str, kind: str) -> Non
 def test_relationships_is_an_anti_join() -> None:
     test = RelationshipsTest("id", Asset("ducklake", "main/x"), "CODE")
     check = relationships.build(test, SCOPE)
-    assert "LEFT ANTI JOIN `ref` AS there ON here.`Id` = there.`Code`" in str(check.failing)
+    assert "LEFT ANTI JOIN `ref` AS referenced ON tested.`Id` = referenced.`Code`" in str(
+        check.failing
+    )
 
 
 def test_custom_reads_the_script() -> None:

@@ -1,4 +1,4 @@
-"""``data_test accepted_values <column> = a,b,c``: NULL is accepted, as `not_null` minds it."""
+"""``data_test accepted_values <column> = a,b,c``; NULL is accepted: `not_null` tests for it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _PLAIN = re.compile("-?[0-9]{1,18}")
-# Compared as what they are, so that 1 accepts 1.0; everything else is compared as text.
+# Compared in the column's type, so that 1 accepts 1.0; other types are compared as text.
 _TYPED = frozenset(
     {"tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "boolean", "date"}
 )
@@ -25,26 +25,26 @@ def build(test: AcceptedValuesTest, scope: Scope) -> Check:
     args = {f"{scope.prefix}_{number}": value for number, value in enumerate(test.values)}
     kind = scope.type_name(name)
     if kind.partition("(")[0] in _TYPED:
-        # A value that is none of the type's (try_cast: NULL) accepts nothing.
+        # A value that does not fit the type becomes NULL by try_cast, and accepts nothing.
         accepted = ", ".join(f"try_cast(:{arg} AS {kind})" for arg in args)
-        found = f"coalesce({column} IN ({accepted}), false)"
+        accepts = f"coalesce({column} IN ({accepted}), false)"
     else:
         accepted = ", ".join(f":{arg}" for arg in args)
-        found = f"CAST({column} AS STRING) IN ({accepted})"
-    failing = f"{column} IS NOT NULL AND NOT {found}"
+        accepts = f"CAST({column} AS STRING) IN ({accepted})"
+    failing = f"{column} IS NOT NULL AND NOT {accepts}"
     proof = Proof(name, lambda rows: holds(rows, test.values))
     return of_rows(test.name, scope.view, failing, args, proof)
 
 
 def holds(column: pa.ChunkedArray, values: Sequence[str]) -> bool:
-    """Of texts and whole numbers; a number that is written in another way than plainly is none."""
+    """For strings and integers; of the accepted values only plain digits count as integers."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    found = pc.unique(column).to_pylist()
+    distinct = pc.unique(column).to_pylist()
     if pa.types.is_string(column.type):
-        return {*values, None}.issuperset(found)
+        return {*values, None}.issuperset(distinct)
     if pa.types.is_integer(column.type):
         plain = (int(value) for value in values if _PLAIN.fullmatch(value))
-        return {*plain, None}.issuperset(found)
+        return {*plain, None}.issuperset(distinct)
     return False

@@ -46,10 +46,10 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A way to see without Spark that a test passes, where rows are few.
+    """Prove on the driver, without Spark, that a test passes on a small slice.
 
-    ``holds`` is given the slice's column ``column``. It is true only where the test certainly
-    passes, as Spark would have it; all else is for Spark to say.
+    ``holds`` takes the values of the slice's column ``column``. It is true only where Spark would
+    certainly let the test pass; otherwise Spark runs the test.
     """
 
     column: str
@@ -60,21 +60,21 @@ class Proof:
 class ReferencedColumn:
     """A column of another table, which is to be registered as ``view``.
 
-    ``few`` are its values, where they are few enough to be looked at without Spark.
+    ``collected`` gives its values, where the table is small enough to read on the driver.
     """
 
     view: str
     column: str
-    few: Callable[[], pa.ChunkedArray | None]
+    collected: Callable[[], pa.ChunkedArray | None]
 
 
 @dataclass(frozen=True, slots=True)
 class ReferencedTable:
-    """Another table: its view, its columns, and `ReferencedColumn.few` of one of them."""
+    """Another table: its view, its columns, and `ReferencedColumn.collected` of a column."""
 
     view: str
     columns: tuple[str, ...]
-    few: Callable[[str], pa.ChunkedArray | None]
+    collected: Callable[[str], pa.ChunkedArray | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +102,8 @@ class Scope:
 
     def referenced(self, asset: Asset, column: str) -> ReferencedColumn:
         table = self.tables(asset)
-        found = self._find(column, table.columns, asset.path)
-        return ReferencedColumn(table.view, found, lambda: table.few(found))
+        actual = self._find(column, table.columns, asset.path)
+        return ReferencedColumn(table.view, actual, lambda: table.collected(actual))
 
     def script(self, path: str) -> Rows:
         return self.scripts(path)
@@ -177,5 +177,5 @@ def sample_query(failing: str) -> str:
 
 
 def build(test: CustomTest, scope: Scope) -> Check:
-    found = scope.script(test.path)
-    return Check(test.name, found.df, one_task=found.one_task)
+    failing = scope.script(test.path)
+    return Check(test.name, failing.df, one_task=failing.one_task)

@@ -13,24 +13,24 @@ if TYPE_CHECKING:
 
 
 def build(test: RelationshipsTest, scope: Scope) -> Check:
-    """A failure is a row whose value is missing there; NULL refers to nothing."""
+    """A failure is a row whose value the other table lacks; NULL refers to nothing."""
     name = scope.column(test.column)
     column = quoted(name)
-    there = scope.referenced(test.to, test.to_column)
+    referenced = scope.referenced(test.to, test.to_column)
     failing = (
-        f"SELECT here.* FROM {quoted(scope.view)} AS here "
-        f"LEFT ANTI JOIN {quoted(there.view)} AS there "
-        f"ON here.{column} = there.{quoted(there.column)} "
-        f"WHERE here.{column} IS NOT NULL"
+        f"SELECT tested.* FROM {quoted(scope.view)} AS tested "
+        f"LEFT ANTI JOIN {quoted(referenced.view)} AS referenced "
+        f"ON tested.{column} = referenced.{quoted(referenced.column)} "
+        f"WHERE tested.{column} IS NOT NULL"
     )
-    proof = Proof(name, lambda here: holds(here, there.few()))
-    return Check(test.name, failing, views=(scope.view, there.view), proof=proof)
+    proof = Proof(name, lambda values: holds(values, referenced.collected()))
+    return Check(test.name, failing, views=(scope.view, referenced.view), proof=proof)
 
 
-def holds(here: pa.ChunkedArray, there: pa.ChunkedArray | None) -> bool:
+def holds(values: pa.ChunkedArray, referenced: pa.ChunkedArray | None) -> bool:
     import pyarrow.compute as pc
 
-    if there is None or here.type != there.type or not compares(here.type):
+    if referenced is None or values.type != referenced.type or not compares(values.type):
         return False
-    missing = pc.invert(pc.is_in(pc.unique(here).drop_null(), value_set=there))
+    missing = pc.invert(pc.is_in(pc.unique(values).drop_null(), value_set=referenced))
     return not pc.any(missing, min_count=0).as_py()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def build(test: UniqueTest, scope: Scope) -> Check:
-    """NULLs are no values here: ``not_null`` is the test that minds them."""
+    """NULL is not counted as a value: ``not_null`` is the test for it."""
     name = scope.column(test.column)
     column = quoted(name)
     failing = (

@@ -40,8 +40,8 @@ def version_of(connection: Connection) -> int:
     places = connection.get_execution_options().get("schema_translate_map", {})
     if not inspect(connection).has_table(META.name, schema=places.get(None)):
         return 0
-    found = connection.execute(select(META.c.value).where(META.c.key == VERSION_KEY)).scalar()
-    version = int(found or 0)
+    recorded = connection.execute(select(META.c.value).where(META.c.key == VERSION_KEY)).scalar()
+    version = int(recorded or 0)
     if version > len(MIGRATIONS):
         raise CatalogVersionUnsupported(
             f"the run state in this catalog has version {version}; this Penstock knows versions up "

@@ -1,4 +1,4 @@
-"""Read the state: functions over one connection. All answer with nothing before the first run."""
+"""Read the state: functions over one connection. Before the first run all return nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from penstock.engine.state.tables import (
     to_moment,
 )
 
-# The execution option that holds the version of the state tables: what only reads migrates nothing.
+# The execution option with the version of the state tables: reading does not migrate them.
 VERSION = "penstock_state_version"
 _SINCE_2 = frozenset({"slicing", "keys", "made_in"})
 
@@ -75,14 +75,14 @@ def slices(
 
 
 def last_attempts(connection: Connection, target: str | None = None) -> list[StepRecord]:
-    """The latest attempt at each slice that tells something of it: a skipped one does not, nor
-    does one that began before the slice, or its table, was dropped.
+    """The latest attempt at each slice. Skipped, cancelled and abandoned attempts do not count, nor
+    do attempts that began before the slice or its table was dropped.
     """
     ended = STEP.c.state.not_in(("skipped", "cancelled", "abandoned"))
-    telling = ended if _is_old(connection) else and_(ended, ~_dropped_since())
+    counted = ended if _is_old(connection) else and_(ended, ~_dropped_since())
     latest = (
         select(STEP.c.target, STEP.c.slice, func.max(STEP.c.started_at).label("started_at"))
-        .where(telling)
+        .where(counted)
         .group_by(STEP.c.target, STEP.c.slice)
     )
     if target is not None:
@@ -96,7 +96,7 @@ def last_attempts(connection: Connection, target: str | None = None) -> list[Ste
             STEP.c.started_at == newest.c.started_at,
         ),
     )
-    return [_step(row) for row in connection.execute(query.where(telling))]
+    return [_step(row) for row in connection.execute(query.where(counted))]
 
 
 def _dropped_since() -> Exists:

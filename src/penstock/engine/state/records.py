@@ -1,7 +1,7 @@
 """The rows of the state tables as values, and the process that a run belongs to.
 
-Whether that process still lives tells a killed run from a running one. Its number alone does not:
-the system uses numbers again.
+A run whose process has ended was killed. The number of the process alone does not show that: the
+system reuses numbers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WHOLE = ""  # the slice value of a table that is not partitioned
 
 @dataclass(frozen=True, slots=True)
 class ProcessId:
-    """A process that can be told from a later one with the same number."""
+    """A process, distinct from a later one with the same number."""
 
     host: str
     pid: int
@@ -93,7 +93,7 @@ class SliceRecord:
     def is_slice_of(self, spec: PartitionSpec | None) -> bool:
         """Whether a model with this ``partitioned`` line has such slices.
 
-        Of a record that does not tell, its value does, as far as it can.
+        An old record does not say; then the form of its value decides.
         """
         if self.slicing is not None:
             return self.slicing == ("" if spec is None else spec.slicing)
@@ -121,8 +121,8 @@ class CheckRecord:
 class Publication:
     """Everything recorded with a slice: in its data's own transaction.
 
-    ``first``: there was no table, so that nothing recorded of its slices holds; ``anew``: the one
-    there was is dropped, with what was tried for its slices.
+    ``first``: there was no table, so records of its slices are void; ``anew``: the table is dropped
+    and made anew, so records of attempts are void too.
     """
 
     run_id: str
@@ -158,7 +158,7 @@ def this_process() -> ProcessId:
 
 
 def is_gone(process: ProcessId) -> bool:
-    """True only when that is certain: a process of another host may well live."""
+    """True only when that is certain: a process of another host may well be alive."""
     if process.host != platform.node():
         return False
     return _start_of(process.pid) != process.started

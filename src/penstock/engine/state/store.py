@@ -71,7 +71,7 @@ class State:
             end_step(connection, key, state, now(), reason=reason)
 
     def fail_tests(self, what: Publication) -> None:
-        """A step ends because its tests failed: their results are kept, the slice is not."""
+        """A step ends because its tests failed: their results are recorded, the slice is not."""
         with self._catalog.writing() as connection:
             insert_checks(connection, what)
             key = (what.run_id, what.step, what.slice)
@@ -96,7 +96,7 @@ class State:
 
     def slices(self, target: str, *, unless: str | None = None) -> list[SliceRecord]:
         """All slices of a target, or those that are not known to be of this ``slicing``."""
-        return self.read(lambda one: reading.slices(one, target, unless=unless), [])
+        return self.read(lambda connection: reading.slices(connection, target, unless=unless), [])
 
     def slice(self, target: str, value: str) -> SliceRecord | None:
         return self.read(lambda connection: reading.slice_(connection, target, value), None)

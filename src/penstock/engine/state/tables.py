@@ -1,4 +1,4 @@
-"""The state tables as the code of today sees them. Their making is in ``migrations``.
+"""The state tables as this code expects them; ``migrations`` makes them.
 
 Portable between SQLite and PostgreSQL: text, 64-bit integers, and times as ISO 8601 texts in UTC
 with microseconds, which sort as they are. DuckDB ignores tables it does not know.
@@ -73,8 +73,8 @@ SLICE = Table(
     _number("made_in"),  # the snapshot that made it, or NONE_NEEDED; NULL: it is snapshot_id
 )
 
-# Attempts at a slice that began before it was dropped say nothing of it any more; WHOLE stands
-# for all slices of the target.
+# Attempts that began before their slice was dropped no longer count; WHOLE stands for all slices
+# of the target.
 DROPPED = Table(
     "penstock_dropped",
     METADATA,

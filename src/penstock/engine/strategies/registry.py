@@ -1,4 +1,4 @@
-"""Every strategy by its name. ``manual`` scripts own their writes, so they have none here."""
+"""Every strategy by its name. ``manual`` scripts own their writes, and have none."""
 
 from __future__ import annotations
 
