@@ -2,7 +2,7 @@
 
 A block is run as it stands: ``sh`` line by line, ``python`` with what earlier blocks made, ``sql``
 on the ``lake`` that one of these made. The line before a block may say otherwise:
-``<!-- not run here: why -->``, ``<!-- exit 1 -->``, or ``<!-- file: path -->`` for a block that is
+``<!-- not run: why -->``, ``<!-- exit 1 -->``, or ``<!-- file: path -->`` for a block that is
 the content of a file of the project.
 """
 
@@ -39,7 +39,7 @@ class Block:
 
     @property
     def is_run(self) -> bool:
-        return not self.note.startswith("not run here:")
+        return not self.note.startswith("not run:")
 
     @property
     def file(self) -> str | None:
