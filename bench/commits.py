@@ -56,8 +56,8 @@ def main() -> None:
             "PostgreSQL": lambda name: f"ducklake:postgres:{_database(conninfo, name)}",
         }
         for place in PLACES:
-            found = sides(work, place, places[place], options.rows)
-            seconds |= harness.race(found, options.rounds)
+            contenders = sides(work, place, places[place], options.rows)
+            seconds |= harness.race(contenders, options.rounds)
     figures = tuple(
         harness.Figure(
             f"{options.rows} one-row commits against DuckDB, {place}",

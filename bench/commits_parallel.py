@@ -35,14 +35,14 @@ def rate(uri: str, tables: Sequence[str], each: int) -> float:
     writers = [
         context.Process(target=_write, args=(uri, name, each, barrier, done)) for name in tables
     ]
-    for one in writers:
-        one.start()
+    for writer in writers:
+        writer.start()
     barrier.wait(120)
     began = time.perf_counter()
     ended = [done.get(timeout=600) for _ in writers]
     took = time.perf_counter() - began
-    for one in writers:
-        one.join(60)
+    for writer in writers:
+        writer.join(60)
     if ended != [each] * len(writers):
         raise RuntimeError(f"a writer failed: {ended}")
     return each * len(tables) / took
@@ -75,12 +75,14 @@ def measure(uri: str, data: Path, count: int, rounds: int) -> dict[str, list[flo
         f"{WRITERS} writers, a table each": names,
         f"{WRITERS} writers, one table": names[:1] * WRITERS,
     }
-    found: dict[str, list[float]] = {side: [] for side in sides}
+    by_side: dict[str, list[float]] = {side: [] for side in sides}
     for number in range(rounds):
         for side, tables in sides.items():
-            found[side].append(rate(uri, tables, count // len(tables)))
-            print(f"  round {number + 1}  {side:<26} {found[side][-1]:8.1f} commits/s", flush=True)
-    return found
+            by_side[side].append(rate(uri, tables, count // len(tables)))
+            print(
+                f"  round {number + 1}  {side:<26} {by_side[side][-1]:8.1f} commits/s", flush=True
+            )
+    return by_side
 
 
 def main() -> None:
@@ -91,16 +93,16 @@ def main() -> None:
     for note, durable in (("", False), (", fsync", True)):
         with harness.scratch(options.work) as work, postgres.server(durable=durable) as conninfo:
             uri = f"ducklake:postgres:{_database(conninfo, 'parallel')}"
-            found = measure(uri, work, options.rows, options.rounds)
-        one, *several = (statistics.median(each) for each in found.values())
+            by_side = measure(uri, work, options.rows, options.rounds)
+        one_writer, *several = (statistics.median(each) for each in by_side.values())
         figures += [
             harness.Figure(
-                f"One writer's commits/s against {side} on PostgreSQL{note}", one / rate, 0.5
+                f"One writer's commits/s against {side} on PostgreSQL{note}", one_writer / rate, 0.5
             )
-            for side, rate in zip(list(found)[1:], several, strict=True)
+            for side, rate in zip(list(by_side)[1:], several, strict=True)
         ]
-        rates |= {f"{side}{note}": each for side, each in found.items()}
-    seconds = {side: [options.rows / one for one in found] for side, found in rates.items()}
+        rates |= {f"{side}{note}": each for side, each in by_side.items()}
+    seconds = {side: [options.rows / rate for rate in of_side] for side, of_side in rates.items()}
     report = harness.Report(
         *("commits_parallel", tuple(figures), seconds, options.rows, options.rounds),
         *(before, harness.load()),

@@ -90,8 +90,8 @@ def options(program: str, doc: str | None, *, rows: int, rounds: int = 5) -> Opt
     parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--out", type=Path, default=RESULTS, help="directory of the JSON result")
     parser.add_argument("--work", type=Path, default=None, help="parent of the scratch directory")
-    found = parser.parse_args()
-    return Options(found.rows, found.rounds, found.out, found.work)
+    options = parser.parse_args()
+    return Options(options.rows, options.rounds, options.out, options.work)
 
 
 def race(sides: Sequence[Side], rounds: int, *, warmup: int = 1) -> dict[str, list[float]]:

@@ -201,9 +201,9 @@ def connect() -> duckdb.DuckDBPyConnection:
 
 def agree(contenders: Sequence[Penstock | Duck | Rewrite | Delta]) -> int:
     """The rows that each has after its merge, when that is one number."""
-    found = {type(one).__name__: one.rows_after for one in contenders}
-    if len(set(found.values())) != 1:
-        raise SystemExit(f"the sides do not agree on the rows after the merge: {found}")
+    counts = {type(side).__name__: side.rows_after for side in contenders}
+    if len(set(counts.values())) != 1:
+        raise SystemExit(f"the sides do not agree on the rows after the merge: {counts}")
     return contenders[0].rows_after
 
 

@@ -31,15 +31,15 @@ def predicate(files: int) -> str:
 @contextmanager
 def uris(work: Path) -> Iterator[dict[str, str]]:
     """A way to a catalog by the name of its database; ``{}`` is the lake's name."""
-    found = {"SQLite": f"ducklake:sqlite:{work}/{{}}.sqlite"}
+    catalogs = {"SQLite": f"ducklake:sqlite:{work}/{{}}.sqlite"}
     reason = postgres.why_not()
     if reason is not None:
         print(f"not measured: {reason}")
-        yield found
+        yield catalogs
         return
     with postgres.server() as conninfo:
         schema = f"ducklake:postgres:dbname=postgres {conninfo}"
-        yield {**found, "PostgreSQL": schema}
+        yield {**catalogs, "PostgreSQL": schema}
 
 
 def plan(spark: SparkSession, uri: str, schema: str, data: Path, where: str | None) -> DataFrame:
@@ -53,7 +53,7 @@ def plan(spark: SparkSession, uri: str, schema: str, data: Path, where: str | No
 
 
 def measure(title: str, run: Callable[[], DataFrame], rounds: int) -> list[float]:
-    found: list[float] = []
+    seconds: list[float] = []
     for number in range(-1, rounds):
         began = time.perf_counter()
         df = run()
@@ -62,8 +62,8 @@ def measure(title: str, run: Callable[[], DataFrame], rounds: int) -> list[float
         if "predicate" in title and len(df.inputFiles()) != KEPT:
             raise SystemExit(f"{len(df.inputFiles())} files are left instead of {KEPT}")
         if number >= 0:
-            found.append(took)
-    return found
+            seconds.append(took)
+    return seconds
 
 
 def main() -> None:
@@ -101,13 +101,13 @@ def _make(uri: str, schema: str, data: Path, files: int, columns: int) -> None:
 def _figures(
     seconds: dict[str, Sequence[float]], many: int, memory: float
 ) -> tuple[harness.Figure, ...]:
-    found: list[harness.Figure] = []
+    figures: list[harness.Figure] = []
     for title, took in seconds.items():
         goal = 3.0 if "predicate" not in title else 0.5 if f"{many:,} " in title else 1.0
         value = statistics.median(took)
-        found.append(harness.Figure(f"Planning: {title}", value, goal, unit="s"))
-    found.append(harness.Figure("Planning: peak memory of Python", memory, 300, unit="MB"))
-    return tuple(found)
+        figures.append(harness.Figure(f"Planning: {title}", value, goal, unit="s"))
+    figures.append(harness.Figure("Planning: peak memory of Python", memory, 300, unit="MB"))
+    return tuple(figures)
 
 
 if __name__ == "__main__":

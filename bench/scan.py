@@ -33,8 +33,8 @@ def paths(lake: Lake) -> list[str]:
 
 
 def aggregate(frame: DataFrame) -> list[tuple[object, ...]]:
-    found = frame.groupBy("state").agg({"amount": "sum", "account": "max", "id": "count"})
-    return sorted(tuple(row) for row in found.collect())
+    totals = frame.groupBy("state").agg({"amount": "sum", "account": "max", "id": "count"})
+    return sorted(tuple(row) for row in totals.collect())
 
 
 def readers(spark: SparkSession, lake: Lake) -> dict[str, Callable[[], DataFrame]]:
@@ -62,12 +62,12 @@ def main() -> None:
             raise SystemExit(f"the sides do not agree: {answers}")
         racers = [side(name, read) for name, read in sides.items()]
         seconds = harness.race(racers, options.rounds, warmup=3)
-    told = harness.ratio(seconds, OURS, TOLD)
+    ratio = harness.ratio(seconds, OURS, TOLD)
     figure = harness.Figure(
         "Scan and aggregate against spark.read.parquet",
         harness.ratio(seconds, OURS, SPARK),
         1.05,
-        note=f"{told:.2f} x when Spark is told the schema",
+        note=f"{ratio:.2f} x when Spark is told the schema",
     )
     report = harness.Report(
         "scan", (figure,), seconds, options.rows, options.rounds, before, harness.load()

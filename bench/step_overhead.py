@@ -77,34 +77,34 @@ def fortnight(project: Project, jobs: Jobs, days: range) -> Times:
             raise SystemExit(f"the run of {day} ended as {result.state}")
         if number in days:
             add(times, marks, jobs.intervals())
-    return {step: dict(found) for step, found in times.items()}
+    return {step: dict(phases) for step, phases in times.items()}
 
 
 def measure(spark: SparkSession, port: int, work: Path, days: int) -> list[Times]:
     """Of each copy of the example, all run in this session."""
-    found = []
+    fortnights = []
     for number in range(FORTNIGHTS + 1):
         root = work / f"flights{number}"
         shutil.copytree(EXAMPLE, root, ignore=shutil.ignore_patterns("lake"))
         last = SKIPPED + days if number == FORTNIGHTS else DAYS
         with Project.load(root, spark=spark) as project:
-            found.append(fortnight(project, Jobs(port), range(SKIPPED, last)))
-    return found
+            fortnights.append(fortnight(project, Jobs(port), range(SKIPPED, last)))
+    return fortnights
 
 
 def medians(times: Times) -> dict[str, dict[str, float]]:
     return {
-        step: {name: round(statistics.median(seconds), 3) for name, seconds in found.items()}
-        for step, found in times.items()
+        step: {name: round(statistics.median(seconds), 3) for name, seconds in phases.items()}
+        for step, phases in times.items()
     }
 
 
 def show(middles: Mapping[str, Mapping[str, float]]) -> None:
     """A line a step: all seconds, those outside of jobs, and these by phase."""
-    columns = list(dict.fromkeys(name for found in middles.values() for name in found))
+    columns = list(dict.fromkeys(name for phases in middles.values() for name in phases))
     print(f"{'medians, s':<24}" + "".join(f"{name:>12}" for name in columns))
-    for step, found in middles.items():
-        print(f"{step:<24}" + "".join(f"{found.get(name, 0):12.3f}" for name in columns))
+    for step, phases in middles.items():
+        print(f"{step:<24}" + "".join(f"{phases.get(name, 0):12.3f}" for name in columns))
 
 
 def main() -> None:
@@ -118,7 +118,7 @@ def main() -> None:
     middles = medians(times)
     show(middles)
     worst = max(middles, key=lambda step: middles[step][OUTSIDE])
-    mean = statistics.fmean(found[OUTSIDE] for found in middles.values())
+    mean = statistics.fmean(phases[OUTSIDE] for phases in middles.values())
     figure = harness.Figure(
         "Step of the flights example, time that is not Spark's jobs",
         middles[worst][OUTSIDE],
@@ -130,7 +130,7 @@ def main() -> None:
     report = harness.Report(
         "step_overhead",
         (figure,),
-        {step: found[OUTSIDE] for step, found in times.items()},
+        {step: phases[OUTSIDE] for step, phases in times.items()},
         None,
         days,
         before,

@@ -41,9 +41,9 @@ def main() -> None:
         uri = f"ducklake:sqlite:{work / 'meta.sqlite'}"
         fill(uri, work / "data", options.rows)
         back = options.rows // 2
-        found = (read(spark, uri, None), read(spark, uri, back))
-        if found != (IN_FORCE, IN_FORCE):
-            raise SystemExit(f"{found} rows instead of {IN_FORCE} each")
+        totals = (read(spark, uri, None), read(spark, uri, back))
+        if totals != (IN_FORCE, IN_FORCE):
+            raise SystemExit(f"{totals} rows instead of {IN_FORCE} each")
         sides = [
             harness.Side(LATEST, lambda: read(spark, uri, None)),
             harness.Side(BACK, lambda: read(spark, uri, back)),

@@ -162,7 +162,7 @@ class Duck:
 
 
 def names(statement: str) -> tuple[str, str, str]:
-    return tuple(f"{one} {statement}" for one in ("penstock", "duckdb", "rewrite"))  # type: ignore[return-value]  # three for three
+    return tuple(f"{each} {statement}" for each in ("penstock", "duckdb", "rewrite"))  # type: ignore[return-value]  # three for three
 
 
 def measure(spark: SparkSession, work: Path, statement: str, rounds: int) -> dict[str, list[float]]:
@@ -181,9 +181,9 @@ def measure(spark: SparkSession, work: Path, statement: str, rounds: int) -> dic
         harness.Side(rewrite_name, rewrite.run, clean=rewrite.clean),
     )
     seconds = harness.race(sides, rounds, warmup=WARMUP)
-    found = {ours.rows_after, duck.rows_after, rewrite.rows_after}
-    if len(found) != 1:
-        raise SystemExit(f"the sides do not agree on the rows after the {statement}: {found}")
+    counts = {ours.rows_after, duck.rows_after, rewrite.rows_after}
+    if len(counts) != 1:
+        raise SystemExit(f"the sides do not agree on the rows after the {statement}: {counts}")
     return seconds
 
 

@@ -151,8 +151,8 @@ def test_what_is_no_text_or_no_directory(tmp_path: Path) -> None:
 
 def test_override_data_path(tmp_path: Path) -> None:
     assert not load(tmp_path).lakes["main"].override_data_path
-    given = load(tmp_path, MINIMAL + "override_data_path = true\n").lakes["main"]
-    assert given.override_data_path
+    lake = load(tmp_path, MINIMAL + "override_data_path = true\n").lakes["main"]
+    assert lake.override_data_path
     environ = {"PENSTOCK_LAKES_MAIN_OVERRIDE_DATA_PATH": "true"}
     assert load(tmp_path, environ=environ).lakes["main"].override_data_path
     environ = {"PENSTOCK_LAKES_MAIN_OVERRIDE_DATA_PATH": "yes"}

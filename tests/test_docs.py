@@ -51,8 +51,8 @@ class Block:
 
 
 def blocks(page: str) -> Iterator[Block]:
-    for found in FENCE.finditer((ROOT / page).read_text()):
-        yield Block(found["kind"], found["text"], found["note"] or "")
+    for block in FENCE.finditer((ROOT / page).read_text()):
+        yield Block(block["kind"], block["text"], block["note"] or "")
 
 
 def pages_with(*kinds: str) -> list[str]:

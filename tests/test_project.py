@@ -43,7 +43,7 @@ def root(tmp_path: Path) -> Path:
 
 def test_without_a_run_everything_is_missing(root: Path) -> None:
     with Project.load(root) as project:
-        assert [(one.model, one.state) for one in project.status()] == [
+        assert [(status.model, status.state) for status in project.status()] == [
             ("marts/total", "missing"),
             ("raw", "missing"),
         ]
@@ -88,7 +88,7 @@ def test_a_run_and_what_is_known_afterwards(root: Path, spark: SparkSession) -> 
     with Project.load(root, spark=spark) as project:
         result = project.run(partition=DAY)
         assert (result.state, result.exit_code, result.partition) == ("done", 0, DAY)
-        assert [(one.name, one.slice, one.rows, one.snapshot_id) for one in result.steps] == [
+        assert [(step.name, step.slice, step.rows, step.snapshot_id) for step in result.steps] == [
             ("raw", DAY, 2, 1),
             ("marts/total", None, 1, 2),
         ]
@@ -108,14 +108,14 @@ def test_a_changed_definition_is_stale(root: Path, spark: SparkSession) -> None:
     script = root / "models" / "raw.sql"
     script.write_text(script.read_text().replace("SELECT id", "SELECT id + 1 AS id"))
     with Project.load(root) as project:
-        assert [one.state for one in project.status()] == ["materialized", "stale"]
+        assert [status.state for status in project.status()] == ["materialized", "stale"]
 
 
 @pytest.mark.spark
 def test_preview_writes_nothing(root: Path, spark: SparkSession) -> None:
     with Project.load(root, spark=spark) as project:
-        found = project.preview("raw", DAY, limit=1, args={"n": 5})
-        assert [tuple(row) for row in found.collect()] == [(0, DAY)]
+        df = project.preview("raw", DAY, limit=1, args={"n": 5})
+        assert [tuple(row) for row in df.collect()] == [(0, DAY)]
         assert project.status("raw")[0].state == "missing"
 
 
@@ -141,7 +141,7 @@ def test_settings_of_a_script_are_its_own(tmp_path: Path, spark: SparkSession) -
         "models/strict": lax.format("strict", ""),
     }
     with Project.load(write_project(tmp_path / "set", scripts), spark=spark) as project:
-        states = {one.name: one.state for one in project.run().steps}
+        states = {step.name: step.state for step in project.run().steps}
         assert states == {"lax": "done", "strict": "failed"}
         assert rows(project, "SELECT * FROM lax") == [(None,)]
 

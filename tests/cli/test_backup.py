@@ -14,7 +14,7 @@ from tests import duck
 
 
 def penstock(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(one) for one in arguments])
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 @pytest.fixture
@@ -70,9 +70,9 @@ def test_to_another_kind_of_database(project: Path) -> None:
 
 
 def test_which_lake(project: Path) -> None:
-    found = penstock("backup", project / "one.bak", "--project", project, "--lake", "mian")
-    assert found.exit_code == 2
-    assert "there is no lake 'mian'" in found.stderr
+    answer = penstock("backup", project / "one.bak", "--project", project, "--lake", "mian")
+    assert answer.exit_code == 2
+    assert "there is no lake 'mian'" in answer.stderr
 
 
 @pytest.mark.parametrize("command", [("status",), ("snapshots",), ("run",), ("maintain", "--all")])

@@ -81,7 +81,7 @@ def test_what_depends_on_a_failure_is_skipped_and_says_why(failed: Result) -> No
 def test_a_run_as_json_is_events_then_the_result(shop: Path) -> None:
     lines = penstock(shop, "run", "--select", "orders", "--json").stdout.splitlines()
     *events, last = [json.loads(line) for line in lines]
-    began = [one["event"] for one in events[:3]]
+    began = [event["event"] for event in events[:3]]
     assert began == ["SparkStarting", "SparkStarted", "RunStarted"]
     assert events[-1]["event"] == "RunFinished"
     (step,) = last["result"]["steps"]
@@ -89,7 +89,7 @@ def test_a_run_as_json_is_events_then_the_result(shop: Path) -> None:
 
 
 def test_status_as_json(shop: Path) -> None:
-    orders = next(one for one in as_json(shop, "status") if one["model"] == "orders")
+    orders = next(status for status in as_json(shop, "status") if status["model"] == "orders")
     assert orders["strategy"] == "merge"
     assert orders["slices"][0]["state"] == "materialized"
     assert orders["slices"][0]["rows"] == 3
@@ -109,7 +109,7 @@ def test_show_names_columns_tests_and_inputs(shop: Path) -> None:
 
 
 def test_snapshots_are_newest_first_and_limited(shop: Path) -> None:
-    ids = [one["id"] for one in as_json(shop, "snapshots", "--limit", "2")]
+    ids = [snapshot["id"] for snapshot in as_json(shop, "snapshots", "--limit", "2")]
     assert len(ids) == 2
     assert ids[0] > ids[1]
 
@@ -192,6 +192,6 @@ def test_check_as_json_lists_errors_too(tmp_path: Path) -> None:
         "-- pipeline\n-- materialize ducklake://main/t APPEND\nSELECT 1"
     )
     result = penstock(shop, "check", "--json")
-    (found,) = json.loads(result.stdout)["diagnostics"]
-    assert (found["severity"], found["location"]["line"]) == ("error", 2)
+    (document,) = json.loads(result.stdout)["diagnostics"]
+    assert (document["severity"], document["location"]["line"]) == ("error", 2)
     assert result.exit_code == 2

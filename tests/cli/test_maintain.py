@@ -46,7 +46,9 @@ def test_all(project: Path) -> None:
 
 def test_one_function(project: Path) -> None:
     merged = json.loads(maintain(project, "merge-adjacent-files", "--spark", "--json").stdout)
-    assert [(one["files_processed"], one["files_created"]) for one in merged] == [(4, 1)]
+    assert [
+        (merged_file["files_processed"], merged_file["files_created"]) for merged_file in merged
+    ] == [(4, 1)]
     expired = maintain(project, "expire-snapshots", "--older-than", "0 seconds")
     assert 'created_table:"main"."t"' in expired.stdout
     removed = json.loads(maintain(project, "cleanup-old-files", "--cleanup-all", "--json").stdout)

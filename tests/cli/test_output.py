@@ -81,8 +81,8 @@ def test_csv_reads_back(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_csv_tells_an_empty_text_from_null(capsys: pytest.CaptureFixture[str]) -> None:
-    found = QueryResult((("a", "string"), ("b", "string")), (("", None),))
-    assert printed(found, "csv", capsys) == 'a,b\n"",\n'
+    result = QueryResult((("a", "string"), ("b", "string")), (("", None),))
+    assert printed(result, "csv", capsys) == 'a,b\n"",\n'
 
 
 def test_markdown(capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,8 +95,8 @@ def test_markdown(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_json_has_types_and_says_whether_there_is_more(capsys: pytest.CaptureFixture[str]) -> None:
-    found = json.loads(printed(QueryResult((("k", "int"),), ((1,),), more=True), "json", capsys))
-    assert found == {"columns": [{"name": "k", "type": "int"}], "rows": [[1]], "more": True}
+    result = json.loads(printed(QueryResult((("k", "int"),), ((1,),), more=True), "json", capsys))
+    assert result == {"columns": [{"name": "k", "type": "int"}], "rows": [[1]], "more": True}
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -104,11 +104,11 @@ def test_no_format_lets_control_characters_out(
     form: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     nasty = "a\x1b[31mb\x07\x9b2Jc\u202ed\re"
-    found = printed(QueryResult(((nasty, "string"),), ((nasty,),)), form, capsys)
-    assert not set(found) & set("\x1b\x07\x9b\u202e\r")
-    assert "u001b" in found
+    result = printed(QueryResult(((nasty, "string"),), ((nasty,),)), form, capsys)
+    assert not set(result) & set("\x1b\x07\x9b\u202e\r")
+    assert "u001b" in result
     if form == "json":
-        assert json.loads(found)["rows"] == [[nasty]]
+        assert json.loads(result)["rows"] == [[nasty]]
 
 
 class Colour(Enum):

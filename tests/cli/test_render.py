@@ -46,7 +46,7 @@ def test_json_lines_name_the_event_and_hold_its_fields() -> None:
         "steps": ["raw", "clean", "mart"],
         "partition": "2013-01-02",
     }
-    assert [one["event"] for one in parsed] == [type(event).__name__ for event in RUN]
+    assert [entry["event"] for entry in parsed] == [type(event).__name__ for event in RUN]
 
 
 def test_lines_of_several_threads_stay_whole(capsys: pytest.CaptureFixture[str]) -> None:

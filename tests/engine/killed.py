@@ -100,7 +100,7 @@ ACTS: Mapping[str, tuple[Act, After]] = {
 def state_of(place: Place) -> After:
     """SQLite, closed before the next fork, needs no child."""
     with place.open() as catalog:
-        return rows(catalog), [one.slice for one in State(catalog).slices("main.a")]
+        return rows(catalog), [slice_.slice for slice_ in State(catalog).slices("main.a")]
 
 
 def rows(catalog: Catalog) -> int | None:

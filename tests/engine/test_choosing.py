@@ -75,25 +75,25 @@ def test_queries(
     filled: Project, query: str, count: int, answer: list[tuple[object, ...]] | None
 ) -> None:
     args = {"day": date(2026, 1, 2)} if ":day" in query else None
-    found = filled.sql(query.replace("dl.", ""), args)
-    assert len(found.inputFiles()) == count
+    df = filled.sql(query.replace("dl.", ""), args)
+    assert len(df.inputFiles()) == count
     if answer is not None:
-        assert sorted(tuple(row) for row in found.collect()) == answer
+        assert sorted(tuple(row) for row in df.collect()) == answer
 
 
 def test_a_model_reads_the_files_of_its_slice(filled: Project) -> None:
-    found = filled.preview("daily", "2026-01-01")
-    assert len(found.inputFiles()) == 1 + 2
-    assert sorted(map(tuple, found.collect())) == [(10, "ten"), (11, None)]
-    found = filled.preview("daily", "2026-01-03", args={"least": 21})
-    assert len(found.inputFiles()) == 1 + 1
-    assert sorted(map(tuple, found.collect())) == [(30, None), (31, None)]
+    df = filled.preview("daily", "2026-01-01")
+    assert len(df.inputFiles()) == 1 + 2
+    assert sorted(map(tuple, df.collect())) == [(10, "ten"), (11, None)]
+    df = filled.preview("daily", "2026-01-03", args={"least": 21})
+    assert len(df.inputFiles()) == 1 + 1
+    assert sorted(map(tuple, df.collect())) == [(30, None), (31, None)]
 
 
 def test_another_dialect(filled: Project) -> None:
-    found = filled.preview("foreign", "2026-01-02")
-    assert len(found.inputFiles()) == 1
-    assert sorted(map(tuple, found.collect())) == [(20,), (21,)]
+    df = filled.preview("foreign", "2026-01-02")
+    assert len(df.inputFiles()) == 1
+    assert sorted(map(tuple, df.collect())) == [(20,), (21,)]
 
 
 def test_explain(filled: Project, tmp_path: Path) -> None:

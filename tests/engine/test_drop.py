@@ -45,7 +45,7 @@ def test_a_slice_is_dropped_without_spark(project: Project) -> None:
         dropped = other.drop("t", DAYS[0])
         assert not other._connections.has_session
         assert (dropped.slices, dropped.rows, dropped.snapshot_id) == ((DAYS[0],), 2, 3)
-        assert [one.slice for one in other.status("t")[0].slices] == [DAYS[1]]
+        assert [slice_.slice for slice_ in other.status("t")[0].slices] == [DAYS[1]]
     assert rows(project, COUNT) == [(DAYS[1], 2)]
     assert len(rows(project, "SELECT * FROM t AT (VERSION => 2)")) == 4
     with pytest.raises(ArgumentError, match="has no slice '2026-01-01'") as caught:

@@ -105,8 +105,8 @@ def test_failing_tests_leave_the_table_and_show_samples(make: Make) -> None:
     project = make({"models/t": FAILING.format("(1, 'a'), (1, NULL), (2, 'z'), (3, 'y')")})
     (failed,) = project.run().steps
     assert isinstance(failed.error, DataTestFailed)
-    found = [(one.name, one.passed, one.failures) for one in failed.checks]
-    assert found == [
+    outcomes = [(check.name, check.passed, check.failures) for check in failed.checks]
+    assert outcomes == [
         ("unique id", False, 1),
         ("not_null name", False, 1),
         ("accepted_values name", False, 2),
@@ -143,7 +143,7 @@ GRAPH = {
 
 def test_only_what_depends_on_a_failure_is_skipped(make: Make) -> None:
     result = make(GRAPH).run()
-    assert {one.name: one.state for one in result.steps} == {
+    assert {step.name: step.state for step in result.steps} == {
         "bad": "failed",
         "below": "skipped",
         "deeper": "skipped",
@@ -179,7 +179,7 @@ def test_a_step_that_another_run_was_quicker_than_is_done_anew(make: Make) -> No
 
     assert project.run(args={"n": 2}, on_event=race).state == "done"
     assert rows(project, "SELECT n FROM t") == [(2,)]
-    assert [one for one in events if isinstance(one, Notice) and "done anew" in one.message]
+    assert [event for event in events if isinstance(event, Notice) and "done anew" in event.message]
 
 
 def test_spark_that_went_away_is_said(make: Make) -> None:

@@ -20,10 +20,10 @@ def read(root: Path, function: str = "read_csv", path: Any = "a.csv", **options:
 
 
 def test_csv_leaves_nothing_to_spark_defaults(tmp_path: Path) -> None:
-    found = read(tmp_path)
-    assert found.format == "csv"
-    assert found.paths == (str(tmp_path / "a.csv"),)
-    assert found.options == {
+    files = read(tmp_path)
+    assert files.format == "csv"
+    assert files.paths == (str(tmp_path / "a.csv"),)
+    assert files.options == {
         "mode": "FAILFAST",
         "encoding": "UTF-8",
         "header": "true",
@@ -35,9 +35,9 @@ def test_csv_leaves_nothing_to_spark_defaults(tmp_path: Path) -> None:
 
 
 def test_columns_are_a_schema_and_nothing_is_inferred(tmp_path: Path) -> None:
-    found = read(tmp_path, columns={"a b": "INTEGER", "t": "TIMESTAMPTZ"})
-    assert found.schema == "`a b` INT, `t` TIMESTAMP"
-    assert "inferSchema" not in found.options
+    files = read(tmp_path, columns={"a b": "INTEGER", "t": "TIMESTAMPTZ"})
+    assert files.schema == "`a b` INT, `t` TIMESTAMP"
+    assert "inferSchema" not in files.options
 
 
 @pytest.mark.parametrize(

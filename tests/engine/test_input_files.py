@@ -141,14 +141,14 @@ def blamed(found: Files, cause: str, path: Path | None = None) -> str:
 def test_a_bad_file_is_named_with_its_line(
     tmp_path: Path, function: str, text: str, cause: str, said: str
 ) -> None:
-    found = read(tmp_path, function, {"bad.x": text})
-    assert said in blamed(found, cause, tmp_path / "bad.x")
-    assert blamed(found, cause, tmp_path / "bad.x").startswith("bad.x")
-    assert said in blamed(found, cause)  # where Spark does not say which file it is
+    files = read(tmp_path, function, {"bad.x": text})
+    assert said in blamed(files, cause, tmp_path / "bad.x")
+    assert blamed(files, cause, tmp_path / "bad.x").startswith("bad.x")
+    assert said in blamed(files, cause)  # where Spark does not say which file it is
 
 
 def test_errors_of_other_files_are_not_these(tmp_path: Path) -> None:
-    found = read(tmp_path, CSV, {"a.csv": "a\n1\n"})
+    files = read(tmp_path, CSV, {"a.csv": "a\n1\n"})
     other = QueryFailed("reading file file:///lake/x.parquet. Gone", data={})
     corrupt = DataFileCorrupt("bad", data={"path": "/lake/x.parquet"})
-    assert [found.blamed(error) for error in (other, corrupt, QueryFailed("no"))] == [None] * 3
+    assert [files.blamed(error) for error in (other, corrupt, QueryFailed("no"))] == [None] * 3

@@ -101,7 +101,7 @@ def test_a_killed_run_shows_nothing_half_written_and_is_taken_up(
     root = write_project(tmp_path / "toy", SCRIPTS)
     assert run_child(root, killed_in, phase).returncode == -signal.SIGKILL
     with Project.load(root, spark=spark) as project:
-        states = {one.model: one.state for one in project.status()}
+        states = {status.model: status.state for status in project.status()}
         assert states[killed_in] == "missing"
         events: list[object] = []
         result = project.run(on_event=events.append)
@@ -129,7 +129,7 @@ def test_ctrl_c_stops_spark_and_leaves_everything_consistent(tmp_path: Path, del
     assert done.stdout.split() == ["cancelled", "a_slow=cancelled", "b_after=cancelled"]
     assert done.stderr == ""
     with Project.load(root) as project:
-        assert [one.state for one in project.status()] == ["missing", "missing"]
+        assert [status.state for status in project.status()] == ["missing", "missing"]
         (last,) = project.show("a_slow").runs
         assert last.state == "cancelled"
         run = State(project.lake("main").catalog).run(last.run_id)

@@ -49,12 +49,12 @@ def two_days(project: Project) -> None:
 
 def states(project: Project) -> dict[str | None, str]:
     """The states by slice, None for the whole table."""
-    found: dict[str | None, str] = {}
+    by_slice: dict[str | None, str] = {}
     for model in project.status():
-        for one in model.slices:
-            at = "" if one.outside_snapshot is None else f" {one.outside_snapshot}"
-            found[one.slice] = one.state + at
-    return found
+        for slice_ in model.slices:
+            at = "" if slice_.outside_snapshot is None else f" {slice_.outside_snapshot}"
+            by_slice[slice_.slice] = slice_.state + at
+    return by_slice
 
 
 def latest(project: Project) -> int:

@@ -35,14 +35,14 @@ def test_what_may_be_planned_is_what_the_engine_has() -> None:
 
 
 def test_order_is_that_of_the_graph(tmp_path: Path) -> None:
-    found = plan(tmp_path, partition="2026-05-16")
-    assert [one.name for one in found.steps] == ["raw", "clean", "mart"]
-    assert found.steps[2].after == ("raw", "clean")
+    planned = plan(tmp_path, partition="2026-05-16")
+    assert [step.name for step in planned.steps] == ["raw", "clean", "mart"]
+    assert planned.steps[2].after == ("raw", "clean")
 
 
 def test_a_text_selects_one_step(tmp_path: Path) -> None:
-    found = plan(tmp_path, partition="2026-05-16", select="raw")
-    assert [step.name for step in found.steps] == ["raw"]
+    planned = plan(tmp_path, partition="2026-05-16", select="raw")
+    assert [step.name for step in planned.steps] == ["raw"]
 
 
 def test_no_model_is_said_before_anything_starts(tmp_path: Path) -> None:
@@ -59,18 +59,18 @@ def test_an_early_partition_that_was_asked_for_is_an_error(tmp_path: Path) -> No
 
 
 def test_the_slice_is_for_partitioned_steps_only(tmp_path: Path) -> None:
-    found = plan(tmp_path, partition="2026-05-16")
-    assert [one.slice for one in found.steps] == ["2026-05-16", "2026-05-16", None]
+    planned = plan(tmp_path, partition="2026-05-16")
+    assert [step.slice for step in planned.steps] == ["2026-05-16", "2026-05-16", None]
 
 
 def test_the_topmost_step_resolves_for_all(tmp_path: Path) -> None:
-    found = plan(tmp_path, fire_time=NIGHT)  # still the 15th in New York, where `clean` is
-    assert [one.slice for one in found.steps][:2] == ["2026-05-16", "2026-05-16"]
+    planned = plan(tmp_path, fire_time=NIGHT)  # still the 15th in New York, where `clean` is
+    assert [step.slice for step in planned.steps][:2] == ["2026-05-16", "2026-05-16"]
 
 
 def test_the_topmost_selected_step_resolves(tmp_path: Path) -> None:
-    found = plan(tmp_path, fire_time=NIGHT, select=["clean+"])
-    assert [one.slice for one in found.steps] == ["2026-05-15", None]
+    planned = plan(tmp_path, fire_time=NIGHT, select=["clean+"])
+    assert [step.slice for step in planned.steps] == ["2026-05-15", None]
 
 
 def test_a_wrong_partition_is_placed(tmp_path: Path) -> None:
@@ -81,13 +81,13 @@ def test_a_wrong_partition_is_placed(tmp_path: Path) -> None:
 
 
 def test_a_partition_for_nothing_is_said(tmp_path: Path) -> None:
-    found = plan(tmp_path, partition="2026-05-16", select=["mart"])
-    assert "no selected step is partitioned" in found.notices[0]
+    planned = plan(tmp_path, partition="2026-05-16", select=["mart"])
+    assert "no selected step is partitioned" in planned.notices[0]
 
 
 def test_arguments_are_typed(tmp_path: Path) -> None:
-    found = plan(tmp_path, partition="2026-05-16", args={"n": "7"})
-    assert found.steps[1].bindings.arguments == {"n": 7, "partition": "2026-05-16"}
+    planned = plan(tmp_path, partition="2026-05-16", args={"n": "7"})
+    assert planned.steps[1].bindings.arguments == {"n": 7, "partition": "2026-05-16"}
 
 
 @pytest.mark.parametrize(
@@ -106,19 +106,19 @@ def test_wrong_arguments_are_named(tmp_path: Path, args: dict[str, str], said: s
 
 def test_before_the_start_a_step_is_skipped_with_what_reads_it(tmp_path: Path) -> None:
     late = RAW.replace("daily", 'daily start="2030-01-01"')
-    found = plan(tmp_path, {"models/raw": late, "models/mart": MART, "models/clean": CLEAN})
-    assert [(one.name, one.skipped) for one in found.steps] == [
+    planned = plan(tmp_path, {"models/raw": late, "models/mart": MART, "models/clean": CLEAN})
+    assert [(step.name, step.skipped) for step in planned.steps] == [
         ("raw", "before start"),
         ("clean", "raw is before its start"),
         ("mart", "raw is before its start"),
     ]
-    assert [one.blocked for one in found.steps] == [None, None, None]
+    assert [step.blocked for step in planned.steps] == [None, None, None]
 
 
 def test_a_payload_gives_a_dynamic_partition(tmp_path: Path) -> None:
     dynamic = RAW.replace("daily", 'dynamic key="$.a.b"')
-    found = plan(tmp_path, {"models/raw": dynamic}, payload={"a": {"b": 42}})
-    assert found.partition == "42"
+    planned = plan(tmp_path, {"models/raw": dynamic}, payload={"a": {"b": 42}})
+    assert planned.partition == "42"
     with pytest.raises(PartitionError):
         plan(tmp_path, {"models/raw": dynamic})
 

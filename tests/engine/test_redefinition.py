@@ -80,7 +80,7 @@ def test_a_table_without_rows_takes_another_kind_of_slice(make: Make) -> None:
     make({"models/t": DAILY.replace("range(2)", "range(0)")}).run("2026-01-01")
     project = make({"models/t": MONTHLY})
     assert project.run("2026-01").state == "done"
-    assert [one.slice for one in project.status("t")[0].slices] == ["2026-01"]
+    assert [slice_.slice for slice_ in project.status("t")[0].slices] == ["2026-01"]
 
 
 def test_a_full_refresh_makes_the_table_anew_and_says_so(two_days: Make) -> None:
@@ -91,7 +91,7 @@ def test_a_full_refresh_makes_the_table_anew_and_says_so(two_days: Make) -> None
     assert "full refresh drops every slice and makes this run's only" in notices(events)
     assert "2 slices of `partitioned daily` (2026-01-01, 2026-01-02)" in notices(events)
     assert rows(project, COUNT) == [("2026-01", 2)]
-    assert [one.slice for one in project.status("t")[0].slices] == ["2026-01"]
+    assert [slice_.slice for slice_ in project.status("t")[0].slices] == ["2026-01"]
     assert len(rows(project, "SELECT * FROM t AT (VERSION => 2)")) == 4
     assert step(project.run("2026-01"), "t").state == "unchanged"
 
@@ -100,7 +100,7 @@ def test_a_full_refresh_whose_tests_fail_leaves_all_as_it_was(two_days: Make) ->
     project = two_days({"models/t": MONTHLY.replace("SELECT id", "SELECT nullif(id, 1) AS id")})
     assert project.run("2026-01", ["t"], full_refresh=True).state == "failed"
     assert rows(project, COUNT) == [("2026-01-01", 2), ("2026-01-02", 2)]
-    assert {"2026-01-01", "2026-01-02"} < {one.slice for one in project.status("t")[0].slices}
+    assert {"2026-01-01", "2026-01-02"} < {slice_.slice for slice_ in project.status("t")[0].slices}
 
 
 def test_a_full_refresh_is_of_named_models(two_days: Make) -> None:
@@ -155,7 +155,7 @@ def test_a_failure_before_the_first_slice_stays_listed(make: Make) -> None:
     project = make({"models/t": DAILY.replace("SELECT id", query)})
     assert project.run("2026-01-01").state == "failed"
     assert project.run("2026-01-02").state == "done"
-    states = {one.slice: one.state for one in project.status("t")[0].slices}
+    states = {slice_.slice: slice_.state for slice_ in project.status("t")[0].slices}
     assert states == {"2026-01-01": "failed", "2026-01-02": "materialized"}
 
 

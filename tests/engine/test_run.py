@@ -88,10 +88,10 @@ def test_what_depends_on_a_failure_is_skipped_with_the_reason() -> None:
         return result(step, "failed" if step.name == "a" else "done")
 
     steps = (planned("a"), planned("b", "a"), planned("c", "a", "b"), planned("d"))
-    found, _ = run(steps, do)
-    assert [one.state for one in found.steps] == ["failed", "skipped", "skipped", "done"]
-    assert found.steps[2].reason == "upstream a failed: boom"
-    assert found.state == "failed"
+    outcome, _ = run(steps, do)
+    assert [step.state for step in outcome.steps] == ["failed", "skipped", "skipped", "done"]
+    assert outcome.steps[2].reason == "upstream a failed: boom"
+    assert outcome.state == "failed"
 
 
 def test_ctrl_c_interrupts_what_runs_and_launches_nothing_more() -> None:
@@ -105,10 +105,10 @@ def test_ctrl_c_interrupts_what_runs_and_launches_nothing_more() -> None:
     steps = (planned("a"), planned("b", "a"))
     timer = threading.Thread(target=_interrupt_main, args=(started,))
     timer.start()
-    found, session = run(steps, do)
+    outcome, session = run(steps, do)
     timer.join()
-    assert [one.state for one in found.steps] == ["cancelled", "cancelled"]
-    assert (found.state, found.exit_code) == ("cancelled", 130)
+    assert [step.state for step in outcome.steps] == ["cancelled", "cancelled"]
+    assert (outcome.state, outcome.exit_code) == ("cancelled", 130)
     assert session.interrupted
 
 

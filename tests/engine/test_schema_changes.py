@@ -20,9 +20,9 @@ DAILY = """
 
 
 def test_names_compare_without_case_and_the_managed_column_is_no_difference() -> None:
-    found = difference(["A", "new"], ["a", "old", "_wm_partition"], "_wm_partition")
-    assert found == Difference(("new",), ("old",))
-    assert str(found) == "new is new and old is missing"
+    columns = difference(["A", "new"], ["a", "old", "_wm_partition"], "_wm_partition")
+    assert columns == Difference(("new",), ("old",))
+    assert str(columns) == "new is new and old is missing"
     assert not difference(["A"], ["a"], None)
 
 
@@ -88,7 +88,7 @@ def test_new_columns_are_added_and_said_and_wider_types_taken(make: Make) -> Non
     assert any("b is added" in str(event) for event in events)
     assert rows(project, "SELECT a, b FROM t ORDER BY a") == [(1, None), (3000000000, "x")]
     assert _by_duckdb(project, "SELECT a, b FROM lk.t") == [(1, None), (3000000000, "x")]
-    (table,) = (one for one in project.lake("main").tables() if one.name == "t")
+    (table,) = (table for table in project.lake("main").tables() if table.name == "t")
     before = project.lake("main").table("t").to_df(version=table.begin_snapshot)
     assert before.columns == ["a", "_wm_partition"]
 

@@ -44,10 +44,10 @@ def model(name: str, spec: PartitionSpec | None, *reads: str) -> Model:
 def slices(
     *models: Model, partition: Partition | None = None, payload: Any = None, **args: str
 ) -> dict[str, str]:
-    by_name = {one.name: one for one in models}
+    by_name = {model.name: model for model in models}
     together = [[by_name[name] for name in chain] for chain in chains(models)]
     request = RunRequest(partition=partition, fire_time=NIGHT, payload=payload, args=args)
-    return {name: found.value for name, found in resolve_slices(together, request).items()}
+    return {name: made.value for name, made in resolve_slices(together, request).items()}
 
 
 def test_chains_are_what_partitioned_inputs_connect() -> None:
@@ -198,15 +198,15 @@ def projects(draw: st.DrawFn, specs: Any = specs) -> list[Model]:
     """Up to six models in the order of their graph, each reading some of those before it."""
     models: list[Model] = []
     for number in range(draw(st.integers(1, 6))):
-        reads = [one.name for one in models if draw(st.booleans())]
+        reads = [model.name for model in models if draw(st.booleans())]
         models.append(model(f"m{number}", draw(specs), *reads))
     return models
 
 
 def resolved(models: list[Model], request: RunRequest) -> dict[str, str]:
-    by_name = {one.name: one for one in models}
+    by_name = {model.name: model for model in models}
     together = [[by_name[name] for name in chain] for chain in chains(models)]
-    return {name: found.value for name, found in resolve_slices(together, request).items()}
+    return {name: made.value for name, made in resolve_slices(together, request).items()}
 
 
 PAYLOAD = {"tenant": "acme", "region": "eu"}
@@ -217,9 +217,9 @@ def test_a_chain_is_resolved_as_if_it_ran_alone(models: list[Model], moment: dat
     request = RunRequest(fire_time=moment, payload=PAYLOAD)
     with suppress(PartitionError):  # an hour that the clocks of one zone skip
         whole = resolved(models, request)
-        assert whole.keys() == {one.name for one in models if one.partition}
+        assert whole.keys() == {model.name for model in models if model.partition}
         for chain in chains(models):
-            alone = resolved([one for one in models if one.name in chain], request)
+            alone = resolved([model for model in models if model.name in chain], request)
             assert alone == {name: whole[name] for name in chain}
 
 
@@ -227,7 +227,7 @@ def test_a_chain_is_resolved_as_if_it_ran_alone(models: list[Model], moment: dat
 def test_one_kind_has_one_value_in_a_chain_and_other_kinds_hold_the_moment(
     models: list[Model], moment: datetime
 ) -> None:
-    by_name = {one.name: one for one in models}
+    by_name = {model.name: model for model in models}
     with suppress(PartitionError):
         values = resolved(models, RunRequest(fire_time=moment))
         for chain in chains(models):
@@ -246,7 +246,7 @@ def test_a_value_that_is_taken_is_each_steps_own_or_lies_in_its_slice(
 ) -> None:
     (value,) = resolved([model("a", asked)], RunRequest(fire_time=moment)).values()
     request = RunRequest(partition=value, payload=PAYLOAD)
-    by_name = {one.name: cast(PartitionSpec, one.partition) for one in models}
+    by_name = {model.name: cast(PartitionSpec, model.partition) for model in models}
     with suppress(PartitionError):
         for name, found in resolved(models, request).items():
             spec = by_name[name]
@@ -254,7 +254,7 @@ def test_a_value_that_is_taken_is_each_steps_own_or_lies_in_its_slice(
                 assert found in (value, *PAYLOAD.values())
             elif found != value:
                 validate(spec, found)
-                start, end = (one.astimezone(UTC) for one in bounds(spec, found))
+                start, end = (bound.astimezone(UTC) for bound in bounds(spec, found))
                 inner = [by for by in by_name.values() if by and by.kind == asked.kind]
                 assert any(
                     start <= bounds(by, value)[0].astimezone(UTC)
@@ -271,8 +271,8 @@ def test_what_was_asked_for_is_never_left_unsaid(
     for partition in ((moment + later).date(), moment + later, "2026-05-16", "acme", ""):
         request = RunRequest(partition=partition, fire_time=moment)
         with suppress(PartitionError):
-            found = resolved(models, request)
-            assert found.keys() == {one.name for one in models if one.partition}
+            slices = resolved(models, request)
+            assert slices.keys() == {model.name for model in models if model.partition}
 
 
 def test_payload_and_args_fill_arguments_alike(tmp_path: Path) -> None:

@@ -59,13 +59,13 @@ def attempt(state: str, minutes: int = 5) -> StepRecord:
 
 
 def test_nothing_known_is_missing(model: Model) -> None:
-    found = status(model)
-    assert (found.state, found.slices, found.rows) == ("missing", (), None)
+    statuses = status(model)
+    assert (statuses.state, statuses.slices, statuses.rows) == ("missing", (), None)
 
 
 def test_a_published_slice_is_materialized(model: Model) -> None:
-    (one,) = status(model, slices=[slice_of(model)], attempts=[attempt("done")]).slices
-    assert (one.slice, one.state, one.rows, one.snapshot_id, one.time) == (
+    (statuses,) = status(model, slices=[slice_of(model)], attempts=[attempt("done")]).slices
+    assert (statuses.slice, statuses.state, statuses.rows, statuses.snapshot_id, statuses.time) == (
         DAY,
         "materialized",
         3,
@@ -80,26 +80,31 @@ def test_another_definition_is_stale(model: Model) -> None:
 
 @pytest.mark.parametrize("state", ["failed", "running"])
 def test_the_latest_attempt_presses(model: Model, state: str) -> None:
-    (one,) = status(model, slices=[slice_of(model)], attempts=[attempt(state)]).slices
-    assert (one.state, one.rows, one.time, one.run_id) == (state, 3, at(5), "r2")
-    assert one.reason == "boom"
+    (statuses,) = status(model, slices=[slice_of(model)], attempts=[attempt(state)]).slices
+    assert (statuses.state, statuses.rows, statuses.time, statuses.run_id) == (
+        state,
+        3,
+        at(5),
+        "r2",
+    )
+    assert statuses.reason == "boom"
 
 
 def test_running_in_a_killed_run_says_nothing(model: Model) -> None:
-    found = status(model, slices=[slice_of(model)], attempts=[attempt("running")], alive=False)
-    assert found.state == "materialized"
+    statuses = status(model, slices=[slice_of(model)], attempts=[attempt("running")], alive=False)
+    assert statuses.state == "materialized"
 
 
 def test_a_slice_that_never_succeeded_is_failed(model: Model) -> None:
-    (one,) = status(model, attempts=[attempt("failed")]).slices
-    assert (one.state, one.rows, one.snapshot_id) == ("failed", None, None)
+    (statuses,) = status(model, attempts=[attempt("failed")]).slices
+    assert (statuses.state, statuses.rows, statuses.snapshot_id) == ("failed", None, None)
 
 
 def test_tests_are_counted(model: Model) -> None:
     results = [CheckResult("a", True, 0), CheckResult("b", False, 2)]
     checks = [CheckRecord("r1", "main.a", DAY, result, START) for result in results]
-    (one,) = status(model, slices=[slice_of(model)], checks=checks).slices
-    assert (one.tests, one.tests_failed) == (2, 1)
+    (statuses,) = status(model, slices=[slice_of(model)], checks=checks).slices
+    assert (statuses.tests, statuses.tests_failed) == (2, 1)
 
 
 def test_the_state_of_a_model_is_the_most_pressing(model: Model) -> None:
@@ -111,16 +116,20 @@ def test_the_state_of_a_model_is_the_most_pressing(model: Model) -> None:
 def test_what_others_changed_is_said(model: Model) -> None:
     outside = Outside({("main.a", DAY): 9}, frozenset({"main.a"}))
     state = LakeState((slice_of(model),), outside=outside)
-    (one,) = model_status(model, state, lambda _: True).slices
-    assert (one.state, one.outside_snapshot) == ("changed outside", 9)
+    (statuses,) = model_status(model, state, lambda _: True).slices
+    assert (statuses.state, statuses.outside_snapshot) == ("changed outside", 9)
 
 
 def test_a_slice_of_another_kind_is_listed(model: Model) -> None:
     monthly = replace(slice_of(model), slice="2026-01", slicing="monthly")
     old = replace(slice_of(model), slice="2026-02")  # recorded before kinds were
-    found = status(model, slices=[slice_of(model), monthly, old])
-    assert [one.state for one in found.slices] == ["other kind", "materialized", "other kind"]
-    assert found.state == "other kind"
+    statuses = status(model, slices=[slice_of(model), monthly, old])
+    assert [slice_.state for slice_ in statuses.slices] == [
+        "other kind",
+        "materialized",
+        "other kind",
+    ]
+    assert statuses.state == "other kind"
 
 
 def test_a_published_slice_that_was_dropped_is_no_slice(model: Model) -> None:

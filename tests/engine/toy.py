@@ -34,7 +34,7 @@ def write_project(root: Path, scripts: Mapping[str, str], config: str = CONFIG) 
 
 
 def step(result: RunResult, name: str) -> StepResult:
-    return next(one for one in result.steps if one.name == name)
+    return next(step for step in result.steps if step.name == name)
 
 
 def rows(project: Project, query: str) -> list[tuple[Any, ...]]:

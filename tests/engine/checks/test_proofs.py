@@ -60,8 +60,8 @@ def test_accepted_texts(values: list[str | None], accepted: list[str]) -> None:
 @given(INTS, st.lists(st.integers(-3, 3)))
 def test_accepted_numbers(values: list[int | None], accepted: list[int]) -> None:
     expected = set(present(values)) <= set(accepted)
-    found = accepted_values.holds(column(values, pa.int16()), [str(one) for one in accepted])
-    assert found == expected
+    passes = accepted_values.holds(column(values, pa.int16()), [str(value) for value in accepted])
+    assert passes == expected
 
 
 @pytest.mark.parametrize("written", ["1.0", " 1", "+1", "1e0", "", "one", "１"])

@@ -48,7 +48,7 @@ def test_built_in_tests_see_the_slice_only(make: Make) -> None:
 
 def test_a_value_that_is_not_referenced_fails(make: Make) -> None:
     failed = step(project_of(make).run(partition="2026-01-01", args={"code": "x"}), "fact")
-    assert [(one.name, one.failures) for one in failed.checks if not one.passed] == [
+    assert [(check.name, check.failures) for check in failed.checks if not check.passed] == [
         ("relationships code", 1)
     ]
     assert failed.checks[0].samples[0]["code"] == "x"
@@ -58,7 +58,7 @@ def test_a_script_sees_the_candidate_state(make: Make) -> None:
     project = project_of(make)
     project.run(partition="2026-01-01")
     failed = step(project.run(partition="2026-01-02", args={"code": "b"}), "fact")
-    (check,) = [one for one in failed.checks if not one.passed]
+    (check,) = [check for check in failed.checks if not check.passed]
     assert (check.name, check.failures) == ("tests/few", 1)
     assert check.samples[0]["_wm_partition"] == "2026-01-02"
 
@@ -85,7 +85,7 @@ NUMBERS = """
 
 def test_accepted_values_of_every_kind(make: Make) -> None:
     (done,) = make({"models/t": NUMBERS}).run().steps
-    assert [one.failures for one in done.checks] == [0] * 5, done.reason
+    assert [check.failures for check in done.checks] == [0] * 5, done.reason
 
 
 PLAIN = """
@@ -114,10 +114,10 @@ def test_few_rows_that_pass_take_no_job(make: Make, spark: SparkSession) -> None
     project = make({"models/dim": DIM, "models/plain": PLAIN})
     for day in ("2026-01-01", "2026-01-01", "2026-01-02"):
         done = step(project.run(partition=day, on_event=note, jobs=1), "plain")
-        assert [one.passed for one in done.checks] == [True] * 4
+        assert [check.passed for check in done.checks] == [True] * 4
         assert jobs["publishing"] == jobs["testing"]
     failed = step(project.run(partition="2026-01-02", args={"code": "x"}), "plain")
-    assert [one.failures for one in failed.checks] == [0, 0, 1, 1]
+    assert [check.failures for check in failed.checks] == [0, 0, 1, 1]
     assert failed.checks[2].samples[0]["code"] == "x"
 
 
@@ -152,4 +152,4 @@ def test_a_script_over_one_file_is_counted(make: Make, more: str) -> None:
     assert failed.checks[-1].failures == 3
     assert {row["id"] for row in failed.checks[-1].samples} == {1, 3, 5}
     passed = step(project.run(args={"least": 6}), "one")
-    assert (passed.state, [one.failures for one in passed.checks]) == ("done", [0, 0])
+    assert (passed.state, [check.failures for check in passed.checks]) == ("done", [0, 0])

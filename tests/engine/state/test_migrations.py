@@ -60,5 +60,5 @@ def test_records_of_version_1_are_read_as_they_are_and_migrated(catalog: Catalog
         assert reading.last_attempts(connection) == []
     state.begin_run(run_record())
     assert state.slices("main.a") == before
-    (one,) = before
-    assert (one.slicing, one.keys, one.snapshot_id, one.made_in) == (None, None, 4, 4)
+    (record,) = before
+    assert (record.slicing, record.keys, record.snapshot_id, record.made_in) == (None, None, 4, 4)

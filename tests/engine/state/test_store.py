@@ -25,10 +25,10 @@ def test_a_run_is_recorded_at_its_start(state: State) -> None:
 def test_a_run_that_ended_keeps_its_state(state: State) -> None:
     state.begin_run(run_record())
     state.end_run("r1", "failed")
-    found = state.run("r1")
-    assert found is not None
-    assert found.state == "failed"
-    assert found.finished_at is not None
+    run = state.run("r1")
+    assert run is not None
+    assert run.state == "failed"
+    assert run.finished_at is not None
 
 
 def test_a_killed_run_is_abandoned_by_the_next(state: State) -> None:
@@ -36,9 +36,9 @@ def test_a_killed_run_is_abandoned_by_the_next(state: State) -> None:
     state.begin_run(run_record("r1", process=dead))
     state.begin_step(step_record("r1"))
     assert state.begin_run(run_record("r2")) == ["r1"]
-    found = state.run("r1")
-    assert found is not None
-    assert found.state == "abandoned"
+    run = state.run("r1")
+    assert run is not None
+    assert run.state == "abandoned"
     with state.reading() as connection:
         assert connection is not None
         assert [step.state for step in reading.step_runs(connection, "main.a", 9)] == ["abandoned"]
@@ -54,9 +54,9 @@ def test_publication_writes_slice_step_checks_and_columns(state: State) -> None:
     state.begin_run(run_record())
     state.begin_step(step_record())
     state.confirm(publication(), 7)
-    found = state.slice("main.a", "2026-01-01")
-    assert found is not None
-    assert (found.snapshot_id, found.rows, found.fingerprint) == (7, 3, "3:abc")
+    slice_ = state.slice("main.a", "2026-01-01")
+    assert slice_ is not None
+    assert (slice_.snapshot_id, slice_.rows, slice_.fingerprint) == (7, 3, "3:abc")
     with state.reading() as connection:
         assert connection is not None
         (step,) = reading.step_runs(connection, "main.a", 9)
@@ -71,9 +71,9 @@ def test_a_second_publication_replaces_the_slice(state: State) -> None:
     state.begin_run(run_record())
     state.confirm(publication(), 7)
     state.confirm(publication(rows=5), 8)
-    found = state.slice("main.a", "2026-01-01")
-    assert found is not None
-    assert (found.snapshot_id, found.rows) == (8, 5)
+    slice_ = state.slice("main.a", "2026-01-01")
+    assert slice_ is not None
+    assert (slice_.snapshot_id, slice_.rows) == (8, 5)
 
 
 def test_a_schema_version_only_when_columns_change(state: State) -> None:
@@ -86,7 +86,12 @@ def test_a_schema_version_only_when_columns_change(state: State) -> None:
     with state.reading() as connection:
         assert connection is not None
         versions = reading.schema_versions(connection, "main.a")
-    assert [(one.version, one.snapshot_id) for one in versions] == [(1, 1), (2, 3), (3, 4), (4, 6)]
+    assert [(version.version, version.snapshot_id) for version in versions] == [
+        (1, 1),
+        (2, 3),
+        (3, 4),
+        (4, 6),
+    ]
 
 
 def test_failed_tests_are_kept_and_the_slice_is_not(state: State) -> None:
@@ -124,7 +129,7 @@ def test_the_last_checks_are_those_of_the_latest_run(state: State) -> None:
     state.confirm(publication("r2", at=at(5), checks=(CheckResult("not_null id", True, 0),)), 2)
     with state.reading() as connection:
         assert connection is not None
-        assert [one.result.name for one in reading.last_checks(connection)] == ["not_null id"]
+        assert [check.result.name for check in reading.last_checks(connection)] == ["not_null id"]
 
 
 def test_a_slice_keeps_what_defined_it(state: State) -> None:
@@ -143,7 +148,7 @@ def test_a_table_made_anew_forgets_its_other_slices(state: State) -> None:
         state.confirm(publication(slice=day), 7)
     state.begin_step(step_record(slice="2026-01-03", state="failed"))
     state.confirm(publication(slice="2026-01", at=at(9), anew=True), 8)
-    assert [one.slice for one in state.slices("main.a")] == ["2026-01"]
+    assert [slice_.slice for slice_ in state.slices("main.a")] == ["2026-01"]
     with state.reading() as connection:
         assert connection is not None
         assert reading.last_attempts(connection) == []
@@ -156,7 +161,7 @@ def test_a_slice_that_was_dropped_is_forgotten(state: State) -> None:
     state.confirm(publication(slice="2026-01-02"), 8)
     for _ in range(2):
         state.forget("main.a", "2026-01-01")
-    assert [one.slice for one in state.slices("main.a")] == ["2026-01-02"]
+    assert [slice_.slice for slice_ in state.slices("main.a")] == ["2026-01-02"]
     with state.reading() as connection:
         assert connection is not None
-        assert {one.slice for one in reading.last_checks(connection)} == {"2026-01-02"}
+        assert {check.slice for check in reading.last_checks(connection)} == {"2026-01-02"}

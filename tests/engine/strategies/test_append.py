@@ -27,8 +27,8 @@ def test_slices_of_a_log(make: Make) -> None:
     project = make({"models/log": LOG.replace("-- mat", "-- partitioned hourly\n    -- mat")})
     project.run(partition="2026-01-01T00")
     project.run(partition="2026-01-01T01")
-    found = rows(project, "SELECT _wm_partition, count(*) FROM log GROUP BY 1 ORDER BY 1")
-    assert found == [("2026-01-01T00", 2), ("2026-01-01T01", 2)]
+    counts = rows(project, "SELECT _wm_partition, count(*) FROM log GROUP BY 1 ORDER BY 1")
+    assert counts == [("2026-01-01T00", 2), ("2026-01-01T01", 2)]
     assert project.run(partition="2026-01-01T01").steps[0].rows == 4
 
 

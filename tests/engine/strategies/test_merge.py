@@ -38,8 +38,8 @@ def test_within_a_slice(make: Make) -> None:
     project = make({"models/t": daily.format("(1, 'x'), (2, 'y')")})
     project.run(partition="2026-01-02")
     project.run(partition="2026-01-01")
-    found = rows(project, "SELECT _wm_partition, id, name FROM t ORDER BY 1, 2")
-    assert found == [
+    merged = rows(project, "SELECT _wm_partition, id, name FROM t ORDER BY 1, 2")
+    assert merged == [
         ("2026-01-01", 1, "x"),
         ("2026-01-01", 2, "y"),
         ("2026-01-02", 1, "x"),

@@ -36,7 +36,7 @@ def test_an_unchanged_table_makes_no_snapshot(make: Make) -> None:
     first, second = project.run(), project.run()
     assert (first.steps[0].state, second.steps[0].state) == ("done", "unchanged")
     assert first.steps[0].snapshot_id == second.steps[0].snapshot_id
-    assert [one.id for one in project.snapshots("main")] == [1, 0]
+    assert [snapshot.id for snapshot in project.snapshots("main")] == [1, 0]
     assert [run.state for run in project.show("t").runs] == ["unchanged", "done"]
 
 
@@ -47,7 +47,7 @@ def test_other_columns_just_work_and_are_a_schema_version(make: Make) -> None:
     assert project.run().state == "done"
     assert rows(project, "SELECT * FROM t") == [(1, "a", 1.5)]
     versions = [
-        [column.name for column in one.columns] for one in project.show("t").schema_versions
+        [column.name for column in version.columns] for version in project.show("t").schema_versions
     ]
     assert versions == [["id", "name"], ["id", "label", "x"]]
 
