@@ -244,7 +244,7 @@ class TransactionTable(StagedTable):
                 hint="partition the table first: table.alter.partition_by(...)",
             )
         with hinted(where):
-            return stage(self, RowChange.overwrite(df, where))
+            return stage(self, RowChange.overwrite(df, Condition.of(where)))
 
     def _keeps_table(self, df: DataFrame, partition_by: str | Sequence[str]) -> bool:
         """Whether Spark has the same columns for the table as for ``df``, and it is partitioned so.

@@ -9,6 +9,8 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from penstock.sql.text import Span
+
 
 @dataclass(frozen=True)
 class SqlExpression:
@@ -16,6 +18,11 @@ class SqlExpression:
 
     text: str
     start: int = 0
+
+    @property
+    def span(self) -> Span:
+        """Where it stands in its statement."""
+        return self.start, self.start + len(self.text)
 
     @cached_property
     def tree(self) -> exp.Expr | None:

@@ -1,14 +1,17 @@
-"""A cursor over the words of one statement, with errors that say where."""
+"""One statement: a cursor over its words, and the text that its parsed value has parts of."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from penstock.errors import QueryFailed, UnsupportedFeature
 from penstock.sql import tokens as words
-from penstock.sql.identifiers import DEFAULT_SCHEMA, LAKES, called, fold
-from penstock.sql.text import Composed, blank, place, wrong
+from penstock.sql.expression import SqlExpression
+from penstock.sql.identifiers import LAKES, called, fold
+from penstock.sql.text import Composed, Span, blank, place, wrong
 from penstock.sql.tokens import NAME, NUMBER, STRING, WORD, Token
 
 # Words that end an unquoted name's chance to be an alias.
@@ -19,13 +22,57 @@ _NO_ALIAS = frozenset(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class TableName:
+    """The name of a table as written, without the lake's; ``before`` may be its schema."""
+
+    before: tuple[str, ...]
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class StatementText:
+    """The text that the parts of a parsed statement are spans of, with its words.
+
+    ``with_`` is the span of the WITH before the statement, and ``with_names`` what it names.
+    ``lakes`` are what the lake is called, folded.
+    """
+
+    text: str
+    tokens: tuple[Token, ...] = field(repr=False)
+    lakes: frozenset[str] = LAKES
+    with_: Span | None = None
+    with_names: tuple[str, ...] = ()
+
+    def words(self, span: Span) -> tuple[Token, ...]:
+        """The words of a part."""
+        first, last = (bisect_left(self.tokens, at, key=lambda token: token.start) for at in span)
+        return self.tokens[first:last]
+
+    def reader(self, span: Span) -> Reader:
+        """A cursor over a part."""
+        return Reader(self.text, *span, tokens=list(self.words(span)), lakes=self.lakes)
+
+    def wrong(self, message: str, at: int, hint: str | None = None) -> QueryFailed:
+        return wrong(message, self.text, at, hint)
+
+    def unsupported(self, what: str, hint: str, at: int) -> UnsupportedFeature:
+        """A refusal that names the nearest that works."""
+        line, column = place(self.text, at)
+        return UnsupportedFeature(
+            f"{what} is not supported, at line {line}:{column}",
+            hint=hint,
+            data={"line": line, "column": column},
+        )
+
+
 @dataclass(slots=True)
 class Reader:
     """``text`` is the whole text; the statement is ``text[start:end]``.
 
     ``with_`` is the span of the WITH before the statement, once it is passed, and ``with_names``
-    what it names. ``lakes`` are what the lake is called, folded. ``named`` are the names that were
-    read, each with what it was read as.
+    what it names. ``lakes`` are what the lake is called, folded; ``args`` the values of markers.
+    ``named`` are the names that were read, each with what it was read as.
     """
 
     text: str
@@ -33,21 +80,26 @@ class Reader:
     end: int = -1
     at: int = 0
     tokens: list[Token] = field(default_factory=list)
-    with_: tuple[int, int] | None = None
+    with_: Span | None = None
     with_names: list[str] = field(default_factory=list)
+    args: Mapping[str, Any] = field(default_factory=dict)
     dialect: str = "spark"  # of its words: what a backslash means
     lakes: frozenset[str] = LAKES
     named: list[tuple[str, Token]] = field(default_factory=list)
-    schema: str = DEFAULT_SCHEMA  # of names without one
-    has_schema: Callable[[str], bool] = lambda _: True
-    schema_with: Callable[[str], str] = lambda _: DEFAULT_SCHEMA  # that has a table of this name
 
     def __post_init__(self) -> None:
         if self.end < 0:
             self.end = len(self.text)
-        # Blanks in front keep the places right.
-        inside = " " * self.start + self.text[self.start : self.end]
-        self.tokens = words.tokenize(inside, self.dialect)
+        if not self.tokens:
+            # Blanks in front keep the places right.
+            inside = " " * self.start + self.text[self.start : self.end]
+            self.tokens = words.tokenize(inside, self.dialect)
+
+    @property
+    def statement(self) -> StatementText:
+        """What the value of the statement has its parts from."""
+        names = tuple(self.with_names)
+        return StatementText(self.text, tuple(self.tokens), self.lakes, self.with_, names)
 
     @property
     def token(self) -> Token:
@@ -104,12 +156,7 @@ class Reader:
 
     def unsupported(self, what: str, hint: str, at: int | None = None) -> UnsupportedFeature:
         """A refusal that names the nearest that works."""
-        line, column = place(self.text, self.token.start if at is None else at)
-        return UnsupportedFeature(
-            f"{what} is not supported, at line {line}:{column}",
-            hint=hint,
-            data={"line": line, "column": column},
-        )
+        return self.statement.unsupported(what, hint, self.token.start if at is None else at)
 
     def name(self, what: str = "a name") -> str:
         """A name, plain or in quotes of either kind."""
@@ -149,14 +196,13 @@ class Reader:
             )
         return parts[1:]
 
-    def schema_of(self, before: Sequence[str], name: str | None) -> str:
-        """The schema that ``before``, what stands before ``name``, says; ``None`` for a new name.
-
-        The lake's own name adds nothing, unless a schema has that name.
-        """
-        if before and (fold(before[0]) not in self.lakes or self.has_schema(before[0])):
-            return before[0]
-        return self.schema if name is None else self.schema_with(name)
+    def table(self, what: str = "a table") -> TableName:
+        """``t``, or ``s.t``; before that the lake's own name may stand."""
+        at = self.token.start
+        parts = self.qualified(2, what)
+        if len(parts) > 2:
+            raise self.wrong(f"{'.'.join(parts)} has too many parts", "write schema.table", at)
+        return TableName(parts[:-1], parts[-1])
 
     def string(self, what: str = "a text") -> str:
         token = self.token
@@ -199,7 +245,7 @@ class Reader:
             return after[0] in {"VERSION", "TIMESTAMP", "SYSTEM_VERSION", "SYSTEM_TIME"}
         return False
 
-    def until(self, *stops: str | Sequence[str]) -> tuple[int, int]:
+    def until(self, *stops: str | Sequence[str]) -> Span:
         """Go to a stop word outside of brackets, or to the end; the span passed, maybe empty.
 
         A stop is a word or the words of a phrase.
@@ -271,6 +317,11 @@ class Reader:
             raise self.wrong(f"{what} is expected", at=span[0])
         return self.text[span[0] : span[1]]
 
+    def expression(self, *stops: str | Sequence[str], what: str = "an expression") -> SqlExpression:
+        """What stands before a stop word, see `until`. Raises QueryFailed where that is nothing."""
+        span = self.until(*stops)
+        return SqlExpression(self.written(span, what), span[0])
+
     def one_of(self, known: Collection[str], what: str) -> str:
         """The next word, which has to be one of these."""
         found = self.token.upper
@@ -281,23 +332,23 @@ class Reader:
         return found
 
 
-def begun(reader: Reader) -> Composed:
+def begun(statement: StatementText) -> Composed:
     """The start of a SELECT: the WITH of the statement, if it has one."""
-    text = Composed(reader.text)
-    return text if reader.with_ is None else text.take(reader.with_).add(" ")
+    text = Composed(statement.text)
+    return text if statement.with_ is None else text.take(statement.with_).add(" ")
 
 
-def alone(reader: Reader, span: tuple[int, int]) -> str:
+def alone(statement: StatementText, span: Span) -> str:
     """A query of a statement with blanks before it, so that it keeps its place.
 
     The statement's WITH stays before it; one of its own is in brackets then.
     """
-    source, query = reader.text, reader.text[span[0] : span[1]]
-    if reader.with_ is None:
+    source, query = statement.text, statement.text[span[0] : span[1]]
+    if statement.with_ is None:
         return blank(source[: span[0]]) + query
-    start, end = reader.with_
+    start, end = statement.with_
     between = blank(source[end : span[0]])
-    if words.tokenize(query)[0].upper == "WITH":
+    if statement.words(span)[0].upper == "WITH":
         between, query = f"{between[:-1]}(", f"{query})"
     return blank(source[:start]) + source[start:end] + between + query
 

@@ -7,7 +7,7 @@ here since it takes words together or apart by dialect (``PARTITIONED BY``, ``"a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from penstock.sql.text import wrong
@@ -95,7 +95,7 @@ def split(text: str, dialect: str = "spark") -> list[tuple[int, int]]:
     return parts if start is None else [*parts, (start, end)]
 
 
-def closing(tokens: list[Token], at: int) -> int | None:
+def closing(tokens: Sequence[Token], at: int) -> int | None:
     """Which token closes the bracket that the one at ``at`` opens."""
     depth = 0
     for i in range(at, len(tokens)):

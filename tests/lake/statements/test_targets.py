@@ -7,6 +7,7 @@ import pytest
 from penstock.lake.format.naming import TableRef
 from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.statements.targets import Target, unqualified
+from penstock.sql.expression import SqlExpression
 from penstock.sql.statement import Reader
 
 SCHEMA = TableSchema(
@@ -32,6 +33,7 @@ SCHEMA = TableSchema(
 def test_columns_without_the_name_before_them(
     text: str, alias: str | None, expected: str | None
 ) -> None:
-    reader = Reader(f"DELETE FROM t WHERE {text}")
-    span = (len("DELETE FROM t WHERE "), len(reader.text))
-    assert unqualified(reader, span, Target(TableRef("main", "t"), alias), SCHEMA) == expected
+    statement = Reader(f"DELETE FROM t WHERE {text}").statement
+    written = SqlExpression(text, len("DELETE FROM t WHERE "))
+    plain = unqualified(statement, written, Target(TableRef("main", "t"), alias), SCHEMA)
+    assert (plain and plain.text) == expected

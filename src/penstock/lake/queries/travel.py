@@ -43,7 +43,7 @@ def point(
 
 def _computed(travel: Travel, args: Mapping[str, Any], spark: SparkSession | None) -> Any:
     """The value of an expression: read here where it is ``now()``, less or more an interval."""
-    found = _moment(travel.node)
+    found = from_now(travel.node)
     if found is not None:
         return found
     if spark is None:
@@ -55,9 +55,10 @@ def _computed(travel: Travel, args: Mapping[str, Any], spark: SparkSession | Non
         return spark.sql(f"SELECT {travel.text}", args=dict(args)).collect()[0][0]
 
 
-def _moment(node: Any) -> datetime | None:
+def from_now(node: Any) -> datetime | None:
+    """``now()`` or ``current_timestamp``, less or more an interval; ``None`` of other trees."""
     if isinstance(node, exp.Sub | exp.Add):
-        start, length = _moment(node.this), _interval(node.expression)
+        start, length = from_now(node.this), _interval(node.expression)
         if start is None or length is None:
             return None
         if isinstance(node, exp.Add):

@@ -120,10 +120,10 @@ class RowChange:
         return cls(match, (Clause("matched", "update", values=values),))
 
     @classmethod
-    def overwrite(cls, source: DataFrame, where: str | SparkColumn | None) -> RowChange:
+    def overwrite(cls, source: DataFrame, match: Condition) -> RowChange:
         """The matching rows go, and all of the source's, which match too, come."""
         clauses = (Clause("matched", "delete"), Clause("not matched", "insert"))
-        return cls(Condition.of(where), clauses, source)
+        return cls(match, clauses, source)
 
     @classmethod
     def upsert(

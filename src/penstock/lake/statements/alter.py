@@ -1,8 +1,11 @@
-"""ALTER TABLE and ALTER VIEW, one action a statement (of several columns: ADD, DROP, ALTER)."""
+"""ALTER TABLE and ALTER VIEW, one action a statement (of several columns: ADD, DROP, ALTER), and
+COMMENT ON.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.errors import TableNotFound
@@ -10,27 +13,81 @@ from penstock.lake import alter as columns_of
 from penstock.lake.format.naming import TableRef, fold
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.statements import columns
-from penstock.lake.statements.alter_refused import (
-    NEAREST,
-    NEAREST_OF_SET,
-    refuse_constraint,
-    refuse_place,
-)
 from penstock.lake.statements.answer import Answer, nothing
-from penstock.lake.statements.layout import partition_fields, sort_keys
-from penstock.lake.statements.session import Session, name_of, table_ref
+from penstock.lake.statements.columns import partition_fields, sort_keys
+from penstock.lake.statements.session import Session, name_of
 from penstock.lake.statements.types import column_type
-from penstock.sql.statement import Reader, comment_or_null, if_exists, if_not_exists
+from penstock.sql.statement import (
+    Reader,
+    TableName,
+    comment_or_null,
+    if_exists,
+    if_not_exists,
+)
 
 if TYPE_CHECKING:
     from penstock.lake.transaction import Transaction
+
+_PARTITIONS = "partitions come and go with their rows: use DELETE or UPDATE with a condition"
+_RIGHTS = "give rights in the catalog's database and on the files"
+_COMMENT = "use COMMENT ON TABLE t IS '...'"
+_OPTION = "use CALL set_option(..., table_name => ...)"
+
+_NEAREST: Mapping[str, str] = {
+    "CLUSTER": "use SET SORTED BY (...)",
+    "COMMENT": _COMMENT,
+    "COMPACT": "use CALL ducklake_merge_adjacent_files('lake', 't')",
+    "EXECUTE": "use CALL ducklake_merge_adjacent_files('lake', 't') and its like",
+    "OWNER": _RIGHTS,
+    "PARTITION": _PARTITIONS,
+    "RECOVER": "use CALL ducklake_add_data_files('lake', 't', path) for files from elsewhere",
+    "REPLACE": "use DROP COLUMNS (a, b), then ADD COLUMNS (c INT), or CREATE OR REPLACE TABLE",
+    "UNSET": _OPTION,
+    "WRITE": "use SET SORTED BY (...) or SET PARTITIONED BY (...)",
+}
+_NEAREST_OF_SET: Mapping[str, str] = {
+    "COMMENT": _COMMENT,
+    "LOCATION": "set data_path when the lake is attached",
+    "OWNER": _RIGHTS,
+    "SCHEMA": "CREATE TABLE s.t AS SELECT * FROM t, then DROP t",
+    "SERDE": "leave it out: files are Parquet",
+    "SERDEPROPERTIES": "leave it out: files are Parquet",
+    "TAGS": _COMMENT,
+    "TBLPROPERTIES": f"{_OPTION}, or COMMENT ON TABLE",
+}
+_NOT_COLUMNS = {
+    "CONSTRAINT": ("a constraint", "test the rows in a model (not_null, unique)"),
+    "PRIMARY": ("a primary key", "test the rows in a model (not_null, unique)"),
+    "FOREIGN": ("a foreign key", "test the rows in a model"),
+    "PARTITION": ("a partition by itself", f"{_PARTITIONS}, or SET PARTITIONED BY (...)"),
+}
 
 # What an action does once the table is known: read first, so that errors of the text come first.
 Action = Callable[["Transaction", TableRef], None]
 Change = Callable[[TableSchema], TableSchema]
 
 
-def run(session: Session, reader: Reader) -> Answer:
+@dataclass(frozen=True, slots=True)
+class Alter:
+    """An ALTER TABLE or ALTER VIEW: ``action`` changes what has the name, of this ``kind``."""
+
+    kind: str
+    table: TableName
+    missing_ok: bool
+    action: Action
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """A COMMENT ON a table or a view or, with its name, a column; no text takes one away."""
+
+    kind: str
+    table: TableName
+    column: str
+    text: str | None
+
+
+def parse(reader: Reader) -> Alter:
     """``ALTER TABLE [IF EXISTS] t ADD | DROP | RENAME | ALTER | SET | RESET ...``"""
     reader.expect("ALTER")
     kind = reader.token.upper
@@ -38,37 +95,89 @@ def run(session: Session, reader: Reader) -> Answer:
         raise reader.unsupported(f"ALTER {kind}", "ALTER TABLE and ALTER VIEW are there")
     reader.next()
     missing_ok = if_exists(reader)
-    ref = table_ref(reader)
-    action = _view(reader) if kind == "VIEW" else _table(session, reader)
+    table = reader.table()
+    action = _view(reader) if kind == "VIEW" else _table(reader)
     reader.finish()
+    return Alter(kind, table, missing_ok, action)
+
+
+def execute(session: Session, alter: Alter) -> Answer:
+    ref = session.ref(alter.table)
     with session.writing() as transaction:
-        found = transaction.kind_of(name_of(ref))
-        if found != kind.lower():
-            if missing_ok and found is None:
+        kind = transaction.kind_of(name_of(ref))
+        if kind != alter.kind.lower():
+            if alter.missing_ok and kind is None:
                 return nothing(session.spark)
-            raise _missing(session, transaction, ref, kind, found)
-        action(transaction, ref)
+            raise _missing(session, transaction, ref, alter.kind, kind)
+        alter.action(transaction, ref)
     return nothing(session.spark)
 
 
+def parse_comment(reader: Reader) -> Comment:
+    """``COMMENT ON TABLE | COLUMN | VIEW name IS 'text' | NULL``"""
+    reader.expect("COMMENT", "ON")
+    kind = reader.token.upper
+    if kind in {"SCHEMA", "DATABASE", "MACRO", "FUNCTION", "INDEX", "TYPE", "SEQUENCE"}:
+        raise reader.unsupported(f"COMMENT ON {kind}", "comment on its tables, columns and views")
+    kind, column = reader.one_of(_COMMENTED, "TABLE, COLUMN or VIEW"), ""
+    if kind == "COLUMN":
+        at = reader.token.start
+        parts = reader.qualified(3, "a column")
+        if not 2 <= len(parts) <= 3:
+            raise reader.wrong("table.column or schema.table.column is expected", at=at)
+        table, column = TableName(parts[:-2], parts[-2]), parts[-1]
+    else:
+        table = reader.table()
+    reader.expect("IS")
+    text = comment_or_null(reader)
+    reader.finish()
+    return Comment(kind, table, column, text)
+
+
+def comment(session: Session, comment: Comment) -> Answer:
+    name = name_of(session.ref(comment.table))
+    with session.writing() as transaction:
+        _COMMENTED[comment.kind](transaction, name, comment)
+    return nothing(session.spark)
+
+
+def _comment_on_table(transaction: Transaction, name: str, comment: Comment) -> None:
+    transaction.comment_on_table(name, comment.text)
+
+
+def _comment_on_view(transaction: Transaction, name: str, comment: Comment) -> None:
+    transaction.comment_on_view(name, comment.text)
+
+
+def _comment_on_column(transaction: Transaction, name: str, comment: Comment) -> None:
+    transaction.comment_on_column(name, comment.column, comment.text)
+
+
+_COMMENTED: Mapping[str, Callable[[Transaction, str, Comment], None]] = {
+    "TABLE": _comment_on_table,
+    "VIEW": _comment_on_view,
+    "COLUMN": _comment_on_column,
+}
+
+
 def _missing(
-    session: Session, transaction: Transaction, ref: TableRef, kind: str, found: str | None
+    session: Session, transaction: Transaction, ref: TableRef, kind: str, there: str | None
 ) -> TableNotFound:
-    if found is None and kind == "TABLE":
+    if there is None and kind == "TABLE":
         session.catalog.table(ref.schema, ref.name, transaction.base.id)  # names the nearest
     return TableNotFound(
-        f"there is no {kind.lower()} {ref}" + (f": it is a {found}" if found else ""),
-        hint=f"write ALTER {found.upper()}" if found else "SHOW TABLES lists what there is",
+        f"there is no {kind.lower()} {ref}" + (f": it is a {there}" if there else ""),
+        hint=f"write ALTER {there.upper()}" if there else "SHOW TABLES lists what there is",
         data={"schema": ref.schema, "table": ref.name},
     )
 
 
-def _table(session: Session, reader: Reader) -> Action:
+def _table(reader: Reader) -> Action:
     word = reader.token.upper
-    if word in NEAREST:
-        raise reader.unsupported(f"ALTER TABLE ... {word}", NEAREST[word])
+    if word in _NEAREST:
+        raise reader.unsupported(f"ALTER TABLE ... {word}", _NEAREST[word])
     word = reader.one_of(_ACTIONS, "ADD, DROP, RENAME, ALTER, SET or RESET")
-    return _ACTIONS[word](session, reader)
+    return _ACTIONS[word](reader)
 
 
 def _view(reader: Reader) -> Action:
@@ -82,12 +191,12 @@ def _view(reader: Reader) -> Action:
 
 def _new_name(reader: Reader) -> Callable[[TableRef], str]:
     """A name, maybe behind the schema it has: another one would move what is renamed."""
-    at = reader.token.start
+    at, statement = reader.token.start, reader.statement
     parts = reader.qualified(2, "the new name")
 
     def of(ref: TableRef) -> str:
         if len(parts) > 1 and fold(".".join(parts[:-1])) != fold(ref.schema):
-            raise reader.unsupported(
+            raise statement.unsupported(
                 "another schema", "give the name alone: it stays where it is", at
             )
         return parts[-1]
@@ -103,9 +212,9 @@ def _altered(change: Change) -> Action:
     return act
 
 
-def _add(session: Session, reader: Reader) -> Action:
+def _add(reader: Reader) -> Action:
     """``ADD [COLUMN] [IF NOT EXISTS] a INT``, ``ADD COLUMNS (a INT, s.x INT)``, as Spark has it."""
-    refuse_constraint(reader)
+    _refuse_constraint(reader)
     reader.accept_any("COLUMNS", "COLUMN")
     there_may_be = if_not_exists(reader)
     closed = reader.accept("(")
@@ -113,13 +222,13 @@ def _add(session: Session, reader: Reader) -> Action:
     comments: list[tuple[str, str]] = []
     while True:
         path = reader.dotted("a column")
-        one = columns.definition(reader, path[-1], session.args)
-        if one.comment is not None:
+        defined = columns.definition(reader, path[-1])
+        if defined.comment is not None:
             if len(path) > 1:
                 raise reader.unsupported("a comment on a field", "comment on its column")
-            comments.append((path[-1], one.comment))
-        changes.append(_adds(path, one, there_may_be))
-        refuse_place(reader)
+            comments.append((path[-1], defined.comment))
+        changes.append(_adds(path, defined, there_may_be))
+        _refuse_place(reader)
         if not reader.accept(","):
             break
         _refuse_second(reader)
@@ -128,16 +237,16 @@ def _add(session: Session, reader: Reader) -> Action:
     return _with_comments(_all(changes), comments)
 
 
-def _adds(path: tuple[str, ...], one: columns.Defined, there_may_be: bool) -> Change:
+def _adds(path: tuple[str, ...], defined: columns.Defined, there_may_be: bool) -> Change:
     return lambda schema: columns_of.add_column(
-        schema, path[:-1], one.column, if_not_exists=there_may_be
+        schema, path[:-1], defined.column, if_not_exists=there_may_be
     )
 
 
 def _all(changes: list[Change]) -> Change:
     def change(schema: TableSchema) -> TableSchema:
-        for one in changes:
-            schema = one(schema)
+        for step in changes:
+            schema = step(schema)
         return schema
 
     return change
@@ -154,13 +263,13 @@ def _with_comments(change: Change, comments: list[tuple[str, str]]) -> Action:
     return act
 
 
-def _drop(_: Session, reader: Reader) -> Action:
+def _drop(reader: Reader) -> Action:
     """``DROP [COLUMN] [IF EXISTS] a``, ``DROP COLUMNS (a, b)``, ``DROP COLUMN a, b``"""
-    refuse_constraint(reader)
+    _refuse_constraint(reader)
     reader.accept_any("COLUMNS", "COLUMN")
     missing_ok = if_exists(reader)
     if reader.sees("PARTITION", "("):
-        refuse_constraint(reader)
+        _refuse_constraint(reader)
     closed = reader.accept("(")
     changes: list[Change] = []
     while True:
@@ -180,7 +289,7 @@ def _drops(path: tuple[str, ...], missing_ok: bool) -> Change:
     return lambda schema: columns_of.drop_column(schema, path, if_exists=missing_ok)
 
 
-def _rename(_: Session, reader: Reader) -> Action:
+def _rename(reader: Reader) -> Action:
     """``RENAME TO t``, ``RENAME [COLUMN] a TO b``"""
     if reader.accept("TO"):
         name = _new_name(reader)
@@ -194,13 +303,13 @@ def _rename(_: Session, reader: Reader) -> Action:
     return _altered(lambda schema: columns_of.rename_column(schema, path, new))
 
 
-def _alter(session: Session, reader: Reader) -> Action:
+def _alter(reader: Reader) -> Action:
     """``ALTER [COLUMN] a TYPE ..., b COMMENT ...``; as Spark has it, several with one COLUMN."""
     reader.accept("COLUMN")
-    actions = [_alter_one(session, reader)]
+    actions = [_alter_one(reader)]
     while reader.accept(","):
         _refuse_second(reader)
-        actions.append(_alter_one(session, reader))
+        actions.append(_alter_one(reader))
     return _one_by_one(actions)
 
 
@@ -212,7 +321,7 @@ def _one_by_one(actions: list[Action]) -> Action:
     return act
 
 
-def _alter_one(session: Session, reader: Reader) -> Action:
+def _alter_one(reader: Reader) -> Action:
     """``a [SET DATA] TYPE ... | SET DEFAULT | DROP DEFAULT | SET NOT NULL | COMMENT ...``"""
     path = reader.dotted("a column")
     if reader.sees("COMMENT"):
@@ -224,8 +333,8 @@ def _alter_one(session: Session, reader: Reader) -> Action:
     if reader.accept("SET", "NOT", "NULL"):
         return _altered(lambda schema: columns_of.set_nullable(schema, path, False))
     if reader.accept("SET", "DEFAULT"):
-        return _altered(_sets_default(session, reader, path))
-    refuse_place(reader)
+        return _altered(_sets_default(reader, path))
+    _refuse_place(reader)
     typed = reader.accept("SET", "DATA", "TYPE") or reader.accept("SET", "TYPE")
     if not (typed or reader.accept("TYPE")):
         raise reader.wrong(f"SET TYPE, SET DEFAULT or NOT NULL is expected, not {reader.shown()}")
@@ -244,14 +353,14 @@ def _comments(reader: Reader, path: tuple[str, ...]) -> Action:
     return lambda transaction, ref: transaction.comment_on_column(name_of(ref), path[0], text)
 
 
-def _change(session: Session, reader: Reader) -> Action:
+def _change(reader: Reader) -> Action:
     """``CHANGE [COLUMN] a b INT [COMMENT 'text']``, Hive's; or what ALTER COLUMN has."""
     at = reader.at
     reader.accept("COLUMN")
     path = reader.dotted("a column")
     if reader.token.upper in _OF_ALTER:
         reader.at = at
-        return _alter(session, reader)
+        return _alter(reader)
     name = reader.name("the column's name from now on")
     new = column_type(reader, name)
     if reader.sees("NOT", "NULL"):
@@ -264,26 +373,22 @@ def _change(session: Session, reader: Reader) -> Action:
         actions.append(_altered(lambda schema: columns_of.rename_column(schema, path, name)))
     if reader.sees("COMMENT"):
         actions.append(_comments(reader, after))
-    refuse_place(reader)
+    _refuse_place(reader)
     return _one_by_one(actions)
 
 
-def _sets_default(session: Session, reader: Reader, path: tuple[str, ...]) -> Change:
+def _sets_default(reader: Reader, path: tuple[str, ...]) -> Change:
     """Checked against the column's type when that is known."""
-    at = reader.at
-    reader.until(",")
-    end = reader.at
+    default, statement = columns.default(reader), reader.statement
 
     def change(schema: TableSchema) -> TableSchema:
-        reader.at = at
-        found = columns.default(reader, columns_of.column_at(schema, path), session.args)
-        reader.at = end
-        return columns_of.set_default(schema, path, found.default, found.default_kind)
+        column = columns.with_default(statement, columns_of.column_at(schema, path), default)
+        return columns_of.set_default(schema, path, column.default, column.default_kind)
 
     return change
 
 
-def _set(_: Session, reader: Reader) -> Action:
+def _set(reader: Reader) -> Action:
     """``SET PARTITIONED BY (...)``, ``SET SORTED BY (...)``"""
     if reader.accept("PARTITIONED", "BY"):
         fields = partition_fields(reader)
@@ -292,17 +397,32 @@ def _set(_: Session, reader: Reader) -> Action:
         keys = sort_keys(reader)
         return lambda transaction, ref: transaction.table(name_of(ref)).set_sorting(keys)
     word = reader.token.upper
-    if word in NEAREST_OF_SET:
-        raise reader.unsupported(f"SET {word}", NEAREST_OF_SET[word])
+    if word in _NEAREST_OF_SET:
+        raise reader.unsupported(f"SET {word}", _NEAREST_OF_SET[word])
     raise reader.wrong(f"PARTITIONED BY or SORTED BY is expected, not {reader.shown()}")
 
 
-def _reset(_: Session, reader: Reader) -> Action:
+def _reset(reader: Reader) -> Action:
     if reader.accept("PARTITIONED", "BY"):
         return lambda transaction, ref: transaction.table(name_of(ref)).set_partitioning(())
     if reader.accept("SORTED", "BY"):
         return lambda transaction, ref: transaction.table(name_of(ref)).set_sorting(())
     raise reader.wrong(f"PARTITIONED BY or SORTED BY is expected, not {reader.shown()}")
+
+
+def _refuse_constraint(reader: Reader) -> None:
+    """``ADD CONSTRAINT ...`` and its like; ``DROP primary`` alone is of a column."""
+    word = reader.token.upper
+    if word in _NOT_COLUMNS and reader.ahead(1).text != "":
+        raise reader.unsupported(*_NOT_COLUMNS[word])
+
+
+def _refuse_place(reader: Reader) -> None:
+    """``FIRST``, ``AFTER a``"""
+    if reader.token.upper in {"FIRST", "AFTER"}:
+        raise reader.unsupported(
+            f"the place {reader.token.upper} of a column", "columns come last; SELECT orders them"
+        )
 
 
 def _refuse_second(reader: Reader) -> None:
@@ -315,7 +435,7 @@ def _refuse_second(reader: Reader) -> None:
 
 
 _OF_ALTER = frozenset({"TYPE", "SET", "DROP", "COMMENT", "FIRST", "AFTER"})
-_ACTIONS: Mapping[str, Callable[[Session, Reader], Action]] = {
+_ACTIONS: Mapping[str, Callable[[Reader], Action]] = {
     "ADD": _add,
     "ALTER": _alter,
     "CHANGE": _change,

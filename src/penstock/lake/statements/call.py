@@ -8,24 +8,28 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import ArgumentError, LakeError
+from penstock.errors import ArgumentError, LakeError, QueryFailed
 from penstock.lake.format import naming
 from penstock.lake.format.naming import TableRef, fold
 from penstock.lake.maintenance.calls import CALLS, Call, Parameter
 from penstock.lake.methods import add_files, options
+from penstock.lake.queries.travel import from_now
 from penstock.lake.snapshot import moment
+from penstock.lake.spark.failures import explained
 from penstock.lake.statements.answer import Answer, nothing
-from penstock.lake.statements.constants import constant
-from penstock.lake.statements.existing import existing
 from penstock.lake.statements.session import Current, Session
+from penstock.lake.statements.targets import existing
 from penstock.lake.writing.adding.fit import Rules
 from penstock.sql import lake_functions
-from penstock.sql.statement import Reader, begun
+from penstock.sql.expression import SqlExpression
+from penstock.sql.literals import Literal, NoLiteral, literal
+from penstock.sql.statement import Reader, StatementText, begun
+from penstock.sql.text import Span
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,66 +38,150 @@ _OTHER_NAMES = {"table_name": "table", "schema_name": "schema", "files": "path"}
 _TYPES = {int: "bigint", str: "string", bool: "boolean", float: "double", datetime: "timestamp"}
 
 
-def run(session: Session, reader: Reader) -> Answer | DataFrame:
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """A CALL: the arguments in brackets, unless the function is one of queries, whose text is
+    ``whole``; ``before`` is what stands before the function's name, ``at`` where that begins.
+    """
+
+    before: tuple[str, ...]
+    name: str
+    at: int
+    statement: StatementText
+    whole: Span | None = None
+    positional: tuple[Literal | SqlExpression, ...] = ()
+    named: Mapping[str, Literal | SqlExpression] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A CHECKPOINT, which is of this lake."""
+
+
+def parse(reader: Reader) -> Invocation:
     """``CALL [lake.]name(value, parameter => value, ...)``"""
     reader.expect("CALL")
     start, at = reader.at, reader.token.start
-    name = _named(session, reader)
+    *before, name = reader.dotted("a function")
+    name = fold(name)
+    if name in lake_functions.NAMES:
+        reader.at = start
+        return Invocation(tuple(before), name, at, reader.statement, reader.rest())
+    positional, named = _arguments(reader)
+    reader.finish()
+    return Invocation(tuple(before), name, at, reader.statement, None, positional, named)
+
+
+def _arguments(
+    reader: Reader,
+) -> tuple[tuple[Literal | SqlExpression, ...], dict[str, Literal | SqlExpression]]:
+    reader.expect("(")
+    positional: list[Literal | SqlExpression] = []
+    named: dict[str, Literal | SqlExpression] = {}
+    while not reader.accept(")"):
+        if (positional or named) and not reader.accept(","):
+            raise reader.wrong(f", is expected, not {reader.shown()}")
+        if reader.ahead(1).text in {"=>", ":="}:
+            at, name = reader.token.start, fold(reader.name("a parameter"))
+            reader.next()
+            if name in named:
+                raise reader.wrong(f"the parameter {name} is given twice", at=at)
+            named[name] = _argument(reader)
+        elif named:
+            raise reader.wrong("values without a name come before those with one")
+        else:
+            positional.append(_argument(reader))
+    return tuple(positional), named
+
+
+def _argument(reader: Reader) -> Literal | SqlExpression:
+    """A literal, a list of literals or a marker; what else there is has to be computed."""
+    at = reader.at
     try:
-        return _called(session, reader, name, start, at)
+        value = Literal(_plain_value(literal(reader, reader.args)))
+        if reader.token.text in {",", ")"}:
+            return value
+    except (NoLiteral, ValueError, QueryFailed):
+        pass
+    reader.at = at
+    return reader.expression(",", what="a value")
+
+
+def _plain_value(written: Literal) -> Any:
+    if written.type == "list" and isinstance(written.value, list):
+        items = written.value
+        return [_plain_value(item) if isinstance(item, Literal) else item for item in items]
+    if written.type in {"map", "struct"}:
+        raise NoLiteral
+    return written.value
+
+
+def execute(session: Session, call: Invocation) -> Answer | DataFrame:
+    try:
+        return _called(session, call)
     except (ArgumentError, LakeError) as error:
-        error.data.setdefault("at", at)
+        error.data.setdefault("at", call.at)
         raise
 
 
-def _named(session: Session, reader: Reader) -> str:
-    """The function's name, folded. What is before it is this lake, a schema of it, or both:
-    another's is not to be done here.
-    """
-    at = reader.token.start
-    *before, name = reader.dotted("a function")
-    known = session.catalog.schemas(session.snapshot_id()) if before else ()
-    if naming.schema_in_lake(before, reader.lakes, known) is None:
-        called = naming.called(reader.lakes)
-        raise reader.wrong(
-            f"{'.'.join(before)} is not this lake, which is called {called}",
-            f"write CALL lake.{name}(...)",
-            at,
-        )
-    return fold(name)
-
-
-def _called(session: Session, reader: Reader, name: str, start: int, at: int) -> Answer | DataFrame:
-    if name in lake_functions.NAMES:
-        reader.at = start
-        return session.asked(begun(reader).add("SELECT * FROM ").take(reader.rest()), {})
-    one = _KNOWN.get(name.removeprefix("ducklake_"))
-    if one is None:
-        raise _unknown(reader, name, at)
-    positional, named = _arguments(session, reader)
+def _called(session: Session, call: Invocation) -> Answer | DataFrame:
+    _refuse_other_lakes(session, call)
+    name, statement = call.name, call.statement
+    if call.whole is not None:
+        return session.asked(begun(statement).add("SELECT * FROM ").take(call.whole), {})
+    function = _KNOWN.get(name.removeprefix("ducklake_"))
+    if function is None:
+        raise _unknown(call)
+    positional = [_computed(session, value) for value in call.positional]
+    named = {key: _computed(session, value) for key, value in call.named.items()}
     if name.startswith("ducklake_"):
         if not positional:
-            raise reader.wrong(f"{name} takes the lake's name first", at=at)
-        if not isinstance(positional[0], str) or fold(positional[0]) not in reader.lakes:
-            called = naming.called(reader.lakes)
-            raise reader.wrong(
+            raise statement.wrong(f"{name} takes the lake's name first", call.at)
+        if not isinstance(positional[0], str) or fold(positional[0]) not in session.lakes:
+            called = naming.called(session.lakes)
+            raise statement.wrong(
                 f"{positional[0]!r} is not this lake, which is called {called}",
+                call.at,
                 f"write CALL {name}('lake', ...)",
-                at,
             )
         positional = positional[1:]
-    reader.finish()
-    given = _bound(session, one, positional, named)
-    if one.name in _IN_TRANSACTION:
-        return _IN_TRANSACTION[one.name](session, given)
-    if one.name in _COMPACTING:
-        return _answer(session, one, _compacted(session, one, given))
-    if one.name not in _PART_OF:
-        _refuse_open(session, one.name)
-    return _answer(session, one, one.function(session, **given))
+    arguments = _bound(session, function, positional, named)
+    if function.name in _IN_TRANSACTION:
+        return _IN_TRANSACTION[function.name](session, arguments)
+    if function.name in _COMPACTING:
+        return _answer(session, function, _compacted(session, function, arguments))
+    if function.name not in _PART_OF:
+        _refuse_open(session, function.name)
+    return _answer(session, function, function.function(session, **arguments))
 
 
-def checkpoint(session: Session, reader: Reader) -> Answer:
+def _refuse_other_lakes(session: Session, call: Invocation) -> None:
+    """What is before the function's name is this lake, a schema of it, or both: another's is not
+    to be done by this one.
+    """
+    known = session.catalog.schemas(session.snapshot_id()) if call.before else ()
+    if naming.schema_in_lake(call.before, session.lakes, known) is None:
+        called = naming.called(session.lakes)
+        raise call.statement.wrong(
+            f"{'.'.join(call.before)} is not this lake, which is called {called}",
+            call.at,
+            f"write CALL lake.{call.name}(...)",
+        )
+
+
+def _computed(session: Session, value: Literal | SqlExpression) -> Any:
+    """The value of an argument; ``now()`` less or more an interval needs no session."""
+    if isinstance(value, Literal):
+        return value.value
+    moment = from_now(value.tree)
+    if moment is not None:
+        return moment
+    with explained():
+        row = session.spark().sql(f"SELECT {value.text}", args=dict(session.args)).collect()[0]
+        return row[0]
+
+
+def parse_checkpoint(reader: Reader) -> Checkpoint:
     """``CHECKPOINT [lake]``"""
     reader.expect("CHECKPOINT")
     if not reader.done:
@@ -102,9 +190,13 @@ def checkpoint(session: Session, reader: Reader) -> Answer:
             called = naming.called(reader.lakes)
             raise reader.wrong(f"{name} is not this lake", f"it is called {called}", at)
     reader.finish()
-    one = CALLS["checkpoint"]  # as in DuckDB, commits of its own also beside an open transaction
-    alone = replace(session, current=Current())
-    return _answer(session, one, one.function(alone))
+    return Checkpoint()
+
+
+def checkpoint(session: Session, _: Checkpoint) -> Answer:
+    function = CALLS["checkpoint"]  # as in DuckDB, commits of its own beside an open transaction
+    apart = replace(session, current=Current())
+    return _answer(session, function, function.function(apart))
 
 
 def _compacted(session: Session, one: Call, given: Mapping[str, Any]) -> Sequence[Any]:
@@ -123,31 +215,11 @@ def _refuse_open(session: Session, name: str) -> None:
         )
 
 
-def _unknown(reader: Reader, name: str, at: int) -> ArgumentError:
-    near = get_close_matches(name.removeprefix("ducklake_"), _KNOWN, n=1)
+def _unknown(call: Invocation) -> ArgumentError:
+    near = get_close_matches(call.name.removeprefix("ducklake_"), _KNOWN, n=1)
     hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(_KNOWN))}"
-    problem = reader.wrong(f"there is no function {name}", hint, at)
+    problem = call.statement.wrong(f"there is no function {call.name}", call.at, hint)
     return ArgumentError(problem.message, hint=problem.hint, data=problem.data)
-
-
-def _arguments(session: Session, reader: Reader) -> tuple[list[Any], dict[str, Any]]:
-    reader.expect("(")
-    positional: list[Any] = []
-    named: dict[str, Any] = {}
-    while not reader.accept(")"):
-        if (positional or named) and not reader.accept(","):
-            raise reader.wrong(f", is expected, not {reader.shown()}")
-        if reader.ahead(1).text in {"=>", ":="}:
-            at, name = reader.token.start, fold(reader.name("a parameter"))
-            reader.next()
-            if name in named:
-                raise reader.wrong(f"the parameter {name} is given twice", at=at)
-            named[name] = constant(session, reader)
-        elif named:
-            raise reader.wrong("values without a name come before those with one")
-        else:
-            positional.append(constant(session, reader))
-    return positional, named
 
 
 def _bound(
@@ -215,7 +287,7 @@ _CONVERTED: Mapping[str, Callable[[Any], Any]] = {
 def _answer(session: Session, one: Call, rows: Sequence[Any]) -> Answer:
     """The rows of one frozen class under the names and types of its fields."""
     hints = typing.get_type_hints(one.returns)
-    names = [field.name for field in fields(one.returns)]
+    names = [column.name for column in fields(one.returns)]
     types = tuple(_TYPES.get(_plain(hints[name]), "string") for name in names)
     values = tuple(
         tuple(_shown(value, kind) for value, kind in zip(_values(row), types, strict=True))
@@ -225,7 +297,7 @@ def _answer(session: Session, one: Call, rows: Sequence[Any]) -> Answer:
 
 
 def _values(row: Any) -> tuple[Any, ...]:
-    return tuple(getattr(row, field.name) for field in fields(row))
+    return tuple(getattr(row, column.name) for column in fields(row))
 
 
 def _shown(value: Any, kind: str) -> Any:

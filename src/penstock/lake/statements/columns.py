@@ -1,20 +1,21 @@
-"""The columns of a CREATE TABLE, or the one of an ADD COLUMN."""
+"""What CREATE TABLE and ALTER TABLE define: columns, their defaults, PARTITIONED BY, SORTED BY."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
-from penstock.errors import QueryFailed, SchemaMismatch
+from penstock.errors import SchemaMismatch
+from penstock.lake.format.files import PartitionField
 from penstock.lake.format.naming import fold
+from penstock.lake.format.objects import SortKey
 from penstock.lake.format.schema import Column
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.reading.conversions.moments import NOW
-from penstock.lake.statements.column_values import as_text, fitted
 from penstock.lake.statements.types import column_type
+from penstock.lake.statements.values import as_text, fitted
 from penstock.sql.literals import Literal, NoLiteral, literal
-from penstock.sql.statement import Reader
+from penstock.sql.statement import Reader, StatementText
 
 _ENDS = (",", ("NOT", "NULL"), "NULL", "DEFAULT", "COMMENT", "CHECK", "PRIMARY", "UNIQUE", "FIRST")
 _KEYS = ("PRIMARY", "UNIQUE", "CHECK", "REFERENCES", "FOREIGN", "CONSTRAINT")
@@ -25,9 +26,17 @@ _UNSUPPORTED: Mapping[str, tuple[str, str]] = {
     "COLLATE": ("COLLATE", "leave it out: text compares by its bytes"),
 }
 
-
-# Kept as the value's own text: files that are older than the column are read with it.
+# Stored as the value's own text: files that are older than the column are read with it.
 _EXACT = frozenset({"decimal", "timestamp", "date"})
+_TIMES: Mapping[str, str] = {
+    **{f"{unit}{s}".upper(): unit for unit in ("year", "month", "day", "hour") for s in ("", "s")},
+    "DATE": "day",
+    "DATE_HOUR": "hour",
+}
+_NEAREST = {
+    "TRUNCATE": "use a bucket(N, column), or a column that holds the value",
+    "VOID": "leave it out",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,29 +47,38 @@ class Defined:
     comment: str | None = None
 
 
-def definitions(reader: Reader, args: Mapping[str, Any]) -> list[Defined]:
+@dataclass(frozen=True, slots=True)
+class Default:
+    """A default: a literal, or else an expression in DuckDB's SQL."""
+
+    literal: Literal | None
+    expression: str
+    at: int
+
+
+def definitions(reader: Reader) -> tuple[Defined, ...]:
     """``(a INT NOT NULL DEFAULT 5 COMMENT 'x', ...)``; names differ, letter case aside."""
     reader.expect("(")
-    found: list[Defined] = []
+    columns: list[Defined] = []
     while True:
         if reader.token.upper in {"PRIMARY", "UNIQUE", "CHECK", "FOREIGN", "CONSTRAINT"}:
             raise reader.unsupported(*_UNSUPPORTED[reader.token.upper])
         at = reader.token.start
-        one = definition(reader, reader.name("a column"), args)
-        if fold(one.column.name) in {fold(other.column.name) for other in found}:
+        defined = definition(reader, reader.name("a column"))
+        if fold(defined.column.name) in {fold(other.column.name) for other in columns}:
             raise reader.wrong(
-                f"there are two columns named {one.column.name!r}",
+                f"there are two columns named {defined.column.name!r}",
                 "give one another name: letter case does not count",
                 at,
             )
-        found.append(one)
+        columns.append(defined)
         if not reader.accept(",") or reader.token.text == ")":  # as in DuckDB, a comma may be last
             break
     reader.expect(")")
-    return found
+    return tuple(columns)
 
 
-def definition(reader: Reader, name: str, args: Mapping[str, Any]) -> Defined:
+def definition(reader: Reader, name: str) -> Defined:
     """What follows a column's name."""
     column = column_type(reader, name)
     comment: str | None = None
@@ -70,7 +88,7 @@ def definition(reader: Reader, name: str, args: Mapping[str, Any]) -> Defined:
         elif reader.accept("NULL"):
             pass
         elif reader.accept("DEFAULT"):
-            column = default(reader, column, args)
+            column = with_default(reader.statement, column, default(reader))
         elif reader.accept("COMMENT"):
             comment = reader.string("a comment")
         elif reader.token.upper in _UNSUPPORTED:
@@ -79,33 +97,40 @@ def definition(reader: Reader, name: str, args: Mapping[str, Any]) -> Defined:
             return Defined(column, comment)
 
 
-def default(reader: Reader, column: Column, args: Mapping[str, Any]) -> Column:
-    """The column with the default that comes next: a literal, or an expression of DuckDB's.
-
-    A literal is kept as the text of its value, checked against the type here.
-    """
+def default(reader: Reader) -> Default:
+    """The default that comes next: a literal, or an expression that DuckDB can read."""
     at, start = reader.at, reader.token.start
     try:
-        one = literal(reader, args)
-        if not _ends_default(reader):
-            raise NoLiteral
+        value = literal(reader, reader.args)
+        if _ends_default(reader):
+            return Default(value, "", start)
     except NoLiteral:
-        reader.at = at
-        text = reader.written(reader.until(*_ENDS), "a default")
-        return _expression(reader, column, text, start)
-    if one.value is None:
+        pass
+    reader.at = at
+    return Default(None, _duckdb_expression(reader, start), start)
+
+
+def with_default(statement: StatementText, column: Column, given: Default) -> Column:
+    """The column with a default. A literal is stored as the text of its value, checked against the
+    column's type.
+    """
+    value = given.literal
+    if value is not None and value.value is None:
         return replace(column, default=None, default_kind="literal")
     if column.children:
-        raise reader.unsupported("a default of a nested column", "leave it out", start)
+        raise statement.unsupported("a default of a nested column", "leave it out", given.at)
+    if value is None:
+        return replace(column, default=given.expression, default_kind="expression")
     try:
-        value = fitted(one, column)
+        typed = fitted(value, column)
     except NoLiteral:
-        value = one.value
+        typed = value.value
     except SchemaMismatch as error:
-        raise _not_of_type(reader, column, one, start) from error
+        message = f"the default {value.value!r} of column {column.name!r} is no {column.type}"
+        raise statement.wrong(message, given.at) from error
     exact = base_type(column.type) in _EXACT or column.type.startswith(("int", "uint"))
-    kept = as_text(Literal(value) if exact else one)
-    return replace(column, default=kept, default_kind="literal")
+    text = as_text(Literal(typed) if exact else value)
+    return replace(column, default=text, default_kind="literal")
 
 
 def _ends_default(reader: Reader) -> bool:
@@ -113,21 +138,105 @@ def _ends_default(reader: Reader) -> bool:
     return token.kind == "end" or token.text in {",", ")", ";"} or token.kind == "word"
 
 
-def _not_of_type(reader: Reader, column: Column, one: Literal, at: int) -> QueryFailed:
-    message = f"the default {one.value!r} of column {column.name!r} is no {column.type}"
-    return reader.wrong(message, at=at)
-
-
-def _expression(reader: Reader, column: Column, text: str, at: int) -> Column:
+def _duckdb_expression(reader: Reader, at: int) -> str:
     """An expression is DuckDB's to evaluate; it has to be one that it can read."""
     import sqlglot
     from sqlglot.errors import SqlglotError
 
-    if column.children:
-        raise reader.unsupported("a default of a nested column", "leave it out", at)
+    text = reader.written(reader.until(*_ENDS), "a default")
     try:
-        found = sqlglot.parse_one(f"SELECT {text}", read="duckdb").expressions[0].sql("duckdb")
+        read = sqlglot.parse_one(f"SELECT {text}", read="duckdb").expressions[0].sql("duckdb")
     except SqlglotError as error:
-        raise reader.wrong(f"the default of {column.name} is not understood", at=at) from error
-    default = NOW if found.upper() == "CURRENT_TIMESTAMP" else found  # as DuckDB stores it
-    return replace(column, default=default, default_kind="expression")
+        raise reader.wrong(f"the default {text} is not understood", at=at) from error
+    return NOW if read.upper() == "CURRENT_TIMESTAMP" else read  # as DuckDB stores it
+
+
+def accept_partitioned_by(reader: Reader) -> tuple[PartitionField, ...] | None:
+    """``PARTITIONED BY (a, year(b), bucket(8, c))``, if that comes next."""
+    if not (reader.accept("PARTITIONED", "BY") or reader.accept("PARTITION", "BY")):
+        return None
+    return partition_fields(reader)
+
+
+def partition_fields(reader: Reader) -> tuple[PartitionField, ...]:
+    """``(a, year(b), bucket(8, c))``"""
+    reader.expect("(")
+    fields = [_field(reader)]
+    while reader.accept(","):
+        fields.append(_field(reader))
+    reader.expect(")")
+    return tuple(fields)
+
+
+def _field(reader: Reader) -> PartitionField:
+    at = reader.token.start
+    name = reader.name("a column")
+    word = name.upper()
+    if not reader.accept("("):
+        if reader.token.upper not in {",", ")"}:
+            raise reader.unsupported(
+                "a column defined in PARTITIONED BY", "define it with the others, name it here"
+            )
+        return PartitionField(name)
+    if word == "BUCKET":
+        return _bucket(reader)
+    if word not in _TIMES:
+        raise reader.unsupported(
+            f"partitioning by {name}()",
+            _NEAREST.get(word, "use year, month, day, hour, bucket(N, column) or a column"),
+            at,
+        )
+    column = reader.name("a column")
+    reader.expect(")")
+    return PartitionField(column, _TIMES[word])
+
+
+def _bucket(reader: Reader) -> PartitionField:
+    """``bucket(8, c)``"""
+    number = reader.whole_number()
+    reader.expect(",")
+    column = reader.name("a column")
+    reader.expect(")")
+    if number < 1:
+        raise reader.wrong("bucket() needs one bucket at least")
+    return PartitionField(column, f"bucket({number})")
+
+
+def accept_sorted_by(reader: Reader) -> tuple[SortKey, ...] | None:
+    """``SORTED BY (a DESC NULLS FIRST, lower(b))``, if that comes next."""
+    if reader.sees("CLUSTERED", "BY") or reader.sees("CLUSTER", "BY"):
+        raise reader.unsupported("CLUSTER BY", "use SORTED BY")
+    if not reader.accept("SORTED", "BY"):
+        return None
+    return sort_keys(reader)
+
+
+def sort_keys(reader: Reader) -> tuple[SortKey, ...]:
+    reader.expect("(")
+    keys = [_key(reader)]
+    while reader.accept(","):
+        keys.append(_key(reader))
+    reader.expect(")")
+    return tuple(keys)
+
+
+def _key(reader: Reader) -> SortKey:
+    """An expression of DuckDB's over the table's columns; NULLs come last unless it says so."""
+    span = reader.until(",", "ASC", "DESC", "NULLS")
+    expression = _in_duckdb(reader, reader.written(span), span[0])
+    direction = reader.accept_any("ASC", "DESC") or "ASC"
+    nulls = "NULLS_LAST"
+    if reader.accept("NULLS"):
+        nulls = f"NULLS_{reader.one_of({'FIRST', 'LAST'}, 'FIRST or LAST')}"
+    return SortKey(expression, "duckdb", direction, nulls)
+
+
+def _in_duckdb(reader: Reader, text: str, at: int) -> str:
+    """As DuckDB reads it: names in its quotes."""
+    import sqlglot
+    from sqlglot.errors import SqlglotError
+
+    try:
+        return sqlglot.parse_one(text, read="spark").sql("duckdb")
+    except SqlglotError as error:
+        raise reader.wrong(f"{text} is not understood", at=at) from error

@@ -1,26 +1,16 @@
-"""CREATE, by what is created."""
+"""CREATE, by what is created; CREATE SCHEMA, which Spark calls DATABASE or NAMESPACE as well."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import Any
 
-from penstock.lake.statements import create_macro, create_schema, create_table, create_view
+from penstock.lake.statements import create_macro, create_table, create_view
+from penstock.lake.statements.answer import Answer, nothing
 from penstock.lake.statements.session import Session
-from penstock.sql.statement import Reader
+from penstock.sql.statement import Reader, if_not_exists
 
-if TYPE_CHECKING:
-    from penstock.lake.statements.answer import Answer
-
-_KINDS: Mapping[str, Callable[[Session, Reader, bool], Answer]] = {
-    "TABLE": create_table.run,
-    "SCHEMA": create_schema.run,
-    "DATABASE": create_schema.run,
-    "NAMESPACE": create_schema.run,
-    "VIEW": create_view.run,
-    "MACRO": create_macro.run,
-    "FUNCTION": create_macro.run,
-}
 _NEAREST = {
     "TEMP": "use a common table expression, or views= of lake.sql",
     "TEMPORARY": "use a common table expression, or views= of lake.sql",
@@ -44,18 +34,62 @@ _NEAREST = {
 }
 
 
-def run(session: Session, reader: Reader) -> Answer:
-    """``CREATE [OR REPLACE] TABLE | SCHEMA | VIEW | MACRO ...``"""
+@dataclass(frozen=True, slots=True)
+class CreateSchema:
+    name: str
+    there_may_be: bool
+
+
+def parse(reader: Reader) -> object:
+    """``CREATE [OR REPLACE] TABLE | SCHEMA | VIEW | MACRO ...``: a value for `execute`."""
     reader.expect("CREATE")
     or_replace = reader.accept("OR", "REPLACE")
     if reader.sees("OR", "REFRESH"):
         at = reader.ahead(1).start
         raise reader.unsupported("REFRESH", "use CREATE OR REPLACE, or a model of a project", at)
     word = reader.token.upper
-    create = _KINDS.get(word)
-    if create is None:
+    parse_kind = _KINDS.get(word)
+    if parse_kind is None:
         if word in _NEAREST:
             raise reader.unsupported(f"CREATE {word}", _NEAREST[word])
         raise reader.wrong(f"TABLE, SCHEMA, VIEW or MACRO is expected, not {reader.shown()}")
     reader.next()
-    return create(session, reader, or_replace)
+    return parse_kind(reader, or_replace)
+
+
+def execute(session: Session, create: object) -> Answer:
+    return _EXECUTE[type(create)](session, create)
+
+
+def _parse_schema(reader: Reader, or_replace: bool) -> CreateSchema:
+    """``[IF NOT EXISTS] s``"""
+    if or_replace:
+        raise reader.unsupported("CREATE OR REPLACE SCHEMA", "DROP SCHEMA s CASCADE before")
+    there_may_be = if_not_exists(reader)
+    at = reader.token.start
+    *outside, name = reader.qualified(1, "a schema")
+    if outside:
+        raise reader.unsupported("a schema inside another", "write one name", at)
+    if not reader.done:
+        raise reader.unsupported(f"{reader.shown()} of a schema", "set it of the tables")
+    return CreateSchema(name, there_may_be)
+
+
+def _create_schema(session: Session, create: CreateSchema) -> Answer:
+    with session.writing() as transaction:
+        transaction.create_schema(create.name, if_not_exists=create.there_may_be)
+    return nothing(session.spark)
+
+
+_KINDS: Mapping[str, Callable[[Reader, bool], object]] = {
+    "TABLE": create_table.parse,
+    **dict.fromkeys(("SCHEMA", "DATABASE", "NAMESPACE"), _parse_schema),
+    "VIEW": create_view.parse,
+    **dict.fromkeys(("MACRO", "FUNCTION"), create_macro.parse),
+}
+_EXECUTE: Mapping[type, Callable[[Session, Any], Answer]] = {
+    CreateSchema: _create_schema,
+    create_macro.CreateMacro: create_macro.execute,
+    create_table.CreateTable: create_table.execute,
+    create_view.CreateView: create_view.execute,
+}

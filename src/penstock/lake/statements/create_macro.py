@@ -18,94 +18,126 @@ from penstock.errors import UnsupportedFeature
 from penstock.lake.format.naming import DEFAULT_SCHEMA, TableRef, fold
 from penstock.lake.format.schema import Column
 from penstock.lake.statements.answer import Answer, nothing
-from penstock.lake.statements.column_values import as_text, fitted
-from penstock.lake.statements.session import Session, name_of, table_ref
+from penstock.lake.statements.session import Session, name_of
 from penstock.lake.statements.types import column_type
+from penstock.lake.statements.values import as_text, fitted
 from penstock.sql.duckdb.round_trip import checked
+from penstock.sql.expression import SqlExpression
 from penstock.sql.literals import NoLiteral, literal
 from penstock.sql.macros import MacroForm, Parameter
-from penstock.sql.statement import Reader, if_not_exists
+from penstock.sql.statement import Reader, StatementText, TableName, if_not_exists
 
 
-def run(session: Session, reader: Reader, or_replace: bool) -> Answer:
-    """``CREATE [OR REPLACE] MACRO m(a, b INTEGER := 2) AS expression | TABLE SELECT ...``
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One overload: its parameters, and what it stands for, in DuckDB's SQL."""
+
+    parameters: tuple[Parameter, ...]
+    is_table: bool
+    text: SqlExpression
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class CreateMacro:
+    macro: TableName
+    or_replace: bool
+    there_may_be: bool
+    forms: tuple[Form, ...]
+    statement: StatementText
+
+
+def parse(reader: Reader, or_replace: bool) -> CreateMacro:
+    """What follows ``CREATE [OR REPLACE] MACRO``: ``m(a, b INTEGER := 2) AS expression | TABLE
+    SELECT ...``.
 
     Overloads follow after commas: ``(a) AS a, (a, b) AS a + b``.
     """
     there_may_be = if_not_exists(reader, or_replace)
-    ref = table_ref(reader, "a macro", new=True)
-    known = session.macro_names()
-    forms = [_form(session, reader, known)]
+    macro = reader.table("a macro")
+    forms = [_form(reader)]
     while reader.accept(","):
-        forms.append(_form(session, reader, known))
+        forms.append(_form(reader))
     reader.finish()
-    if len({form.kind for form in forms}) > 1:
+    if len({form.is_table for form in forms}) > 1:
         raise reader.wrong("overloads are all expressions or all tables")
     if len({len(form.parameters) for form in forms}) < len(forms):
         raise reader.unsupported(
             "overloads that only types tell apart", "give them other numbers of parameters"
         )
-    with session.writing() as transaction:
-        transaction.create_macro(
-            name_of(ref), tuple(forms), or_replace=or_replace, if_not_exists=there_may_be
-        )
-    return nothing(session.spark)
+    return CreateMacro(macro, or_replace, there_may_be, tuple(forms), reader.statement)
 
 
-def _form(session: Session, reader: Reader, known: set[str]) -> MacroForm:
+def _form(reader: Reader) -> Form:
     at = reader.token.start
-    parameters = _parameters(session, reader)
+    parameters = _parameters(reader)
     if reader.sees("RETURNS") or reader.sees("RETURN"):
         raise reader.unsupported("RETURNS", "write CREATE MACRO m(a) AS expression")
     reader.expect("AS")
     is_table = reader.accept("TABLE")
     span = reader.until(",") if not is_table else reader.rest()
     text = reader.written(span, "what the macro stands for")
+    return Form(parameters, is_table, SqlExpression(text, span[0]), at)
+
+
+def execute(session: Session, create: CreateMacro) -> Answer:
+    ref, known = session.ref(create.macro, new=True), session.macro_names()
+    forms = tuple(_stored(session, create.statement, form, known) for form in create.forms)
+    with session.writing() as transaction:
+        transaction.create_macro(
+            name_of(ref), forms, or_replace=create.or_replace, if_not_exists=create.there_may_be
+        )
+    return nothing(session.spark)
+
+
+def _stored(session: Session, statement: StatementText, form: Form, known: set[str]) -> MacroForm:
+    """The form as the catalog has it, which DuckDB is known to read."""
+    text, at = form.text.text, form.text.start
     try:
-        stored, tree = checked(text if is_table else f"SELECT {text}", known)
+        stored, tree = checked(text if form.is_table else f"SELECT {text}", known)
     except SqlglotError as error:
         said = str(error).splitlines()[0]
-        raise reader.wrong(f"the macro is not understood: {said}", at=span[0]) from error
+        raise statement.wrong(f"the macro is not understood: {said}", at) from error
     except UnsupportedFeature as problem:
         raise UnsupportedFeature(
             f"the macro cannot be made: {problem.message}",
             hint="a macro is in DuckDB's SQL, of which docs/sql.md lists what is known",
         ) from problem
-    if is_table:
+    if form.is_table:
         _require_tables(session, tree)
     else:
         if len(tree.expressions) != 1 or tree.args.get("from_"):
-            raise reader.wrong("a scalar macro is one expression", at=at)
+            raise statement.wrong("a scalar macro is one expression", form.at)
         stored = tree.expressions[0].sql("duckdb", comments=False)
-    return MacroForm("table" if is_table else "scalar", "duckdb", stored, parameters)
+    return MacroForm("table" if form.is_table else "scalar", "duckdb", stored, form.parameters)
 
 
 def _require_tables(session: Session, tree: exp.Expr) -> None:
     """DuckDB makes no macro of tables that are not there."""
     names = session.names(session.transaction)
-    ctes = {fold(one.alias) for one in tree.find_all(exp.CTE)}
-    for one in tree.find_all(exp.Table):
-        if isinstance(one.this, exp.Identifier) and (one.db or fold(one.name) not in ctes):
-            names.require(TableRef(one.db or DEFAULT_SCHEMA, one.name))
+    ctes = {fold(cte.alias) for cte in tree.find_all(exp.CTE)}
+    for table in tree.find_all(exp.Table):
+        if isinstance(table.this, exp.Identifier) and (table.db or fold(table.name) not in ctes):
+            names.require(TableRef(table.db or DEFAULT_SCHEMA, table.name))
 
 
-def _parameters(session: Session, reader: Reader) -> tuple[Parameter, ...]:
+def _parameters(reader: Reader) -> tuple[Parameter, ...]:
     reader.expect("(")
-    found: list[Parameter] = []
+    parameters: list[Parameter] = []
     while not reader.accept(")"):
-        if found:
+        if parameters:
             reader.expect(",")
         at = reader.token.start
-        one = _parameter(session, reader)
-        if fold(one.name) in {fold(other.name) for other in found}:
-            raise reader.wrong(f"two parameters are named {one.name!r}", at=at)
-        if one.default is None and found and found[-1].default is not None:
-            raise reader.wrong(f"{one.name} needs a default, as those before it", at=at)
-        found.append(one)
-    return tuple(found)
+        new = _parameter(reader)
+        if fold(new.name) in {fold(other.name) for other in parameters}:
+            raise reader.wrong(f"two parameters are named {new.name!r}", at=at)
+        if new.default is None and parameters and parameters[-1].default is not None:
+            raise reader.wrong(f"{new.name} needs a default, as those before it", at=at)
+        parameters.append(new)
+    return tuple(parameters)
 
 
-def _parameter(session: Session, reader: Reader) -> Parameter:
+def _parameter(reader: Reader) -> Parameter:
     name = reader.name("a parameter")
     column: Column | None = None
     if reader.token.upper not in {",", ")", ":=", "=>", "DEFAULT"}:
@@ -115,7 +147,7 @@ def _parameter(session: Session, reader: Reader) -> Parameter:
             raise reader.unsupported("a nested type of a parameter", "leave the type out", at)
     if not (reader.accept(":=") or reader.accept("=>") or reader.accept("DEFAULT")):
         return Parameter(name, None if column is None else column.type)
-    default = _default(session, reader, column)
+    default = _default(reader, column)
     return Parameter(name, None if column is None else column.type, default.text, default.type)
 
 
@@ -125,17 +157,17 @@ class _Default:
     type: str
 
 
-def _default(session: Session, reader: Reader, column: Column | None) -> _Default:
+def _default(reader: Reader, column: Column | None) -> _Default:
     """As DuckDB stores it: the value's text and its type. DuckDB itself cannot store NULL."""
     at = reader.token.start
     try:
-        one = literal(reader, session.args)
+        value = literal(reader, reader.args)
         if reader.token.text not in {",", ")"}:
             raise NoLiteral
-        kind = one.type if one.type in {"date", "boolean"} else _kind(one.value)
-        text = as_text(one)
+        kind = value.type if value.type in {"date", "boolean"} else _kind(value.value)
+        text = as_text(value)
         if column is not None:
-            fitted(one, column)
+            fitted(value, column)
             kind = column.type
     except NoLiteral:
         raise reader.unsupported(

@@ -3,38 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from penstock.errors import QueryFailed, UnsupportedFeature
 from penstock.lake.format.naming import TableRef, fold
 from penstock.lake.reading.conversions.spark_types import quoted
 from penstock.lake.statements.answer import Answer, nothing
-from penstock.lake.statements.session import Session, name_of, table_ref
+from penstock.lake.statements.session import Session, name_of
 from penstock.lake.transaction import Transaction
 from penstock.sql.duckdb.round_trip import in_duckdb
-from penstock.sql.statement import Reader, alone, if_not_exists
+from penstock.sql.statement import Reader, StatementText, TableName, alone, if_not_exists
 from penstock.sql.tables import Analysis, Unreadable, analyse
+from penstock.sql.text import Span
 from penstock.sql.trust import harmless_query
 
 
-def run(session: Session, reader: Reader, or_replace: bool) -> Answer:
-    """``CREATE [OR REPLACE] VIEW [IF NOT EXISTS] v [(a, b)] [COMMENT 'text'] AS SELECT ...``"""
+@dataclass(frozen=True, slots=True)
+class CreateView:
+    """``query`` is the span of its SELECT, ``names`` those of its first columns."""
+
+    view: TableName
+    or_replace: bool
+    there_may_be: bool
+    names: tuple[str, ...]
+    comment: str | None
+    query: Span
+    statement: StatementText
+
+
+def parse(reader: Reader, or_replace: bool) -> CreateView:
+    """What follows ``CREATE [OR REPLACE] VIEW``: ``[IF NOT EXISTS] v [(a, b)] [COMMENT 'text'] AS
+    SELECT ...``.
+    """
     there_may_be = if_not_exists(reader, or_replace)
-    ref = table_ref(reader, "a view", new=True)
+    view = reader.table("a view")
     names = _names(reader) if reader.token.text == "(" else ()
     comment = reader.string("a comment") if reader.accept("COMMENT") else None
     if reader.token.upper in {"TBLPROPERTIES", "WITH", "SCHEMA"}:
         raise reader.unsupported(f"{reader.token.upper} of a view", "leave it out")
     reader.expect("AS")
-    span = reader.rest()
-    text = alone(reader, span)
+    query = reader.rest()
+    return CreateView(view, or_replace, there_may_be, names, comment, query, reader.statement)
+
+
+def execute(session: Session, create: CreateView) -> Answer:
+    ref, text = session.ref(create.view, new=True), alone(create.statement, create.query)
     with session.writing() as transaction:
-        if there_may_be and transaction.kind_of(name_of(ref)) is not None:
+        if create.there_may_be and transaction.kind_of(name_of(ref)) is not None:
             return nothing(session.spark)
         columns = session.query(text).columns
-        if len(names) > len(columns):
-            raise reader.wrong(
-                f"{len(names)} names are given for {len(columns)} columns", at=span[0]
-            )
+        if len(create.names) > len(columns):
+            message = f"{len(create.names)} names are given for {len(columns)} columns"
+            raise create.statement.wrong(message, create.query[0])
         sql = _qualified(session, text, ref).strip()
         _refuse_more(session, transaction, sql, ref)
         for_duckdb = _in_duckdb(session, text, sql)
@@ -42,9 +62,9 @@ def run(session: Session, reader: Reader, or_replace: bool) -> Answer:
             name_of(ref),
             sql if for_duckdb is None else for_duckdb,
             dialect="spark" if for_duckdb is None else "duckdb",
-            columns=names,
-            or_replace=or_replace,
-            comment=comment,
+            columns=create.names,
+            or_replace=create.or_replace,
+            comment=create.comment,
         )
     return nothing(session.spark)
 
@@ -80,17 +100,17 @@ def _refuse_more(session: Session, transaction: Transaction, sql: str, ref: Tabl
 def _names(reader: Reader) -> tuple[str, ...]:
     """``(a, b)``; comments on a view's columns have no place in format 1.0."""
     reader.expect("(")
-    found = [reader.name("a column")]
+    names = [reader.name("a column")]
     while not reader.sees(")"):
         if reader.sees("COMMENT"):
             raise reader.unsupported("a comment on a view's column", "comment on the view")
         reader.expect(",")
-        found.append(reader.name("a column"))
+        names.append(reader.name("a column"))
     reader.expect(")")
-    for at, one in enumerate(found):
-        if fold(one) in map(fold, found[:at]):
-            raise reader.wrong(f"two columns are named {one!r}")
-    return tuple(found)
+    for at, name in enumerate(names):
+        if fold(name) in map(fold, names[:at]):
+            raise reader.wrong(f"two columns are named {name!r}")
+    return tuple(names)
 
 
 def _qualified(session: Session, text: str, ref: TableRef) -> str:

@@ -7,85 +7,90 @@ from dataclasses import dataclass
 from penstock.lake.rows.change import Condition, RowChange
 from penstock.lake.rows.engine import stage
 from penstock.lake.statements.answer import Answer, counts
-from penstock.lake.statements.existing import existing
-from penstock.lake.statements.plain import match, plain
-from penstock.lake.statements.session import Session, table_ref
-from penstock.lake.statements.tails import refuse_tail, refuse_tails
-from penstock.lake.statements.targets import Target, place, target
-from penstock.lake.statements.update import conditions
-from penstock.lake.transaction import Staged, TransactionTable
-from penstock.sql.statement import Reader, begun
+from penstock.lake.statements.session import Session
+from penstock.lake.statements.targets import (
+    AliasedName,
+    Target,
+    add_conditions,
+    aliased,
+    existing,
+    match,
+    plain,
+    refuse_tail,
+    refuse_tails,
+)
+from penstock.lake.transaction import TransactionTable
+from penstock.sql.expression import SqlExpression
+from penstock.sql.statement import Reader, StatementText, begun
 from penstock.sql.text import Span
 
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """A DELETE as read: ``source`` is the span of its USING, ``where`` that of its condition."""
+    """A DELETE: ``using`` is the span of the other tables that its condition names."""
 
-    of: Target
-    source: Span | None
-    where: Span | None
-
-
-def run(session: Session, reader: Reader) -> Answer:
-    """``DELETE FROM t [AS a] [USING s, ...] [WHERE ...]``"""
-    delete = read(reader)
-    with session.writing() as transaction:
-        table = existing(session, transaction, delete.of.ref)
-        staged = remove(session, table, delete.of, reader, source=delete.source, where=delete.where)
-    return counts(session.spark, deleted=staged.rows_deleted)
+    target: AliasedName
+    using: Span | None
+    where: SqlExpression | None
+    statement: StatementText
 
 
-def read(reader: Reader) -> Delete:
-    """The statement's parts. Raises QueryFailed, UnsupportedFeature."""
+def parse(reader: Reader) -> Delete:
+    """``DELETE FROM t [AS a] [USING s, ...] [WHERE ...]``
+
+    Raises QueryFailed, UnsupportedFeature.
+    """
     reader.expect("DELETE")
     if not reader.accept("FROM"):
         raise reader.wrong(
             f"FROM is expected, not {reader.shown()}", "write DELETE FROM t [USING s] [WHERE ...]"
         )
-    of = target(reader)
+    target = aliased(reader)
     refuse_tail(reader)
     if reader.sees(","):
         raise reader.unsupported("DELETE from several tables", "write DELETE FROM t USING s")
-    source = reader.until("WHERE", "RETURNING") if reader.accept("USING") else None
-    where = reader.until("RETURNING") if reader.accept("WHERE") else None
+    using = where = None
+    if reader.accept("USING"):
+        using = reader.until("WHERE", "RETURNING")
+        reader.written(using, "a table")
+    if reader.accept("WHERE"):
+        where = reader.expression("RETURNING", what="a condition")
     if reader.sees("RETURNING"):
         raise reader.unsupported("RETURNING", "SELECT the rows before the DELETE")
-    refuse_tails(reader, (source, where))
+    refuse_tails(reader, using, where)
     reader.finish()
-    return Delete(of, source, where)
+    return Delete(target, using, where, reader.statement)
 
 
-def remove(
-    session: Session,
-    table: TransactionTable,
-    of: Target,
-    reader: Reader,
-    *,
-    source: Span | None = None,
-    where: Span | None = None,
-) -> Staged:
-    """Delete what the condition finds; without one, all rows."""
-    if source is None and where is None:
-        return stage(table, RowChange.delete(Condition()))
-    text = begun(reader).add(f"SELECT {place(of)} FROM {of.source}")
-    conditions(text, reader, of, source, where)
-    condition = None
-    if source is None and where is not None:
-        condition = plain(session, reader, where, of, table.schema)
-    found = match(session, table, text, condition, once=source is None)
-    return stage(table, RowChange.delete(found))
-
-
-def truncate(session: Session, reader: Reader) -> Answer:
+def parse_truncate(reader: Reader) -> Delete:
     """``TRUNCATE [TABLE] t``: all rows go; older snapshots have them."""
     reader.expect("TRUNCATE")
     reader.accept("TABLE")
-    ref = table_ref(reader)
+    target = AliasedName(reader.table())
     if reader.sees("PARTITION"):
         raise reader.unsupported("TRUNCATE of a partition", "use DELETE with a condition")
     reader.finish()
+    return Delete(target, None, None, reader.statement)
+
+
+def execute(session: Session, delete: Delete) -> Answer:
+    target = Target.of(session, delete.target)
     with session.writing() as transaction:
-        table = existing(session, transaction, ref)
-        staged = remove(session, table, Target(ref, None), reader)
+        table = existing(session, transaction, target.ref)
+        staged = stage(table, RowChange.delete(_matching(session, table, target, delete)))
     return counts(session.spark, deleted=staged.rows_deleted)
+
+
+def _matching(
+    session: Session, table: TransactionTable, target: Target, delete: Delete
+) -> Condition:
+    """The rows that go; all without a condition."""
+    where, using, statement = delete.where, delete.using, delete.statement
+    if using is None and where is None:
+        return Condition()
+    text = begun(statement).add(f"SELECT {target.place} FROM {target.source}")
+    add_conditions(text, statement, target, using, where)
+    condition = None
+    if using is None and where is not None:
+        condition = plain(session, statement, where, target, table.schema)
+    return match(session, table, text, condition, once=using is None)

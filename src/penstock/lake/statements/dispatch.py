@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from penstock.errors import PenstockError, QueryFailed
 from penstock.lake.statements import (
     alter,
     call,
-    comment,
     create,
     delete,
-    describe,
     drop,
     insert,
     merge,
@@ -24,43 +22,58 @@ from penstock.lake.statements import (
     transactions,
     translated,
     update,
-    use,
 )
 from penstock.lake.statements.answer import Answer
 from penstock.lake.statements.session import Session
 from penstock.sql.places import place
 from penstock.sql.statement import Reader
+from penstock.sql.text import blank
 from penstock.sql.tokens import Token, split
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Statement = Callable[[Session, Reader], "DataFrame | Answer"]
+Value = TypeVar("Value")
 
-STATEMENTS: Mapping[str, Statement] = {
-    "ABORT": transactions.rollback,
-    "ALTER": alter.run,
-    "BEGIN": transactions.begin,
-    "CALL": call.run,
-    "CHECKPOINT": call.checkpoint,
-    "COMMENT": comment.run,
-    "COMMIT": transactions.commit,
-    "CREATE": create.run,
-    "DELETE": delete.run,
-    "DESC": describe.run,
-    "DESCRIBE": describe.run,
-    "DROP": drop.run,
-    "END": transactions.commit,
-    "INSERT": insert.run,
-    "MERGE": merge.run,
-    "RESET": settings.reset,
-    "ROLLBACK": transactions.rollback,
-    "SET": settings.set_,
-    "SHOW": show.run,
-    "START": transactions.begin,
-    "TRUNCATE": delete.truncate,
-    "UPDATE": update.run,
-    "USE": use.run,
+
+@dataclass(frozen=True, slots=True)
+class Form(Generic[Value]):
+    """A form of statements: how it is read into a value, before anything is looked up or done, and
+    what does what the value says.
+    """
+
+    parse: Callable[[Reader], Value]
+    execute: Callable[[Session, Value], DataFrame | Answer]
+
+
+_COMMIT = Form(transactions.parse, transactions.commit)
+_ROLLBACK = Form(transactions.parse, transactions.rollback)
+_BEGIN = Form(transactions.parse, transactions.begin)
+_DESCRIBE = Form(show.parse_describe, show.describe)
+FORMS: Mapping[str, Form[Any]] = {
+    "ABORT": _ROLLBACK,
+    "ALTER": Form(alter.parse, alter.execute),
+    "BEGIN": _BEGIN,
+    "CALL": Form(call.parse, call.execute),
+    "CHECKPOINT": Form(call.parse_checkpoint, call.checkpoint),
+    "COMMENT": Form(alter.parse_comment, alter.comment),
+    "COMMIT": _COMMIT,
+    "CREATE": Form(create.parse, create.execute),
+    "DELETE": Form(delete.parse, delete.execute),
+    "DESC": _DESCRIBE,
+    "DESCRIBE": _DESCRIBE,
+    "DROP": Form(drop.parse, drop.execute),
+    "END": _COMMIT,
+    "INSERT": Form(insert.parse, insert.execute),
+    "MERGE": Form(merge.parse, merge.execute),
+    "RESET": Form(settings.parse_reset, settings.execute),
+    "ROLLBACK": _ROLLBACK,
+    "SET": Form(settings.parse, settings.execute),
+    "SHOW": Form(show.parse, show.execute),
+    "START": _BEGIN,
+    "TRUNCATE": Form(delete.parse_truncate, delete.execute),
+    "UPDATE": Form(update.parse, update.execute),
+    "USE": Form(settings.parse_use, settings.use),
 }
 # What is not there, and the nearest that is.
 _TRANSACTION = "use a transaction for each part: BEGIN, COMMIT or ROLLBACK"
@@ -155,7 +168,7 @@ def _is_statement(text: str, dialect: str) -> bool:
     if word == "WITH":
         reader = Reader(text, dialect=dialect)
         return bool(_WRITES.search(text)) and _past_with(reader) is not None
-    return word not in _SETTINGS and (word in STATEMENTS or word in _NEAREST)
+    return word not in _SETTINGS and (word in FORMS or word in _NEAREST)
 
 
 def _one(session: Session, text: str, start: int, end: int) -> DataFrame | Answer:
@@ -176,56 +189,33 @@ def _run(
     session: Session, text: str, start: int, end: int, named: list[tuple[str, Token]]
 ) -> DataFrame | Answer:
     word = first_word(text[start:end])
-    statement = STATEMENTS.get(word)
-    if statement is not None:
-        return statement(session, _reader(session, text, start, end, named))
-    if word == "WITH" and _WRITES.search(text, start, end):
-        reader = _reader(session, text, start, end, named)
-        statement = _past_with(reader)
-        if statement is not None:
-            return statement(session, reader)
+    form = FORMS.get(word)
+    if form is not None or (word == "WITH" and _WRITES.search(text, start, end)):
+        reader = Reader(text, start, end, lakes=session.lakes, args=session.args, named=named)
+        form = form or _past_with(reader)
+        if form is not None:
+            return form.execute(session, form.parse(reader))
     if word in _NEAREST:
         raise Reader(text, start, end).unsupported(word, _NEAREST[word])
     if word not in _QUERIES:
         raise _unknown(Reader(text, start, end), word)
     whole = start == 0 and end == len(text)
-    return session.query(text if whole else _kept(text, start, end))
-
-
-def _reader(
-    session: Session, text: str, start: int, end: int, named: list[tuple[str, Token]]
-) -> Reader:
-    return Reader(
-        text,
-        start,
-        end,
-        lakes=session.lakes,
-        named=named,
-        schema=session.current.schema,
-        has_schema=session.has_schema,
-        schema_with=session.schema_with,
-    )
+    return session.query(text if whole else blank(text[:start]) + text[start:end])
 
 
 def _unknown(reader: Reader, word: str) -> QueryFailed:
     """No statement begins like that; Spark is not asked, which would run commands of its own."""
     if not word:
         return reader.wrong("the text holds no statement", "write one")
-    near = get_close_matches(word, (*STATEMENTS, *_QUERIES), n=1)
+    near = get_close_matches(word, (*FORMS, *_QUERIES), n=1)
     hint = f"did you mean {near[0]}?" if near else "docs/sql.md lists the statements"
     return reader.wrong(f"no statement begins with {reader.shown()}", hint)
 
 
-def _kept(text: str, start: int, end: int) -> str:
-    """One statement of several, at its lines and columns."""
-    before = "".join(c if c == "\n" else " " for c in text[:start])
-    return before + text[start:end]
-
-
-def _past_with(reader: Reader) -> Statement | None:
+def _past_with(reader: Reader) -> Form[Any] | None:
     """The statement that a WITH stands before, which changes rows; ``None`` for a query."""
     try:
         word = reader.past_with()
     except QueryFailed:  # Spark says better what is wrong
         return None
-    return STATEMENTS[word] if word in _AFTER_WITH else None
+    return FORMS[word] if word in _AFTER_WITH else None

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from penstock.lake.statements.answer import Answer, nothing
-from penstock.lake.statements.session import Session, name_of, table_ref
+from penstock.lake.statements.session import Session, name_of
 from penstock.lake.transaction import Transaction
-from penstock.sql.statement import Reader, if_exists
+from penstock.sql.statement import Reader, TableName, if_exists
 
 _Drop = Callable[[Transaction, str, bool, bool], None]
 
 
-def run(session: Session, reader: Reader) -> Answer:
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """``kind`` is one of `_KINDS`; the name of a schema has nothing before it."""
+
+    kind: str
+    name: TableName
+    missing_ok: bool
+    cascade: bool
+
+
+def parse(reader: Reader) -> Drop:
     """``DROP TABLE | SCHEMA | VIEW | MACRO [IF EXISTS] name [CASCADE | RESTRICT]``"""
     reader.expect("DROP")
     at = reader.token.start
@@ -22,25 +33,31 @@ def run(session: Session, reader: Reader) -> Answer:
     of_tables = kind in {"MACRO", "FUNCTION"} and reader.accept("TABLE")
     kind = "MACRO TABLE" if of_tables else kind
     missing_ok = if_exists(reader)
-    if kind in {"SCHEMA", "DATABASE", "NAMESPACE"}:
-        *_, name = reader.qualified(1, "a schema")
+    if kind in _SCHEMAS:
+        name = TableName((), reader.qualified(1, "a schema")[-1])
     else:
-        name = name_of(table_ref(reader, "a name"))
+        name = reader.table("a name")
     if reader.sees(","):
         raise reader.unsupported("DROP of several", "write a statement for each, after BEGIN")
     cascade = reader.accept_any("CASCADE", "RESTRICT", "PURGE")
     if cascade == "PURGE":
         raise reader.unsupported("PURGE", "DROP, expire the snapshots, then clean up", at)
-    if cascade == "CASCADE" and kind not in {"SCHEMA", "DATABASE", "NAMESPACE"}:
+    if cascade == "CASCADE" and kind not in _SCHEMAS:
         raise reader.unsupported(
             f"DROP {kind} CASCADE", "leave CASCADE out: nothing depends on it in the catalog", at
         )
     reader.finish()
+    return Drop(kind, name, missing_ok, cascade == "CASCADE")
+
+
+def execute(session: Session, drop: Drop) -> Answer:
+    name = drop.name.name if drop.kind in _SCHEMAS else name_of(session.ref(drop.name))
     with session.writing() as transaction:
-        _KINDS[kind](transaction, name, missing_ok, cascade == "CASCADE")
+        _KINDS[drop.kind](transaction, name, drop.missing_ok, drop.cascade)
     return nothing(session.spark)
 
 
+_SCHEMAS = frozenset({"SCHEMA", "DATABASE", "NAMESPACE"})
 _ELSEWHERE = frozenset(
     {"SECRET", "INDEX", "TYPE", "SEQUENCE", "USER", "ROLE", "CATALOG", "VOLUME", "CONNECTION"}
     | {"TEMP", "TEMPORARY", "VARIABLE", "BLOOMFILTER"}

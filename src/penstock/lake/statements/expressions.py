@@ -13,9 +13,11 @@ from penstock.lake.queries.travel import in_zone
 from penstock.lake.reading.conversions.spark_types import quoted
 from penstock.lake.statements.session import Session
 from penstock.lake.statements.targets import Target, without_schema
+from penstock.sql.expression import SqlExpression
 from penstock.sql.literals import argument
-from penstock.sql.statement import Reader, begun
-from penstock.sql.tokens import closing
+from penstock.sql.statement import StatementText, begun
+from penstock.sql.text import Span
+from penstock.sql.tokens import MARKER, closing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -66,49 +68,49 @@ def variables(session: Session) -> Iterator[Variables]:
 
 @dataclass(frozen=True, slots=True)
 class Expressions:
-    """Reads the expressions of one statement over a target."""
+    """Makes text for Spark of the expressions of one statement over a target."""
 
     session: Session
-    reader: Reader
+    statement: StatementText
     of: Target
     names: Variables
     source: Target | None = None  # a table that is named by its schema, too
 
-    def text(self, span: tuple[int, int]) -> str:
-        """An expression in Spark's SQL without macros and markers; views stand for the tables of
+    def text(self, written: SqlExpression) -> str:
+        """An expression without macros and markers; views stand for the tables of
         its subqueries. Raises ArgumentError for markers without a value.
         """
         parts: list[str] = []
-        tokens = self.reader.tokens
+        span, tokens = written.span, self.statement.words(written.span)
         at = span[0]
         for i, token in enumerate(tokens):
-            if token.start < at or token.start >= span[1]:
+            if token.start < at:
                 continue
             parts.append(self._bound((at, token.start)))
             at = token.start
-            if token.text == "(" and tokens[i + 1].upper in _QUERIES:
+            if token.text == "(" and i + 1 < len(tokens) and tokens[i + 1].upper in _QUERIES:
                 close = closing(tokens, i)
                 assert close is not None, "brackets are closed in what was read"
                 end = tokens[close].start
                 parts.append(f"({self._query((token.end, end))}")
                 at = end
         parts.append(self._bound((at, span[1])))
-        text = without_schema("".join(parts), self.of, self.reader.lakes)
+        text = without_schema("".join(parts), self.of, self.statement.lakes)
         if self.source is not None:
-            text = without_schema(text, self.source, self.reader.lakes)
+            text = without_schema(text, self.source, self.statement.lakes)
         return self.session.names(self.session.transaction).expand(text)
 
-    def _bound(self, span: tuple[int, int]) -> str:
+    def _bound(self, span: Span) -> str:
         """A part of the text with its markers bound."""
         parts: list[str] = []
         at = span[0]
-        for token in self.reader.tokens:
-            if token.kind == "marker" and span[0] <= token.start < span[1]:
-                parts += [self.reader.text[at : token.start], self._marker(token.text[1:])]
+        for token in self.statement.words(span):
+            if token.kind == MARKER:
+                parts += [self.statement.text[at : token.start], self._marker(token.text[1:])]
                 at = token.end
-        return "".join((*parts, self.reader.text[at : span[1]]))
+        return "".join((*parts, self.statement.text[at : span[1]]))
 
-    def _query(self, span: tuple[int, int]) -> str:
+    def _query(self, span: Span) -> str:
         """A subquery in which views stand for tables."""
         session = self.session
         given = {**(session.views or {}), **self._with()}
@@ -120,8 +122,8 @@ class Expressions:
     def _with(self) -> dict[str, DataFrame]:
         """What the WITH before the statement names."""
         return {
-            name: self.session.asked(begun(self.reader).add(f"SELECT * FROM {quoted(name)}"), {})
-            for name in self.reader.with_names
+            name: self.session.asked(begun(self.statement).add(f"SELECT * FROM {quoted(name)}"), {})
+            for name in self.statement.with_names
         }
 
     def value(self, value: Any) -> str:

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from penstock.errors import QueryFailed
 from penstock.lake.format.naming import TableRef, fold
 from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.reading.conversions import casts
 from penstock.lake.rows import append
-from penstock.lake.statements import assignment, computed_rows, values
+from penstock.lake.statements import values
 from penstock.lake.statements.answer import Answer, counts
-from penstock.lake.statements.default_text import default_text
-from penstock.lake.statements.existing import existing
-from penstock.lake.statements.session import Session, table_ref
+from penstock.lake.statements.assignments import by_position, columns_of, default_text
+from penstock.lake.statements.session import Session
+from penstock.lake.statements.targets import existing
 from penstock.lake.transaction import Staged, TransactionTable
-from penstock.sql.literals import Literal, NoLiteral
-from penstock.sql.statement import Reader, alone
-from penstock.sql.text import Composed
+from penstock.sql.expression import SqlExpression
+from penstock.sql.literals import Literal, NoLiteral, literal
+from penstock.sql.statement import Reader, StatementText, TableName, alone
+from penstock.sql.text import Composed, Span
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -26,36 +29,42 @@ if TYPE_CHECKING:
 _SOURCES = frozenset({"VALUES", "SELECT", "WITH", "FROM", "TABLE", "("})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Insert:
-    """An INSERT as read; ``source`` is the query's span, ``None`` for DEFAULT VALUES.
+    """An INSERT: ``source`` is the span of its query, ``None`` for DEFAULT VALUES.
 
-    ``fixed`` are the values of ``PARTITION (c = v)``; ``replaces`` the span of what REPLACE WHERE
-    says; ``at`` the number of the query's first word.
+    ``rows`` are those of a VALUES that has nothing but literals. ``fixed`` are the values of
+    ``PARTITION (c = v)``, ``replaces`` what REPLACE WHERE says.
     """
 
-    ref: TableRef
-    source: tuple[int, int] | None
-    rows: list[list[Any]] | None = None
+    table: TableName
+    statement: StatementText
+    source: Span | None = None
+    rows: values.Literals | None = None
     names: tuple[str, ...] | None = None
     by_name: bool = False
     overwrite: bool = False
-    replaces: tuple[int, int] | None = None
+    replaces: SqlExpression | None = None
     fixed: Mapping[str, Literal] | None = None
-    at: int = 0
+
+    @cached_property
+    def computed(self) -> values.ComputedRows | None:
+        """The rows of a VALUES as expressions; ``None`` of another query."""
+        if self.source is None:
+            return None
+        reader = self.statement.reader(self.source)
+        return values.computed_rows(reader) if reader.sees("VALUES") else None
+
+    @property
+    def replaces_rows(self) -> bool:
+        return self.overwrite or self.replaces is not None
 
 
-def run(session: Session, reader: Reader) -> Answer:
-    """``INSERT INTO t [BY NAME] [(a, b)] VALUES ... | SELECT ... | DEFAULT VALUES``."""
-    insert = read(reader, session.args)
-    with session.writing() as transaction:
-        table = existing(session, transaction, insert.ref)
-        staged = _stage(session, table, insert, reader)
-    return counts(session.spark, inserted=staged.rows_inserted, deleted=staged.rows_deleted)
+def parse(reader: Reader) -> Insert:
+    """``INSERT INTO t [BY NAME] [(a, b)] VALUES ... | SELECT ... | DEFAULT VALUES``
 
-
-def read(reader: Reader, args: Mapping[str, Any]) -> Insert:
-    """The statement's parts. Raises QueryFailed, UnsupportedFeature."""
+    Raises QueryFailed, UnsupportedFeature, ArgumentError for a marker without a value.
+    """
     reader.expect("INSERT")
     if reader.sees("OR"):
         raise reader.unsupported("INSERT OR ...", "use MERGE INTO: tables have no keys")
@@ -70,10 +79,33 @@ def read(reader: Reader, args: Mapping[str, Any]) -> Insert:
     if not overwrite:
         reader.expect("INTO")
     reader.accept("TABLE")
-    ref = table_ref(reader)
+    table = reader.table()
     if reader.accept("AS"):
         reader.name("an alias")
-    fixed = _partition(reader, args)
+    fixed = _partition(reader)
+    names, by_name = _columns(reader)
+    replaces = _replaces(reader)
+    source: Span | None = None
+    rows = None
+    if reader.accept("DEFAULT", "VALUES"):
+        names = ()
+        reader.finish()
+    else:
+        if reader.token.upper not in _SOURCES:
+            raise reader.wrong(f"VALUES or SELECT is expected, not {reader.shown()}")
+        _refuse_tail(reader)
+        rows = _literal_rows(reader)
+        source = reader.rest()
+    insert = Insert(
+        table, reader.statement, source, rows, names, by_name, overwrite, replaces, fixed
+    )
+    if rows is None:
+        _ = insert.computed  # what is wrong with them is known before anything is done
+    return insert
+
+
+def _columns(reader: Reader) -> tuple[tuple[str, ...] | None, bool]:
+    """``(a, b)`` or BY NAME, which says that the query has the names."""
     by_name = reader.accept("BY", "NAME")
     reader.accept("BY", "POSITION")
     names: tuple[str, ...] | None = None
@@ -86,25 +118,14 @@ def read(reader: Reader, args: Mapping[str, Any]) -> Insert:
         raise reader.unsupported(
             "BY NAME with a list of columns", "leave the list out: the query's names say it", at
         )
-    replaces = _replaces(reader)
-    if reader.accept("DEFAULT", "VALUES"):
-        reader.finish()
-        return Insert(ref, None, names=(), overwrite=overwrite, replaces=replaces, fixed=fixed)
-    if reader.token.upper not in _SOURCES:
-        raise reader.wrong(f"VALUES or SELECT is expected, not {reader.shown()}")
-    _refuse_tail(reader)
-    rows = _literal_rows(reader, args)
-    first, source = reader.at, reader.rest()
-    return Insert(ref, source, rows, names, by_name, overwrite, replaces, fixed, first)
+    return names, by_name
 
 
-def _partition(reader: Reader, args: Mapping[str, Any]) -> dict[str, Literal] | None:
-    from penstock.sql.literals import literal
-
+def _partition(reader: Reader) -> dict[str, Literal] | None:
     if not reader.accept("PARTITION"):
         return None
     reader.expect("(")
-    found: dict[str, Literal] = {}
+    fixed: dict[str, Literal] = {}
     while True:
         at, name = reader.token.start, reader.name("a column")
         if not reader.accept("="):
@@ -114,7 +135,7 @@ def _partition(reader: Reader, args: Mapping[str, Any]) -> dict[str, Literal] | 
                 at,
             )
         try:
-            found[name] = literal(reader, args)
+            fixed[name] = literal(reader, reader.args)
         except NoLiteral:
             raise reader.wrong("a value is expected", "write a literal or :marker") from None
         if not reader.accept(","):
@@ -122,17 +143,16 @@ def _partition(reader: Reader, args: Mapping[str, Any]) -> dict[str, Literal] | 
     reader.expect(")")
     if reader.sees("IF"):
         raise reader.unsupported("IF NOT EXISTS of a partition", "use MERGE INTO")
-    return found
+    return fixed
 
 
-def _replaces(reader: Reader) -> tuple[int, int] | None:
+def _replaces(reader: Reader) -> SqlExpression | None:
     if not reader.accept("REPLACE"):
         return None
     if not reader.accept("WHERE"):
         raise reader.unsupported("REPLACE USING and REPLACE ON", "use REPLACE WHERE a condition")
-    span = reader.until("VALUES", "SELECT", "WITH", "FROM", "TABLE", ("DEFAULT", "VALUES"))
-    reader.written(span, "a condition")
-    return span
+    stops = ("VALUES", "SELECT", "WITH", "FROM", "TABLE", ("DEFAULT", "VALUES"))
+    return reader.expression(*stops, what="a condition")
 
 
 def _refuse_tail(reader: Reader) -> None:
@@ -149,37 +169,43 @@ def _refuse_tail(reader: Reader) -> None:
     reader.at = at
 
 
-def _literal_rows(reader: Reader, args: Mapping[str, Any]) -> list[list[Any]] | None:
+def _literal_rows(reader: Reader) -> values.Literals | None:
     """Rows that are written out; ``None`` where they have to be computed."""
     if not reader.sees("VALUES"):
         return None
     at = reader.at
     try:
-        return values.rows(reader, args)
+        return values.literal_rows(reader)
     except NoLiteral:
         return None
     finally:
         reader.at = at
 
 
-def _stage(session: Session, table: TransactionTable, insert: Insert, reader: Reader) -> Staged:
-    schema, name = table.written_schema, str(insert.ref)
-    fixed = insert.fixed or {}
-    assignment.columns_of(schema, list(fixed), name)
-    wanted = _wanted(insert, schema, name)
-    if insert.overwrite or insert.replaces is not None or fixed:
+def execute(session: Session, insert: Insert) -> Answer:
+    ref = session.ref(insert.table)
+    with session.writing() as transaction:
+        table = existing(session, transaction, ref)
+        staged = _stage(session, table, insert, ref)
+    return counts(session.spark, inserted=staged.rows_inserted, deleted=staged.rows_deleted)
+
+
+def _stage(session: Session, table: TransactionTable, insert: Insert, ref: TableRef) -> Staged:
+    schema, fixed = table.written_schema, insert.fixed or {}
+    columns_of(schema, list(fixed), str(ref))
+    wanted = _wanted(insert, schema, str(ref))
+    typed = _typed(session, insert, wanted, schema, str(ref))
+    if insert.replaces_rows or fixed:
         from penstock.lake.statements import overwrite
 
-        typed = _typed(session, insert, wanted, schema, name)
         if typed is not None:
-            df = frame_of(session, typed, schema)
+            df = _frame_of(session, typed, schema)
         else:
-            df = _frame(session, insert, wanted, schema, reader)
-        return overwrite.stage(session, table, insert, df, reader)
-    typed = _typed(session, insert, wanted, schema, name)
+            df = _frame(session, insert, wanted, schema, str(ref))
+        return overwrite.stage(session, table, insert, ref, df)
     if typed is not None:
         return append.append_rows(table, typed)
-    return table.append(_frame(session, insert, wanted, schema, reader))
+    return table.append(_frame(session, insert, wanted, schema, str(ref)))
 
 
 def _wanted(insert: Insert, schema: TableSchema, name: str) -> list[Column] | None:
@@ -187,8 +213,8 @@ def _wanted(insert: Insert, schema: TableSchema, name: str) -> list[Column] | No
     if insert.by_name:
         return None
     if insert.names is not None:
-        return assignment.columns_of(schema, insert.names, name)
-    fixed = {fold(one) for one in insert.fixed or {}}
+        return columns_of(schema, insert.names, name)
+    fixed = {fold(column) for column in insert.fixed or {}}
     return [column for column in schema.columns if fold(column.name) not in fixed]
 
 
@@ -200,34 +226,32 @@ def _typed(
     name: str,
 ) -> list[dict[str, Any]] | None:
     """Rows that need no Spark; ``None`` where it has to compute or to read a value."""
-    given = [[]] if insert.source is None else insert.rows
-    if given is None or wanted is None or append.needs_spark(schema):
+    rows: values.Literals | None = ((),) if insert.source is None else insert.rows
+    if rows is None or wanted is None or append.needs_spark(schema):
         return None
-    if given[0] and len(given[0]) != len(wanted):
-        _refuse_width(len(given[0]), wanted, name)
+    if rows[0] and len(rows[0]) != len(wanted):
+        raise _other_width(len(rows[0]), wanted, name)
     try:
-        return values.typed(given, wanted, schema, session.zone)
+        return values.typed(rows, wanted, schema, session.zone)
     except NoLiteral:
         return None
 
 
-def _refuse_width(width: int, wanted: list[Column], name: str) -> None:
-    from penstock.errors import QueryFailed
-
+def _other_width(width: int, wanted: list[Column], name: str) -> QueryFailed:
     listed = ", ".join(column.name for column in wanted)
-    raise QueryFailed(
+    return QueryFailed(
         f"{width} values are given for {len(wanted)} columns of {name}: {listed}",
         hint="name the columns, INSERT INTO t (a, b) VALUES ..., or write DEFAULT for the others",
         data={"table": name},
     )
 
 
-def frame_of(session: Session, rows: list[dict[str, Any]], schema: TableSchema) -> DataFrame:
+def _frame_of(session: Session, rows: list[dict[str, Any]], schema: TableSchema) -> DataFrame:
     """Rows of Python values as a DataFrame."""
     from penstock.lake.reading.conversions.spark_types import spark_schema
 
-    values = [tuple(_for_spark(row[c.name], c) for c in schema.columns) for row in rows]
-    return session.spark().createDataFrame(values, spark_schema(schema))
+    items = [tuple(_for_spark(row[c.name], c) for c in schema.columns) for row in rows]
+    return session.spark().createDataFrame(items, spark_schema(schema))
 
 
 def _for_spark(value: Any, column: Column) -> Any:
@@ -247,43 +271,44 @@ def _frame(
     insert: Insert,
     wanted: list[Column] | None,
     schema: TableSchema,
-    reader: Reader,
+    name: str,
 ) -> DataFrame:
     """The rows of the query as columns of the table."""
     if insert.source is None:
         return session.spark().range(1).select()  # a row of defaults
+    query = alone(insert.statement, insert.source)
     if wanted is None:
-        return casts.cast(session.query(alone(reader, insert.source)), schema)
-    text = _one_by_one(reader, insert, wanted)
-    df = session.query(alone(reader, insert.source)) if text is None else session.asked(text, {})
-    return casts.cast(assignment.by_position(df, wanted, str(insert.ref)), schema)
+        return casts.cast(session.query(query), schema)
+    text = _by_select(insert, wanted, name)
+    df = session.query(query) if text is None else session.asked(text, {})
+    return casts.cast(by_position(df, wanted, name), schema)
 
 
-def _one_by_one(reader: Reader, insert: Insert, wanted: list[Column]) -> Composed | None:
+def _by_select(insert: Insert, wanted: list[Column], name: str) -> Composed | None:
     """The rows of a VALUES as SELECTs; ``None`` where Spark takes it, or another query, whole.
 
     Each value of a VARIANT keeps its own type, where Spark would give all of a column one.
     """
-    end, reader.at = reader.at, insert.at
+    computed = insert.computed
     variants = {at: "VARIANT" for at, column in enumerate(wanted) if column.type == "variant"}
-    rows = computed_rows.read(reader, each=bool(variants))
-    reader.at = end
-    if rows is None:
+    if computed is None or not (computed.by_select or variants):
         return None
-    alike = {} if len(rows) == 1 else variants  # a single row is cast as any query's are
-    return computed_rows.as_query(reader, rows, _defaults(reader, insert, wanted), alike)
+    alike = {} if len(computed.rows) == 1 else variants  # a single row is cast as any query's are
+    return computed.as_query(insert.statement, _defaults(insert, wanted, name), alike)
 
 
-def _defaults(reader: Reader, insert: Insert, wanted: list[Column]) -> Callable[[int, int], str]:
+def _defaults(insert: Insert, wanted: list[Column], name: str) -> Callable[[int, int], str]:
     """What DEFAULT means in Spark's SQL, by its place in a row."""
     from penstock.lake.reading.conversions.spark_types import spark_type
 
-    at = reader.token.start if insert.source is None else insert.source[0]
+    assert insert.source is not None, "it is a VALUES"
+    at = insert.source[0]
 
     def default_of(width: int, place: int) -> str:
         if width != len(wanted):
-            _refuse_width(width, wanted, str(insert.ref))
+            raise _other_width(width, wanted, name)
         column = wanted[place]
-        return f"CAST({default_text(reader, column, at)} AS {spark_type(column).simpleString()})"
+        default = default_text(insert.statement, column, at)
+        return f"CAST({default} AS {spark_type(column).simpleString()})"
 
     return default_of

@@ -2,32 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.errors import QueryFailed
-from penstock.lake.format.naming import TableRef
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.reading.conversions.spark_types import quoted
 from penstock.lake.rows import updates
 from penstock.lake.rows.change import Action, Clause, Kind, On, RowChange
 from penstock.lake.rows.engine import stage
 from penstock.lake.statements.answer import Answer, counts
-from penstock.lake.statements.default_text import default_text
-from penstock.lake.statements.existing import existing
+from penstock.lake.statements.assignments import (
+    Set,
+    assignments,
+    default_text,
+    places_of,
+    value_or_default,
+)
 from penstock.lake.statements.expressions import Expressions, variables
 from penstock.lake.statements.session import Session
-from penstock.lake.statements.tails import refuse_tail
-from penstock.lake.statements.targets import TARGET, Target, take, target
-from penstock.lake.statements.update import Set, assignments, places_of
+from penstock.lake.statements.targets import (
+    TARGET,
+    AliasedName,
+    Target,
+    aliased,
+    existing,
+    refuse_tail,
+    take,
+)
 from penstock.lake.transaction import TransactionTable
-from penstock.sql.statement import Reader, begun
+from penstock.sql.expression import SqlExpression
+from penstock.sql.statement import Reader, StatementText, TableName, begun
+from penstock.sql.text import Composed, Span
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Span = tuple[int, int]
 _UNNAMED = "__penstock_source"
 _STOPS = ("WHEN", "RETURNING")
 _SHAPE = "write MERGE INTO t USING s ON ... WHEN ...; s is a table or a query in brackets"
@@ -38,95 +49,91 @@ _AS_OF = (("VERSION", "AS", "OF"), ("TIMESTAMP", "AS", "OF"), ("SYSTEM_TIME", "A
 _TRAVELS = (("AT",), *_AS_OF, *(("FOR", *phrase) for phrase in _AS_OF))
 
 
-@dataclass(slots=True)
-class _When:
-    """One WHEN as read. ``action`` may be ``nothing`` or ``error`` too.
+@dataclass(frozen=True, slots=True)
+class When:
+    """One WHEN. ``action`` may be ``nothing`` or ``error`` too.
 
     ``sets`` are assignments; ``names`` and ``values`` those of an INSERT; ``all_`` is ``name`` or
-    ``position`` where all columns of the source are meant.
+    ``position`` where all columns of the source are meant. ``at`` is where it stands.
     """
 
     kind: Kind
-    action: str
     at: int
-    condition: Span | None = None
-    sets: list[Set] | None = None
+    condition: SqlExpression | None = None
+    action: str = ""
+    sets: tuple[Set, ...] | None = None
     names: tuple[str, ...] | None = None
-    values: list[Span | None] | None = None
+    values: tuple[SqlExpression | None, ...] | None = None
     all_: str | None = None
     message: str | None = None
 
+    @property
+    def expressions(self) -> Iterator[SqlExpression]:
+        """All that it computes."""
+        sets = (assigned.value for assigned in self.sets or ())
+        for expression in (self.condition, *sets, *(self.values or ())):
+            if expression is not None:
+                yield expression
 
-@dataclass(slots=True)
+
+@dataclass(frozen=True, slots=True)
 class Merge:
-    """A MERGE as read; ``source``, ``on`` and those of ``whens`` are spans."""
+    """A MERGE: ``source`` is the span of its USING, called ``alias``.
 
-    of: Target
+    ``named`` is the source where it has no alias but a schema.
+    """
+
+    target: AliasedName
     source: Span
     alias: str
-    on: Span | None
+    named: TableName | None
+    on: SqlExpression | None
     using: tuple[str, ...]
-    whens: list[_When]
+    whens: tuple[When, ...]
     evolve: bool
-    named: Target | None = None  # the source, where it has no alias but a schema
-
-    @property
-    def tables(self) -> tuple[Target, ...]:
-        return (self.of,) if self.named is None else (self.of, self.named)
+    statement: StatementText
 
 
-def run(session: Session, reader: Reader) -> Answer:
-    """``MERGE [WITH SCHEMA EVOLUTION] INTO t USING s ON ... WHEN ...``"""
-    merge = read(reader)
-    with session.writing() as transaction:
-        table = existing(session, transaction, merge.of.ref)
-        text = begun(reader).add("SELECT * FROM ").take(merge.source)
-        source = session.asked(text, {})
-        _refuse_source(session, reader, merge, table)
-        with variables(session) as names:
-            written = Expressions(session, reader, merge.of, names, merge.named)
-            try:
-                change = _change(merge, written, table.written_schema, source)
-            except QueryFailed as problem:
-                if merge.evolve and "has no column" in problem.message:
-                    problem.hint = _NEW_COLUMNS
-                raise
-            try:
-                staged = stage(table, change)
-            except QueryFailed as problem:
-                _find_place(session, reader, merge, source, updates.target_rows(table))
-                raise problem from problem.__cause__
-    return counts(
-        session.spark,
-        updated=staged.rows_updated,
-        deleted=staged.rows_deleted,
-        inserted=staged.rows_inserted,
-    )
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """What the expressions of a MERGE name: the target and, by its schema, the source."""
+
+    merge: Merge
+    target: Target
+    source: Target | None
+
+    def select(self, written: SqlExpression, scope: str) -> Composed:
+        """A SELECT of one expression."""
+        statement = self.merge.statement
+        sides = (self.target,) if self.source is None else (self.target, self.source)
+        return take(begun(statement).add("SELECT "), statement, written.span, *sides).add(scope)
 
 
-def read(reader: Reader) -> Merge:
-    """The statement's parts. Raises QueryFailed, UnsupportedFeature."""
+def parse(reader: Reader) -> Merge:
+    """``MERGE [WITH SCHEMA EVOLUTION] INTO t USING s ON ... WHEN ...``
+
+    Raises QueryFailed, UnsupportedFeature.
+    """
     reader.expect("MERGE")
     evolve = reader.accept("WITH", "SCHEMA", "EVOLUTION")
     if not reader.accept("INTO"):
         raise reader.wrong(f"INTO is expected, not {reader.shown()}", _SHAPE)
-    of = target(reader)
+    target = aliased(reader)
     refuse_tail(reader)
     if not reader.accept("USING"):
         raise reader.wrong(f"USING is expected, not {reader.shown()}", _SHAPE)
     source, alias, named = _source(reader)
-    on: Span | None = None
+    on: SqlExpression | None = None
     using: tuple[str, ...] = ()
     if reader.accept("USING"):
         using = reader.names()
     else:
         if not reader.accept("ON"):
             raise reader.wrong(f"ON is expected, not {reader.shown()}", _SHAPE)
-        on = reader.until(*_STOPS)
-        reader.written(on, "a condition")
-    whens: list[_When] = []
+        on = reader.expression(*_STOPS, what="a condition")
+    whens: list[When] = []
     while reader.accept("WHEN"):
-        whens.append(_when(reader, of))
+        whens.append(_when(reader))
     if reader.sees("RETURNING"):
         raise reader.unsupported("RETURNING", "SELECT the rows after the MERGE")
     if reader.sees("WHERE"):
@@ -136,10 +143,10 @@ def read(reader: Reader) -> Merge:
     reader.finish()
     if not whens:
         raise reader.wrong("WHEN MATCHED or WHEN NOT MATCHED is expected")
-    return Merge(of, source, alias, on, using, whens, evolve, named)
+    return Merge(target, source, alias, named, on, using, tuple(whens), evolve, reader.statement)
 
 
-def _source(reader: Reader) -> tuple[Span, str, Target | None]:
+def _source(reader: Reader) -> tuple[Span, str, TableName | None]:
     """A table (at a snapshot), or a query in brackets, with what it is called."""
     start = reader.token.start
     name, named = _UNNAMED, None
@@ -147,10 +154,10 @@ def _source(reader: Reader) -> tuple[Span, str, Target | None]:
         end = reader.skip()
     else:
         *schema, name = reader.qualified(2, "a table")
-        if len(schema) == 1 and reader.token.text != "(":
-            named = Target(TableRef(reader.schema_of(schema, name), name), None)
         if reader.token.text == "(":  # a table function
             reader.skip()
+        elif len(schema) == 1:
+            named = TableName(tuple(schema), name)
         for phrase in _TRAVELS:
             if reader.sees(*phrase) and (phrase != ("AT",) or reader.ahead(1).text == "("):
                 reader.accept(*phrase)
@@ -165,7 +172,7 @@ def _source(reader: Reader) -> tuple[Span, str, Target | None]:
     return (start, end), name, named
 
 
-def _when(reader: Reader, of: Target) -> _When:
+def _when(reader: Reader) -> When:
     at = reader.token.start
     kind: Kind = "matched"
     if reader.accept("NOT", "MATCHED"):
@@ -176,62 +183,52 @@ def _when(reader: Reader, of: Target) -> _When:
             reader.accept("BY", "TARGET")
     else:
         reader.expect("MATCHED")
-    condition: Span | None = None
-    if reader.accept("AND"):
-        condition = reader.until("THEN")
-        reader.written(condition, "a condition")
+    condition = reader.expression("THEN", what="a condition") if reader.accept("AND") else None
     reader.expect("THEN")
-    found = _When(kind, "", at, condition)
-    word = reader.one_of({"UPDATE", "DELETE", "INSERT", "DO", "ERROR"}, "an action")
-    _ACTIONS[word](reader, found, of)
-    if kind == "not matched by source" and found.action == "update" and found.all_ is not None:
+    word = reader.one_of(_ACTIONS, "an action")
+    when = _ACTIONS[word](reader, When(kind, at, condition))
+    if kind == "not matched by source" and when.action == "update" and when.all_ is not None:
         raise reader.unsupported(
             "UPDATE of all columns WHEN NOT MATCHED BY SOURCE",
             "no source row is there to take them from: SET the columns",
             at,
         )
-    if (kind == "not matched") != (found.action == "insert") and word in {
-        "UPDATE",
-        "DELETE",
-        "INSERT",
-    }:
+    changes = word in {"UPDATE", "DELETE", "INSERT"}
+    if changes and (kind == "not matched") != (when.action == "insert"):
         raise reader.unsupported(
             f"{word} WHEN {kind.upper()}",
             "rows that match nothing are inserted, others updated or deleted",
             at,
         )
-    return found
+    return when
 
 
-def _update(reader: Reader, found: _When, _: Target) -> None:
-    found.action = "update"
-    if reader.accept("SET"):
-        if reader.accept("*"):
-            found.all_ = "name"
-            return
-        found.sets = assignments(reader, *_STOPS, "WHERE")
-        return
-    found.all_ = _all(reader)
+def _update(reader: Reader, when: When) -> When:
+    if not reader.accept("SET"):
+        return replace(when, action="update", all_=_all(reader))
+    if reader.accept("*"):
+        return replace(when, action="update", all_="name")
+    return replace(when, action="update", sets=assignments(reader, *_STOPS, "WHERE"))
 
 
-def _insert(reader: Reader, found: _When, _: Target) -> None:
-    found.action = "insert"
+def _insert(reader: Reader, when: When) -> When:
+    when = replace(when, action="insert")
     if reader.accept("DEFAULT", "VALUES"):
-        found.names, found.values = (), []
-        return
+        return replace(when, names=(), values=())
+    names: tuple[str, ...] | None = None
     if reader.token.text == "(":
-        found.names = reader.names()
+        names = reader.names()
         reader.accept("BY", "POSITION")
     if not reader.accept("VALUES"):
-        if found.names is not None:
+        if names is not None:
             raise reader.wrong(f"VALUES is expected, not {reader.shown()}")
-        found.all_ = _all(reader)
-        return
+        return replace(when, all_=_all(reader))
     reader.expect("(")
-    found.values = [_value(reader)]
+    values = [value_or_default(reader, ",")]
     while reader.accept(","):
-        found.values.append(_value(reader))
+        values.append(value_or_default(reader, ","))
     reader.expect(")")
+    return replace(when, names=names, values=tuple(values))
 
 
 def _all(reader: Reader) -> str:
@@ -241,30 +238,21 @@ def _all(reader: Reader) -> str:
     return "name" if named or (star and not placed) else "position"
 
 
-def _value(reader: Reader) -> Span | None:
-    if reader.sees("DEFAULT") and reader.ahead(1).text in {",", ")"}:
-        reader.next()
-        return None
-    span = reader.until(",")
-    reader.written(span)
-    return span
+def _delete(_: Reader, when: When) -> When:
+    return replace(when, action="delete")
 
 
-def _delete(_: Reader, found: _When, __: Target) -> None:
-    found.action = "delete"
-
-
-def _nothing(reader: Reader, found: _When, _: Target) -> None:
+def _nothing(reader: Reader, when: When) -> When:
     reader.expect("NOTHING")
-    found.action = "nothing"
+    return replace(when, action="nothing")
 
 
-def _error(reader: Reader, found: _When, _: Target) -> None:
-    found.action = "error"
-    found.message = reader.string() if reader.token.kind in {"string", "name"} else None
+def _error(reader: Reader, when: When) -> When:
+    message = reader.string() if reader.token.kind in {"string", "name"} else None
+    return replace(when, action="error", message=message)
 
 
-_ACTIONS = {
+_ACTIONS: Mapping[str, Callable[[Reader, When], When]] = {
     "UPDATE": _update,
     "INSERT": _insert,
     "DELETE": _delete,
@@ -273,130 +261,148 @@ _ACTIONS = {
 }
 
 
+def execute(session: Session, merge: Merge) -> Answer:
+    target = Target.of(session, merge.target)
+    named = None if merge.named is None else Target(session.ref(merge.named), None)
+    sides = _Sides(merge, target, named)
+    with session.writing() as transaction:
+        table = existing(session, transaction, target.ref)
+        text = begun(merge.statement).add("SELECT * FROM ").take(merge.source)
+        source = session.asked(text, {})
+        _refuse_source(session, sides, table)
+        with variables(session) as names:
+            expressions = Expressions(session, merge.statement, target, names, named)
+            try:
+                change = _change(sides, expressions, table.written_schema, source)
+            except QueryFailed as problem:
+                if merge.evolve and "has no column" in problem.message:
+                    problem.hint = _NEW_COLUMNS
+                raise
+            try:
+                staged = stage(table, change)
+            except QueryFailed as problem:
+                _find_place(session, sides, source, updates.target_rows(table))
+                raise problem from problem.__cause__
+    return counts(
+        session.spark,
+        updated=staged.rows_updated,
+        deleted=staged.rows_deleted,
+        inserted=staged.rows_inserted,
+    )
+
+
 def _change(
-    merge: Merge, written: Expressions, schema: TableSchema, source: DataFrame
+    sides: _Sides, expressions: Expressions, schema: TableSchema, source: DataFrame
 ) -> RowChange:
+    merge, target = sides.merge, sides.target
     if merge.on is not None:
-        on = _condition(written, merge.on)
+        on = _condition(expressions, merge.on)
     else:
-        of, by = merge.of, quoted(merge.alias)
-        pairs = [f"{of.column(name)} = {by}.{quoted(name)}" for name in merge.using]
+        by = quoted(merge.alias)
+        pairs = [f"{target.column(name)} = {by}.{quoted(name)}" for name in merge.using]
         on = " AND ".join(pairs)
     clauses: list[Clause] = []
     passed: dict[str, list[str]] = {}
     for when in merge.whens:
         before = passed.setdefault(when.kind, [])
-        own = None if when.condition is None else _condition(written, when.condition)
+        own = None if when.condition is None else _condition(expressions, when.condition)
         condition = _without(own, before)
         if when.action == "nothing":
-            if own is None:
-                before.append("true")
-            else:
-                before.append(f"({own})")
+            before.append("true" if own is None else f"({own})")
             continue
-        values = _values(merge, when, written, schema, source)
+        values = _values(sides, when, expressions, schema, source)
         action: Action = "delete" if when.action == "delete" else "update"
         if when.kind == "not matched":
             action = "insert"
         clauses.append(Clause(when.kind, action, condition, values))
     return RowChange(
-        On(on, merge.of.name, merge.alias),
+        On(on, target.name, merge.alias),
         tuple(clauses) or (Clause("matched", "delete", "false"),),
         source,
         evolve=merge.evolve,
     )
 
 
-def _condition(written: Expressions, span: Span) -> str:
+def _condition(expressions: Expressions, written: SqlExpression) -> str:
     """NULL alone has no type in Spark, and a condition needs one."""
-    text = written.text(span)
+    text = expressions.text(written)
     return "CAST(NULL AS BOOLEAN)" if text.strip().upper() == "NULL" else text
 
 
 def _without(condition: str | None, before: Sequence[str]) -> str | None:
     """The condition of a clause after some that do nothing."""
-    parts = [f"NOT coalesce({one}, false)" for one in before]
+    parts = [f"NOT coalesce({passed}, false)" for passed in before]
     if condition is not None:
         parts.append(f"({condition})")
     return " AND ".join(parts) or None
 
 
 def _values(
-    merge: Merge, when: _When, written: Expressions, schema: TableSchema, source: DataFrame
+    sides: _Sides,
+    when: When,
+    expressions: Expressions,
+    schema: TableSchema,
+    source: DataFrame,
 ) -> Mapping[str, object] | None:
     """By column; ``None`` for all that the source has by name, and for DELETE."""
-    reader = written.reader
+    statement = sides.merge.statement
     if when.action == "error":
-        message = written.value(when.message or f"WHEN {when.kind.upper()} THEN ERROR")
+        message = expressions.value(when.message or f"WHEN {when.kind.upper()} THEN ERROR")
         return {schema.names[0]: f"raise_error({message})"}
-    if when.sets is not None:
-        places = places_of(reader, when.sets, schema, merge.of)
-        pairs = zip(places, when.sets, strict=True)
-        return {
-            place.name: default_text(reader, place.leaf, one.at)
-            if one.span is None
-            else written.text(one.span)
-            for place, one in pairs
-        }
     if when.all_ == "position":
         names = source.columns
-        _same_width(reader, when, len(names), len(schema.columns))
-        by = quoted(merge.alias)
-        pairs_ = zip(schema.names, names, strict=True)
-        return {column: f"{by}.{quoted(name)}" for column, name in pairs_}
-    if when.values is None:
-        return None
-    wanted = list(schema.names) if when.names is None else list(when.names)
-    _same_width(reader, when, len(when.values), len(wanted))
-    named = [Set((name,), None, when.at) for name in wanted]
-    found = zip(places_of(reader, named, schema, merge.of), when.values, strict=True)
+        _same_width(statement, when, len(names), len(schema.columns))
+        by = quoted(sides.merge.alias)
+        pairs = zip(schema.names, names, strict=True)
+        return {column: f"{by}.{quoted(name)}" for column, name in pairs}
+    sets = when.sets
+    if sets is None:
+        if when.values is None:
+            return None
+        wanted = schema.names if when.names is None else when.names
+        _same_width(statement, when, len(when.values), len(wanted))
+        both = zip(wanted, when.values, strict=True)
+        sets = tuple(Set((name,), value, when.at) for name, value in both)
     return {
-        one.name: default_text(reader, one.leaf, when.at) if span is None else written.text(span)
-        for one, span in found
+        place.name: default_text(statement, place.leaf, assigned.at)
+        if assigned.value is None
+        else expressions.text(assigned.value)
+        for place, assigned in zip(
+            places_of(statement, sets, schema, sides.target), sets, strict=True
+        )
     }
 
 
-def _same_width(reader: Reader, when: _When, given: int, wanted: int) -> None:
-    if given != wanted:
-        raise reader.wrong(
-            f"{given} values are given for {wanted} columns",
-            "name the columns, or write BY NAME",
+def _same_width(statement: StatementText, when: When, values: int, columns: int) -> None:
+    if values != columns:
+        raise statement.wrong(
+            f"{values} values are given for {columns} columns",
             when.at,
+            "name the columns, or write BY NAME",
         )
 
 
-def _refuse_source(session: Session, reader: Reader, merge: Merge, table: TransactionTable) -> None:
+def _refuse_source(session: Session, sides: _Sides, table: TransactionTable) -> None:
     """Raise where a clause of rows that no source row matches asks for the source's columns.
 
     In the join these are NULL: ``NOT MATCHED BY SOURCE AND s.id IS NULL`` would be every row.
     """
-    for when in merge.whens:
-        if when.kind != "not matched by source":
-            continue
-        for span in (when.condition, *(one.span for one in when.sets or ())):
-            if span is not None:
-                text = take(begun(reader).add("SELECT "), reader, span, *merge.tables)
-                text.add(f" FROM {merge.of.source}")
+    for when in sides.merge.whens:
+        if when.kind == "not matched by source":
+            for written in when.expressions:
+                text = sides.select(written, f" FROM {sides.target.source}")
                 session.asked(text, {TARGET: updates.target_rows(table)})
 
 
-def _find_place(
-    session: Session, reader: Reader, merge: Merge, source: DataFrame, rows: DataFrame
-) -> None:
+def _find_place(session: Session, sides: _Sides, source: DataFrame, rows: DataFrame) -> None:
     """Raise what is wrong with an expression at its place, if that can be told."""
+    merge = sides.merge
     by = f"{quoted(_UNNAMED)} AS {quoted(merge.alias)}"
-    both = f" FROM {merge.of.source} CROSS JOIN {by}"
+    both = f" FROM {sides.target.source} CROSS JOIN {by}"
     views = {TARGET: rows, _UNNAMED: source}
-    spans = [(merge.on, both)]
+    if merge.on is not None:
+        session.asked(sides.select(merge.on, both), views)
     for when in merge.whens:
         scope = f" FROM {by}" if when.kind == "not matched" else both
-        spans.append((when.condition, scope))
-        spans += [(one.span, scope) for one in when.sets or ()]
-        spans += [(value, scope) for value in when.values or ()]
-    for span, scope in spans:
-        if span is not None:
-            text = take(begun(reader).add("SELECT "), reader, span, *merge.tables)
-            session.asked(text.add(scope), views)
-
-
-__all__ = ["read", "run"]
+        for written in when.expressions:
+            session.asked(sides.select(written, scope), views)

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from penstock.errors import UnsupportedFeature
+from penstock.lake.format.naming import TableRef
 from penstock.lake.format.schema import Column
 from penstock.lake.reading.conversions.spark_types import literal, quoted, spark_type
 from penstock.lake.rows import engine
-from penstock.lake.rows.change import RowChange
-from penstock.lake.statements import assignment
-from penstock.lake.statements.column_values import fitted
-from penstock.lake.statements.delete import remove
-from penstock.lake.statements.plain import match
+from penstock.lake.rows.change import Condition, RowChange
+from penstock.lake.statements.assignments import columns_of
 from penstock.lake.statements.session import Session
-from penstock.lake.statements.targets import Target, place, take
+from penstock.lake.statements.targets import Target, add_conditions, match, plain, take
+from penstock.lake.statements.values import fitted
 from penstock.lake.transaction import Staged, TransactionTable
+from penstock.sql.expression import SqlExpression
 from penstock.sql.literals import Literal, NoLiteral
-from penstock.sql.statement import Reader, begun
+from penstock.sql.statement import StatementText, begun
+from penstock.sql.tokens import MARKER
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -29,75 +31,92 @@ _NEW = "__penstock_rows"
 
 
 def stage(
-    session: Session,
-    table: TransactionTable,
-    insert: Insert,
-    df: DataFrame,
-    reader: Reader,
+    session: Session, table: TransactionTable, insert: Insert, ref: TableRef, df: DataFrame
 ) -> Staged:
-    """Delete what is replaced, then add the rows of ``df``.
+    """Stage the rows of ``df`` in place of those that the statement replaces, as
+    `Table.overwrite` does; those of PARTITION alone are added.
 
     With REPLACE WHERE a new row for which the condition is not true fails the statement, as in
     Delta: it would not be replaced the next time.
     """
-    of = Target(insert.ref, None)
-    gone = Staged()
+    target, statement = Target(ref, None), insert.statement
+    fixed = insert.fixed or {}
+    columns = columns_of(table.schema, list(fixed), str(ref))
+    pairs = zip(columns, fixed.values(), strict=True)
+    values = [(column, _value(session, column, value)) for column, value in pairs]
+    for column, value in values:
+        df = df.withColumn(column.name, literal(value).cast(spark_type(column)))
+    if not insert.replaces_rows:
+        return table.append(df)
+    replaced = Condition()
     if insert.replaces is not None:
-        gone = remove(session, table, of, reader, where=insert.replaces)
-        df = _checked(session, insert, df, reader)
-    elif insert.overwrite and insert.fixed:
-        gone = _remove_slice(session, table, of, insert.fixed, reader)
-    elif insert.overwrite:
-        gone = remove(session, table, of, reader)
-    if insert.overwrite or insert.replaces is not None:
-        # Where nothing goes, two that replace the same nothing would leave the rows of both.
-        table.stage(replace(table.candidate, depends_on_rows=True))
-    for name, one in (insert.fixed or {}).items():
-        column = assignment.columns_of(table.schema, [name], str(insert.ref))[0]
-        value = literal(_value(session, column, one, reader)).cast(spark_type(column))
-        df = df.withColumn(column.name, value)
-    return replace(table.append(df), rows_deleted=gone.rows_deleted)
+        replaced = _satisfying(session, table, target, insert.replaces, statement)
+        if replaced.where is None:  # only a SELECT says which rows satisfy it, new ones too
+            df = _checked(session, target, insert.replaces, statement, df)
+    elif values:
+        replaced = _slice(session, table, target, values, statement)
+    return engine.stage(table, RowChange.overwrite(df, replaced))
 
 
-def _remove_slice(
+def _satisfying(
     session: Session,
     table: TransactionTable,
-    of: Target,
-    fixed: Mapping[str, Literal],
-    reader: Reader,
-) -> Staged:
-    """Delete the rows that have these values."""
+    target: Target,
+    where: SqlExpression,
+    statement: StatementText,
+) -> Condition:
+    """The rows for which the condition is true."""
+    text = begun(statement).add(f"SELECT {target.place} FROM {target.source}")
+    add_conditions(text, statement, target, None, where)
+    has_markers = any(token.kind == MARKER for token in statement.words(where.span))
+    condition = None
+    if not has_markers:
+        condition = plain(session, statement, where, target, table.schema)
+    return match(session, table, text, condition, once=True)
+
+
+def _slice(
+    session: Session,
+    table: TransactionTable,
+    target: Target,
+    values: Sequence[tuple[Column, Any]],
+    statement: StatementText,
+) -> Condition:
+    """The rows that have these values."""
     parts: list[str] = []
     args: dict[str, Any] = {}
-    for at, (name, one) in enumerate(fixed.items()):
-        column = assignment.columns_of(table.schema, [name], str(of.ref))[0]
-        args[f"penstock_value_{at}"] = _value(session, column, one, reader)
+    for at, (column, value) in enumerate(values):
+        args[f"penstock_value_{at}"] = value
         kind = spark_type(column).simpleString()
-        parts.append(f"{of.column(column.name)} <=> CAST(:penstock_value_{at} AS {kind})")
-    text = begun(reader).add(f"SELECT {place(of)} FROM {of.source} WHERE ")
+        parts.append(f"{target.column(column.name)} <=> CAST(:penstock_value_{at} AS {kind})")
+    text = begun(statement).add(f"SELECT {target.place} FROM {target.source} WHERE ")
     text.add(" AND ".join(parts))
     session = replace(session, args={**session.args, **args})
-    found = match(session, table, text, None, once=True)
-    return engine.stage(table, RowChange.delete(found))
+    return match(session, table, text, None, once=True)
 
 
-def _value(session: Session, column: Column, one: Literal, reader: Reader) -> Any:
+def _value(session: Session, column: Column, value: Literal) -> Any:
     try:
-        return fitted(one, column, session.zone)
+        return fitted(value, column, session.zone)
     except NoLiteral:
-        raise reader.unsupported(
-            f"PARTITION ({column.name} = ...) of {column.type}", "use REPLACE WHERE a condition"
+        raise UnsupportedFeature(
+            f"PARTITION ({column.name} = ...) of {column.type} is not supported",
+            hint="use REPLACE WHERE a condition",
         ) from None
 
 
-def _checked(session: Session, insert: Insert, df: DataFrame, reader: Reader) -> DataFrame:
+def _checked(
+    session: Session,
+    target: Target,
+    where: SqlExpression,
+    statement: StatementText,
+    df: DataFrame,
+) -> DataFrame:
     """The new rows, each of which the condition has to hold for."""
-    assert insert.replaces is not None
-    of = Target(insert.ref, None)
-    text = begun(reader)
-    text.add(f"SELECT * FROM {quoted(_NEW)} AS {quoted(of.name)} WHERE CASE WHEN (")
-    take(text, reader, insert.replaces, of)
-    message = f"a new row of {insert.ref} is not what REPLACE WHERE says, so it would not be "
+    text = begun(statement)
+    text.add(f"SELECT * FROM {quoted(_NEW)} AS {quoted(target.name)} WHERE CASE WHEN (")
+    take(text, statement, where.span, target)
+    message = f"a new row of {target.ref} is not what REPLACE WHERE says, so it would not be "
     message += "replaced the next time"
     message = message.replace("\\", "\\\\").replace("'", "\\'")
     text.add(f") THEN true ELSE raise_error('{message}') END")

@@ -16,7 +16,7 @@ from penstock.lake.queries import running as queries
 from penstock.lake.snapshot import At
 from penstock.lake.spark.session import SparkSource, may_start, session_zone
 from penstock.lake.transaction import Transaction
-from penstock.sql.statement import Reader
+from penstock.sql.statement import TableName
 from penstock.sql.text import Composed
 
 if TYPE_CHECKING:
@@ -126,6 +126,17 @@ class Session:
             return self.current.transaction.has_schema(name)
         return fold(name) in map(fold, self.catalog.schemas(self.snapshot_id()))
 
+    def ref(self, table: TableName, *, new: bool = False) -> TableRef:
+        """The table that a name means; ``new``: that it will, once it is made.
+
+        The lake's own name before it adds nothing, unless a schema has that name.
+        """
+        before = table.before
+        if before and (fold(before[0]) not in self.lakes or self.has_schema(before[0])):
+            return TableRef(before[0], table.name)
+        schema = self.current.schema if new else self.schema_with(table.name)
+        return TableRef(schema, table.name)
+
     def schema_with(self, name: str) -> str:
         """The schema of a table or view that is named without one: the current one, or ``main``."""
         current = self.current.schema
@@ -141,17 +152,6 @@ class Session:
         """That reads see: the transaction's, or what the lake is attached at."""
         found = self.transaction
         return self.catalog.snapshot(self.at).id if found is None else found.base.id
-
-
-def table_ref(reader: Reader, what: str = "a table", *, new: bool = False) -> TableRef:
-    """``t``, or ``s.t``; before that the lake's own name may stand. ``new`` is to be made."""
-    at = reader.token.start
-    parts = reader.qualified(2, what)
-    if len(parts) > 2:
-        raise reader.wrong(
-            f"{'.'.join(parts)} has too many parts", hint="write schema.table", at=at
-        )
-    return TableRef(reader.schema_of(parts[:-1], None if new else parts[-1]), parts[-1])
 
 
 def name_of(ref: TableRef) -> str:

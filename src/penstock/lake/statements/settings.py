@@ -1,4 +1,5 @@
-"""SET and RESET of the settings for retries, which hold for the attached lake and are not stored.
+"""SET and RESET of the settings for retries, which hold for the attached lake and are not stored;
+USE, which sets the schema of names without one.
 
 Names, defaults and scopes are those of DuckDB's extension (format 0.3, "Configuration"; measured
 on 1.5.5, which takes SESSION and GLOBAL and refuses LOCAL).
@@ -11,9 +12,11 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from penstock.lake.catalog.commits.retry import RetryPolicy
+from penstock.lake.format import naming
+from penstock.lake.format.naming import DEFAULT_SCHEMA, fold
 from penstock.lake.statements.answer import Answer, nothing
 from penstock.lake.statements.session import Session
-from penstock.sql.statement import Reader
+from penstock.sql.statement import Reader, StatementText
 from penstock.sql.tokens import NUMBER
 
 
@@ -46,39 +49,85 @@ _SETTINGS: Mapping[str, _Setting] = {
 _OTHERS = "use CALL set_option(...) for the lake's options, spark.conf for the session's"
 
 
-def set_(session: Session, reader: Reader) -> Answer:
+@dataclass(frozen=True, slots=True)
+class Set:
+    """A SET, or the RESET of a setting to its default."""
+
+    name: str
+    value: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """``USE schema`` or, with the lake before it, ``USE lake.schema``."""
+
+    before: tuple[str, ...]
+    name: str
+    at: int
+    statement: StatementText
+
+
+def parse(reader: Reader) -> Set:
     """``SET [SESSION | GLOBAL] name = value``"""
     reader.expect("SET")
     reader.accept_any("SESSION", "GLOBAL")
-    setting = _known(reader, "SET")
+    name = _known(reader, "SET")
     if reader.accept_any("=", "TO") is None:
         raise reader.wrong(f"= is expected, not {reader.shown()}")
-    token, policy = reader.token, None
-    if token.kind == NUMBER:
-        policy = setting.put(session.catalog.retry, Decimal(token.text))
-    if policy is None:
+    token, setting = reader.token, _SETTINGS[name]
+    value = Decimal(token.text) if token.kind == NUMBER else None
+    if value is None or setting.put(RetryPolicy(), value) is None:
         raise reader.wrong(f"{setting.wanted} is expected, not {reader.shown()}")
     reader.next()
     reader.finish()
-    session.catalog.retry = policy
-    return nothing(session.spark)
+    return Set(name, value)
 
 
-def reset(session: Session, reader: Reader) -> Answer:
+def parse_reset(reader: Reader) -> Set:
     """``RESET [SESSION | GLOBAL] name``: the default holds again."""
     reader.expect("RESET")
     reader.accept_any("SESSION", "GLOBAL")
-    setting = _known(reader, "RESET")
+    name = _known(reader, "RESET")
     reader.finish()
-    policy = setting.put(session.catalog.retry, setting.default)
+    return Set(name, _SETTINGS[name].default)
+
+
+def execute(session: Session, setting: Set) -> Answer:
+    policy = _SETTINGS[setting.name].put(session.catalog.retry, setting.value)
     session.catalog.retry = policy or session.catalog.retry
     return nothing(session.spark)
 
 
-def _known(reader: Reader, word: str) -> _Setting:
+def parse_use(reader: Reader) -> Use:
+    """``USE schema``, ``USE lake`` (its schema ``main``) or ``USE lake.schema``."""
+    reader.expect("USE")
+    at = reader.token.start
+    *before, name = reader.qualified(1, "a schema")
+    reader.finish()
+    return Use(tuple(before), name, at, reader.statement)
+
+
+def use(session: Session, wanted: Use) -> Answer:
+    """Names are looked up in this schema first, then in ``main``, in this thread; what is created
+    is created in it.
+    """
+    if not wanted.before and session.has_schema(wanted.name):
+        session.current.schema = wanted.name
+    elif not wanted.before and fold(wanted.name) in session.lakes:
+        session.current.schema = DEFAULT_SCHEMA
+    else:
+        raise wanted.statement.wrong(
+            f"there is no schema {'.'.join((*wanted.before, wanted.name))!r}",
+            wanted.at,
+            f"CREATE SCHEMA makes one; the lake is called {naming.called(session.lakes)}",
+        )
+    return nothing(session.spark)
+
+
+def _known(reader: Reader, word: str) -> str:
     at = reader.token.start
     name = reader.name("a setting").lower()
     if name not in _SETTINGS:
         hint = f"{_OTHERS}; {word} takes {', '.join(_SETTINGS)}"
         raise reader.unsupported(f"{word} {name}", hint, at)
-    return _SETTINGS[name]
+    return name

@@ -1,23 +1,29 @@
-"""The table that a statement changes, in the SELECT that finds its rows."""
+"""The table that a statement changes: as written, as the transaction has it, and in the SELECT that
+finds its rows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
+from penstock.errors import TableNotFound
 from penstock.lake.format.naming import TableRef, fold
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.reading.conversions.spark_types import quoted
 from penstock.lake.reading.scan import Scan
 from penstock.lake.rows import updates
-from penstock.lake.statements.session import Session, table_ref
-from penstock.lake.transaction import TransactionTable
+from penstock.lake.rows.change import Condition
+from penstock.lake.statements.session import Session, name_of
+from penstock.lake.transaction import Transaction, TransactionTable
+from penstock.sql.expression import SqlExpression
 from penstock.sql.predicate import of_query
-from penstock.sql.statement import Reader
+from penstock.sql.statement import Reader, StatementText, TableName
 from penstock.sql.tables import Unreadable, analyse
-from penstock.sql.text import Composed
-from penstock.sql.tokens import NAME, WORD, Token, tokenize, unquoted
+from penstock.sql.text import Composed, Span
+from penstock.sql.tokens import MARKER, NAME, NUMBER, WORD, Token, tokenize, unquoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -26,6 +32,47 @@ if TYPE_CHECKING:
 
 TARGET = "__penstock_target"
 _ROWID = "ROWID"
+_FIRST_ROWS = "name the rows: WHERE id IN (SELECT id FROM t ORDER BY ... LIMIT ...)"
+_OTHER = "put the query into a WHERE: WHERE id IN (SELECT id FROM ...)"
+_LATEST = "leave it out: statements change the latest snapshot"
+_TAILS = {
+    ("ORDER", "BY"): _FIRST_ROWS,
+    ("SORT", "BY"): _FIRST_ROWS,
+    ("CLUSTER", "BY"): _FIRST_ROWS,
+    ("DISTRIBUTE", "BY"): _FIRST_ROWS,
+    ("LIMIT",): _FIRST_ROWS,
+    ("OFFSET",): _FIRST_ROWS,
+    ("TABLESAMPLE",): _FIRST_ROWS,
+    ("GROUP", "BY"): _OTHER,
+    ("HAVING",): _OTHER,
+    ("QUALIFY",): _OTHER,
+    ("WINDOW",): _OTHER,
+    ("UNION",): _OTHER,
+    ("INTERSECT",): _OTHER,
+    ("EXCEPT",): _OTHER,
+    ("MINUS",): _OTHER,
+    ("|>",): _OTHER,
+    ("VERSION", "AS", "OF"): _LATEST,
+    ("TIMESTAMP", "AS", "OF"): _LATEST,
+    ("FOR",): _LATEST,
+    ("PARTITION",): "use WHERE with the values of the partition",
+}
+# Words that may be a column's name, unless a value or a name follows.
+_NEEDS_VALUE = frozenset({"LIMIT", "OFFSET", "WINDOW", "HAVING", "QUALIFY"})
+_OPERATORS = frozenset({"IS", "IN", "NOT", "AND", "OR", "LIKE", "BETWEEN", "RLIKE", "ILIKE"})
+
+
+@dataclass(frozen=True, slots=True)
+class AliasedName:
+    """``t``, ``s.t AS a``, as written."""
+
+    table: TableName
+    alias: str | None = None
+
+
+def aliased(reader: Reader) -> AliasedName:
+    name = reader.table()
+    return AliasedName(name, reader.alias())
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +81,10 @@ class Target:
 
     ref: TableRef
     alias: str | None
+
+    @classmethod
+    def of(cls, session: Session, written: AliasedName) -> Target:
+        return cls(session.ref(written.table), written.alias)
 
     @property
     def name(self) -> str:
@@ -44,21 +95,74 @@ class Target:
         """In a FROM."""
         return f"{quoted(TARGET)} AS {quoted(self.name)}"
 
+    @property
+    def place(self) -> str:
+        """What tells the rows apart, for a SELECT."""
+        names = (updates.FILE, updates.POSITION, updates.ROW_ID)
+        return ", ".join(self.column(name) for name in names)
+
     def column(self, name: str) -> str:
         return f"{quoted(self.name)}.{quoted(name)}"
 
 
-def target(reader: Reader) -> Target:
-    """``t``, ``s.t AS a``"""
-    ref = table_ref(reader)
-    return Target(ref, reader.alias())
+def refuse_tail(reader: Reader) -> None:
+    """Raise UnsupportedFeature where a clause comes next that only queries have.
+
+    UPDATE and DELETE run as a SELECT of the rows they change: ``DELETE FROM t WHERE a GROUP BY b``
+    would be one as well, and mean who knows what.
+    """
+    for phrase, nearest in _TAILS.items():
+        if reader.sees(*phrase) and _is_tail(reader, phrase):
+            raise reader.unsupported(f"{' '.join(phrase)} of what is changed", nearest)
 
 
-def take(text: Composed, reader: Reader, span: tuple[int, int], *of: Target) -> Composed:
+def refuse_tails(reader: Reader, *parts: Span | SqlExpression | None) -> None:
+    """Raise UnsupportedFeature where one stands in these parts, outside of brackets."""
+    at = reader.at
+    for part in parts:
+        if part is None:
+            continue
+        span = part.span if isinstance(part, SqlExpression) else part
+        reader.at = next(i for i, token in enumerate(reader.tokens) if token.start >= span[0])
+        while not reader.done and reader.token.start < span[1]:
+            if reader.token.start > span[0]:
+                refuse_tail(reader)
+            reader.skip()
+    reader.at = at
+
+
+def _is_tail(reader: Reader, phrase: tuple[str, ...]) -> bool:
+    if phrase[0] not in _NEEDS_VALUE:
+        return True
+    follows = reader.ahead(1)
+    return follows.kind in {NUMBER, MARKER, WORD, NAME} and follows.upper not in _OPERATORS
+
+
+def existing(session: Session, transaction: Transaction, ref: TableRef) -> TransactionTable:
+    """The table as the transaction has it.
+
+    Raises TableNotFound, SchemaNotFound with the nearest.
+    """
+    table = transaction.table(name_of(ref))
+    if table.exists:
+        return table
+    data = {"schema": ref.schema, "table": ref.name}
+    if transaction.kind_of(name_of(ref)) == "view":
+        raise TableNotFound(
+            f"{ref} is a view, whose rows are those of its tables",
+            hint="change the tables that its query reads",
+            data=data,
+        )
+    session.catalog.table(ref.schema, ref.name, transaction.base.id)
+    raise TableNotFound(f"there is no table {ref} any more", hint="it was dropped", data=data)
+
+
+def take(text: Composed, statement: StatementText, span: Span, *of: Target) -> Composed:
     """A part of the statement, in which ``main.t.c`` becomes ``t.c``."""
-    tokens = [token for token in reader.tokens if span[0] <= token.start < span[1]]
+    tokens = statement.words(span)
     at = span[0]
-    for start, end in sorted(place for one in of for place in _schemas(tokens, one, reader.lakes)):
+    cuts = (cut for target in of for cut in _schemas(tokens, target, statement.lakes))
+    for start, end in sorted(cuts):
         text.take((at, start))
         at = end
     return text.take((at, span[1]))
@@ -93,32 +197,50 @@ def _said(token: Token) -> str:
     return fold(unquoted(token) if token.kind == NAME else token.text)
 
 
-def unqualified(
-    reader: Reader, span: tuple[int, int], of: Target, schema: TableSchema
-) -> str | None:
-    """An expression over the target's columns without its name before them.
+def add_conditions(
+    text: Composed,
+    statement: StatementText,
+    of: Target,
+    others: Span | None,
+    where: SqlExpression | None,
+) -> None:
+    """The other tables and the WHERE of a statement, behind its FROM."""
+    if others is not None:
+        take(text.add(", "), statement, others, of)
+    if where is not None:
+        null = where.text.upper() == "NULL"  # of no type, in Spark
+        text.add(" WHERE false AND " if null else " WHERE ")
+        take(text, statement, where.span, of)
 
-    ``None`` where that name stands before anything else, such as a field of a struct that is called
-    like the target.
+
+def match(
+    session: Session,
+    table: TransactionTable,
+    text: Composed,
+    condition: SqlExpression | None,
+    *,
+    once: bool,
+) -> Condition:
+    """The rows that a SELECT over the target finds: by ``condition`` alone, or by what only the
+    SELECT says.
     """
-    tokens = [token for token in reader.tokens if span[0] <= token.start < span[1]]
-    cuts = dict(_schemas(tokens, of, reader.lakes))
-    ends = set(cuts.values())
-    for at in range(1, len(tokens) - 1):
-        before, token, after = tokens[at - 1 : at + 2]
-        if token.text != "." or before.kind not in {NAME, WORD} or _said(before) != fold(of.name):
-            continue
-        inside = at > 1 and tokens[at - 2].text == "." and before.start not in ends
-        if inside or schema.find(_said(after)) is None:
-            return None
-        cuts[before.start] = after.start
-    text = reader.text[span[0] : span[1]]
-    for start, end in sorted(cuts.items(), reverse=True):
-        text = text[: start - span[0]] + text[end - span[0] :]
-    return text
+    return Condition(
+        condition,
+        partial(_select, session, table, text),
+        files=None if condition is not None else _file_filter(session, text),
+        once=once,
+        args=session.args,
+    )
 
 
-def file_filter(session: Session, text: Composed) -> Predicate | None:
+def _select(session: Session, table: TransactionTable, text: Composed, source: Scan) -> DataFrame:
+    """The rows of a SELECT over `TARGET`, which is this scan."""
+    has_rowid = table.schema.find(_ROWID) is not None
+    named = not has_rowid and _ROWID in text.text.upper()
+    return session.asked(text, {TARGET: updates.rows_of(table, source, row_ids=named)})
+
+
+def _file_filter(session: Session, text: Composed) -> Predicate | None:
     """What the conditions of a SELECT over `TARGET` say of the target's files."""
     try:
         analysis = analyse(session.names(session.transaction).expand(text.text))
@@ -128,13 +250,46 @@ def file_filter(session: Session, text: Composed) -> Predicate | None:
         return None
 
 
-def select(session: Session, table: TransactionTable, text: Composed, source: Scan) -> DataFrame:
-    """The rows of a SELECT over `TARGET`, which is this scan."""
-    has_rowid = table.schema.find(_ROWID) is not None
-    named = not has_rowid and _ROWID in text.text.upper()
-    return session.asked(text, {TARGET: updates.rows_of(table, source, row_ids=named)})
+def plain(
+    session: Session,
+    statement: StatementText,
+    written: SqlExpression,
+    of: Target,
+    schema: TableSchema,
+) -> SqlExpression | None:
+    """An expression over nothing but the target's columns; ``None`` where it may mean something
+    else to this lake: a WITH stands before it, or it calls a macro.
+    """
+    if statement.with_ is not None:
+        return None
+    query = f"SELECT {written.text}"
+    try:
+        same = "(" not in query or session.names(session.transaction).expand(query) == query
+    except Unreadable:
+        return None
+    return unqualified(statement, written, of, schema) if same else None
 
 
-def place(of: Target) -> str:
-    """What tells the target's rows apart, for a SELECT."""
-    return ", ".join(of.column(name) for name in (updates.FILE, updates.POSITION, updates.ROW_ID))
+def unqualified(
+    statement: StatementText, written: SqlExpression, of: Target, schema: TableSchema
+) -> SqlExpression | None:
+    """An expression over the target's columns without its name before them.
+
+    ``None`` where that name stands before anything else, such as a field of a struct that is called
+    like the target.
+    """
+    tokens = statement.words(written.span)
+    cuts = dict(_schemas(tokens, of, statement.lakes))
+    ends = set(cuts.values())
+    for at in range(1, len(tokens) - 1):
+        before, token, after = tokens[at - 1 : at + 2]
+        if token.text != "." or before.kind not in {NAME, WORD} or _said(before) != fold(of.name):
+            continue
+        inside = at > 1 and tokens[at - 2].text == "." and before.start not in ends
+        if inside or schema.find(_said(after)) is None:
+            return None
+        cuts[before.start] = after.start
+    text, first = written.text, written.start
+    for start, end in sorted(cuts.items(), reverse=True):
+        text = text[: start - first] + text[end - first :]
+    return SqlExpression(text, first) if cuts else written

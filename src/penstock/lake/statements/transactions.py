@@ -2,54 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from penstock.errors import LakeError
 from penstock.lake.statements.answer import Answer, nothing
 from penstock.lake.statements.session import Session
-from penstock.sql.statement import Reader
+from penstock.sql.statement import Reader, StatementText
 
 
-def begin(session: Session, reader: Reader) -> Answer:
-    """``BEGIN [TRANSACTION | WORK]``, ``START TRANSACTION``."""
-    _words(session, reader)
-    if session.current.transaction is not None:
-        raise LakeError("a transaction is open already", hint="COMMIT or ROLLBACK ends it")
-    session.current.transaction = session.begin()
-    return nothing(session.spark)
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """The start or the end of a transaction, and the word for it at its place."""
+
+    word: str
+    at: int
+    statement: StatementText
 
 
-def commit(session: Session, reader: Reader) -> Answer:
-    """``COMMIT`` publishes what the statements since BEGIN did, as one snapshot or as none."""
-    _words(session, reader)
-    found = session.current.transaction
-    if found is None:
-        raise LakeError("no transaction is open", hint="BEGIN opens one")
-    if session.current.failed:
-        raise LakeError(
-            "the transaction has failed and cannot be committed", hint="ROLLBACK ends it"
-        )
-    try:
-        found.commit()
-    finally:
-        session.current.clear()
-    return nothing(session.spark)
-
-
-def rollback(session: Session, reader: Reader) -> Answer:
-    """``ROLLBACK`` (or ``ABORT``) forgets what the statements since BEGIN did."""
-    _words(session, reader)
-    found = session.current.transaction
-    if found is None:
-        raise LakeError("no transaction is open", hint="BEGIN opens one")
-    session.current.clear()
-    found.rollback()
-    return nothing(session.spark)
-
-
-def _words(session: Session, reader: Reader) -> None:
-    if session.current.given:
-        raise reader.unsupported(
-            f"{reader.token.upper} in Transaction.sql", "use its methods commit() and rollback()"
-        )
+def parse(reader: Reader) -> Boundary:
+    """``BEGIN [TRANSACTION | WORK]``, ``START TRANSACTION``, ``COMMIT``, ``ROLLBACK``, ``ABORT``"""
+    boundary = Boundary(reader.token.upper, reader.token.start, reader.statement)
     reader.next()
     reader.accept_any("TRANSACTION", "WORK")
     if reader.sees("TO"):
@@ -58,4 +30,51 @@ def _words(session: Session, reader: Reader) -> None:
         raise reader.unsupported(
             f"{reader.shown()} of a transaction",
             "leave it out: each sees one snapshot, and commits if no other commit excludes it",
+        )
+    return boundary
+
+
+def begin(session: Session, boundary: Boundary) -> Answer:
+    _refuse_passed(session, boundary)
+    if session.current.transaction is not None:
+        raise LakeError("a transaction is open already", hint="COMMIT or ROLLBACK ends it")
+    session.current.transaction = session.begin()
+    return nothing(session.spark)
+
+
+def commit(session: Session, boundary: Boundary) -> Answer:
+    """Publish what the statements since BEGIN did, as one snapshot or as none."""
+    _refuse_passed(session, boundary)
+    transaction = session.current.transaction
+    if transaction is None:
+        raise LakeError("no transaction is open", hint="BEGIN opens one")
+    if session.current.failed:
+        raise LakeError(
+            "the transaction has failed and cannot be committed", hint="ROLLBACK ends it"
+        )
+    try:
+        transaction.commit()
+    finally:
+        session.current.clear()
+    return nothing(session.spark)
+
+
+def rollback(session: Session, boundary: Boundary) -> Answer:
+    """Forget what the statements since BEGIN did."""
+    _refuse_passed(session, boundary)
+    transaction = session.current.transaction
+    if transaction is None:
+        raise LakeError("no transaction is open", hint="BEGIN opens one")
+    session.current.clear()
+    transaction.rollback()
+    return nothing(session.spark)
+
+
+def _refuse_passed(session: Session, boundary: Boundary) -> None:
+    """A Transaction object is ended by who opened it."""
+    if session.current.given:
+        raise boundary.statement.unsupported(
+            f"{boundary.word} in Transaction.sql",
+            "use its methods commit() and rollback()",
+            boundary.at,
         )

@@ -12,10 +12,11 @@ from operator import attrgetter
 from typing import Literal
 
 from penstock.errors import PenstockError, QueryFailed, UnsupportedFeature
-from penstock.lake.statements import computed_rows, create_table, delete, insert, merge, update
+from penstock.lake.statements import create_table, delete, insert, merge, update
 from penstock.lake.statements.session import Session
 from penstock.sql.duckdb.text import Cuts, cut
 from penstock.sql.duckdb.words import name_in_spark, text_in_spark
+from penstock.sql.expression import SqlExpression
 from penstock.sql.identifiers import fold
 from penstock.sql.statement import Reader
 from penstock.sql.text import Span, offset, place
@@ -43,11 +44,11 @@ def in_spark(session: Session, text: str, start: int, end: int) -> Cuts:
 
     Raises UnsupportedFeature and QueryFailed with the place in ``text``.
     """
-    reader = Reader(text, start, end, lakes=session.lakes, dialect="duckdb")
+    reader = Reader(text, start, end, lakes=session.lakes, args=session.args, dialect="duckdb")
     if reader.sees("CREATE") and {"MACRO", "FUNCTION"} & {one.upper for one in reader.tokens[1:4]}:
         return Cuts(text, ())  # what a macro stands for is stored in DuckDB's SQL
     edits: list[tuple[int, int, str]] = []
-    parts = sorted(_parts(session, reader))
+    parts = sorted(_parts(reader))
     for span, kind in parts:
         edits.append((*span, _translated(session, text, span, kind)))
     firsts = [span[0] for span, _ in parts]
@@ -88,7 +89,7 @@ def _translated(session: Session, text: str, span: Span, kind: Kind) -> str:
     return spark.removeprefix(before).removesuffix(after)
 
 
-def _parts(session: Session, reader: Reader) -> Iterator[Part]:
+def _parts(reader: Reader) -> Iterator[Part]:
     """The parts of a statement that the translator reads, in no order."""
     word = reader.token.upper
     if word == "WITH" and _past_with(reader) in _STATEMENTS:
@@ -101,7 +102,7 @@ def _parts(session: Session, reader: Reader) -> Iterator[Part]:
         return
     read = _STATEMENTS.get(word)
     if read is not None:
-        yield from read(session, reader)
+        yield from read(reader)
 
 
 def _past_with(reader: Reader) -> str:
@@ -112,40 +113,37 @@ def _past_with(reader: Reader) -> str:
         return ""
 
 
-def _delete(_: Session, reader: Reader) -> Iterator[Part]:
-    statement = delete.read(reader)
-    yield from _some(reader, ("tables", statement.source), ("expression", statement.where))
+def _delete(reader: Reader) -> Iterator[Part]:
+    statement = delete.parse(reader)
+    yield from _some(reader, ("tables", statement.using), ("expression", statement.where))
 
 
-def _update(_: Session, reader: Reader) -> Iterator[Part]:
-    statement = update.read(reader)
-    yield from _some(reader, ("tables", statement.source), ("expression", statement.where))
-    yield from _some(reader, *(("expression", one.span) for one in statement.sets))
+def _update(reader: Reader) -> Iterator[Part]:
+    statement = update.parse(reader)
+    yield from _some(reader, ("tables", statement.others), ("expression", statement.where))
+    yield from _some(reader, *(("expression", assigned.value) for assigned in statement.sets))
 
 
-def _merge(_: Session, reader: Reader) -> Iterator[Part]:
-    statement = merge.read(reader)
+def _merge(reader: Reader) -> Iterator[Part]:
+    statement = merge.parse(reader)
     yield from _some(reader, ("tables", statement.source), ("expression", statement.on))
     for when in statement.whens:
-        spans = [when.condition, *(one.span for one in when.sets or ()), *(when.values or ())]
-        yield from _some(reader, *(("expression", span) for span in spans))
+        yield from _some(reader, *(("expression", part) for part in when.expressions))
 
 
-def _insert(session: Session, reader: Reader) -> Iterator[Part]:
-    statement = insert.read(reader, session.args)
+def _insert(reader: Reader) -> Iterator[Part]:
+    statement = insert.parse(reader)
     yield from _some(reader, ("expression", statement.replaces))
     if statement.source is None or statement.rows is not None:
         return
-    reader.at = next(i for i, t in enumerate(reader.tokens) if t.start >= statement.source[0])
-    rows = computed_rows.spans(reader) if reader.accept("VALUES") else None
-    if rows is None:
+    if statement.computed is None:
         yield statement.source, "query"
         return
-    for row in rows:
-        yield from _some(reader, *(("expression", span) for span in row))
+    for row in statement.computed.rows:
+        yield from _some(reader, *(("expression", value) for value in row))
 
 
-def _create(_: Session, reader: Reader) -> Iterator[Part]:
+def _create(reader: Reader) -> Iterator[Part]:
     """The query after AS, of a table or a view."""
     while not reader.done:
         if reader.accept("AS") and reader.token.upper in _QUERIES:
@@ -155,14 +153,14 @@ def _create(_: Session, reader: Reader) -> Iterator[Part]:
             reader.skip()
 
 
-def _describe(_: Session, reader: Reader) -> Iterator[Part]:
+def _describe(reader: Reader) -> Iterator[Part]:
     reader.next()
     reader.accept("QUERY")
     if reader.token.upper in _QUERIES - {"TABLE"}:
         yield reader.rest(), "query"
 
 
-_STATEMENTS: Mapping[str, Callable[[Session, Reader], Iterator[Part]]] = {
+_STATEMENTS: Mapping[str, Callable[[Reader], Iterator[Part]]] = {
     "CREATE": _create,
     "DELETE": _delete,
     "DESC": _describe,
@@ -173,10 +171,11 @@ _STATEMENTS: Mapping[str, Callable[[Session, Reader], Iterator[Part]]] = {
 }
 
 
-def _some(reader: Reader, *parts: tuple[Kind, Span | None]) -> Iterator[Part]:
+def _some(reader: Reader, *parts: tuple[Kind, Span | SqlExpression | None]) -> Iterator[Part]:
     """Those that are there and say more than literals and names do, which need no translation."""
-    for kind, span in parts:
-        if span is not None:
+    for kind, part in parts:
+        if part is not None:
+            span = part.span if isinstance(part, SqlExpression) else part
             first, last = (bisect_left(reader.tokens, at, key=_START) for at in span)
             tokens = reader.tokens[first:last]
             if not (_names(tokens) if kind == "tables" else _is_literal(tokens)):

@@ -1,0 +1,185 @@
+"""What the columns of a table are set to: by a SET, by a list of values, by the rows of a query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.errors import QueryFailed
+from penstock.lake.format.naming import fold
+from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.rows.assign import Path, fields_at, overlaps
+from penstock.lake.statements.targets import Target
+from penstock.sql.expression import SqlExpression
+from penstock.sql.statement import Reader, StatementText
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """``column = expression``; no value: DEFAULT. ``at`` is where the column stands.
+
+    ``parts`` are as written: ``t.c`` may be a column of the table and a field of a struct.
+    """
+
+    parts: tuple[str, ...]
+    value: SqlExpression | None
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What is set: a column, or the field at ``path`` inside of it, which ``leaf`` is."""
+
+    column: Column
+    path: Path
+    leaf: Column
+
+    @property
+    def name(self) -> str:
+        return ".".join((self.column.name, *self.path))
+
+
+def assignments(reader: Reader, *stops: str) -> tuple[Set, ...]:
+    """``a = 1, t.b = 2, (c, d) = (3, 4)`` up to a stop word."""
+    sets = _assigned(reader, stops)
+    while reader.accept(","):
+        sets += _assigned(reader, stops)
+    return tuple(sets)
+
+
+def _assigned(reader: Reader, stops: tuple[str, ...]) -> list[Set]:
+    if reader.token.text == "(":
+        return _several(reader)
+    at, parts = reader.token.start, reader.dotted("a column")
+    _equals(reader)
+    return [Set(parts, value_or_default(reader, ",", *stops), at)]
+
+
+def _several(reader: Reader) -> list[Set]:
+    """``(a, b) = (1, 2)``"""
+    reader.expect("(")
+    names = [(reader.token.start, reader.dotted("a column"))]
+    while reader.accept(","):
+        names.append((reader.token.start, reader.dotted("a column")))
+    reader.expect(")")
+    _equals(reader)
+    reader.accept("ROW")
+    at = reader.token.start
+    reader.expect("(")
+    if reader.sees("SELECT") or reader.sees("WITH"):
+        raise reader.unsupported("several columns of one subquery", "use UPDATE ... FROM", at)
+    values = [value_or_default(reader, ",")]
+    while reader.accept(","):
+        values.append(value_or_default(reader, ","))
+    reader.expect(")")
+    if len(values) != len(names):
+        raise reader.wrong(f"{len(values)} values are given for {len(names)} columns", at=at)
+    return [Set(name, value, at) for (at, name), value in zip(names, values, strict=True)]
+
+
+def _equals(reader: Reader) -> None:
+    if reader.accept_any("=", "==", ":=") is None:
+        raise reader.wrong(f"= is expected, not {reader.shown()}")
+
+
+def value_or_default(
+    reader: Reader, *stops: str, what: str = "an expression"
+) -> SqlExpression | None:
+    """An expression, ``None`` for DEFAULT."""
+    after = reader.ahead(1)
+    ends = after.kind == "end" or after.text in {",", ")"} or after.upper in stops
+    if reader.sees("DEFAULT") and ends:
+        reader.next()
+        return None
+    return reader.expression(*stops, what=what)
+
+
+def places_of(
+    statement: StatementText, sets: Sequence[Set], schema: TableSchema, of: Target
+) -> list[Place]:
+    """What is set, each once. Raises QueryFailed with the place in the text."""
+    places: list[Place] = []
+    for assigned in sets:
+        place = _place(statement, assigned, schema, of)
+        before = [other.path for other in places if other.column is place.column]
+        if overlaps(place.path, before):
+            raise statement.wrong(f"the column {place.name!r} is set twice", assigned.at)
+        places.append(place)
+    return places
+
+
+def _place(statement: StatementText, assigned: Set, schema: TableSchema, of: Target) -> Place:
+    """``c``, ``t.c``, ``schema.t.c``, and the fields of a struct after each."""
+    table = (of.ref.schema, of.ref.name) if of.alias is None else ()
+    for prefix in ((), (of.name,), table):
+        name, rest = assigned.parts[: len(prefix)], assigned.parts[len(prefix) :]
+        if not rest or tuple(map(fold, name)) != tuple(map(fold, prefix)):
+            continue
+        column = schema.find(rest[0])
+        if column is None:
+            continue
+        path = fields_at(column, rest[1:])
+        if path is not None:
+            leaf = column
+            for inside in path:
+                leaf = next(child for child in leaf.children if child.name == inside)
+            return Place(column, path, leaf)
+        if not prefix and fold(rest[0]) != fold(of.name):
+            fields = [f"{column.name}.{child.name}" for child in column.children]
+            listed = f"its fields are {', '.join(fields)}" if column.type == "struct" else None
+            named = f"{column.name} of type {column.type} has no field {'.'.join(rest[1:])!r}"
+            raise statement.wrong(named, assigned.at, listed)
+    listed = f"its columns are {', '.join(schema.names)}"
+    message = f"{of.ref} has no column {'.'.join(assigned.parts)!r}"
+    raise statement.wrong(message, assigned.at, listed)
+
+
+def default_text(statement: StatementText, column: Column, at: int) -> str:
+    """The default of a column in Spark's SQL, for the word DEFAULT at this place."""
+    if column.default is None:
+        return "NULL"
+    if not column.has_plain_default:
+        raise statement.unsupported(
+            f"the default {column.default} of {column.name}, which only DuckDB evaluates",
+            "write the value",
+            at,
+        )
+    escaped = column.default.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def columns_of(schema: TableSchema, names: Sequence[str], table: str) -> list[Column]:
+    """The columns of these names, each once. Raises QueryFailed naming what there is."""
+    columns: list[Column] = []
+    for name in names:
+        column = schema.find(name)
+        if column is None:
+            raise QueryFailed(
+                f"{table} has no column {name!r}",
+                hint=f"its columns are {', '.join(schema.names)}",
+                data={"table": table, "column": name},
+            )
+        if fold(name) in {fold(other.name) for other in columns}:
+            raise QueryFailed(
+                f"the column {name!r} is named twice",
+                hint="name it once",
+                data={"table": table, "column": name},
+            )
+        columns.append(column)
+    return columns
+
+
+def by_position(df: DataFrame, columns: Sequence[Column], table: str) -> DataFrame:
+    """The columns of ``df`` under the names of ``columns``, in order."""
+    if len(df.columns) != len(columns):
+        listed = ", ".join(column.name for column in columns)
+        raise QueryFailed(
+            f"{len(df.columns)} columns are given for {len(columns)} of {table}: {listed}",
+            hint="name the columns, INSERT INTO t (a, b) ..., or insert BY NAME",
+            data={"table": table},
+        )
+    return df.toDF(*(column.name for column in columns))
