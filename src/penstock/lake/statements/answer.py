@@ -46,8 +46,8 @@ class Answer:
         return [make(*row) if self.columns else Row() for row in self.rows]
 
     def first(self) -> Row | None:
-        found = self.collect()
-        return found[0] if found else None
+        rows = self.collect()
+        return rows[0] if rows else None
 
     def count(self) -> int:
         return len(self.rows)

@@ -199,12 +199,12 @@ def checkpoint(session: Session, _: Checkpoint) -> Answer:
     return _answer(session, function, function.function(apart))
 
 
-def _compacted(session: Session, one: Call, given: Mapping[str, Any]) -> Sequence[Any]:
+def _compacted(session: Session, function: Call, arguments: Mapping[str, Any]) -> Sequence[Any]:
     """Part of the open transaction if there is one, else a commit of its own."""
     if session.transaction is None:
-        return one.function(session, **given)
+        return function.function(session, **arguments)
     with session.writing():
-        return one.function(session, **given)
+        return function.function(session, **arguments)
 
 
 def _refuse_open(session: Session, name: str) -> None:
@@ -223,34 +223,36 @@ def _unknown(call: Invocation) -> ArgumentError:
 
 
 def _bound(
-    session: Session, one: Call, positional: Sequence[Any], named: Mapping[str, Any]
+    session: Session, function: Call, positional: Sequence[Any], named: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The arguments by parameter. Raises ArgumentError naming what there is."""
-    places = [parameter for parameter in one.parameters if parameter.positional]
+    places = [parameter for parameter in function.parameters if parameter.positional]
     if len(positional) > len(places):
         shape = ", ".join(p.name for p in places) or "none"
         raise ArgumentError(
-            f"{one.name} takes {len(places)} values without a name, not {len(positional)}",
+            f"{function.name} takes {len(places)} values without a name, not {len(positional)}",
             hint=f"they are: {shape}; give others by name",
         )
-    found = {p.name: _typed(session, p, v) for p, v in zip(places, positional, strict=False)}
+    bound = {p.name: _typed(session, p, v) for p, v in zip(places, positional, strict=False)}
     for name, value in named.items():
-        parameter = one.parameter(name) or one.parameter(_OTHER_NAMES.get(name, name))
+        parameter = function.parameter(name) or function.parameter(_OTHER_NAMES.get(name, name))
         if parameter is None:
-            parameter = next((one.parameter(k) for k, v in _OTHER_NAMES.items() if v == name), None)
+            parameter = next(
+                (function.parameter(k) for k, v in _OTHER_NAMES.items() if v == name), None
+            )
         if parameter is None:
             raise ArgumentError(
-                f"{one.name} has no parameter {name}",
-                hint=f"it has {', '.join(p.name for p in one.parameters) or 'none'}",
+                f"{function.name} has no parameter {name}",
+                hint=f"it has {', '.join(p.name for p in function.parameters) or 'none'}",
             )
-        found[parameter.name] = _typed(session, parameter, value)
-    missing = [p.name for p in places if p.name not in found] if one in _OWN else []
+        bound[parameter.name] = _typed(session, parameter, value)
+    missing = [p.name for p in places if p.name not in bound] if function in _OWN else []
     if missing:
         raise ArgumentError(
-            f"{one.name} needs a value of {' and '.join(missing)}",
-            hint=f"write CALL {one.name}({', '.join(p.name for p in places)})",
+            f"{function.name} needs a value of {' and '.join(missing)}",
+            hint=f"write CALL {function.name}({', '.join(p.name for p in places)})",
         )
-    return found
+    return bound
 
 
 def _typed(session: Session, parameter: Parameter, value: Any) -> Any:
@@ -279,15 +281,15 @@ _CONVERTED: Mapping[str, Callable[[Any], Any]] = {
     "BOOLEAN": _boolean,
     "DOUBLE": float,
     "UBIGINT": int,
-    "UBIGINT[]": lambda value: [int(one) for one in value],
+    "UBIGINT[]": lambda value: [int(item) for item in value],
     "VARCHAR": str,
 }
 
 
-def _answer(session: Session, one: Call, rows: Sequence[Any]) -> Answer:
+def _answer(session: Session, function: Call, rows: Sequence[Any]) -> Answer:
     """The rows of one frozen class under the names and types of its fields."""
-    hints = typing.get_type_hints(one.returns)
-    names = [column.name for column in fields(one.returns)]
+    hints = typing.get_type_hints(function.returns)
+    names = [column.name for column in fields(function.returns)]
     types = tuple(_TYPES.get(_plain(hints[name]), "string") for name in names)
     values = tuple(
         tuple(_shown(value, kind) for value, kind in zip(_values(row), types, strict=True))
@@ -318,24 +320,24 @@ class Nothing:
     """The answer of what has none."""
 
 
-def _set_option(session: Session, **given: Any) -> Sequence[Nothing]:
-    of = {"schema": given.get("schema"), "table": given.get("table_name")}
+def _set_option(session: Session, **arguments: Any) -> Sequence[Nothing]:
+    of = {"schema": arguments.get("schema"), "table": arguments.get("table_name")}
     if session.transaction is None:
-        options.set_option(session.catalog, given["option"], given["value"], **of)
+        options.set_option(session.catalog, arguments["option"], arguments["value"], **of)
         return ()
     with session.writing() as transaction:
         transaction.set_option(
-            options.option_writer(session.catalog, given["option"], given["value"], **of)
+            options.option_writer(session.catalog, arguments["option"], arguments["value"], **of)
         )
     return ()
 
 
-def _add_data_files(session: Session, **given: Any) -> Sequence[add_files.AddedFile]:
-    ref = TableRef.parse(given.pop("table"))
-    if given.get("schema") is not None:
-        ref = TableRef(given["schema"], ref.name)
-    given.pop("schema", None)
-    paths, rules = given.pop("path"), Rules(**given)
+def _add_data_files(session: Session, **arguments: Any) -> Sequence[add_files.AddedFile]:
+    ref = TableRef.parse(arguments.pop("table"))
+    if arguments.get("schema") is not None:
+        ref = TableRef(arguments["schema"], ref.name)
+    arguments.pop("schema", None)
+    paths, rules = arguments.pop("path"), Rules(**arguments)
     if session.transaction is None:
         return add_files.add_data_files(session.catalog, ref, paths, rules).files
     with session.writing() as transaction:
@@ -345,14 +347,16 @@ def _add_data_files(session: Session, **given: Any) -> Sequence[add_files.AddedF
     return files
 
 
-def _set_commit_message(session: Session, given: Mapping[str, Any]) -> Answer:
-    found = session.transaction
-    if found is None:
+def _set_commit_message(session: Session, arguments: Mapping[str, Any]) -> Answer:
+    transaction = session.transaction
+    if transaction is None:
         raise LakeError(
             "a commit message is of a transaction, and none is open",
             hint="BEGIN one, or use lake.transaction(author=, message=, extra=)",
         )
-    found.describe(given.get("author"), given.get("commit_message"), given.get("extra_info"))
+    transaction.describe(
+        arguments.get("author"), arguments.get("commit_message"), arguments.get("extra_info")
+    )
     return nothing(session.spark)
 
 
@@ -395,4 +399,4 @@ _OWN = (
         ),
     ),
 )
-_KNOWN: Mapping[str, Call] = {one.name: one for one in _OWN} | dict(CALLS)
+_KNOWN: Mapping[str, Call] = {call.name: call for call in _OWN} | dict(CALLS)

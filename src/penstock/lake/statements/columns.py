@@ -110,24 +110,24 @@ def default(reader: Reader) -> Default:
     return Default(None, _duckdb_expression(reader, start), start)
 
 
-def with_default(statement: StatementText, column: Column, given: Default) -> Column:
+def with_default(statement: StatementText, column: Column, new: Default) -> Column:
     """The column with a default. A literal is stored as the text of its value, checked against the
     column's type.
     """
-    value = given.literal
+    value = new.literal
     if value is not None and value.value is None:
         return replace(column, default=None, default_kind="literal")
     if column.children:
-        raise statement.unsupported("a default of a nested column", "leave it out", given.at)
+        raise statement.unsupported("a default of a nested column", "leave it out", new.at)
     if value is None:
-        return replace(column, default=given.expression, default_kind="expression")
+        return replace(column, default=new.expression, default_kind="expression")
     try:
         typed = fitted(value, column)
     except NoLiteral:
         typed = value.value
     except SchemaMismatch as error:
         message = f"the default {value.value!r} of column {column.name!r} is no {column.type}"
-        raise statement.wrong(message, given.at) from error
+        raise statement.wrong(message, new.at) from error
     exact = base_type(column.type) in _EXACT or column.type.startswith(("int", "uint"))
     text = as_text(Literal(typed) if exact else value)
     return replace(column, default=text, default_kind="literal")

@@ -157,9 +157,9 @@ def _is_lake(session: Session, schema: str) -> bool:
 
 def _refuse_passing(session: Session, analysis: Analysis) -> None:
     """What is there for this call only."""
-    given = {fold(name) for name in session.views or {}}
+    views = {fold(name) for name in session.views or {}}
     for table in analysis.tables:
-        if table.schema is None and fold(table.name) in given:
+        if table.schema is None and fold(table.name) in views:
             raise UnsupportedFeature(
                 f"a view cannot read {table.name!r}, which is a DataFrame of this call",
                 hint="write it to a table first",

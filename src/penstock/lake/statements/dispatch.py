@@ -153,8 +153,8 @@ def run(session: Session, text: str) -> DataFrame | Answer:
 
 def first_word(text: str) -> str:
     """The word that a text begins with, after comments, in capitals."""
-    found = _FIRST.match(text)
-    return found[1].upper() if found is not None else ""
+    match = _FIRST.match(text)
+    return match[1].upper() if match is not None else ""
 
 
 def is_statement(text: str, dialect: str = "spark") -> bool:

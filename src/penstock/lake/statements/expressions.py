@@ -56,14 +56,14 @@ class Variables:
 @contextmanager
 def variables(session: Session) -> Iterator[Variables]:
     """Variables and views that are gone afterwards."""
-    found = Variables(session.spark(), f"__penstock_{uuid4().hex}")
+    names = Variables(session.spark(), f"__penstock_{uuid4().hex}")
     try:
-        yield found
+        yield names
     finally:
-        for name in found.names.values():
-            found.spark.sql(f"DROP TEMPORARY VARIABLE IF EXISTS {name}")
-        for view in found.views:
-            found.spark.catalog.dropTempView(view)
+        for name in names.names.values():
+            names.spark.sql(f"DROP TEMPORARY VARIABLE IF EXISTS {name}")
+        for view in names.views:
+            names.spark.catalog.dropTempView(view)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +113,11 @@ class Expressions:
     def _query(self, span: Span) -> str:
         """A subquery in which views stand for tables."""
         session = self.session
-        given = {**(session.views or {}), **self._with()}
+        named = {**(session.views or {}), **self._with()}
         names = session.names(session.transaction)
-        found = queries.rewritten(self.names.spark, self._bound(span), names, views=given)
-        views = {key: self.names.view(df) for key, df in found.frames.items()}
-        return found.text.format(**views)
+        query = queries.rewritten(self.names.spark, self._bound(span), names, views=named)
+        views = {key: self.names.view(df) for key, df in query.frames.items()}
+        return query.text.format(**views)
 
     def _with(self) -> dict[str, DataFrame]:
         """What the WITH before the statement names."""

@@ -76,8 +76,8 @@ class Session:
     @contextmanager
     def writing(self) -> Iterator[Transaction]:
         """The open transaction, or one of the statement's own, which commits at the end."""
-        found = self.transaction
-        if found is None:
+        transaction = self.transaction
+        if transaction is None:
             own = self.begin()
             try:
                 yield own
@@ -87,8 +87,8 @@ class Session:
             own.commit()
             return
         try:
-            with found.all_or_nothing():
-                yield found
+            with transaction.all_or_nothing():
+                yield transaction
         except BaseException as error:
             if self.current.given:  # it goes on with what other statements did
                 raise
@@ -99,11 +99,11 @@ class Session:
 
     def query(self, text: str, views: Mapping[str, DataFrame] | None = None) -> DataFrame:
         """The rows of a SELECT, in the transaction if one is open."""
-        given = {**(self.views or {}), **(views or {})}
+        named = {**(self.views or {}), **(views or {})}
         names = self.names(self.transaction)
         if may_start(self.spark) and self.current.transaction is None:
-            names.require_tables(text, self.args, given)
-        return queries.run(self.spark(), text, names, args=self.args, views=given)
+            names.require_tables(text, self.args, named)
+        return queries.run(self.spark(), text, names, args=self.args, views=named)
 
     def asked(self, text: Composed, views: Mapping[str, DataFrame]) -> DataFrame:
         """The rows of a SELECT made of parts of a statement; errors are placed in that."""
@@ -113,8 +113,8 @@ class Session:
     def macro_names(self) -> set[str]:
         """``main.f`` of every macro, folded."""
         with self.catalog.reading() as connection:
-            found = objects.macros(connection, self.snapshot_id())
-        return {fold(one.qualified_name) for one in found}
+            macros = objects.macros(connection, self.snapshot_id())
+        return {fold(macro.qualified_name) for macro in macros}
 
     def zone(self) -> str:
         """The zone of times without one; UTC while there is no session."""
@@ -150,8 +150,8 @@ class Session:
 
     def snapshot_id(self) -> int:
         """That reads see: the transaction's, or what the lake is attached at."""
-        found = self.transaction
-        return self.catalog.snapshot(self.at).id if found is None else found.base.id
+        transaction = self.transaction
+        return self.catalog.snapshot(self.at).id if transaction is None else transaction.base.id
 
 
 def name_of(ref: TableRef) -> str:

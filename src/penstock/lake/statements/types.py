@@ -166,8 +166,8 @@ def _struct(reader: Reader, name: str) -> Column:
         fields.append(_field(reader))
     reader.expect(close)
     names = [fold(field.name) for field in fields]
-    for at, one in enumerate(names):
-        if one in names[:at]:
+    for at, field_name in enumerate(names):
+        if field_name in names[:at]:
             raise reader.wrong(f"the struct {name} has two fields named {fields[at].name!r}")
     return Column(name, "struct", children=tuple(fields))
 

@@ -64,7 +64,7 @@ def _literal(reader: Reader) -> Literal | _Default:
 
 
 def typed(
-    given: Sequence[Sequence[Literal | _Default]],
+    literals: Sequence[Sequence[Literal | _Default]],
     columns: Sequence[Column],
     schema: TableSchema,
     zone: Zone,
@@ -77,7 +77,7 @@ def typed(
     missing = [column for column in schema.columns if fold(column.name) not in others]
     rest = {column.name: default_of(column, zone) for column in missing}
     rows: list[dict[str, Any]] = []
-    for row in given:
+    for row in literals:
         pairs = zip(columns, row, strict=True)
         rows.append({column.name: _fitted(value, column, zone) for column, value in pairs} | rest)
     return rows
@@ -203,31 +203,31 @@ def _utc() -> str:
     return "UTC"
 
 
-def fitted(one: Literal, column: Column, zone: Zone = _utc) -> Any:
+def fitted(written: Literal, column: Column, zone: Zone = _utc) -> Any:
     """The value as the column's type takes it in an INSERT, by DuckDB's casts.
 
     Raises NoLiteral for types whose text Spark has to read, SchemaMismatch for what is no value
     of the type.
     """
-    value = one.value
+    value = written.value
     if value is None:
         return None
     if column.children:
-        return _fitted_inside(one, column, zone)
+        return _fitted_inside(written, column, zone)
     read = _FITTED.get(base_type(column.type))
     if read is None or isinstance(value, list | dict | tuple | bytearray):
         raise NoLiteral
     try:
-        found = read(value, column)
+        cast = read(value, column)
     except (ValueError, ArithmeticError, TypeError) as error:
         raise SchemaMismatch(
             f"{value!r} is no {column.type}, which column {column.name!r} is",
             hint="write the value otherwise, or CAST it",
             data={"column": column.name, "type": column.type, "value": str(value)},
         ) from error
-    if isinstance(found, datetime) and base_type(column.type) == "timestamptz":
-        return _zoned(found, zone)
-    return found
+    if isinstance(cast, datetime) and base_type(column.type) == "timestamptz":
+        return _zoned(cast, zone)
+    return cast
 
 
 def _zoned(value: datetime, zone: Zone) -> datetime:
@@ -236,24 +236,24 @@ def _zoned(value: datetime, zone: Zone) -> datetime:
     return value.astimezone(UTC)
 
 
-def _fitted_inside(one: Literal, column: Column, zone: Zone) -> Any:
+def _fitted_inside(written: Literal, column: Column, zone: Zone) -> Any:
     """A list as a list, a map as pairs, a struct as a dict of all its fields."""
-    if one.type != column.type:
+    if written.type != column.type:
         raise NoLiteral
     if column.type == "list":
-        return [fitted(item, column.children[0], zone) for item in one.value]
+        return [fitted(item, column.children[0], zone) for item in written.value]
     if column.type == "map":
         key, value = column.children
-        return [(fitted(k, key, zone), fitted(v, value, zone)) for k, v in one.value]
-    given = {fold(key.value): value for key, value in one.value}
-    unknown = given.keys() - {fold(child.name) for child in column.children}
-    if unknown or len(given) != len(one.value):
+        return [(fitted(k, key, zone), fitted(v, value, zone)) for k, v in written.value]
+    fields = {fold(key.value): value for key, value in written.value}
+    unknown = fields.keys() - {fold(child.name) for child in column.children}
+    if unknown or len(fields) != len(written.value):
         raise SchemaMismatch(
             f"the struct {column.name!r} has no field {sorted(unknown)[0] if unknown else ''!r}",
             hint=f"its fields are {', '.join(child.name for child in column.children)}",
             data={"column": column.name},
         )
-    return {c.name: fitted(given.get(fold(c.name), NULL), c, zone) for c in column.children}
+    return {c.name: fitted(fields.get(fold(c.name), NULL), c, zone) for c in column.children}
 
 
 _BITS = (8, 16, 32, 64, 128)
@@ -369,12 +369,12 @@ _FITTED: Mapping[str, Callable[[Any, Column], Any]] = {
 }
 
 
-def as_text(one: Literal) -> str | None:
+def as_text(written: Literal) -> str | None:
     """What the catalog keeps of a literal as a default: its value's text."""
-    if one.value is None:
+    if written.value is None:
         return None
-    if isinstance(one.value, bool):
-        return "true" if one.value else "false"
-    if isinstance(one.value, datetime):
-        return one.value.isoformat(" ")
-    return str(one.value)
+    if isinstance(written.value, bool):
+        return "true" if written.value else "false"
+    if isinstance(written.value, datetime):
+        return written.value.isoformat(" ")
+    return str(written.value)
