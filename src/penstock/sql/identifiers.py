@@ -24,6 +24,11 @@ def quote_identifier(name: str, *, mark: str = '"') -> str:
     return f"{mark}{name.replace(mark, mark * 2)}{mark}"
 
 
+def quoted(name: str) -> str:
+    """``name`` as one part of a name in Spark's SQL and in its column references."""
+    return f"`{name.replace('`', '``')}`"
+
+
 def fold(name: str) -> str:
     """The form in which names are compared. DuckDB folds ASCII letters and no others."""
     return name.translate(_UPPER_TO_LOWER)

@@ -16,7 +16,6 @@ from penstock.lake.format.naming import fold
 from penstock.lake.reading import scan
 from penstock.lake.reading.arrow_files import are_plain
 from penstock.lake.reading.conversions.align import align, typed
-from penstock.lake.reading.conversions.spark_types import quoted
 from penstock.lake.rows import driver
 from penstock.lake.rows.assign import assigned
 from penstock.lake.rows.change import Condition, RowChange
@@ -28,6 +27,7 @@ from penstock.lake.rows.updates import rows_of, update_new_rows, update_rows
 from penstock.lake.spark.failures import explained
 from penstock.lake.spark.session import session_zone
 from penstock.sql.expression import SqlExpression
+from penstock.sql.identifiers import quoted
 from penstock.sql.predicate import contrary, of_where
 
 if TYPE_CHECKING:

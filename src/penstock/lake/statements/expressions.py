@@ -10,10 +10,10 @@ from uuid import uuid4
 
 from penstock.lake.queries import running as queries
 from penstock.lake.queries.travel import in_zone
-from penstock.lake.reading.conversions.spark_types import quoted
 from penstock.lake.statements.session import Session
 from penstock.lake.statements.targets import Target, without_schema
 from penstock.sql.expression import SqlExpression
+from penstock.sql.identifiers import quoted
 from penstock.sql.literals import argument
 from penstock.sql.statement import StatementText, begun
 from penstock.sql.text import Span

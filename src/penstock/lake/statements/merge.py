@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import QueryFailed
 from penstock.lake.format.schema import TableSchema
-from penstock.lake.reading.conversions.spark_types import quoted
 from penstock.lake.rows import updates
 from penstock.lake.rows.change import Action, Clause, Kind, On, RowChange
 from penstock.lake.rows.engine import stage
@@ -33,6 +32,7 @@ from penstock.lake.statements.targets import (
 )
 from penstock.lake.transaction import TransactionTable
 from penstock.sql.expression import SqlExpression
+from penstock.sql.identifiers import quoted
 from penstock.sql.statement import Reader, StatementText, TableName, begun
 from penstock.sql.text import Composed, Span
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import UnsupportedFeature
 from penstock.lake.format.naming import TableRef
 from penstock.lake.format.schema import Column
-from penstock.lake.reading.conversions.spark_types import literal, quoted, spark_type
+from penstock.lake.reading.conversions.spark_types import literal, spark_type
 from penstock.lake.rows import engine
 from penstock.lake.rows.change import Condition, RowChange
 from penstock.lake.statements.assignments import columns_of
@@ -18,6 +18,7 @@ from penstock.lake.statements.targets import Target, add_conditions, match, plai
 from penstock.lake.statements.values import fitted
 from penstock.lake.transaction import Staged, TransactionTable
 from penstock.sql.expression import SqlExpression
+from penstock.sql.identifiers import quoted
 from penstock.sql.literals import Literal, NoLiteral
 from penstock.sql.statement import StatementText, begun
 from penstock.sql.tokens import MARKER

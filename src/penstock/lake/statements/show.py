@@ -17,10 +17,11 @@ from penstock.lake.catalog import objects
 from penstock.lake.format import naming
 from penstock.lake.format.naming import DEFAULT_SCHEMA, TableRef, fold
 from penstock.lake.format.schema import Column, TableSchema
-from penstock.lake.reading.conversions.spark_types import quoted, schema_of
+from penstock.lake.reading.conversions.spark_types import schema_of
 from penstock.lake.statements.answer import Answer, table
 from penstock.lake.statements.session import Session, name_of
 from penstock.lake.statements.types import duckdb_type
+from penstock.sql.identifiers import quoted
 from penstock.sql.statement import Reader, StatementText, TableName, alone
 from penstock.sql.text import Span
 from penstock.sql.tokens import NAME, WORD

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from penstock.errors import TableNotFound
 from penstock.lake.format.naming import TableRef, fold
 from penstock.lake.format.schema import TableSchema
-from penstock.lake.reading.conversions.spark_types import quoted
 from penstock.lake.reading.scan import Scan
 from penstock.lake.rows import updates
 from penstock.lake.rows.change import Condition
 from penstock.lake.statements.session import Session, name_of
 from penstock.lake.transaction import Transaction, TransactionTable
 from penstock.sql.expression import SqlExpression
+from penstock.sql.identifiers import quoted
 from penstock.sql.predicate import of_query
 from penstock.sql.statement import Reader, StatementText, TableName
 from penstock.sql.tables import Unreadable, analyse

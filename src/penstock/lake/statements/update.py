@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.reading.conversions import casts
-from penstock.lake.reading.conversions.spark_types import quoted
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID, Scan
 from penstock.lake.rows.assign import Path, with_fields
 from penstock.lake.rows.change import RowChange
@@ -30,6 +29,7 @@ from penstock.lake.statements.targets import (
 )
 from penstock.lake.transaction import TransactionTable
 from penstock.sql.expression import SqlExpression
+from penstock.sql.identifiers import quoted
 from penstock.sql.statement import Reader, StatementText, begun
 from penstock.sql.text import Composed, Span
 

@@ -22,6 +22,7 @@ from penstock.lake.format.types import (
 )
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.reading.conversions.stored_values import READERS
+from penstock.sql.identifiers import quoted as quoted  # noqa: PLC0414 - many take it from this module
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -31,11 +32,6 @@ if TYPE_CHECKING:
     from penstock.lake.reading.conversions.stored_values import Convert
 
 _UUID = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
-
-
-def quoted(name: str) -> str:
-    """``name`` as one part of a Spark column reference."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def literal(value: object) -> SparkColumn:
