@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import Diagnostic
-from penstock.model.lexer import Source
+from penstock.model.mapping import Source
 from penstock.model.names import Names
 from penstock.model.script import Script, Setting, read_script
 

@@ -16,8 +16,7 @@ from penstock.model.constants import (
 from penstock.model.files import Call, find_calls, read_call
 from penstock.model.foreign import duckdb_forms
 from penstock.model.lake_calls import find_lake_calls, read_lake_call
-from penstock.model.lexer import Source, Token, match_paren
-from penstock.model.mapping import Edit
+from penstock.model.mapping import Edit, Source
 from penstock.model.names import Names, UnknownName
 from penstock.model.nearest import nearest
 from penstock.model.partition_token import BARE, TOKEN, is_bare, misplaced
@@ -34,6 +33,7 @@ from penstock.model.sieve import empty_place
 from penstock.model.sources import FileSource, QuerySource, TableSource, TimeTravel
 from penstock.model.timetravel import AtClause, find_clauses
 from penstock.sql.lake_functions import NAMES
+from penstock.sql.tokens import ARGUMENT, NAME, STRING, Token, closing
 
 PARTITION_MARKER = "penstock_partition"
 _OTHER_DIALECT = "for DuckDB's SQL: -- dialect duckdb"
@@ -115,14 +115,14 @@ def _bind_tokens(reading: _Reading) -> None:
     for index, token in enumerate(reading.tokens):
         if index in reading.taken:
             continue
-        if token.kind in {"STRING", "RAW_STRING", "IDENTIFIER"} and TOKEN in token.text:
+        if token.kind in {STRING, NAME} and TOKEN in token.value:
             _bind_partition(reading, index, token)
-        elif token.kind == "ARGUMENT":
+        elif token.kind == ARGUMENT:
             _bind_argument(reading, index, token)
-        elif token.kind == "PARAMETER":
+        elif token.text in {"$", "@"}:
             hint = "write $name, and declare it: -- $name (type)"
             reading.error(token.start, "an argument has a name", hint, "argument")
-        elif token.kind == "L_BRACE" and is_bare(reading.tokens, index):
+        elif token.text == "{" and is_bare(reading.tokens, index):
             reading.error(token.start, *BARE, "partition-token")
 
 
@@ -144,11 +144,11 @@ def _bind_partition(reading: _Reading, index: int, token: Token) -> None:
 
 
 def _bind_argument(reading: _Reading, index: int, token: Token) -> None:
-    argument = reading.scope.arguments.get(token.text)
+    argument = reading.scope.arguments.get(token.value)
     if argument is None:
-        guess = nearest(token.text, reading.scope.arguments)
-        hint = f"did you mean ${guess}?" if guess else f"declare it: -- ${token.text} (text)"
-        reading.error(token.start, f"${token.text} is not declared", hint, "argument")
+        guess = nearest(token.value, reading.scope.arguments)
+        hint = f"did you mean ${guess}?" if guess else f"declare it: -- ${token.value} (text)"
+        reading.error(token.start, f"${token.value} is not declared", hint, "argument")
         return
     marker = f"penstock_arg_{argument.name}"
     _replace(reading, index, token, _cast(argument, marker, reading.scope.dialect))
@@ -165,7 +165,7 @@ def _replace(reading: _Reading, index: int, token: Token, marker: str) -> None:
     """``DATE '{partition}'`` takes only a literal, so it becomes a cast."""
     text = reading.scope.source.text
     before = reading.tokens[index - 1] if index else None
-    if before is not None and before.word in _TYPED:
+    if before is not None and before.upper in _TYPED:
         written = text[before.start : before.end]
         reading.edits.append(Edit(before.start, token.end, f"CAST({marker} AS {written})"))
     else:
@@ -207,10 +207,10 @@ def _place_tables(reading: _Reading, calls: dict[int, Call], clauses: dict[int, 
             _place_function(reading, call, table)
         elif call is not None and len(table.parts) == 1:
             _place_file(reading, call)
-        elif any(t.kind == "ARGUMENT" and table.start <= t.start < table.end for t in tokens):
+        elif any(t.kind == ARGUMENT and table.start <= t.start < table.end for t in tokens):
             hint = "write the name; an argument is a value"
             reading.error(table.start, "an argument cannot be a table's name", hint, "argument")
-        elif tokens[table.last].kind == "STRING":
+        elif tokens[table.last].kind == STRING:
             hint = f"write read_csv('{table.parts[0]}'), read_json(...) or read_parquet(...)"
             reading.error(table.start, "a file is read by a function", hint, "file")
         else:
@@ -293,23 +293,23 @@ def _not_constant(reading: _Reading, error: NotConstant, near: Token, hint: str)
 def _check_bindings(reading: _Reading, first: int, last: int) -> None:
     """Constants may use the partition and declared arguments only."""
     for token in reading.tokens[first : last + 1]:
-        if token.kind == "STRING" and token.text == TOKEN and not reading.scope.partitioned:
+        if token.kind == STRING and token.value == TOKEN and not reading.scope.partitioned:
             hint = "add `-- partitioned daily` to the header"
             reading.error(token.start, "the script is not partitioned", hint, "partition-token")
-        if token.kind == "ARGUMENT" and token.text not in reading.scope.arguments:
-            guess = nearest(token.text, reading.scope.arguments)
-            hint = f"did you mean ${guess}?" if guess else f"declare it: -- ${token.text} (text)"
-            reading.error(token.start, f"${token.text} is not declared", hint, "argument")
+        if token.kind == ARGUMENT and token.value not in reading.scope.arguments:
+            guess = nearest(token.value, reading.scope.arguments)
+            hint = f"did you mean ${guess}?" if guess else f"declare it: -- ${token.value} (text)"
+            reading.error(token.start, f"${token.value} is not declared", hint, "argument")
 
 
 def _after_sample(tokens: Sequence[Token], last: int) -> int:
     """Spark wants an alias after TABLESAMPLE (...), else right after the name."""
     position = last + 1
-    while position + 1 < len(tokens) and tokens[position].word in {"TABLESAMPLE", "REPEATABLE"}:
-        closing = match_paren(tokens, position + 1)
-        if closing is None:
+    while position + 1 < len(tokens) and tokens[position].upper in {"TABLESAMPLE", "REPEATABLE"}:
+        close = closing(tokens, position + 1)
+        if close is None:
             break
-        last, position = closing, closing + 1
+        last, position = close, close + 1
     return tokens[last].end
 
 

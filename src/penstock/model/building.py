@@ -7,20 +7,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.errors import Diagnostic, Location, PartitionError
+from penstock.model.analysis import Part
 from penstock.model.annotation import Annotations
 from penstock.model.asset import Asset, Materialize, TableName, table_of
 from penstock.model.data_test import RelationshipsTest
 from penstock.model.header.lines import read_header
-from penstock.model.lexer import Token
 from penstock.model.model import Model, TestScript
 from penstock.model.names import Names
 from penstock.model.partition import check_spec
 from penstock.model.query import Query, read_query
+from penstock.sql.tokens import canonical
 
 TARGET = "ducklake://main/table"
 
@@ -273,9 +274,6 @@ _MADE_RULES: tuple[Callable[[_Header, Materialize], Iterator[Diagnostic]], ...] 
 )
 
 
-_NAMES = ("VAR", "IDENTIFIER", "STRING", "RAW_STRING", "HEREDOC_STRING", "ARGUMENT")
-
-
 def definition_hash(query: Query, annotations: Annotations, target: TableName) -> str:
     """Hex SHA-256 of the canonical query and of what says where and how it is written.
 
@@ -294,15 +292,12 @@ def definition_hash(query: Query, annotations: Annotations, target: TableName) -
         "arguments": [
             [argument.name, argument.type, argument.default] for argument in query.arguments
         ],
-        "parts": [[part.name, *canonical(part.statement.tokens)] for part in query.parts],
+        "parts": [[part.name, *_canonical(part, query)] for part in query.parts],
     }
     text = json.dumps(meaning, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def canonical(tokens: Iterable[Token]) -> list[str]:
-    """Tokens in one spelling; names and strings stay as they are and never look alike."""
-    return [
-        f"{token.kind} {token.text}" if token.kind in _NAMES else token.text.upper()
-        for token in tokens
-    ]
+def _canonical(part: Part, query: Query) -> list[str]:
+    statement = part.statement
+    return canonical(query.source.text[statement.start : statement.end], query.dialect)

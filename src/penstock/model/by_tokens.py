@@ -9,19 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from penstock.model.lexer import Token, match_paren
+from penstock.sql.tokens import ARGUMENT, NAME, WORD, Token, closing, depth_of
 
-_OPENING = ("L_PAREN", "L_BRACKET", "L_BRACE")
-_CLOSING = ("R_PAREN", "R_BRACKET", "R_BRACE")
 #: functions whose arguments may contain FROM: ``extract(day FROM d)``
 _WITH_FROM = ("EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "OVERLAY")
 _QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE")
 #: words that end a FROM clause: commas behind them separate no tables
 _ENDS = (
-    *("SELECT", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "OFFSET", "WINDOW", "UNION"),
-    *("EXCEPT", "INTERSECT", "MINUS", "CLUSTER BY", "DISTRIBUTE BY", "SORT BY", "MAP", "REDUCE"),
+    *("SELECT", "WHERE", "HAVING", "LIMIT", "OFFSET", "WINDOW", "UNION", "EXCEPT", "INTERSECT"),
+    *("MINUS", "MAP", "REDUCE"),
     *("VALUES", "VIEW", "QUALIFY", "EXTEND", "SET", "DROP", "AGGREGATE", "CALL"),
 )
+_ENDS_BEFORE_BY = ("GROUP", "ORDER", "CLUSTER", "DISTRIBUTE", "SORT")
 #: words that may follow a table without an alias and are none themselves
 _NO_ALIAS = (
     *("JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "ANTI", "SEMI", "LATERAL"),
@@ -53,19 +52,17 @@ def table_places(tokens: Sequence[Token]) -> Iterator[Place]:
     for index in _positions(tokens):
         last = _name_end(tokens, index)
         following = tokens[last + 1] if last + 1 < len(tokens) else None
-        if following is not None and following.kind == "L_PAREN":
+        if following is not None and following.text == "(":
             continue
-        if last > index or tokens[index].text.casefold() not in named:
-            yield Place(index, last, _is_bare(tokens, index, following))
+        if last > index or tokens[index].value.casefold() not in named:
+            yield Place(index, last, _is_bare(tokens, index, last + 1))
 
 
 def computed_name(tokens: Sequence[Token]) -> Token | None:
     """``IDENTIFIER(...)`` where a table's name stands."""
     for index in _positions(tokens):
         last = _name_end(tokens, index)
-        if tokens[last].word == "IDENTIFIER" and [t.kind for t in tokens[last + 1 : last + 2]] == [
-            "L_PAREN"
-        ]:
+        if tokens[last].upper == "IDENTIFIER" and _word(tokens, last + 1) == "(":
             return tokens[last]
     return None
 
@@ -85,16 +82,16 @@ def _positions(tokens: Sequence[Token]) -> Iterator[int]:
     levels = [_Level()]
     expected = False
     for index, token in enumerate(tokens):
-        if token.kind in _OPENING:
-            levels.append(_Level(expected, tokens[index - 1].word if index else ""))
+        if depth_of(token) > 0:
+            levels.append(_Level(expected, tokens[index - 1].upper if index else ""))
             continue
-        if token.kind in _CLOSING:
+        if depth_of(token) < 0:
             levels = levels[:-1] or [_Level()]
             expected = False
             continue
-        if expected and token.word == "LATERAL":
+        if expected and token.upper == "LATERAL":
             continue
-        if expected and token.word not in _QUERY_WORDS and _is_name(token):
+        if expected and token.upper not in _QUERY_WORDS and _is_name(token):
             yield index
             expected = False
             continue
@@ -104,64 +101,68 @@ def _positions(tokens: Sequence[Token]) -> Iterator[int]:
 def _expects(tokens: Sequence[Token], index: int, level: _Level) -> bool:
     """Whether a table stands behind ``tokens[index]``; says so of the bracket, too."""
     token = tokens[index]
-    if token.word == "FROM":
-        before = tokens[index - 1].word if index else ""
+    if token.upper == "FROM":
+        before = tokens[index - 1].upper if index else ""
         if _word(tokens, index + 1) == "AS":  # a column of this name
             return False
         level.in_from = level.function not in _WITH_FROM and before not in {"DISTINCT", "CHANGES"}
         if before == "DISTINCT":  # IS DISTINCT FROM, or SELECT DISTINCT FROM
-            level.in_from = index < 2 or tokens[index - 2].word not in {"IS", "NOT"}
+            level.in_from = index < 2 or tokens[index - 2].upper not in {"IS", "NOT"}
         return level.in_from
-    if token.word in {"JOIN", "TABLE"}:
-        level.in_from = level.in_from or token.word == "JOIN"
+    if token.upper in {"JOIN", "TABLE"}:
+        level.in_from = level.in_from or token.upper == "JOIN"
         return True
-    if token.kind == "PIPE_GT" or token.word in _ENDS:
+    if token.text == "|>" or _ends(tokens, index):
         level.in_from = False
-    return token.kind == "COMMA" and level.in_from
+    return token.text == "," and level.in_from
 
 
 def _is_name(token: Token) -> bool:
-    if token.kind == "IDENTIFIER":
-        return True
-    return token.kind != "NUMBER" and token.word.replace("_", "a").isalnum()
+    return token.kind in {ARGUMENT, NAME, WORD}
+
+
+def _ends(tokens: Sequence[Token], index: int) -> bool:
+    """Whether a clause begins there, in which commas separate no tables."""
+    word = _word(tokens, index)
+    return word in _ENDS or (word in _ENDS_BEFORE_BY and _word(tokens, index + 1) == "BY")
 
 
 def _name_end(tokens: Sequence[Token], index: int) -> int:
     last = index
-    while last + 2 < len(tokens) and tokens[last + 1].kind == "DOT" and _is_name(tokens[last + 2]):
+    while last + 2 < len(tokens) and tokens[last + 1].text == "." and _is_name(tokens[last + 2]):
         last += 2
     return last
 
 
-def _is_bare(tokens: Sequence[Token], index: int, following: Token | None) -> bool:
-    if [token.word for token in tokens[max(index - 2, 0) : index]] == ["TABLE", "("]:
+def _is_bare(tokens: Sequence[Token], index: int, after: int) -> bool:
+    if [token.upper for token in tokens[max(index - 2, 0) : index]] == ["TABLE", "("]:
         return False  # an argument of a table function
-    if following is None or following.word in {*_ENDS, *_NO_ALIAS}:
+    if after >= len(tokens) or _ends(tokens, after) or tokens[after].upper in _NO_ALIAS:
         return True
-    return following.word not in {"AS", *_NO_PLACE_FOR_ALIAS} and not _is_name(following)
+    return tokens[after].upper not in {"AS", *_NO_PLACE_FOR_ALIAS} and not _is_name(tokens[after])
 
 
 def _with_names(tokens: Sequence[Token]) -> Iterator[str]:
     """Folded names that a WITH defines, anywhere in the statement."""
     for index, token in enumerate(tokens):
-        if token.word == "WITH":
+        if token.upper == "WITH":
             recursive = _word(tokens, index + 1) == "RECURSIVE"
             yield from _with_list(tokens, index + 1 + recursive)
 
 
 def _with_list(tokens: Sequence[Token], start: int) -> Iterator[str]:
     while start < len(tokens) and _is_name(tokens[start]):
-        name, index = tokens[start].text.casefold(), start + 1
-        if _word(tokens, index) == "(" and (closing := match_paren(tokens, index)):
-            index = closing + 1  # its columns, or its query where AS is left out
-        while index < len(tokens) and tokens[index].word not in {"(", ",", ")"}:
+        name, index = tokens[start].value.casefold(), start + 1
+        if _word(tokens, index) == "(" and (close := closing(tokens, index)):
+            index = close + 1  # its columns, or its query where AS is left out
+        while index < len(tokens) and tokens[index].upper not in {"(", ",", ")"}:
             index += 1  # MAX RECURSION LEVEL n AS
         yield name
-        closing = match_paren(tokens, index) if _word(tokens, index) == "(" else index - 1
-        if closing is None or _word(tokens, closing + 1) != ",":
+        close = closing(tokens, index) if _word(tokens, index) == "(" else index - 1
+        if close is None or _word(tokens, close + 1) != ",":
             return
-        start = closing + 2
+        start = close + 2
 
 
 def _word(tokens: Sequence[Token], index: int) -> str:
-    return tokens[index].word if index < len(tokens) else ""
+    return tokens[index].upper if index < len(tokens) else ""

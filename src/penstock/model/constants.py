@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 
 from penstock.errors import ArgumentError, PartitionError
-from penstock.model.lexer import Token, match_paren
 from penstock.model.partition_token import INSIDE, TOKEN
+from penstock.sql.tokens import ARGUMENT, NUMBER, STRING, Token, closing
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +118,11 @@ def split_at(tokens: Sequence[Token], separator: str) -> list[Sequence[Token]]:
     start = index = 0
     while index < len(tokens):
         token = tokens[index]
-        if token.word and token.text in {"(", "[", "{"}:
-            closing = match_paren(tokens, index)
-            index = len(tokens) if closing is None else closing + 1
+        if token.text in {"(", "[", "{"}:
+            close = closing(tokens, index)
+            index = len(tokens) if close is None else close + 1
             continue
-        if token.word and token.text == separator:
+        if token.text == separator:
             pieces.append(tokens[start:index])
             start = index + 1
         index += 1
@@ -134,25 +134,27 @@ def _operand(tokens: Sequence[Token]) -> Constant:
         raise NotConstant("a value is missing", None)
     first, last = tokens[0], tokens[-1]
     if len(tokens) == 1:
+        if first.upper in _WORDS:
+            return _WORDS[first.upper]
         build = _SINGLE.get(first.kind)
         if build is None:
             raise NotConstant(f"`{first.text}` is no constant", first)
         return build(first)
-    if first.kind == "DASH" and len(tokens) == 2 and last.kind == "NUMBER":
-        return _number(Token("NUMBER", f"-{last.text}", first.start, last.end))
-    opening = 1 if first.word == "MAP" else 0
-    build_group = _GROUPS.get(tokens[opening].text) if tokens[opening].word else None
-    if build_group is None or match_paren(tokens, opening) != len(tokens) - 1:
+    if first.text == "-" and len(tokens) == 2 and last.kind == NUMBER:
+        return _number(Token(NUMBER, f"-{last.text}", first.start))
+    opening = 1 if first.upper == "MAP" else 0
+    build_group = _GROUPS.get(tokens[opening].text)
+    if build_group is None or closing(tokens, opening) != len(tokens) - 1:
         raise NotConstant("this is no constant", first)
     return build_group(tokens[opening + 1 : -1])
 
 
 def _string(token: Token) -> Constant:
-    if token.text == TOKEN:
+    if token.value == TOKEN:
         return PartitionValue()
-    if TOKEN in token.text:
+    if TOKEN in token.value:
         raise NotConstant(f"{INSIDE[0]}; {INSIDE[1]}", token)
-    return Literal(token.text)
+    return Literal(token.value)
 
 
 def _number(token: Token) -> Constant:
@@ -171,18 +173,16 @@ def _struct(tokens: Sequence[Token]) -> Constant:
     for piece in split_at(tokens, ","):
         if len(piece) < 3 or piece[1].text not in {":", "="}:
             raise NotConstant("a field is written 'name': value", piece[0] if piece else None)
-        fields.append((piece[0].text, read_constant(piece[2:])))
+        fields.append((piece[0].value, read_constant(piece[2:])))
     return StructOf(tuple(fields))
 
 
 _SINGLE: dict[str, Callable[[Token], Constant]] = {
-    "STRING": _string,
-    "NUMBER": _number,
-    "TRUE": lambda _: Literal(True),
-    "FALSE": lambda _: Literal(False),
-    "NULL": lambda _: Literal(None),
-    "ARGUMENT": lambda token: ArgumentValue(token.text),
+    STRING: _string,
+    NUMBER: _number,
+    ARGUMENT: lambda token: ArgumentValue(token.value),
 }
+_WORDS = {"TRUE": Literal(True), "FALSE": Literal(False), "NULL": Literal(None)}
 _GROUPS: dict[str, Callable[[Sequence[Token]], Constant]] = {
     "(": read_constant,
     "[": _list,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from penstock.model.constants import Constant, NotConstant, read_constant, split_at
-from penstock.model.lexer import Token, match_paren
+from penstock.sql.tokens import NAME, STRING, Token, closing
 
 #: what a query may write -> what it means
 FUNCTIONS = {
@@ -34,10 +34,10 @@ class Call:
 def find_calls(tokens: Sequence[Token]) -> Iterator[Call]:
     """Calls of the file functions; one that is not closed is left to the parser."""
     for index, (token, following) in enumerate(pairwise(tokens)):
-        if token.word in FUNCTIONS and following.kind == "L_PAREN":
-            last = match_paren(tokens, index + 1)
+        if token.upper in FUNCTIONS and following.text == "(":
+            last = closing(tokens, index + 1)
             if last is not None:
-                yield Call(FUNCTIONS[token.word], index, last)
+                yield Call(FUNCTIONS[token.upper], index, last)
 
 
 def read_call(
@@ -54,7 +54,7 @@ def read_call(
         if not _is_named(piece):
             at = piece[0] if piece else tokens[call.last]
             raise NotConstant("an option is written name = value", at)
-        name = piece[0].text.lower()
+        name = piece[0].value.lower()
         if name in options:
             raise NotConstant(f"the option {name} is given twice", piece[0])
         options[name] = _value(piece)
@@ -69,4 +69,4 @@ def _value(piece: Sequence[Token]) -> Constant:
 
 
 def _is_named(piece: Sequence[Token]) -> bool:
-    return len(piece) >= 2 and bool(piece[0].word) and piece[1].text in _ASSIGN
+    return len(piece) >= 2 and piece[0].kind not in {NAME, STRING} and piece[1].text in _ASSIGN

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from penstock.model.lexer import Token, match_paren
+from penstock.sql.tokens import MARKER, NUMBER, STRING, SYMBOL, WORD, Token, closing
 
 # Functions that only DuckDB has. Those that both have, with other arguments, are not told apart.
 _FUNCTIONS = frozenset(
@@ -35,11 +35,11 @@ def duckdb_forms(tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:
 
 def _form(tokens: Sequence[Token], index: int) -> str | None:
     token = tokens[index]
-    if not token.word:
+    if token.kind not in {NUMBER, SYMBOL, WORD}:
         return None
     if tokens[index + 1 : index + 2] and tokens[index + 1].text == "(":
         return _call(tokens, index)
-    if token.word == "EXCLUDE" and index > 0 and tokens[index - 1].text == "*":
+    if token.upper == "EXCLUDE" and index > 0 and tokens[index - 1].text == "*":
         return "* EXCLUDE"
     if _UNDERSCORED.fullmatch(token.text):
         return token.text
@@ -48,20 +48,20 @@ def _form(tokens: Sequence[Token], index: int) -> str | None:
 
 def _call(tokens: Sequence[Token], index: int) -> str | None:
     name = tokens[index].text.lower()
-    if index > 0 and tokens[index - 1].kind == "DOT":
+    if index > 0 and tokens[index - 1].text == ".":
         return None
     if name in _FUNCTIONS or name == "columns":
         return f"{name}(...)"
     if name == "exclude" and index > 0 and tokens[index - 1].text == "*":
         return "* EXCLUDE"
     unit = tokens[index + 2 : index + 3] if name in _UNITS_FIRST else ()
-    return f"{name}('unit', ...)" if unit and unit[0].kind == "STRING" else None
+    return f"{name}('unit', ...)" if unit and unit[0].kind == STRING else None
 
 
 def _slices(tokens: Sequence[Token], index: int) -> bool:
     """``l[1:2]``: a colon between brackets that follow a value."""
-    if tokens[index].text != "[" or index == 0 or tokens[index].word == "":
+    if tokens[index].text != "[" or index == 0:
         return False
-    closing = match_paren(tokens, index)
-    inside = tokens[index + 1 : closing] if closing is not None else ()
-    return any(token.text == ":" and token.kind == "COLON" for token in inside[:2])
+    close = closing(tokens, index)
+    inside = tokens[index + 1 : close] if close is not None else ()
+    return any(token.text == ":" or token.kind == MARKER for token in inside[:2])

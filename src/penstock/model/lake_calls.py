@@ -9,11 +9,11 @@ from penstock.errors import Location
 from penstock.model.asset import DEFAULT_SCHEMA, TableName
 from penstock.model.constants import Constant, Literal, NotConstant, read_constant, split_at
 from penstock.model.files import Call
-from penstock.model.lexer import Token, match_paren
 from penstock.model.names import Names, UnknownName
 from penstock.model.sources import FunctionSource
 from penstock.sql.identifiers import dotted, fold
 from penstock.sql.lake_functions import FEEDS, NAMES, PREFIX
+from penstock.sql.tokens import Token, closing
 
 _BEFORE = frozenset({"FROM", "JOIN", ","})
 _ASSIGN = frozenset({"=>", ":=", "="})
@@ -31,14 +31,14 @@ class _Lake:
 def find_lake_calls(tokens: Sequence[Token]) -> Iterator[Call]:
     """Calls where a table can stand."""
     for index in range(len(tokens) - 1):
-        name = fold(tokens[index].text)
-        if name not in NAMES or tokens[index + 1].kind != "L_PAREN":
+        name = fold(tokens[index].value)
+        if name not in NAMES or tokens[index + 1].text != "(":
             continue
         first = index
-        while first >= 2 and tokens[first - 1].kind == "DOT":
+        while first >= 2 and tokens[first - 1].text == ".":
             first -= 2
-        last = match_paren(tokens, index + 1)
-        before = tokens[first - 1].text.upper() if first else ""
+        last = closing(tokens, index + 1)
+        before = tokens[first - 1].upper if first else ""
         if last is not None and before in _BEFORE:
             yield Call(name, index, last)
 
@@ -72,14 +72,14 @@ def _arguments(
     inside = tokens[call.first + 2 : call.last]
     for piece in split_at(inside, ",") if inside else []:
         if len(piece) > 2 and piece[1].text in _ASSIGN:
-            named.append((fold(piece[0].text), _constant(piece[2:])))
+            named.append((fold(piece[0].value), _constant(piece[2:])))
         else:
             positional.append(_constant(piece))
     return tuple(positional), tuple(named)
 
 
 def _constant(tokens: Sequence[Token]) -> Constant:
-    typed = len(tokens) == 2 and tokens[0].word in _TYPED
+    typed = len(tokens) == 2 and tokens[0].upper in _TYPED
     return read_constant(tokens[1:] if typed else tokens)
 
 

@@ -1,10 +1,41 @@
-"""Text that was edited, and the way back from each place in it to where it came from."""
+"""A script's text, edits of it, and the way back from what was made of it to the file."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.errors import Location
+from penstock.sql.quoting import for_spark, names_in
+from penstock.sql.text import offset, place
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file's text; every offset in the model counts characters of ``text``.
+
+    ``quoted`` are the names in double quotes that the text had, which has them in backticks.
+    """
+
+    path: Path
+    text: str
+    quoted: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, path: Path, text: str, dialect: str) -> Source:
+        """The source of a script as it is written in its dialect."""
+        if dialect != "spark":
+            return cls(path, text)
+        return cls(path, for_spark(text), names_in(text))
+
+    def location(self, offset: int) -> Location:
+        return Location(self.path, *place(self.text, offset))
+
+    def offset(self, line: int, column: int) -> int:
+        """The offset of a place; both count from 1."""
+        return offset(self.text, line, column)
 
 
 @dataclass(frozen=True, slots=True)

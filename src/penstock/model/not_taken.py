@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from penstock.errors import Diagnostic, Location
 from penstock.model.annotation import Annotations, parse
 from penstock.model.header.lines import read_header
-from penstock.model.lexer import LexError, Source, Token, tokenize
+from penstock.model.mapping import Source
 from penstock.model.nearest import nearest
+from penstock.sql.tokens import NAME, STRING, Token, Unclosed, words
 
 HEADER = "-- materialize ducklake://main/table"
 FIRST_MODEL = (
@@ -35,18 +36,18 @@ def report_script(
     source = Source(path, text)
     start = read_header(text, path).end
     try:
-        tokens = tokenize(text, "spark", start)
-    except LexError as error:
+        tokens = words(text, start=start)
+    except Unclosed as error:
         where = source.location(error.offset)
         return (_headerless(where),)
     return tuple(_of_code(tokens, source))
 
 
-def _of_code(tokens: tuple[Token, ...], source: Source) -> Iterator[Diagnostic]:
+def _of_code(tokens: Sequence[Token], source: Source) -> Iterator[Diagnostic]:
     if not tokens:
         return
     where = source.location(tokens[0].start)
-    if tokens[0].word and [token.kind for token in tokens[1:2]] == ["L_PAREN"]:
+    if tokens[0].kind not in {NAME, STRING} and [token.text for token in tokens[1:2]] == ["("]:
         word = tokens[0].text
         if word.upper() == _DDL:
             message = f"`{word} (...)` is not in this version, so the file makes no model"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.model.lexer import Token
+from penstock.sql.tokens import NAME, STRING, Token
 
 TOKEN = "{partition}"
 
@@ -30,13 +30,13 @@ def is_bare(tokens: Sequence[Token], index: int) -> bool:
 def misplaced(tokens: Sequence[Token], index: int, *, partitioned: bool) -> Problem | None:
     """What is wrong with the token at ``index``, whose text contains ``{partition}``."""
     token = tokens[index]
-    if token.kind == "IDENTIFIER" and token.text == TOKEN:
+    if token.kind == NAME and token.value == TOKEN:
         return f"{TOKEN} stands in quotes that make it a name", f"write '{TOKEN}'"
-    if token.kind == "IDENTIFIER" or token.text != TOKEN:
+    if token.kind == NAME or token.value != TOKEN:
         return INSIDE
     if not partitioned:
         return "the script is not partitioned", "add `-- partitioned daily` to the header"
     neighbours = (*tokens[max(index - 1, 0) : index], *tokens[index + 1 : index + 2])
-    if any(neighbour.kind == "STRING" for neighbour in neighbours):
+    if any(neighbour.kind == STRING for neighbour in neighbours):
         return f"'{TOKEN}' stands next to another text, where it is not replaced", INSIDE[1]
     return None

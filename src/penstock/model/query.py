@@ -12,7 +12,7 @@ from penstock.model.analysis import Part, Scope, read_part
 from penstock.model.arguments import PARTITION, Argument, declared
 from penstock.model.asset import TableName
 from penstock.model.files import FUNCTIONS as FILE_FUNCTIONS
-from penstock.model.lexer import Source
+from penstock.model.mapping import Source
 from penstock.model.names import Names, UnknownName
 from penstock.model.partition_token import TOKEN
 from penstock.model.render import RenderedQuery, UnsupportedSql, render_parts, trial_names
@@ -25,7 +25,11 @@ from penstock.model.sources import (
     table_read,
 )
 from penstock.sql.harmless import FUNCTIONS
+from penstock.sql.identifiers import fold
 from penstock.sql.lake_functions import NAMES as LAKE_FUNCTIONS
+from penstock.sql.tokens import ARGUMENT, NAME, NOT_CALLED, STRING, WORD
+
+_FORMS = frozenset({"table", "unnest"})  # that are written like calls in a FROM
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +81,15 @@ class Query:
     @property
     def calls_others(self) -> bool:
         """Whether it calls functions that Spark does not have: possibly macros."""
-        known = FUNCTIONS | LAKE_FUNCTIONS | {name.lower() for name in FILE_FUNCTIONS}
+        known = (
+            FUNCTIONS
+            | NOT_CALLED
+            | _FORMS
+            | LAKE_FUNCTIONS
+            | {name.lower() for name in FILE_FUNCTIONS}
+        )
         return any(
-            after.kind == "L_PAREN"
-            and name.kind in {"VAR", "IDENTIFIER"}
-            and name.text.lower() not in known
+            after.text == "(" and name.kind in {NAME, WORD} and fold(name.value) not in known
             for part in self.parts
             for name, after in pairwise(part.statement.tokens)
         )
@@ -98,7 +106,7 @@ class Query:
         """Whether ``'{partition}'`` or ``$partition`` stands anywhere in it."""
         tokens = [token for part in self.parts for token in part.statement.tokens]
         return any(
-            (token.kind, token.text) in {("STRING", TOKEN), ("ARGUMENT", PARTITION)}
+            (token.kind, token.value) in {(STRING, TOKEN), (ARGUMENT, PARTITION)}
             for token in tokens
         )
 

@@ -10,10 +10,11 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
 from penstock.model.by_tokens import computed_name, dotted_names, table_places
-from penstock.model.lexer import Source, Token, mask, match_paren
+from penstock.model.mapping import Source
 from penstock.model.rewrites import query_starts
 from penstock.model.sieve import is_sparks_own
-from penstock.sql.text import misread
+from penstock.sql.text import mask, misread
+from penstock.sql.tokens import ARGUMENT, Token, closing
 
 #: dialects tried in turn: Databricks reads more of Spark 4 (``v:path``) than Spark's does
 READERS = {"spark": ("spark", "databricks"), "duckdb": ("duckdb",)}
@@ -102,14 +103,14 @@ def _by_tokens(
     tables = []
     for place in table_places(visible):
         name = visible[place.first : place.last + 1 : 2]
-        if len(name) == 1 and name[0].text.casefold() in hidden:
+        if len(name) == 1 and name[0].value.casefold() in hidden:
             continue
-        parts, end = tuple(token.text for token in name), visible[place.last].end
+        parts, end = tuple(token.value for token in name), visible[place.last].end
         last = seen[place.last][0]
         tables.append(TableReference(parts, name[0].start, end, last, place.bare))
     starts = {table.start for table in tables}
     columns = [
-        ColumnPrefix(tuple((token.text, token.start) for token in name))
+        ColumnPrefix(tuple((token.value, token.start) for token in name))
         for name in dotted_names(visible)
         if name[0].start not in starts
     ]
@@ -119,24 +120,24 @@ def _by_tokens(
 def _own_masks(tokens: Sequence[Token]) -> Iterator[tuple[int, int, str]]:
     """What the parser does not know: arguments, TABLE queries, MATCH_CONDITION."""
     for index, token in enumerate(tokens):
-        if token.kind == "ARGUMENT":
+        if token.kind == ARGUMENT:
             yield token.start, token.end, f"'{'x' * (token.end - token.start - 2)}'"
-        if token.word == "MATCH_CONDITION" and tokens[index + 1 : index + 2]:
+        if token.upper == "MATCH_CONDITION" and tokens[index + 1 : index + 2]:
             yield from _match_condition(tokens, index)
     for _, token in query_starts(tokens):
-        if token.word == "TABLE":
+        if token.upper == "TABLE":
             yield token.start, token.end, "FROM"
 
 
 def _match_condition(tokens: Sequence[Token], index: int) -> Iterator[tuple[int, int, str]]:
     """``MATCH_CONDITION (a) ON b`` reads as ``ON (a) OR b``: the columns are what counts."""
-    closing = match_paren(tokens, index + 1)
-    following = tokens[closing + 1 : closing + 2] if closing is not None else ()
-    if closing is not None and following and following[0].word == "USING":
-        yield tokens[index].start, tokens[closing].end, ""
+    close = closing(tokens, index + 1)
+    following = tokens[close + 1 : close + 2] if close is not None else ()
+    if close is not None and following and following[0].upper == "USING":
+        yield tokens[index].start, tokens[close].end, ""
         return
     yield tokens[index].start, tokens[index].end, "ON"
-    if following and following[0].word == "ON":
+    if following and following[0].upper == "ON":
         yield following[0].start, following[0].end, "OR"
 
 

@@ -12,11 +12,11 @@ from sqlglot.errors import SqlglotError
 from penstock.errors import Location, UnsupportedFeature
 from penstock.model.analysis import Part
 from penstock.model.constants import Bindings, Constant
-from penstock.model.lexer import Source, Token, tokenize
-from penstock.model.mapping import Anchor, Edit, Mapped, Piece, assemble, edited
+from penstock.model.mapping import Anchor, Edit, Mapped, Piece, Source, assemble, edited
 from penstock.model.rewrites import ASOF_SETTING, asof_joins
 from penstock.model.script import Setting
 from penstock.model.sources import QuerySource
+from penstock.sql.tokens import Token, tokenize
 
 _STAND_IN = "penstock_source_{}_"
 
@@ -78,7 +78,7 @@ def render_parts(
     if foreign:
         steps.append(_put_names(steps[-1].text, {stand_ins[key]: names[key] for key in names}))
     wanted = {setting.name: setting.value for setting in settings}
-    asof = any(token.word == "ASOF" for part in parts for token in part.statement.tokens)
+    asof = any(token.upper == "ASOF" for part in parts for token in part.statement.tokens)
     return RenderedQuery(
         steps[-1].text,
         {name: value for part in parts for name, value in part.placeholders.items()},
@@ -116,7 +116,7 @@ def _part(text: str, part: Part, names: Mapping[QuerySource, str]) -> list[Piece
 
 def _put_names(text: str, names: Mapping[str, str]) -> Mapped:
     tokens = tokenize(text, "spark")
-    edits = [Edit(t.start, t.end, names[t.text]) for t in tokens if t.text in names]
+    edits = [Edit(t.start, t.end, names[t.value]) for t in tokens if t.value in names]
     return assemble(edited(text, edits))
 
 
@@ -148,4 +148,4 @@ def _align(before: Sequence[Token], after: Sequence[Token]) -> tuple[Anchor, ...
 
 
 def _key(token: Token) -> str:
-    return token.text.upper()
+    return token.value.upper()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from penstock.model.lexer import Token
 from penstock.model.mapping import Edit
+from penstock.sql.tokens import Token
 
 _SET_WORDS = ("UNION", "EXCEPT", "INTERSECT", "MINUS", "ALL", "DISTINCT")
 ASOF_SETTING = "spark.sql.join.asofJoin.enabled"
@@ -28,7 +28,7 @@ def from_first(tokens: Sequence[Token]) -> list[Edit]:
     return [
         Edit(token.start, token.end, "SELECT * FROM")
         for index, token in query_starts(tokens)
-        if token.word == "TABLE" or not _selects(tokens, index)
+        if token.upper == "TABLE" or not _selects(tokens, index)
     ]
 
 
@@ -37,34 +37,34 @@ def query_starts(tokens: Sequence[Token]) -> Iterator[tuple[int, Token]]:
     levels = [_Level()]
     for index, token in enumerate(tokens):
         level = levels[-1]
-        begins = level.fresh or (level.after_with and tokens[index - 1].kind == "R_PAREN")
+        begins = level.fresh or (level.after_with and tokens[index - 1].text == ")")
         if begins and _begins_query(tokens, index):
             yield index, token
-        if token.kind == "L_PAREN":
+        if token.text == "(":
             level.fresh = False
             levels.append(_Level())
             continue
-        if token.kind == "R_PAREN" and len(levels) > 1:
+        if token.text == ")" and len(levels) > 1:
             levels.pop()
             continue
-        level.after_with = token.word == "WITH" or (level.after_with and token.word != "SELECT")
-        level.fresh = token.word in _SET_WORDS and (token.word in _SET_WORDS[:4] or level.fresh)
+        level.after_with = token.upper == "WITH" or (level.after_with and token.upper != "SELECT")
+        level.fresh = token.upper in _SET_WORDS and (token.upper in _SET_WORDS[:4] or level.fresh)
 
 
 def _begins_query(tokens: Sequence[Token], index: int) -> bool:
-    if tokens[index].word == "FROM":
+    if tokens[index].upper == "FROM":
         return True
     following = tokens[index + 1 : index + 2]
-    return tokens[index].word == "TABLE" and bool(following) and following[0].kind != "L_PAREN"
+    return tokens[index].upper == "TABLE" and bool(following) and following[0].text != "("
 
 
 def _selects(tokens: Sequence[Token], index: int) -> bool:
     depth = 0
     for token in tokens[index + 1 :]:
-        depth += (token.kind == "L_PAREN") - (token.kind == "R_PAREN")
-        if depth < 0 or (depth == 0 and token.word in _SET_WORDS[:4]):
+        depth += (token.text == "(") - (token.text == ")")
+        if depth < 0 or (depth == 0 and token.upper in _SET_WORDS[:4]):
             return False
-        if depth == 0 and token.word == "SELECT":
+        if depth == 0 and token.upper == "SELECT":
             return True
     return False
 
@@ -77,12 +77,12 @@ class AsofError(Exception):
         super().__init__(message)
 
 
-_COMPARISONS = ("GTE", "GT", "LTE", "LT")
+_COMPARISONS = (">=", ">", "<=", "<")
 _CLAUSES = (
     *("JOIN", "LEFT", "RIGHT", "INNER", "CROSS", "FULL", "NATURAL", "ASOF", "LATERAL", "WHERE"),
-    *("GROUP", "GROUP BY", "HAVING", "QUALIFY", "ORDER", "ORDER BY", "LIMIT", "OFFSET", "WINDOW"),
-    *("UNION", "EXCEPT", "INTERSECT", "MINUS", "SORT", "SORT BY", "CLUSTER BY", "DISTRIBUTE BY"),
-    *("PIVOT", "UNPIVOT", "TABLESAMPLE", "SEMI", "ANTI", ","),
+    *("GROUP", "HAVING", "QUALIFY", "ORDER", "LIMIT", "OFFSET", "WINDOW", "UNION", "EXCEPT"),
+    *("INTERSECT", "MINUS", "SORT", "CLUSTER", "DISTRIBUTE", "PIVOT", "UNPIVOT", "TABLESAMPLE"),
+    *("SEMI", "ANTI", ",", ")"),
 )
 
 
@@ -92,14 +92,14 @@ def asof_joins(text: str, tokens: Sequence[Token]) -> list[Edit]:
     """
     edits: list[Edit] = []
     for index, token in enumerate(tokens):
-        if token.word == "ASOF" and {"JOIN", "LEFT"} & set(_words(tokens, index + 1, 2)):
+        if token.upper == "ASOF" and {"JOIN", "LEFT"} & set(_words(tokens, index + 1, 2)):
             edits += _order(tokens, index)
             edits += _condition(text, tokens, index)
     return edits
 
 
 def _words(tokens: Sequence[Token], start: int, count: int) -> list[str]:
-    return [token.word for token in tokens[start : start + count]]
+    return [token.upper for token in tokens[start : start + count]]
 
 
 def _order(tokens: Sequence[Token], index: int) -> list[Edit]:
@@ -136,12 +136,12 @@ def _find_on(tokens: Sequence[Token], index: int) -> int | None:
     depth = 0
     for position in range(index + 1, len(tokens)):
         token = tokens[position]
-        depth += (token.kind == "L_PAREN") - (token.kind == "R_PAREN")
-        if depth == 0 and token.word == "MATCH_CONDITION":
+        depth += (token.text == "(") - (token.text == ")")
+        if depth == 0 and token.upper == "MATCH_CONDITION":
             return None
-        if depth == 0 and token.word == "USING":
+        if depth == 0 and token.upper == "USING":
             raise AsofError("an ASOF JOIN needs its condition after ON, not USING", token)
-        if depth == 0 and token.word == "ON":
+        if depth == 0 and token.upper == "ON":
             return position
         if depth < 0:
             break
@@ -153,15 +153,15 @@ def _conjuncts(tokens: Sequence[Token], start: int) -> list[list[Token]]:
     groups: list[list[Token]] = [[]]
     depth = pending = 0
     for token in tokens[start:]:
-        depth += token.kind in {"L_PAREN", "CASE"}
-        if depth == 0 and (token.kind == "R_PAREN" or token.word in _CLAUSES):
+        depth += token.upper in {"(", "CASE"}
+        if depth == 0 and token.upper in _CLAUSES:
             break
-        depth -= token.kind in {"R_PAREN", "END"}
-        pending += depth == 0 and token.word == "BETWEEN"
-        if depth == 0 and token.word == "AND" and not pending:
+        depth -= token.upper in {")", "END"}
+        pending += depth == 0 and token.upper == "BETWEEN"
+        if depth == 0 and token.upper == "AND" and not pending:
             groups.append([])
             continue
-        pending -= depth == 0 and token.word == "AND" and pending > 0
+        pending -= depth == 0 and token.upper == "AND" and pending > 0
         groups[-1].append(token)
     return [group for group in groups if group]
 
@@ -169,7 +169,7 @@ def _conjuncts(tokens: Sequence[Token], start: int) -> list[list[Token]]:
 def _compares(group: Sequence[Token]) -> bool:
     depth = 0
     for token in group:
-        depth += (token.kind == "L_PAREN") - (token.kind == "R_PAREN")
-        if depth == 0 and token.kind in _COMPARISONS:
+        depth += (token.text == "(") - (token.text == ")")
+        if depth == 0 and token.text in _COMPARISONS:
             return True
     return False

@@ -8,9 +8,10 @@ from itertools import pairwise
 
 from penstock.errors import Diagnostic
 from penstock.model.asset import DEFAULT_SCHEMA, parse_asset
-from penstock.model.lexer import LexError, Source, Token, tokenize
+from penstock.model.mapping import Source
 from penstock.model.names import Names
 from penstock.model.nearest import nearest
+from penstock.sql.tokens import NAME, STRING, WORD, Token, Unclosed, words
 
 QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")
 WRITE_WORDS = (
@@ -37,7 +38,7 @@ class Statement:
 
     @property
     def word(self) -> str:
-        return self.tokens[0].word
+        return self.tokens[0].upper
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +89,8 @@ def read_script(
     """Take the script apart from offset ``start`` on; what breaks a rule is a finding."""
     reading = _Reading(source, names, manual)
     try:
-        statements = split(tokenize(source.text, dialect, start))
-    except LexError as error:
+        statements = split(words(source.text, dialect, start))
+    except Unclosed as error:
         message = f"`{error.opener}` is opened here and never closed"
         reading.report("error", error.offset, message, "close it", "unclosed")
         return Script(names, findings=tuple(reading.findings))
@@ -112,7 +113,7 @@ def split(tokens: Sequence[Token]) -> list[Statement]:
     """Statements between semicolons."""
     found: list[list[Token]] = [[]]
     for token in tokens:
-        if token.kind == "SEMICOLON":
+        if token.text == ";":
             found.append([])
         else:
             found[-1].append(token)
@@ -125,12 +126,12 @@ def _body(statement: Statement, reading: _Reading) -> None:
         return
     writer = _writes(statement)
     if writer is not None:
-        message = f"{writer.word} writes, and a managed script only reads"
+        message = f"{writer.upper} writes, and a managed script only reads"
         reading.report("error", writer.start, message, _MANAGED, "script-writes")
     elif statement.word in QUERY_WORDS:
         reading.statements.append(statement)
     else:
-        word = statement.tokens[0].text
+        word = statement.tokens[0].value
         guess = nearest(word, ("SELECT", "WITH", "FROM", "ATTACH", "SET", "USE", "CREATE TEMP"))
         hint = f"did you mean {guess}?" if guess else "write setup statements, then one SELECT"
         message = f"`{word}` begins no statement that a managed script may have"
@@ -145,9 +146,9 @@ def _writes(statement: Statement) -> Token | None:
         return None
     depth = 0
     for before, token in pairwise(statement.tokens):
-        depth += (token.kind == "L_PAREN") - (token.kind == "R_PAREN")
-        follows = before.kind == "R_PAREN" or before.kind in {"VAR", "IDENTIFIER"}
-        if depth == 0 and follows and token.word in {"INSERT", "UPDATE", "DELETE", "MERGE"}:
+        depth += (token.text == "(") - (token.text == ")")
+        follows = before.text == ")" or before.kind in {NAME, WORD}
+        if depth == 0 and follows and token.upper in {"INSERT", "UPDATE", "DELETE", "MERGE"}:
             return token
     return None
 
@@ -175,11 +176,11 @@ def _check_before_query(statement: Statement, reading: _Reading) -> None:
 def _attach(statement: Statement, reading: _Reading) -> bool:
     """``ATTACH [IF NOT EXISTS] 'ducklake://lake' [AS alias] [(options)]``."""
     _check_before_query(statement, reading)
-    strings = [token for token in statement.tokens if token.kind == "STRING"]
+    strings = [token for token in statement.tokens if token.kind == STRING]
     uri = strings[0] if strings else statement.tokens[0]
-    asset = parse_asset(uri.text) if strings else None
+    asset = parse_asset(uri.value) if strings else None
     if asset is None or asset.kind != "ducklake":
-        message = f"`{uri.text}` cannot be attached"
+        message = f"`{uri.value}` cannot be attached"
         hint = "write ATTACH 'ducklake://main' AS dl: lakes are named in penstock.toml"
         reading.report("error", uri.start, message, hint, "attach")
         return True
@@ -188,8 +189,8 @@ def _attach(statement: Statement, reading: _Reading) -> bool:
         unknown = reading.names.unknown_lake(asset.path)
         reading.report("error", uri.start, str(unknown), unknown.hint, "unknown-lake")
         lake = asset.path
-    words = [token.word for token in statement.tokens]
-    alias = statement.tokens[words.index("AS") + 1].text if "AS" in words[:-1] else lake
+    said = [token.upper for token in statement.tokens]
+    alias = statement.tokens[said.index("AS") + 1].value if "AS" in said[:-1] else lake
     aliases = {**reading.names.aliases, alias.casefold(): lake}
     reading.names = replace(reading.names, aliases=aliases)
     return True
@@ -198,7 +199,7 @@ def _attach(statement: Statement, reading: _Reading) -> bool:
 def _use(statement: Statement, reading: _Reading) -> bool:
     """``USE lake`` or ``USE lake.schema``."""
     _check_before_query(statement, reading)
-    parts = [token.text for token in statement.tokens[1:] if token.kind != "DOT"]
+    parts = [token.value for token in statement.tokens[1:] if token.text != "."]
     lake = reading.names.lake(parts[0]) if parts else None
     if lake is None or len(parts) > 2:
         name = ".".join(parts)
@@ -212,11 +213,11 @@ def _use(statement: Statement, reading: _Reading) -> bool:
 
 def _set(statement: Statement, reading: _Reading) -> bool:
     _check_before_query(statement, reading)
-    words = [token.text for token in statement.tokens[1:]]
-    marker = next((n for n, word in enumerate(words) if word in {"=", "TO", "to"}), None)
-    name = "".join(words[:marker])
+    said = [token.value for token in statement.tokens[1:]]
+    marker = next((n for n, word in enumerate(said) if word in {"=", "TO", "to"}), None)
+    name = "".join(said[:marker])
     if marker is not None and name.startswith("spark."):
-        reading.settings.append(Setting(name, "".join(words[marker + 1 :])))
+        reading.settings.append(Setting(name, "".join(said[marker + 1 :])))
         return True
     message = f"SET {name} is no setting of Spark and is passed over"
     reading.report("warning", statement.start, message, "take it away", "ignored-statement")
@@ -232,28 +233,28 @@ def _ignored(statement: Statement, reading: _Reading) -> bool:
 
 def _create(statement: Statement, reading: _Reading) -> bool:
     """``CREATE [OR REPLACE] TEMP VIEW|TABLE [IF NOT EXISTS] name AS query``, else a write."""
-    words = [token.word for token in statement.tokens]
-    head = [word for word in words[1:4] if word not in {"OR", "REPLACE"}]
+    said = [token.upper for token in statement.tokens]
+    head = [word for word in said[1:4] if word not in {"OR", "REPLACE"}]
     if not head or head[0] not in {"TEMP", "TEMPORARY"}:
         return False
     _check_before_query(statement, reading)
-    position = next((n for n, word in enumerate(words) if word in {"VIEW", "TABLE"}), None)
-    query_at = words.index("AS") + 1 if "AS" in words else 0
-    if position is None or not 0 < query_at < len(words) or words[query_at] not in QUERY_WORDS:
+    position = next((n for n, word in enumerate(said) if word in {"VIEW", "TABLE"}), None)
+    query_at = said.index("AS") + 1 if "AS" in said else 0
+    if position is None or not 0 < query_at < len(said) or said[query_at] not in QUERY_WORDS:
         message = "only CREATE TEMP VIEW or TABLE ... AS SELECT can be part of a script"
         hint = "write CREATE TEMP VIEW name AS SELECT ..."
         reading.report("error", statement.start, message, hint, "create-temp")
         return True
-    named = [t for t in statement.tokens[position + 1 : query_at - 1] if t.word not in _IF]
+    named = [t for t in statement.tokens[position + 1 : query_at - 1] if t.upper not in _IF]
     query = Statement(statement.tokens[query_at:])
-    if len(named) != 1 or named[0].text.casefold() in {
+    if len(named) != 1 or named[0].value.casefold() in {
         temporary.name.casefold() for temporary in reading.temporaries
     }:
         message = "a temporary table has one plain name of its own, and no list of columns"
         hint = "write CREATE TEMP VIEW name AS SELECT ..."
         reading.report("error", statement.tokens[position].start, message, hint, "create-temp")
         return True
-    reading.temporaries.append(Temporary(named[0].text, query))
+    reading.temporaries.append(Temporary(named[0].value, query))
     return True
 
 

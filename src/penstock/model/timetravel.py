@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from penstock.model.constants import read_constant
-from penstock.model.lexer import Token, match_paren
 from penstock.model.sources import TimeTravel
+from penstock.sql.tokens import ARGUMENT, NUMBER, STRING, Token, closing
 
 _KINDS = {
     "VERSION": "version",
@@ -15,7 +15,7 @@ _KINDS = {
     "TIMESTAMP": "timestamp",
     "SYSTEM_TIME": "timestamp",
 }
-_VALUES = ("NUMBER", "STRING", "ARGUMENT")
+_VALUES = (NUMBER, STRING, ARGUMENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,9 @@ class AtClause:
 
     def read(self) -> TimeTravel:
         """Raises :class:`~penstock.model.constants.NotConstant`."""
-        typed = self.value[0].word in {"TIMESTAMP", "DATE"} and len(self.value) == 2
+        typed = self.value[0].upper in {"TIMESTAMP", "DATE"} and len(self.value) == 2
         tokens = self.value[1:] if typed else self.value
-        casts = [n for n, token in enumerate(tokens) if token.kind == "DCOLON"]
+        casts = [n for n, token in enumerate(tokens) if token.text == "::"]
         return TimeTravel(self.kind, read_constant(tokens[: casts[0]] if casts else tokens))
 
 
@@ -44,7 +44,7 @@ def find_clauses(tokens: Sequence[Token]) -> Iterator[AtClause]:
 
 
 def _words(tokens: Sequence[Token], start: int, count: int) -> tuple[str, ...]:
-    return tuple(token.word for token in tokens[start : start + count])
+    return tuple(token.upper for token in tokens[start : start + count])
 
 
 def _at(tokens: Sequence[Token], index: int) -> AtClause | None:
@@ -52,7 +52,7 @@ def _at(tokens: Sequence[Token], index: int) -> AtClause | None:
     words = _words(tokens, index, 4)
     if len(words) < 4 or words[:2] != ("AT", "(") or words[2] not in _KINDS or words[3] != "=>":
         return None
-    last = match_paren(tokens, index + 1)
+    last = closing(tokens, index + 1)
     if last is None or last == index + 4:
         return None
     return AtClause(_KINDS[words[2]], index, last, tuple(tokens[index + 4 : last]))
@@ -64,7 +64,7 @@ def _as_of(tokens: Sequence[Token], index: int) -> AtClause | None:
     words = _words(tokens, start, 3)
     if len(words) < 3 or words[0] not in _KINDS or words[1:] != ("AS", "OF"):
         return None
-    if index > 0 and start == index and tokens[index - 1].word == "FOR":
+    if index > 0 and start == index and tokens[index - 1].upper == "FOR":
         return None
     value = start + 3
     typed = _words(tokens, value, 1) == ("TIMESTAMP",)

@@ -11,6 +11,7 @@ from sqlglot import exp
 from penstock.errors import ArgumentError
 from penstock.sql.identifiers import fold
 from penstock.sql.tables import Analysis
+from penstock.sql.tokens import Token
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def _call(analysis: Analysis, table: exp.Table, name: str, start: int) -> Call:
     return Call(begin, end, name, before, bool(table.alias), tuple(positional), named)
 
 
-def _span(tokens: Sequence[Any], start: int) -> tuple[int, int]:
+def _span(tokens: Sequence[Token], start: int) -> tuple[int, int]:
     """From the schemas before the name at ``start`` to the bracket that closes the arguments."""
     at = next(i for i, token in enumerate(tokens) if token.start == start)
     first = at
@@ -73,5 +74,5 @@ def _span(tokens: Sequence[Any], start: int) -> tuple[int, int]:
     for token in tokens[at + 1 :]:
         depth += {"(": 1, ")": -1}.get(token.text, 0)
         if depth == 0:
-            return int(tokens[first].start), int(token.end) + 1
-    return int(tokens[first].start), int(tokens[-1].end) + 1
+            return tokens[first].start, token.end
+    return tokens[first].start, tokens[-1].end

@@ -12,12 +12,19 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-import sqlglot
-from sqlglot.errors import SqlglotError
-
 from penstock.errors import ArgumentError
 from penstock.sql.statement import Reader
-from penstock.sql.tokens import MARKER, NAME, NUMBER, STRING, WORD, unquoted
+from penstock.sql.tokens import (
+    MARKER,
+    NAME,
+    NUMBER,
+    STRING,
+    WORD,
+    Token,
+    Unclosed,
+    unquoted,
+    words,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +140,10 @@ def _number(text: str, *, negative: bool) -> int | float | Decimal:
 
 # What a value may follow: after these a bracket opens one and does not index one.
 _BEFORE = frozenset(
-    {"", "L_PAREN", "L_BRACKET", "COMMA", "COLON", "SELECT", "DISTINCT", "ALL", "WHERE", "ON"}
-    | {"HAVING", "CASE", "WHEN", "THEN", "ELSE", "AND", "OR", "NOT", "IN", "BETWEEN", "FROM"}
-    | {"EQ", "NEQ", "NULLSAFE_EQ", "LT", "LTE", "GT", "GTE", "DPIPE", "PLUS", "FARROW", "COLON_EQ"}
+    {"(", "[", ",", ":", "SELECT", "DISTINCT", "ALL", "WHERE", "ON", "HAVING", "CASE", "WHEN"}
+    | {"THEN", "ELSE", "AND", "OR", "NOT", "IN", "BETWEEN", "FROM", "=", "==", "<>", "!=", "<=>"}
+    | {"<", "<=", ">", ">=", "||", "+", "=>", ":="}
 )
-_KEYS = frozenset({"VAR", "IDENTIFIER", "STRING"})
 
 
 class _Other(Exception):
@@ -148,72 +154,77 @@ class _Other(Exception):
 class _Writing:
     """``edits`` are spans of the text with what comes in their place."""
 
-    tokens: Sequence[Any]
+    tokens: Sequence[Token]
     edits: list[tuple[int, int, str]] = field(default_factory=list)
 
-    def kind(self, at: int) -> str:
-        return str(self.tokens[at].token_type.name) if 0 <= at < len(self.tokens) else ""
+    def mark(self, at: int) -> str:
+        """The word or symbol at ``at``, in capitals."""
+        return self.tokens[at].upper if 0 <= at < len(self.tokens) else ""
+
+    def follows_none(self, at: int) -> bool:
+        """Whether what opens there opens a value by itself."""
+        return at == 0 or self.mark(at - 1) in _BEFORE
 
     def put(self, at: int, text: str) -> None:
         token = self.tokens[at]
-        self.edits.append((token.start, token.end + 1, text))
+        self.edits.append((token.start, token.end, text))
 
     def value(self, at: int) -> int:
         """Past the token at ``at``, or past the literal that it opens."""
-        opens, before = self.kind(at), self.kind(at - 1)
-        if opens == "L_BRACKET":
-            return self._list(at) if before in _BEFORE else self._inside(at, "R_BRACKET")
-        if opens == "L_PAREN":
-            return self._inside(at, "R_PAREN")
-        if opens == "L_BRACE" and before in {*_BEFORE, "MAP"}:
-            return self._pairs(at, of_map=before == "MAP")
-        if opens == "L_BRACE":
+        if at >= len(self.tokens):
+            raise _Other
+        opens = self.mark(at)
+        if opens == "[":
+            return self._list(at) if self.follows_none(at) else self._inside(at, "]")
+        if opens == "(":
+            return self._inside(at, ")")
+        of_map = self.mark(at - 1) == "MAP"
+        if opens == "{" and (of_map or self.follows_none(at)):
+            return self._pairs(at, of_map=of_map)
+        if opens == "{":
             raise _Other
         return at + 1
 
     def _inside(self, at: int, close: str) -> int:
         at += 1
-        while self.kind(at) != close:
-            if self.kind(at) in {"", "FOR"}:
+        while self.mark(at) != close:
+            if self.mark(at) == "FOR":
                 raise _Other
             at = self.value(at)
         return at + 1
 
     def _list(self, at: int) -> int:
         self.put(at, "array(")
-        end = self._inside(at, "R_BRACKET")
+        end = self._inside(at, "]")
         self.put(end - 1, ")")
         return end
 
     def _pairs(self, at: int, *, of_map: bool) -> int:
         self.put(at, "(" if of_map else "named_struct(")
         at += 1
-        while self.kind(at) != "R_BRACE":
+        while self.mark(at) != "}":
             at = self._key(at, of_map=of_map)
-            if self.kind(at) != "COLON":
+            if self.mark(at) != ":":
                 raise _Other
             self.put(at, ",")
             at += 1
-            while self.kind(at) not in {"COMMA", "R_BRACE"}:
-                if not self.kind(at):
-                    raise _Other
+            while self.mark(at) not in {",", "}"}:
                 at = self.value(at)
-            at += self.kind(at) == "COMMA"
+            at += self.mark(at) == ","
         self.put(at, ")")
         return at + 1
 
     def _key(self, at: int, *, of_map: bool) -> int:
         if of_map:
-            start = at
-            while self.kind(at) != "COLON" or at == start:  # a marker begins with one
-                if self.kind(at) in {"", "COMMA", "R_BRACE"}:
+            while self.mark(at) != ":":
+                if self.mark(at) in {",", "}"}:
                     raise _Other
                 at = self.value(at)
             return at
-        if self.kind(at) not in _KEYS:
+        if at >= len(self.tokens) or self.tokens[at].kind not in {WORD, NAME, STRING}:
             raise _Other
-        if self.kind(at) != "STRING":
-            name = self.tokens[at].text.replace("\\", "\\\\").replace("'", "\\'")
+        if self.tokens[at].kind != STRING:
+            name = self.tokens[at].value.replace("\\", "\\\\").replace("'", "\\'")
             self.put(at, f"'{name}'")
         return at + 1
 
@@ -223,11 +234,11 @@ def in_spark(text: str) -> str:
     if "[" not in text and "{" not in text:
         return text
     try:
-        writing = _Writing(sqlglot.tokenize(text, read="spark"))
+        writing = _Writing(words(text))
         at = 0
-        while writing.kind(at):
+        while at < len(writing.tokens):
             at = writing.value(at)
-    except (SqlglotError, _Other):
+    except (Unclosed, _Other):
         return text
     for start, end, new in sorted(writing.edits, reverse=True):
         text = text[:start] + new + text[end:]

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import sqlglot
 from sqlglot import exp
@@ -21,10 +20,20 @@ from penstock.sql.duckdb.text import readable
 from penstock.sql.duckdb.translate import to_spark
 from penstock.sql.identifiers import fold
 from penstock.sql.macros import Book, Macro, MacroForm, Parameter, bind, default_text
+from penstock.sql.tokens import (
+    NAME,
+    WORD,
+    Token,
+    Unclosed,
+    closing,
+    depth_of,
+    may_be_alias,
+    tokenize,
+    words,
+)
 from penstock.sql.trust import harmless_expression, harmless_query
 
 _DUCKDB, _SPARK = "duckdb", "spark"
-_OPEN, _CLOSE = {"(", "[", "{"}, {")", "]", "}"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +49,11 @@ class _Call:
 def called(text: str, dialect: str = _SPARK) -> set[str]:
     """The names, folded, of all functions that a text calls; none when it cannot be read."""
     try:
-        tokens = sqlglot.tokenize(text, read=dialect)
-    except SqlglotError:
+        tokens = words(text, dialect)
+    except Unclosed:
         return set()
     pairs = pairwise(tokens)
-    return {fold(name.text) for name, bracket in pairs if bracket.text == "(" and _is_name(name)}
+    return {fold(name.value) for name, bracket in pairs if bracket.text == "(" and _is_name(name)}
 
 
 def expand(text: str, book: Book, dialect: str = _SPARK) -> str:
@@ -76,7 +85,7 @@ def _placed(call: _Call, body: str, dialect: str) -> str:
 
 def _calls(text: str, book: Book, dialect: str) -> list[_Call]:
     """The outermost calls, in the order of the text."""
-    tokens = sqlglot.tokenize(text, read=dialect)
+    tokens = tokenize(text, dialect)
     found: list[_Call] = []
     at = 0
     while at + 1 < len(tokens):
@@ -84,8 +93,10 @@ def _calls(text: str, book: Book, dialect: str) -> list[_Call]:
         if macro is None:
             at += 1
             continue
-        close = _closing(tokens, at + 1)
-        start, end = tokens[first].start, tokens[close].end + 1
+        close = closing(tokens, at + 1)
+        if close is None:
+            raise QueryFailed(f"the bracket after {tokens[at].text} is not closed")
+        start, end = tokens[first].start, tokens[close].end
         arguments = tuple(_arguments(text, tokens, at + 2, close))
         in_from = macro.kind == "table"
         found.append(_Call(start, end, macro, arguments, in_from, _is_aliased(tokens, close + 1)))
@@ -93,17 +104,17 @@ def _calls(text: str, book: Book, dialect: str) -> list[_Call]:
     return found
 
 
-def _macro_at(tokens: Sequence[Any], at: int, book: Book) -> tuple[Macro | None, int]:
+def _macro_at(tokens: Sequence[Token], at: int, book: Book) -> tuple[Macro | None, int]:
     """The macro that the name at ``at`` calls, and where the call begins: at its schema if any."""
     if tokens[at + 1].text != "(" or not _is_name(tokens[at]):
         return None, at
     schema, first = None, at
     if at >= 2 and tokens[at - 1].text == ".":
-        schema, first = tokens[at - 2].text, at - 2
-    found = book.find(schema, tokens[at].text)
+        schema, first = tokens[at - 2].value, at - 2
+    found = book.find(schema, tokens[at].value)
     if found and first >= 2 and tokens[first - 1].text == ".":
         first -= 2
-        if fold(tokens[first].text) not in book.lakes:
+        if fold(tokens[first].value) not in book.lakes:
             raise QueryFailed(
                 f"{tokens[first].text}.{schema}.{tokens[at].text} names a catalog, "
                 f"{tokens[first].text!r}, which this lake is not",
@@ -115,11 +126,11 @@ def _macro_at(tokens: Sequence[Any], at: int, book: Book) -> tuple[Macro | None,
     return (found[0] if found else None), first
 
 
-def _is_in_from(tokens: Sequence[Any], at: int) -> bool:
+def _is_in_from(tokens: Sequence[Token], at: int) -> bool:
     """Whether what stands there is a table: the nearest clause before it, brackets aside, says."""
     depth = 0
     for token in reversed(tokens[:at]):
-        depth += (token.text in _CLOSE) - (token.text in _OPEN)
+        depth -= depth_of(token)
         if depth < 0:
             return False
         if depth == 0 and token.text.upper() in _CLAUSES:
@@ -133,48 +144,38 @@ _CLAUSES = frozenset(
 )
 
 
-def _is_name(token: Any) -> bool:
-    return token.token_type.name not in {"STRING", "NUMBER"} and token.text[:1] not in "()[],.=<>"
-
-
-def _closing(tokens: Sequence[Any], at: int) -> int:
-    depth = 0
-    for i in range(at, len(tokens)):
-        depth += (tokens[i].text in _OPEN) - (tokens[i].text in _CLOSE)
-        if depth == 0:
-            return i
-    raise QueryFailed(f"the bracket after {tokens[at - 1].text} is not closed")
+def _is_name(token: Token) -> bool:
+    return token.kind in {NAME, WORD}
 
 
 def _arguments(
-    text: str, tokens: Sequence[Any], begin: int, end: int
+    text: str, tokens: Sequence[Token], begin: int, end: int
 ) -> list[tuple[str | None, str]]:
     if begin >= end:
         return []
     found: list[tuple[str | None, str]] = []
     depth, start = 0, begin
     for i in range(begin, end + 1):
-        depth += (tokens[i].text in _OPEN) - (tokens[i].text in _CLOSE)
+        depth += depth_of(tokens[i])
         if i == end or (depth == 0 and tokens[i].text == ","):
             found.append(_argument(text, tokens[start:i]))
             start = i + 1
     return found
 
 
-def _argument(text: str, tokens: Sequence[Any]) -> tuple[str | None, str]:
+def _argument(text: str, tokens: Sequence[Token]) -> tuple[str | None, str]:
     if not tokens:
         raise QueryFailed("an argument of a macro is empty")
     name = None
     if len(tokens) > 2 and tokens[1].text in {":=", "=>"}:
-        name, tokens = tokens[0].text, tokens[2:]
-    return name, text[tokens[0].start : tokens[-1].end + 1]
+        name, tokens = tokens[0].value, tokens[2:]
+    return name, text[tokens[0].start : tokens[-1].end]
 
 
-def _is_aliased(tokens: Sequence[Any], at: int) -> bool:
+def _is_aliased(tokens: Sequence[Token], at: int) -> bool:
     if at >= len(tokens):
         return False
-    kind = tokens[at].token_type.name
-    return kind in {"ALIAS", "VAR", "IDENTIFIER"}
+    return may_be_alias(tokens[at])
 
 
 def _in_duckdb(call: _Call, bound: tuple[MacroForm, dict[str, str | Parameter]], book: Book) -> str:
@@ -230,14 +231,15 @@ def _spark_body(
     sql = _harmless(macro, form.sql, book)
     parts: list[str] = []
     position = 0
-    tokens = sqlglot.tokenize(sql, read=_SPARK)
+    tokens = tokenize(sql)
     for at, token in enumerate(tokens):
         before = tokens[at - 1].text if at else ""
         after = tokens[at + 1].text if at + 1 < len(tokens) else ""
-        if fold(token.text) in values and before != "." and after not in {"(", "."}:
-            value = f"({default_text(values[fold(token.text)])})"
+        named = _is_name(token) and fold(token.value) in values
+        if named and before != "." and after not in {"(", "."}:
+            value = f"({default_text(values[fold(token.value)])})"
             parts += [sql[position : token.start], value]
-            position = token.end + 1
+            position = token.end
     return expand("".join([*parts, sql[position:]]), book)
 
 

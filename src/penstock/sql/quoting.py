@@ -10,38 +10,21 @@ so that no session's settings matter.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
 from penstock.errors import ColumnNotFound, PenstockError
 from penstock.sql.checked_casts import checked
+from penstock.sql.text import breaks
+from penstock.sql.tokens import COMMENT, NAME, SPACE, Token, scan
 
 T = TypeVar("T")
 
-# Comments, texts and names in backticks are passed over; r"\d" and X"1F" are literals of Spark's.
-_QUOTED = re.compile(
-    r"""--(?:\\\n|[^\n])*
-    | /\*.*?\*/
-    | (?<!\w)[rRxX](?:"[^"]*"|'[^']*')
-    | '(?:[^'\\]|\\.|'')*'
-    | `(?:[^`]|``)*`
-    | "(?P<name>(?:[^"]|"")+)" """,
-    re.VERBOSE | re.DOTALL,
-)
-
-
-_TOKEN = re.compile(
-    r"""--(?:\\\n|[^\n])* | /\*.*?\*/ | (?<!\w)[rRxX](?:"[^"]*"|'[^']*') | '(?:[^'\\]|\\.|'')*'
-    | `(?:[^`]|``)*` | "(?:[^"]|"")*" | (?P<word>\w+) | (?P<mark>::|[()])""",
-    re.VERBOSE | re.DOTALL,
-)
-_TYPE = re.compile(
-    r"""\s*(?P<type>DOUBLE\s+PRECISION|TIMESTAMP\s+WITH\s+TIME\s+ZONE
-    |(?:VARCHAR|NVARCHAR|CHAR|BPCHAR|TEXT)\b(?!\s*\()|TIMESTAMPTZ|DATETIME|INT[248]|FLOAT[48]
-    |BLOB|BYTEA)\b""",
-    re.VERBOSE | re.IGNORECASE,
-)
+_CASTS = re.compile(r"::|\bcast\b|\btry_cast\b", re.I)
+# The types of two words and more, and those that have no meaning with a length.
+_LONGER = (("DOUBLE", "PRECISION"), ("TIMESTAMP", "WITH", "TIME", "ZONE"))
+_WITHOUT_LENGTH = frozenset({"VARCHAR", "NVARCHAR", "CHAR", "BPCHAR", "TEXT"})
 _SPARK = {
     **dict.fromkeys(("VARCHAR", "NVARCHAR", "CHAR", "BPCHAR", "TEXT"), "STRING"),
     **dict.fromkeys(("TIMESTAMPTZ", "TIMESTAMP WITH TIME ZONE"), "TIMESTAMP_LTZ"),
@@ -61,44 +44,65 @@ def backticked(text: str) -> str:
 
     What follows a name stays where it was, unless there is a backtick in the name.
     """
-    return _QUOTED.sub(_in_backticks, text)
+    if '"' not in text:
+        return text
+    return "".join(_in_backticks(token) if _is_name(token) else token.text for token in scan(text))
 
 
-def _in_backticks(match: re.Match[str]) -> str:
-    written = match["name"]
-    if written is None:
-        return match[0]
-    name = written.replace('""', '"').replace("`", "``")
-    return f"`{name}`".ljust(len(match[0]))
+def _is_name(token: Token) -> bool:
+    return token.kind == NAME and token.text[0] == '"' and token.text != '""'
+
+
+def _name(token: Token) -> str:
+    """In double quotes, in which a backslash is nothing special."""
+    return token.text[1:-1].replace('""', '"')
+
+
+def _in_backticks(token: Token) -> str:
+    name = _name(token).replace("`", "``")
+    return f"`{name}`".ljust(len(token.text))
 
 
 def cast_types(text: str) -> str:
     """``text`` with those in Spark's words; what follows on the line may move by some columns."""
+    if not _CASTS.search(text):
+        return text
     parts: list[str] = []
     position = 0
-    for at in _places(text):
-        match = _TYPE.match(text, at)
-        if match is None:
+    tokens = [token for token in scan(text) if token.kind not in {COMMENT, SPACE}]
+    for at in _places(tokens):
+        kind = _type(tokens, at)
+        if kind is None:
             continue
-        written = " ".join(match["type"].upper().split())
-        breaks = "\n" * match["type"].count("\n")
-        parts += [text[position : match.start("type")], _SPARK[written].ljust(len(written)), breaks]
-        position = match.end("type")
+        start, end = tokens[at].start, tokens[at + kind.count(" ")].end
+        parts += [text[position:start], _SPARK[kind].ljust(len(kind)), breaks(text, start, end)]
+        position = end
     return "".join([*parts, text[position:]])
 
 
-def _places(text: str) -> Iterator[int]:
+def _type(tokens: Sequence[Token], at: int) -> str | None:
+    """The type that is named there, in capitals, if Spark calls it otherwise."""
+    following = tuple(token.upper for token in tokens[at : at + 4])
+    for longer in _LONGER:
+        if following[: len(longer)] == longer:
+            return " ".join(longer)
+    kind = following[0] if following else ""
+    sized = kind in _WITHOUT_LENGTH and following[1:2] == ("(",)
+    return kind if kind in _SPARK and not sized else None
+
+
+def _places(tokens: Sequence[Token]) -> Iterator[int]:
     """Where the type of a cast is named: after ``::``, and after the AS of a CAST."""
     casts: list[bool] = []  # for each bracket that is open, whether it is that of a CAST
     before = ""
-    for match in _TOKEN.finditer(text):
-        word, mark = (match["word"] or "").upper(), match["mark"]
-        if mark == "(":
+    for at, token in enumerate(tokens):
+        word = token.upper
+        if word == "(":
             casts.append(before in {"CAST", "TRY_CAST"})
-        elif mark == ")" and casts:
+        elif word == ")" and casts:
             casts.pop()
-        elif mark == "::" or (word == "AS" and casts and casts[-1]):
-            yield match.end()
+        elif word == "::" or (word == "AS" and casts and casts[-1]):
+            yield at + 1
         before = word
 
 
@@ -114,8 +118,7 @@ def texts_in(values: Mapping[str, object]) -> dict[str, object]:
 
 def names_in(text: str) -> frozenset[str]:
     """What stands in double quotes in ``text``."""
-    found = (match["name"] for match in _QUOTED.finditer(text))
-    return frozenset(name.replace('""', '"') for name in found if name is not None)
+    return frozenset(_name(token) for token in scan(text) if _is_name(token))
 
 
 def hint(error: PenstockError, names: frozenset[str]) -> str | None:

@@ -14,13 +14,6 @@ from penstock.sql.identifiers import LAKES, called, fold
 from penstock.sql.text import Composed, Span, blank, place, wrong
 from penstock.sql.tokens import NAME, NUMBER, STRING, WORD, Token
 
-# Words that end an unquoted name's chance to be an alias.
-_NO_ALIAS = frozenset(
-    {"SET", "WHERE", "USING", "ON", "WHEN", "FROM", "SELECT", "VALUES", "BY", "REPLACE", "DEFAULT"}
-    | {"PARTITION", "WITH", "TABLE", "RETURNING", "JOIN", "LEFT", "INNER", "CROSS", "FULL"}
-    | {"LIMIT", "ORDER", "GROUP", "HAVING", "QUALIFY", "WINDOW", "UNION", "TABLESAMPLE"}
-)
-
 
 @dataclass(frozen=True, slots=True)
 class TableName:
@@ -91,9 +84,7 @@ class Reader:
         if self.end < 0:
             self.end = len(self.text)
         if not self.tokens:
-            # Blanks in front keep the places right.
-            inside = " " * self.start + self.text[self.start : self.end]
-            self.tokens = words.tokenize(inside, self.dialect)
+            self.tokens = words.tokenize(self.text, self.dialect, self.start, self.end)
 
     @property
     def statement(self) -> StatementText:
@@ -232,7 +223,7 @@ class Reader:
         if self.accept("AS"):
             return self.name("an alias")
         token = self.token
-        if token.kind == NAME or (token.kind == WORD and token.upper not in _NO_ALIAS):
+        if words.may_be_alias(token):
             return None if self._travels() else self.name()
         return None
 

@@ -15,6 +15,7 @@ from penstock.errors import QueryFailed, UnsupportedFeature
 from penstock.sql import time_travel
 from penstock.sql.identifiers import fold
 from penstock.sql.time_travel import Travel
+from penstock.sql.tokens import NAME, NOT_CALLED, WORD, Token, Unclosed, tokenize, words
 
 _DIALECTS = ("spark", "databricks")
 # `parquet.`/path`` and its like are files to Spark, not tables.
@@ -64,7 +65,7 @@ class Analysis:
 
     text: str
     tree: exp.Expression
-    tokens: Sequence[Any] = field(repr=False)
+    tokens: Sequence[Token] = field(repr=False)
     tables: tuple[Reference, ...]
     qualifiers: tuple[Qualifier, ...]
     files: tuple[str, ...] = ()  # what Spark reads as files, as written in its own SQL
@@ -79,7 +80,8 @@ def analyse(text: str) -> Analysis:
 
     Raises Unreadable; UnsupportedFeature for other statements, naming what does it instead.
     """
-    tree, tokens = _parse(text)
+    tree = _parse(text)
+    tokens = tokenize(text)
     found = [
         _reference(table, tokens, text) for table in tree.find_all(exp.Table) if _is_table(table)
     ]
@@ -94,7 +96,7 @@ def analyse(text: str) -> Analysis:
     )
 
 
-def _parse(text: str) -> tuple[exp.Expression, list[Any]]:
+def _parse(text: str) -> exp.Expression:
     problem: SqlglotError | AssertionError | None = None
     # The function settings() is a keyword to sqlglot, SYSTEM_VERSION is not: words as long keep
     # all places.
@@ -103,7 +105,7 @@ def _parse(text: str) -> tuple[exp.Expression, list[Any]]:
         for dialect in _DIALECTS:
             try:
                 trees = [tree for tree in sqlglot.parse(written, read=dialect) if tree is not None]
-                return _only_select(trees), sqlglot.tokenize(written, read=dialect)
+                return _only_select(trees)
             except (SqlglotError, AssertionError) as error:  # it asserts on some unions
                 problem = problem or error
     raise Unreadable(str(problem).splitlines()[0]) from problem
@@ -158,7 +160,7 @@ def _is_cte(table: exp.Table) -> bool:
     return False
 
 
-def _reference(table: exp.Table, tokens: Sequence[Any], text: str) -> Reference:
+def _reference(table: exp.Table, tokens: Sequence[Token], text: str) -> Reference:
     parts = table.parts
     start, end = parts[0].meta["start"], parts[-1].meta["end"] + 1
     travel, end = time_travel.after(table, start, end, tokens, text)
@@ -187,8 +189,7 @@ def _qualifier(column: exp.Column) -> Qualifier:
 
 
 _TABLE = re.compile(r"\btable\b", re.I)
-_SETS = frozenset({"R_PAREN", "UNION", "ALL", "DISTINCT", "EXCEPT", "INTERSECT"})
-_NAME_KINDS = frozenset({"VAR", "IDENTIFIER"})
+_SETS = frozenset({")", "UNION", "ALL", "DISTINCT", "EXCEPT", "INTERSECT"})
 
 
 def in_full(text: str) -> str:
@@ -196,14 +197,21 @@ def in_full(text: str) -> str:
     if not _TABLE.search(text):
         return text
     try:
-        tokens = sqlglot.tokenize(text, read="spark")
-    except SqlglotError:
+        tokens = words(text)
+    except Unclosed:
         return text
-    kinds = ["", "", *(str(token.token_type.name) for token in tokens), ""]
-    for at in reversed(range(len(tokens))):
-        earlier, before, kind, after = kinds[at : at + 4]
-        alone = before in {"", *_SETS} or (before == "L_PAREN" and earlier not in _NAME_KINDS)
-        if kind == "TABLE" and alone and after in _NAME_KINDS:
-            token = tokens[at]
-            text = f"{text[: token.start]}SELECT * FROM{text[token.end + 1 :]}"
+    for at in reversed(range(len(tokens) - 1)):
+        named = tokens[at + 1].kind in {WORD, NAME}
+        if tokens[at].upper == "TABLE" and named and _begins(tokens, at):
+            text = f"{text[: tokens[at].start]}SELECT * FROM{text[tokens[at].end :]}"
     return text
+
+
+def _begins(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a query may begin there: not after the bracket of a function."""
+    if at == 0 or tokens[at - 1].upper in _SETS:
+        return True
+    caller = tokens[at - 2] if at > 1 else None
+    if tokens[at - 1].text != "(" or caller is None or caller.kind not in {WORD, NAME}:
+        return tokens[at - 1].text == "("
+    return fold(caller.text) in NOT_CALLED

@@ -53,6 +53,20 @@ def blank(text: str) -> str:
     return "".join(c if c == "\n" else " " for c in text)
 
 
+def mask(text: str, spans: Iterable[tuple[int, int, str]]) -> str:
+    """``text`` with each ``(start, end, replacement)`` filled up with blanks; same length.
+
+    Line ends inside a span stay, so that lines and columns do too.
+    """
+    pieces: list[str] = []
+    position = 0
+    for start, end, replacement in sorted(spans):
+        filling = blank(text[start:end])
+        pieces += [text[position:start], replacement, filling[len(replacement) :]]
+        position = end
+    return "".join((*pieces, text[position:]))
+
+
 @dataclass(frozen=True, slots=True)
 class Edit:
     """``text[start:end]`` becomes ``text``, in which ``{t0}`` stands for a DataFrame."""

@@ -12,6 +12,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from penstock.errors import UnsupportedFeature
+from penstock.sql.tokens import Token
 
 _AT = re.compile(r"\s*AT\s*\(\s*\w+\s*=>", re.I)
 _LONGEST = 40  # tokens of a time that is computed
@@ -38,7 +39,7 @@ class Travel:
 
 
 def after(
-    table: exp.Table, start: int, end: int, tokens: Sequence[Any], text: str
+    table: exp.Table, start: int, end: int, tokens: Sequence[Token], text: str
 ) -> tuple[Travel | None, int]:
     """What follows the table named at ``text[start:end]``, and where it ends."""
     clause = table.args.get("when") or table.args.get("version")
@@ -79,7 +80,7 @@ def _travel(clause: exp.Expression, written: str, reference: str) -> Travel:
     return Travel(name, node=value, text=text.rstrip()[:-1] if is_at else text)
 
 
-def _value_end(start: int, tokens: Sequence[Any], text: str, value: Any) -> int | None:
+def _value_end(start: int, tokens: Sequence[Token], text: str, value: Any) -> int | None:
     """Where the value of an ``AS OF`` that follows ``start`` ends; ``None`` for an AT, whose
     bracket says it.
 
@@ -89,17 +90,17 @@ def _value_end(start: int, tokens: Sequence[Any], text: str, value: Any) -> int 
     if found is None or not isinstance(value, exp.Expression):
         return None
     end: int | None = None
-    for token in [one for one in tokens if one.start >= found.end()][:_LONGEST]:
+    for token in [token for token in tokens if token.start >= found.end()][:_LONGEST]:
         try:
-            read = sqlglot.parse_one(text[found.end() : token.end + 1], read="spark")
+            read = sqlglot.parse_one(text[found.end() : token.end], read="spark")
         except SqlglotError:
             continue
         if read == value and token.text.upper() != "AS":  # which begins an alias
-            end = int(token.end) + 1
+            end = token.end
     return end
 
 
-def _clause_end(start: int, tokens: Sequence[Any]) -> int:
+def _clause_end(start: int, tokens: Sequence[Token]) -> int:
     """Where a time travel clause that follows ``start`` ends: at its ``)`` or after its value."""
     rest = [token for token in tokens if token.start >= start]
     depth = 0
@@ -107,13 +108,13 @@ def _clause_end(start: int, tokens: Sequence[Any]) -> int:
     for at, token in enumerate(rest):
         depth += {"(": 1, ")": -1}.get(token.text, 0)
         if token.text == ")" and depth == 0:
-            return int(token.end) + 1
-        if after_of and depth == 0 and not (token.text == ":" or _is_type_word(rest, at)):
-            return int(token.end) + 1
-        after_of = after_of or token.text.upper() in {"OF", "AS OF"}
-    return int(rest[-1].end) + 1 if rest else start
+            return token.end
+        if after_of and depth == 0 and not _is_type_word(rest, at):
+            return token.end
+        after_of = after_of or token.text.upper() in {"OF"}
+    return rest[-1].end if rest else start
 
 
-def _is_type_word(tokens: Sequence[Any], at: int) -> bool:
+def _is_type_word(tokens: Sequence[Token], at: int) -> bool:
     """``TIMESTAMP`` or ``DATE`` in front of a literal."""
     return tokens[at].text.upper() in {"TIMESTAMP", "DATE"} and at + 1 < len(tokens)

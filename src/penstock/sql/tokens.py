@@ -1,7 +1,8 @@
-"""The words of a statement with their places: enough to see its structure.
+"""The words of a text with their places: what all of Penstock sees of SQL before it is parsed.
 
-Expressions and queries inside are handed on as they were written. sqlglot's tokenizer is not used
-here since it takes words together or apart by dialect (``PARTITIONED BY``, ``"a"``, ``92_000``).
+Expressions and queries inside are handed on as they were written. sqlglot's parsers have a
+tokenizer of their own, which takes words together or apart by dialect (``PARTITIONED BY``, ``1L``)
+and leaves comments out: nothing but those parsers and `canonical` reads its tokens.
 """
 
 from __future__ import annotations
@@ -10,31 +11,65 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from sqlglot.dialects import Dialect
+
 from penstock.sql.text import wrong
 
-WORD, NAME, STRING, NUMBER, MARKER, SYMBOL = "word", "name", "string", "number", "marker", "symbol"
+WORD, NAME, STRING, NUMBER = "word", "name", "string", "number"
+MARKER, ARGUMENT, SYMBOL = "marker", "argument", "symbol"  # ``:a``, ``$a``
+COMMENT, SPACE, UNCLOSED = "comment", "space", "unclosed"  # the last is a quote or ``/*``
 
-_SKIPPED = re.compile(r"\s+|--[^\n]*|/\*.*?\*/", re.S)
-_SPARK = (
-    (STRING, re.compile(r"[rR]'[^']*'|[rR]\"[^\"]*\"|'(?:[^'\\]|\\.|'')*'", re.S)),
-    (NAME, re.compile(r"`(?:[^`]|``)*`|\"(?:[^\"\\]|\\.|\"\")*\"", re.S)),
-    (NUMBER, re.compile(r"(?:\d[\d_]*(?:\.[\d_]*)?|\.\d[\d_]*)(?:[eE][+-]?\d+)?")),
-    (WORD, re.compile(r"[^\W\d]\w*|\$\w+")),
-    (MARKER, re.compile(r":[^\W\d]\w*")),
-    (SYMBOL, re.compile(r"=>|:=|::|<=>|<>|!=|<=|>=|==|->|\|\||\|>|.", re.S)),
+_SPACE = r"(?P<space>\s+)"
+_LINE = r"--[^\r\n]*"
+_NAME = r'(?P<name>`(?:[^`]|``)*`|"(?:[^"]|"")*")'
+_NUMBER = r"(?P<number>(?:\d[\d_]*(?:\.[\d_]*)?|\.\d[\d_]*)(?:[eE][+-]?\d+)?)"
+_REST = r"""(?P<word>[^\W\d]\w*)
+    |(?P<argument>\$\w+)
+    |(?P<marker>:[^\W\d]\w*)
+    |(?P<unclosed>['"`]|/\*)
+    |(?P<symbol>=>|:=|::|<=>|<>|!=|<=|>=|==|->|\|\||\|>|.)"""
+# In Spark's dialect a comment goes on after a backslash at its line's end, the text after X in
+# double quotes is one of bytes, and a word may begin with digits unless it is a number (1L, 1e5).
+_SPARK = re.compile(
+    rf"""{_SPACE}
+    |(?P<comment>--(?:\\\n|[^\r\n])*)
+    |(?P<string>[rR]'[^']*'|[rR]"[^"]*"|'(?:[^'\\]|\\.|'')*'|(?<=\b[xX])"[^"]*")
+    |{_NAME}
+    |(?P<digits>(?!\d+(?:[eE][+-]?\d+)?(?:[lLsSyYfFdD]|[bB][dD])?(?!\w))\d[\d_]*[^\W\d_]\w*)
+    |{_NUMBER}
+    |{_REST}""",
+    re.VERBOSE | re.DOTALL,
 )
 # A backslash is nothing special in a text or a name, unless the text begins with E.
-_DUCKDB = (
-    (
-        STRING,
-        re.compile(r"[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|\$(\w*)\$.*?\$\1\$", re.S),
-    ),
-    (NAME, re.compile(r"`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\"", re.S)),
-    *_SPARK[2:],
+_DUCKDB = re.compile(
+    rf"""{_SPACE}
+    |(?P<comment>{_LINE})
+    |(?P<string>[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|\$(?P<tag>\w*)\$.*?\$(?P=tag)\$)
+    |{_NAME}
+    |{_NUMBER}
+    |{_REST}""",
+    re.VERBOSE | re.DOTALL,
 )
-_KINDS = {"spark": _SPARK, "duckdb": _DUCKDB}
+_WORDS = {"spark": _SPARK, "duckdb": _DUCKDB}
+_BRACKETED = re.compile(r"/\*|\*/")
 _ENDS_VALUE = re.compile(r"[^\W_]|['\"`]")
-_CLOSED = {"(": ")", "[": "]", "{": "}"}
+# What may stand before a bracket and calls nothing, in small letters.
+_BEFORE_BRACKETS = """
+    all and anti any as at between by case cross cube distinct div else end escape except exists
+    filter from full group having ilike in inner intersect is join lateral left like limit minus not
+    of offset on or order over outer partition pivot qualify range regexp rlike rollup rows select
+    semi sets some tablesample then union unpivot using values when where window with within
+"""
+NOT_CALLED = frozenset(_BEFORE_BRACKETS.split())
+# Words that may follow a table and are no alias of it.
+_NO_ALIAS = frozenset(
+    {"SET", "WHERE", "USING", "ON", "WHEN", "FROM", "SELECT", "VALUES", "BY", "REPLACE", "DEFAULT"}
+    | {"PARTITION", "WITH", "TABLE", "RETURNING", "JOIN", "LEFT", "INNER", "CROSS", "FULL"}
+    | {"LIMIT", "ORDER", "GROUP", "HAVING", "QUALIFY", "WINDOW", "UNION", "TABLESAMPLE", "RIGHT"}
+    | {"NATURAL", "ANTI", "SEMI", "LATERAL", "PIVOT", "UNPIVOT", "ASOF", "EXCEPT", "INTERSECT"}
+    | {"MINUS", "OFFSET", "CLUSTER", "DISTRIBUTE", "SORT", "POSITIONAL"}
+)
+_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +79,7 @@ class Token:
     kind: str
     text: str
     start: int
+    dialect: str = "spark"
 
     @property
     def end(self) -> int:
@@ -51,32 +87,84 @@ class Token:
 
     @property
     def upper(self) -> str:
+        """A word or symbol in capitals; empty for what is in quotes, numbers and markers."""
         return self.text.upper() if self.kind in {WORD, SYMBOL} else ""
 
+    @property
+    def value(self) -> str:
+        """What it says without its quotes or its mark."""
+        if self.kind in {NAME, STRING}:
+            return unquoted(self)
+        return self.text[1:] if self.kind in {MARKER, ARGUMENT} else self.text
 
-def tokenize(text: str, dialect: str = "spark") -> list[Token]:
-    """All words of a text, comments and space left out. Raises QueryFailed with the place."""
-    return list(_scan(text, dialect))
+
+class Unclosed(Exception):
+    """A quote or comment that is never closed, at ``offset``."""
+
+    def __init__(self, offset: int, opener: str) -> None:
+        self.offset = offset
+        self.opener = opener
+        super().__init__(f"unclosed {opener}")
 
 
-def _scan(text: str, dialect: str) -> Iterator[Token]:
-    at = 0
-    before = ""
-    while at < len(text):
-        skipped = _SKIPPED.match(text, at)
-        if skipped is not None:
-            at = skipped.end()
-            continue
-        for kind, pattern in _KINDS[dialect]:
-            found = pattern.match(text, at)
-            # After a value or a name, as in {'a':b}, the colon is no marker's.
-            if found is None or (kind == MARKER and before and _ENDS_VALUE.match(before[-1])):
-                continue
-            if kind == SYMBOL and found[0] in {"'", '"', "`"}:
-                raise wrong(f"the quote {found[0]} is not closed", text, at)
-            yield Token(kind, found[0], at)
-            at, before = found.end(), found[0]
-            break
+def tokenize(
+    text: str, dialect: str = "spark", start: int = 0, end: int | None = None
+) -> list[Token]:
+    """All words of ``text[start:end]``, comments and space left out.
+
+    Raises QueryFailed with the place.
+    """
+    try:
+        return words(text, dialect, start, end)
+    except Unclosed as error:
+        what = "comment" if error.opener == "/*" else "quote"
+        raise wrong(f"the {what} {error.opener} is not closed", text, error.offset) from None
+
+
+def words(text: str, dialect: str = "spark", start: int = 0, end: int | None = None) -> list[Token]:
+    """`tokenize` for those who place errors by themselves. Raises Unclosed."""
+    read: list[Token] = []
+    for token in scan(text, dialect, start, end):
+        if token.kind == UNCLOSED:
+            raise Unclosed(token.start, token.text)
+        if token.kind not in {COMMENT, SPACE}:
+            read.append(token)
+    return read
+
+
+def scan(
+    text: str, dialect: str = "spark", start: int = 0, end: int | None = None
+) -> Iterator[Token]:
+    """Everything in ``text[start:end]``, one token after another without gaps.
+
+    A quote or comment that is never closed is a token by itself, and what follows is read as if it
+    were not there.
+    """
+    match_at = _WORDS[dialect].match
+    at, stop, before = start, len(text) if end is None else end, ""
+    while at < stop:
+        match = match_at(text, at, stop)
+        assert match is not None, "a symbol is any character"
+        kind, written = str(match.lastgroup), match[0]
+        if kind == UNCLOSED and written == "/*":
+            close = _comment_end(text, at, stop)
+            if close is not None:
+                kind, written = COMMENT, text[at:close]
+        elif kind == MARKER and before and _ENDS_VALUE.match(before[-1]):
+            kind, written = SYMBOL, ":"  # as in {'a':b}
+        yield Token(WORD if kind == "digits" else kind, written, at, dialect)
+        at += len(written)
+        before = before if kind in {COMMENT, SPACE} else written
+
+
+def _comment_end(text: str, start: int, stop: int) -> int | None:
+    """Where a bracketed comment ends; those inside of it count."""
+    depth = 0
+    for mark in _BRACKETED.finditer(text, start, stop):
+        depth += 1 if mark[0] == "/*" else -1
+        if depth == 0:
+            return mark.end()
+    return None
 
 
 def split(text: str, dialect: str = "spark") -> list[tuple[int, int]]:
@@ -99,14 +187,20 @@ def closing(tokens: Sequence[Token], at: int) -> int | None:
     """Which token closes the bracket that the one at ``at`` opens."""
     depth = 0
     for i in range(at, len(tokens)):
-        text = tokens[i].text
-        if text in _CLOSED:
-            depth += 1
-        elif text in {")", "]", "}"}:
-            depth -= 1
-            if depth == 0:
-                return i
+        depth += depth_of(tokens[i])
+        if depth == 0:
+            return i
     return None
+
+
+def may_be_alias(token: Token) -> bool:
+    """Whether it can be a name after a table without AS."""
+    return token.kind == NAME or (token.kind == WORD and token.upper not in _NO_ALIAS)
+
+
+def depth_of(token: Token) -> int:
+    """1 for a bracket that opens, -1 for one that closes, else 0."""
+    return (token.text in _OPENING) - (token.text in _CLOSING)
 
 
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2}|.)", re.S)
@@ -114,19 +208,66 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "Z": "\x1a"}
 
 
 def unquoted(token: Token) -> str:
-    """What a name or a text in quotes says; backslashes in texts are as in Spark."""
+    """What a name or a text in quotes says; backslashes in texts are as in its dialect."""
     text = token.text
+    if token.dialect == "duckdb" and token.kind == STRING:
+        return _text_of_duckdb(text)
     if text[0] in "rR":
         return text[2:-1]
     mark, inside = text[0], text[1:-1]
     inside = inside.replace(mark * 2, mark)
-    return inside if mark == "`" else _ESCAPE.sub(_unescaped, inside)
+    plain = mark == "`" or token.dialect == "duckdb"
+    return inside if plain else _ESCAPE.sub(_unescaped, inside)
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    code = found[1]
+def _unescaped(match: re.Match[str]) -> str:
+    code = match[1]
     if len(code) > 1:
         return chr(int(code[1:], 16) if code[0] in "uU" else int(code, 8))
     if code in {"%", "_"}:
-        return found[0]
+        return match[0]
     return _ESCAPES.get(code, code)
+
+
+_DUCKDB_ESCAPE = re.compile(
+    r"\\([0-7]{1,3}|x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.S
+)
+_DUCKDB_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
+
+def _text_of_duckdb(written: str) -> str:
+    """``'a\\b'``, ``E'a\\nb'`` or ``$$a$$``: a backslash escapes where the text begins with E."""
+    if written[0] == "$":
+        mark = written.index("$", 1) + 1
+        return written[mark:-mark]
+    if written[0] in "eE":
+        return _DUCKDB_ESCAPE.sub(_unescaped_of_duckdb, written[2:-1].replace("''", "'"))
+    return written[1:-1].replace("''", "'")
+
+
+def _unescaped_of_duckdb(match: re.Match[str]) -> str:
+    code = match[1]
+    if code[0] in "xuU" and len(code) > 1:
+        return chr(int(code[1:], 16))
+    return chr(int(code, 8)) if code.isdigit() else _DUCKDB_ESCAPES.get(code, code)
+
+
+_CASE_MATTERS = frozenset({"VAR", "IDENTIFIER", "STRING", "RAW_STRING", "HEREDOC_STRING"})
+
+
+def canonical(text: str, dialect: str) -> list[str]:
+    """The words of a text in one spelling, in which the case of keywords does not count.
+
+    Names and texts stay as they are and never look alike. The hashes of models' definitions, which
+    are stored, are made of this: it has sqlglot's words, as the first of them had.
+    """
+    spelled: list[str] = []
+    dollar = -1  # where a ``$`` ended that came just before
+    for token in Dialect.get_or_raise(dialect).tokenize(text):
+        kind, said = token.token_type.name, token.text
+        if token.start == dollar and kind not in {"STRING", "RAW_STRING", "IDENTIFIER"}:
+            spelled[-1], dollar = f"ARGUMENT {said}", -1
+            continue
+        spelled.append(f"{kind} {said}" if kind in _CASE_MATTERS else said.upper())
+        dollar = token.end + 1 if (kind, said) == ("PARAMETER", "$") else -1
+    return spelled

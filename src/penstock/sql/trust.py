@@ -14,46 +14,35 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from penstock.errors import QueryFailed, UnsupportedFeature
 from penstock.sql.harmless import FUNCTIONS
+from penstock.sql.identifiers import fold
 from penstock.sql.tables import FORMATS, Unreadable, analyse
+from penstock.sql.text import blank
+from penstock.sql.tokens import (
+    ARGUMENT,
+    COMMENT,
+    MARKER,
+    NAME,
+    NOT_CALLED,
+    SPACE,
+    SYMBOL,
+    UNCLOSED,
+    WORD,
+    Token,
+    scan,
+)
 
 Own = Callable[[str | None, str], bool]  # whether (schema, name) is a function of the lake
 
-_WORDS = re.compile(
-    r"""(?P<space>[ \t\r\n]+)
-    |(?P<comment>--[^\r\n]*|/\*.*?\*/)
-    |(?P<string>[rR](?:'[^']*'|"[^"]*")|'(?:[^'\\]|\\.|'')*')
-    |(?P<name>`(?:[^`]|``)*`|"(?:[^"\\]|\\.|"")*")
-    |(?P<word>\w+)
-    |(?P<symbol>[-+*/%~&|^=<>!(){}\[\],.:?@;$])""",
-    re.S | re.X,
-)
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-# What may stand before a bracket and calls nothing.
-_BEFORE_BRACKETS = """
-    all and anti any as at between by case cross cube distinct div else end escape except exists
-    filter from full group having ilike in inner intersect is join lateral left like limit minus not
-    of offset on or order over outer partition pivot qualify range regexp rlike rollup rows select
-    semi sets some tablesample then union unpivot using values when where window with within
-"""
-_KEYWORDS = frozenset(_BEFORE_BRACKETS.split())
 _STATEMENTS = frozenset({"insert", "map", "reduce"})  # where a query may be: Hive's forms
 
 
-@dataclass(frozen=True, slots=True)
-class _Word:
-    kind: str
-    text: str
-    start: int
-
-    @property
-    def folded(self) -> str:
-        mark = self.text[0]
-        plain = self.text[1:-1].replace(mark * 2, mark) if self.kind == "name" else self.text
-        return plain.lower()
+# What Spark skips between words, and the symbols that it has.
+_MADE_OF = {SPACE: frozenset(" \t\r\n"), SYMBOL: frozenset("-+*/%~&|^=<>!(){}[],.:?@;$")}
+_TWO_COMMENTS = re.compile(r"/\*|\\(?:\n|\Z)")
 
 
 def harmless_query(text: str, what: str, own: Own) -> str:
@@ -85,88 +74,99 @@ def _refuse_files(text: str, what: str) -> None:
 
 def _harmless(text: str, what: str, own: Own) -> str:
     parts: list[str] = []
-    words: list[_Word] = []
-    for word in _words(text, what):
-        blank = word.kind == "comment"
-        parts.append(re.sub(r"[^\n]", " ", word.text) if blank else word.text)
-        if word.kind not in {"comment", "space"}:
-            words.append(word)
-    for at in range(len(words)):
-        _refuse_word(words, at, what)
-        _refuse_call(words, at, what, own)
+    tokens: list[Token] = []
+    for token in _tokens(text, what):
+        parts.append(blank(token.text) if token.kind == COMMENT else token.text)
+        if token.kind not in {COMMENT, SPACE}:
+            tokens.append(token)
+    for at in range(len(tokens)):
+        _refuse_word(tokens, at, what)
+        _refuse_call(tokens, at, what, own)
     return "".join(parts)
 
 
-def _words(text: str, what: str) -> Iterator[_Word]:
+def _tokens(text: str, what: str) -> Iterator[Token]:
     if _CONTROL.search(text):
         raise _refusal(what, "holds control characters")
-    at = 0
-    while at < len(text):
-        match = _WORDS.match(text, at)
-        if match is None:
-            raise _refusal(what, f"holds {text[at : at + 20]!r}, which is not understood")
-        word = _Word(str(match.lastgroup), match[0], at)
-        if word.kind == "comment" and ("/*" in word.text[2:] or word.text.endswith("\\")):
-            raise _refusal(what, "holds a comment that may be read in two ways")
-        yield word
-        at = match.end()
+    for token in scan(text):
+        problem = _problem(token)
+        if problem is not None:
+            raise _refusal(what, problem)
+        yield token
 
 
-def _refuse_word(words: Sequence[_Word], at: int, what: str) -> None:
-    word, after = words[at], _text(words, at + 1)
-    before = _text(words, at - 1)
-    if word.text in {";", "$"} or (word.text == "|" and after == ">"):
-        raise _refusal(what, f"holds {word.text}{after if word.text == '|' else ''}")
-    if word.kind == "word" and before != ".":
-        if word.folded == "using" and after != "(":
+def _problem(token: Token) -> str | None:
+    """Why Spark may read other words there."""
+    written = token.text
+    if token.kind == UNCLOSED or not set(written) <= _MADE_OF.get(token.kind, set(written)):
+        return f"holds {written!r}, which is not understood"
+    if token.kind == COMMENT and _TWO_COMMENTS.search(written, 2):
+        return "holds a comment that may be read in two ways"
+    if token.kind == NAME and written[0] == '"' and "\\" in written:
+        return "holds a name that may be read in two ways"
+    return None
+
+
+def _refuse_word(tokens: Sequence[Token], at: int, what: str) -> None:
+    token, before, after = tokens[at], _text(tokens, at - 1), _text(tokens, at + 1)
+    if token.text in {";", "$", "|>"} or token.kind == ARGUMENT or (token.text + after) == "|>":
+        raise _refusal(what, f"holds {'|>' if token.text == '|' else token.text}")
+    if token.kind == WORD and before != ".":
+        # Spark compares keywords in capitals, which a long s has as well.
+        word = token.text.upper().lower()
+        if word == "using" and after != "(":
             raise _refusal(what, "runs a program (USING)")
-        if word.folded in _STATEMENTS and after not in {"(", ".", ",", ")", ""}:
-            raise _refusal(what, f"holds {word.text.upper()}")
-    if word.kind in {"name", "word"} and after == ".":
-        following = words[at + 2].kind if at + 2 < len(words) else ""
-        if following == "name" and (word.folded in FORMATS or "." in word.folded):
-            raise _refusal(what, f"may read a file: {word.text}.{_text(words, at + 2)}")
+        if word in _STATEMENTS and after not in {"(", ".", ",", ")", ""}:
+            raise _refusal(what, f"holds {token.text.upper()}")
+    if token.kind in {NAME, WORD} and after == ".":
+        following = tokens[at + 2].kind if at + 2 < len(tokens) else ""
+        if following == NAME and (_said(token) in FORMATS or "." in _said(token)):
+            raise _refusal(what, f"may read a file: {token.text}.{_text(tokens, at + 2)}")
 
 
-def _refuse_call(words: Sequence[_Word], at: int, what: str, own: Own) -> None:
+def _refuse_call(tokens: Sequence[Token], at: int, what: str, own: Own) -> None:
     """Refuse a call of a function that is not allowed."""
-    name = words[at]
-    if name.kind not in {"name", "word", "string"} or _text(words, at + 1) != "(":
+    name = tokens[at]
+    if name.kind == SYMBOL or _text(tokens, at + 1) != "(":
         return
-    before = words[at - 1] if at else None
+    before = tokens[at - 1] if at else None
     qualified = before is not None and before.text == "."
-    schema = words[at - 2].folded if qualified and at > 1 else None
-    if name.kind != "string" and own(schema, name.folded):
+    schema = _said(tokens[at - 2]) if qualified and at > 1 else None
+    if name.kind in {NAME, WORD} and own(schema, _said(name)):
         return
     if not qualified:
-        if name.kind == "word" and name.folded in _KEYWORDS | FUNCTIONS:
+        if name.kind == WORD and _said(name) in NOT_CALLED | FUNCTIONS:
             return
-        if name.kind == "name" and name.folded in FUNCTIONS:
+        if name.kind == NAME and _said(name) in FUNCTIONS:
             return
-        if _names_columns(words, at):
+        if name.kind != MARKER and _names_columns(tokens, at):
             return
     raise _refusal(what, f"calls {name.text}")
 
 
-def _names_columns(words: Sequence[_Word], at: int) -> bool:
+def _said(token: Token) -> str:
+    return fold(token.value if token.kind == NAME else token.text)
+
+
+def _names_columns(tokens: Sequence[Token], at: int) -> bool:
     """Whether it is an alias with columns: ``AS t(a)``, ``(...) t(a)``, ``WITH t(a)``."""
-    before = words[at - 1] if at else None
+    before = tokens[at - 1] if at else None
     if before is None:
         return False
-    if before.text == ")" or before.folded in {"as", "with", "recursive"}:
+    if before.text == ")" or _said(before) in {"as", "with", "recursive"}:
         return True
     depth = 0
-    for i in range(at + 1, len(words)):
-        depth += {"(": 1, ")": -1}.get(words[i].text, 0)
+    for i in range(at + 1, len(tokens)):
+        depth += {"(": 1, ")": -1}.get(tokens[i].text, 0)
         if depth == 0:
-            following = [word.folded for word in words[i + 1 : i + 5]]
+            following = [_said(token) for token in tokens[i + 1 : i + 5]]
             query = following[:3] == ["as", "(", "select"]
             return query and following[3:] not in ([","], [")"], [])
     return False
 
 
-def _text(words: Sequence[_Word], at: int) -> str:
-    return words[at].text if 0 <= at < len(words) else ""
+def _text(tokens: Sequence[Token], at: int) -> str:
+    return tokens[at].text if 0 <= at < len(tokens) else ""
 
 
 def _refusal(what: str, does: str) -> UnsupportedFeature:

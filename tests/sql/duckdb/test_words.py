@@ -19,8 +19,9 @@ from penstock.sql.tokens import split, tokenize
     ],
 )
 def test_texts(written: str, spark: str) -> None:
-    assert [token.text for token in tokenize(written, "duckdb")] == [written]
-    assert text_in_spark(written) == spark
+    [token] = tokenize(written, "duckdb")
+    assert token.text == written
+    assert text_in_spark(token) == spark
 
 
 def test_names() -> None:

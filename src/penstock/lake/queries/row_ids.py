@@ -95,6 +95,6 @@ def _hide(
     listed = next((t for t in analysis.tokens if t.start >= end), None)
     if listed is not None and listed.text.upper() in {"EXCEPT", "EXCLUDE"}:
         opening = next(t for t in analysis.tokens if t.start > listed.start)
-        yield Edit(opening.end + 1, opening.end + 1, f"{left_out}, ")
+        yield Edit(opening.end, opening.end, f"{left_out}, ")
     else:
         yield Edit(end, end, f" EXCEPT ({left_out})")

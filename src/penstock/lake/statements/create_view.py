@@ -15,6 +15,7 @@ from penstock.sql.identifiers import quoted
 from penstock.sql.statement import Reader, StatementText, TableName, alone, if_not_exists
 from penstock.sql.tables import Analysis, Unreadable, analyse
 from penstock.sql.text import Span
+from penstock.sql.tokens import MARKER
 from penstock.sql.trust import harmless_query
 
 
@@ -164,7 +165,7 @@ def _refuse_passing(session: Session, analysis: Analysis) -> None:
                 f"a view cannot read {table.name!r}, which is a DataFrame of this call",
                 hint="write it to a table first",
             )
-    if any(token.token_type.name == "COLON" for token in analysis.tokens) and session.args:
+    if any(token.kind == MARKER for token in analysis.tokens) and session.args:
         raise UnsupportedFeature(
             "a view cannot have :markers, whose values it would forget",
             hint="write the value, or make a macro with a parameter",

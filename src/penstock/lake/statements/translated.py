@@ -199,7 +199,7 @@ def _in_spark(token: Token) -> Iterator[tuple[int, int, str]]:
     if token.kind == NAME and token.text[0] == '"':
         yield token.start, token.end, name_in_spark(token.text)
     if token.kind == STRING and ("\\" in token.text or token.text[0] != "'"):
-        yield token.start, token.end, text_in_spark(token.text)
+        yield token.start, token.end, text_in_spark(token)
 
 
 def _named(error: PenstockError, text: str, span: Span) -> int | None:
