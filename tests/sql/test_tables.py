@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import QueryFailed, UnsupportedFeature
-from penstock.sql.tables import Unreadable, analyse, in_full
+from penstock.sql.dialect import Unreadable
+from penstock.sql.tables import analyse, in_full
 from penstock.sql.time_travel import Travel
 
 FOUND = {
@@ -37,6 +38,10 @@ TRAVELS = {
     "t FOR SYSTEM_VERSION AS OF 3": Travel("version", "3"),
     "t TIMESTAMP AS OF '2013-01-02'": Travel("timestamp", "2013-01-02"),
     "t AT (VERSION => :v)": Travel("version", parameter="v"),
+    "t TIMESTAMP AS OF DATE '2013-01-02'": Travel("timestamp", "2013-01-02"),
+    "t AT (TIMESTAMP => '2013-01-02'::TIMESTAMP)": Travel("timestamp", "2013-01-02"),
+    "t TIMESTAMP AS OF now() - INTERVAL 1 DAY": Travel("timestamp", text="now() - INTERVAL 1 DAY"),
+    "t VERSION AS OF (:v + 1) * 2": Travel("version", text="(:v + 1) * 2"),
 }
 
 
@@ -47,6 +52,11 @@ def test_time_travel_is_part_of_the_place(text: str, aliased: bool) -> None:
     (found,) = analyse(query).tables
     assert (query[found.start : found.end], found.travel) == (text, TRAVELS[text])
     assert found.aliased is aliased
+
+
+def test_words_that_begin_no_time_travel() -> None:
+    query = "SELECT version AS of, timestamp AS of FROM t WHERE version > 3"
+    assert [one.travel for one in analyse(query).tables] == [None]
 
 
 def test_qualified_columns() -> None:
@@ -63,6 +73,12 @@ REFUSED = {
     "": (QueryFailed, "0 statements"),
     "SELECT * FROM t VERSION AS OF v": (UnsupportedFeature, "names a column"),
     "SELECT * FROM t AT (VERSION => f(v))": (UnsupportedFeature, "names a column"),
+    "SELECT * FROM t AT (OFFSET => 3)": (
+        UnsupportedFeature,
+        r"AT \(OFFSET => 3\) is not understood",
+    ),
+    "SELECT * FROM t FOR VERSION BETWEEN 1 AND 2": (UnsupportedFeature, "names no snapshot"),
+    "SELECT * FROM f(1) VERSION AS OF 3": (QueryFailed, "no table is before the snapshot"),
 }
 
 

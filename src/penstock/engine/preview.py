@@ -50,9 +50,10 @@ from penstock.model.render import trial_names
 from penstock.model.sources import FileSource, TableSource
 from penstock.sql import quoting
 from penstock.sql.conditions import Predicate
+from penstock.sql.dialect import Unreadable
 from penstock.sql.identifiers import fold
 from penstock.sql.missing_columns import missing_columns
-from penstock.sql.tables import Unreadable, analyse
+from penstock.sql.tables import analyse
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -46,8 +46,9 @@ from penstock.model.sources import (
 )
 from penstock.sql import quoting
 from penstock.sql.conditions import Or, Predicate
+from penstock.sql.dialect import Unreadable
 from penstock.sql.predicate import of_query
-from penstock.sql.tables import Analysis, Unreadable, analyse
+from penstock.sql.tables import Analysis, analyse
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,6 +12,7 @@ from penstock.model.constants import (
     Constant,
     NotConstant,
     PartitionValue,
+    read_constant,
 )
 from penstock.model.files import Call, find_calls, read_call
 from penstock.model.foreign import duckdb_forms
@@ -31,8 +32,8 @@ from penstock.model.rewrites import AsofError, asof_joins, from_first
 from penstock.model.script import Statement
 from penstock.model.sieve import empty_place
 from penstock.model.sources import FileSource, QuerySource, TableSource, TimeTravel
-from penstock.model.timetravel import AtClause, find_clauses
 from penstock.sql.lake_functions import NAMES
+from penstock.sql.time_travel import Clause, find_clauses, without_type
 from penstock.sql.tokens import ARGUMENT, NAME, STRING, Token, closing
 
 PARTITION_MARKER = "penstock_partition"
@@ -100,9 +101,13 @@ def _take_calls(reading: _Reading) -> dict[int, Call]:
     return calls
 
 
-def _take_clauses(reading: _Reading) -> dict[int, AtClause]:
+def _take_clauses(reading: _Reading) -> dict[int, Clause]:
     """Time travel by the index of the token before it."""
-    clauses = {clause.first - 1: clause for clause in find_clauses(reading.tokens)}
+    clauses = {
+        clause.first - 1: clause
+        for clause in find_clauses(reading.tokens)
+        if clause.kind in {"version", "timestamp"}
+    }
     for clause in clauses.values():
         first, last = reading.tokens[clause.first], reading.tokens[clause.last]
         reading.masked.append((first.start, last.end, ""))
@@ -196,7 +201,7 @@ def _references(reading: _Reading) -> References | None:
     return found
 
 
-def _place_tables(reading: _Reading, calls: dict[int, Call], clauses: dict[int, AtClause]) -> None:
+def _place_tables(reading: _Reading, calls: dict[int, Call], clauses: dict[int, Clause]) -> None:
     tokens = reading.tokens
     found = _references(reading)
     if found is None:
@@ -259,7 +264,7 @@ def _place_function(reading: _Reading, call: Call, table: TableReference) -> Non
         reading.edits.append(Edit(last.end, last.end, f" AS {call.function}"))
 
 
-def _place_table(reading: _Reading, table: TableReference, clause: AtClause | None) -> None:
+def _place_table(reading: _Reading, table: TableReference, clause: Clause | None) -> None:
     try:
         name = reading.scope.names.resolve(table.parts)
     except UnknownName as error:
@@ -270,7 +275,7 @@ def _place_table(reading: _Reading, table: TableReference, clause: AtClause | No
     if clause is not None:
         last = clause.last
         try:
-            at = clause.read()
+            at = _travel(clause)
         except NotConstant as error:
             _not_constant(reading, error, reading.tokens[clause.first], "write AT (VERSION => 3)")
             return
@@ -283,6 +288,11 @@ def _place_table(reading: _Reading, table: TableReference, clause: AtClause | No
         written = reading.tokens[table.last]
         alias = reading.scope.source.text[written.start : written.end]
         reading.edits.append(Edit(at_offset, at_offset, f" AS {alias}"))
+
+
+def _travel(clause: Clause) -> TimeTravel:
+    """Raises NotConstant."""
+    return TimeTravel(clause.kind, read_constant(without_type(clause.value)))
 
 
 def _not_constant(reading: _Reading, error: NotConstant, near: Token, hint: str) -> None:

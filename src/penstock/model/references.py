@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import ParseError, TokenError
 
 from penstock.model.by_tokens import computed_name, dotted_names, table_places
 from penstock.model.mapping import Source
 from penstock.model.rewrites import query_starts
 from penstock.model.sieve import is_sparks_own
-from penstock.sql.text import mask, misread
+from penstock.sql.dialect import SPARK, Unreadable, parse
+from penstock.sql.tables import named_tables, span_of
+from penstock.sql.text import mask
 from penstock.sql.tokens import ARGUMENT, Token, closing
-
-#: dialects tried in turn: Databricks reads more of Spark 4 (``v:path``) than Spark's does
-READERS = {"spark": ("spark", "databricks"), "duckdb": ("duckdb",)}
 
 
 class UnreadableQuery(Exception):
@@ -80,10 +77,11 @@ def find_references(
     spans = [*masked, *_own_masks(tokens)]
     text = mask(source.text, spans)[start:end]
     try:
-        tree = _parse(text, dialect, start)
-    except UnreadableQuery as error:
-        if dialect != "spark" or not is_sparks_own(tokens, str(error)):
-            raise
+        tree = parse(text, dialect)[0]
+    except Unreadable as unread:
+        error = UnreadableQuery(f"the query cannot be read{unread}", start + unread.at)
+        if dialect != SPARK or not is_sparks_own(tokens, str(error)):
+            raise error from None
         return _by_tokens(tokens, masked, hidden, error)
     return References(tuple(_tables(tree, tokens, start, hidden)), tuple(_columns(tree, start)))
 
@@ -141,28 +139,15 @@ def _match_condition(tokens: Sequence[Token], index: int) -> Iterator[tuple[int,
         yield following[0].start, following[0].end, "OR"
 
 
-def _parse(text: str, dialect: str, start: int) -> exp.Expr:
-    first_error: ParseError | TokenError | AssertionError | None = None
-    for reader in READERS[dialect]:
-        try:
-            return sqlglot.parse_one(text, read=reader)
-        except (ParseError, TokenError, AssertionError) as error:
-            first_error = first_error or error
-    assert first_error is not None, "there are readers"
-    reason, at = misread(first_error, text)
-    raise UnreadableQuery(f"the query cannot be read{reason}", start + at)
-
-
 def _tables(
     tree: exp.Expr, tokens: Sequence[Token], start: int, hidden: frozenset[str]
 ) -> Iterator[TableReference]:
     by_end = {token.end: index for index, token in enumerate(tokens)}
-    found = [table for table in tree.find_all(exp.Table) if _is_name(table)]
-    for table in sorted(found, key=lambda table: _span(table.parts[0])[0]):
+    for table in named_tables(tree):
         parts = tuple(part.name for part in table.parts)
-        if len(parts) == 1 and (parts[0].casefold() in hidden or _is_cte(table)):
+        if len(parts) == 1 and parts[0].casefold() in hidden:
             continue
-        first, last = start + _span(table.parts[0])[0], start + _span(table.parts[-1])[1]
+        first, last = (start + at for at in span_of(table))
         if last not in by_end:  # sqlglot made the name of something that is no token
             raise UnreadableQuery(f"the table `{'.'.join(parts)}` cannot be placed", first)
         bare = not table.alias and isinstance(
@@ -171,39 +156,10 @@ def _tables(
         yield TableReference(parts, first, last, by_end[last], bare)
 
 
-def _is_name(table: exp.Table) -> bool:
-    """Not a function, and not a name in a hint, which speaks of aliases."""
-    named = all(isinstance(part, exp.Identifier) and "start" in part.meta for part in table.parts)
-    return named and table.find_ancestor(exp.Hint) is None
-
-
-def _span(part: exp.Expr) -> tuple[int, int]:
-    """Start and exclusive end in the parsed text."""
-    return int(part.meta["start"]), int(part.meta["end"]) + 1
-
-
-def _is_cte(table: exp.Table) -> bool:
-    """Whether a WITH around the reference defines its name (the same rules as Spark's)."""
-    name = table.name.casefold()
-    child: exp.Expr = table
-    node = table.parent
-    while node is not None:
-        visible: Sequence[exp.Expr] = ()
-        if isinstance(node, exp.With):
-            position = next(n for n, cte in enumerate(node.expressions) if cte is child)
-            visible = node.expressions[: position + bool(node.args.get("recursive"))]
-        else:
-            with_clause = node.args.get("with_")
-            if with_clause is not None and with_clause is not child:
-                visible = with_clause.expressions
-        if any(cte.alias.casefold() == name for cte in visible):
-            return True
-        child, node = node, node.parent
-    return False
-
-
 def _columns(tree: exp.Expr, start: int) -> Iterator[ColumnPrefix]:
     for column in tree.find_all(exp.Column):
         parts = [part for part in column.parts if "start" in part.meta]
         if len(column.parts) > 2:
-            yield ColumnPrefix(tuple((part.name, start + _span(part)[0]) for part in parts))
+            yield ColumnPrefix(
+                tuple((part.name, start + int(part.meta["start"])) for part in parts)
+            )

@@ -7,21 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from penstock.errors import QueryFailed, UnsupportedFeature
-from penstock.sql import time_travel
+from penstock.sql.dialect import parse
 from penstock.sql.identifiers import fold
-from penstock.sql.time_travel import Travel
+from penstock.sql.text import Span, mask, wrong
+from penstock.sql.time_travel import Clause, Travel, find_clauses, travel
 from penstock.sql.tokens import NAME, NOT_CALLED, WORD, Token, Unclosed, tokenize, words
 
-_DIALECTS = ("spark", "databricks")
 # `parquet.`/path`` and its like are files to Spark, not tables.
 FORMATS = {"parquet", "csv", "json", "orc", "text", "avro", "xml", "binaryfile"}
-_KEYWORD = re.compile(r"\bsettings(?=\s*\()", re.I)
-_SYSTEM = re.compile(r"\bSYSTEM_VERSION(?=\s+AS\s+OF\b)", re.I)
 _NEAREST = {
     "insert": "lake.table(name).append(df)",
     "merge": "lake.table(name).merge(df, keys)",
@@ -71,44 +67,29 @@ class Analysis:
     files: tuple[str, ...] = ()  # what Spark reads as files, as written in its own SQL
 
 
-class Unreadable(Exception):
-    """sqlglot does not understand the text; Spark may, or may say better why it does not."""
-
-
 def analyse(text: str) -> Analysis:
     """Read one SELECT, in Spark's dialect with the lake's time travel added.
 
     Raises Unreadable; UnsupportedFeature for other statements, naming what does it instead.
     """
-    tree = _parse(text)
     tokens = tokenize(text)
-    found = [
-        _reference(table, tokens, text) for table in tree.find_all(exp.Table) if _is_table(table)
-    ]
+    clauses = {tokens[clause.first - 1].end: clause for clause in find_clauses(tokens)}
+    spans = [(tokens[c.first].start, tokens[c.last].end, "") for c in clauses.values()]
+    tree = _only_select(parse(mask(text, spans)))
+    named = [table for table in named_tables(tree) if fold(table.db) not in FORMATS]
+    references = [_reference(table, clauses, tokens, text) for table in named]
+    if clauses:
+        clause = next(iter(clauses.values()))
+        raise wrong("no table is before the snapshot", text, tokens[clause.first].start)
     columns = [_qualifier(c) for c in tree.find_all(exp.Column) if c.args.get("db") is not None]
     return Analysis(
         text,
         tree,
         tokens,
-        tuple(sorted(found, key=lambda r: r.start)),
+        tuple(references),
         tuple(sorted(columns, key=lambda q: q.start)),
         tuple(table.sql("spark") for table in tree.find_all(exp.Table) if _is_file(table)),
     )
-
-
-def _parse(text: str) -> exp.Expression:
-    problem: SqlglotError | AssertionError | None = None
-    # The function settings() is a keyword to sqlglot, SYSTEM_VERSION is not: words as long keep
-    # all places.
-    known = _SYSTEM.sub(f"{'VERSION':14}", _KEYWORD.sub("setting_", text))
-    for written in dict.fromkeys((text, known)):
-        for dialect in _DIALECTS:
-            try:
-                trees = [tree for tree in sqlglot.parse(written, read=dialect) if tree is not None]
-                return _only_select(trees)
-            except (SqlglotError, AssertionError) as error:  # it asserts on some unions
-                problem = problem or error
-    raise Unreadable(str(problem).splitlines()[0]) from problem
 
 
 def _only_select(trees: Sequence[Any]) -> exp.Expression:
@@ -128,12 +109,25 @@ def _only_select(trees: Sequence[Any]) -> exp.Expression:
     return tree
 
 
-def _is_table(table: exp.Table) -> bool:
-    if not isinstance(table.this, exp.Identifier) or table.find_ancestor(exp.Hint):
-        return False
-    if fold(table.db) in FORMATS:
-        return False
-    return bool(table.db) or not _is_cte(table)
+def named_tables(tree: exp.Expr) -> list[exp.Table]:
+    """Names after FROM or JOIN that are no common table expression, in the order of the text.
+
+    Functions are left out, and names in hints, which speak of aliases.
+    """
+    named = [table for table in tree.find_all(exp.Table) if _is_name(table)]
+    tables = [table for table in named if table.db or not _is_cte(table)]
+    return sorted(tables, key=lambda table: span_of(table)[0])
+
+
+def span_of(table: exp.Table) -> Span:
+    """Where the name stands in the text."""
+    parts = table.parts
+    return int(parts[0].meta["start"]), int(parts[-1].meta["end"]) + 1
+
+
+def _is_name(table: exp.Table) -> bool:
+    named = all(isinstance(part, exp.Identifier) and "start" in part.meta for part in table.parts)
+    return named and table.find_ancestor(exp.Hint) is None
 
 
 def _is_file(table: exp.Table) -> bool:
@@ -144,32 +138,45 @@ def _is_file(table: exp.Table) -> bool:
 
 
 def _is_cte(table: exp.Table) -> bool:
-    """Whether a common table expression of this name is in scope."""
-    child: Any = table
-    parent: Any = table.parent
-    while parent is not None:
-        if isinstance(parent, exp.With):
-            index = next((i for i, c in enumerate(parent.expressions) if c is child), 0)
-            visible = parent.expressions[: index + (1 if parent.recursive else 0)]
+    """Whether a WITH around the table defines its name, compared as Spark does."""
+    name = table.name.lower()
+    child: exp.Expr = table
+    node = table.parent
+    while node is not None:
+        visible: Sequence[exp.Expr] = ()
+        if isinstance(node, exp.With):
+            position = next((n for n, cte in enumerate(node.expressions) if cte is child), 0)
+            visible = node.expressions[: position + bool(node.args.get("recursive"))]
         else:
-            with_ = parent.args.get("with_") or parent.args.get("with")
-            visible = with_.expressions if with_ is not None and with_ is not child else []
-        if any(fold(cte.alias) == fold(table.name) for cte in visible):
+            with_ = node.args.get("with_")
+            visible = with_.expressions if with_ is not None and with_ is not child else ()
+        if any(cte.alias.lower() == name for cte in visible):
             return True
-        child, parent = parent, parent.parent
+        child, node = node, node.parent
     return False
 
 
-def _reference(table: exp.Table, tokens: Sequence[Token], text: str) -> Reference:
-    parts = table.parts
-    start, end = parts[0].meta["start"], parts[-1].meta["end"] + 1
-    travel, end = time_travel.after(table, start, end, tokens, text)
+def _reference(
+    table: exp.Table, clauses: dict[int, Clause], tokens: Sequence[Token], text: str
+) -> Reference:
+    """Takes the table's clause out of ``clauses``, which are by the end of what is before them."""
+    start, end = span_of(table)
+    clause, when = clauses.pop(end, None), None
+    if clause is not None:
+        last = tokens[clause.last].end
+        when, end = travel(clause, text, text[start:last]), last
+    if table.args.get("version") or table.args.get("when"):
+        raise UnsupportedFeature(
+            f"what follows {text[start:end]} names no snapshot",
+            hint="write AT (VERSION => 3)",
+            data={"reference": text[start:end]},
+        )
     return Reference(
         start=start,
         end=end,
         schema=table.db or None,
         name=table.name,
-        travel=travel,
+        travel=when,
         aliased=bool(table.alias),
         node=table,
         catalog=table.catalog or None,

@@ -2,21 +2,53 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from penstock.errors import UnsupportedFeature
-from penstock.sql.tokens import Token
+from penstock.sql.tokens import (
+    ARGUMENT,
+    MARKER,
+    NAME,
+    NUMBER,
+    STRING,
+    WORD,
+    Token,
+    closing,
+    may_be_alias,
+)
 
-_AT = re.compile(r"\s*AT\s*\(\s*\w+\s*=>", re.I)
-_LONGEST = 40  # tokens of a time that is computed
-_AS_OF = re.compile(r"\s*(?:FOR\s+)?\w+\s+AS\s+OF\b", re.I)
+_KINDS = {
+    "VERSION": "version",
+    "SYSTEM_VERSION": "version",
+    "TIMESTAMP": "timestamp",
+    "SYSTEM_TIME": "timestamp",
+}
+_OPERATORS = ("+", "-", "*", "/", "%", "||")
+_VALUES = (ARGUMENT, MARKER, NUMBER, STRING)
+_TYPES = ("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "DATE")
+_UNITS = frozenset(
+    f"{unit}{plural}"
+    for unit in ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH")
+    for plural in ("", "S")
+) | {"QUARTER", "QUARTERS", "YEAR", "YEARS"}
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """The clause from token ``first`` to token ``last``; ``value`` are the tokens of its value.
+
+    ``kind`` is ``version`` or ``timestamp``; another word of an AT as it is written.
+    """
+
+    kind: str
+    first: int
+    last: int
+    value: tuple[Token, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +61,7 @@ class Travel:
     kind: str  # "version" or "timestamp"
     value: str | None = None
     parameter: str | None = None
-    node: exp.Expression | None = field(default=None, compare=False, repr=False)
+    node: exp.Expr | None = field(default=None, compare=False, repr=False)
     text: str = ""
 
     @property
@@ -38,83 +70,122 @@ class Travel:
         return self.kind == "version" and self.node is None
 
 
-def after(
-    table: exp.Table, start: int, end: int, tokens: Sequence[Token], text: str
-) -> tuple[Travel | None, int]:
-    """What follows the table named at ``text[start:end]``, and where it ends."""
-    clause = table.args.get("when") or table.args.get("version")
-    if clause is None:
-        return None, end
-    value = clause.args.get("expression")
-    last = _value_end(end, tokens, text, value) or _clause_end(end, tokens)
-    return _travel(clause, text[end:last], text[start:last]), last
+def find_clauses(tokens: Sequence[Token]) -> Iterator[Clause]:
+    """Every clause that may follow a table's name."""
+    for index in range(1, len(tokens)):
+        clause = _at(tokens, index) or _as_of(tokens, index)
+        if clause is not None:
+            yield clause
 
 
-def _travel(clause: exp.Expression, written: str, reference: str) -> Travel:
-    """From ``HistoricalData`` (``AT (VERSION => 3)``) or ``Version`` (``VERSION AS OF 3``), as it
-    was written after the table of ``reference``.
+def travel(clause: Clause, text: str, reference: str) -> Travel:
+    """What a clause of ``text`` says of the table that is written as ``reference``.
+
+    Raises UnsupportedFeature for what names no snapshot.
     """
-    is_at = isinstance(clause, exp.HistoricalData)
-    kind = clause.args.get("kind") if is_at else clause.this
-    value = clause.args.get("expression")
-    name = str(kind).lower()
-    if name not in {"version", "timestamp"}:
+    written = text[clause.value[0].start : clause.value[-1].end]
+    if clause.kind not in _KINDS.values():
         raise UnsupportedFeature(
-            f"{clause.sql('spark')} is not understood",
+            f"AT ({clause.kind} => {written}) is not understood",
             hint="write AT (VERSION => 3)",
             data={"reference": reference},
         )
-    if isinstance(value, exp.Placeholder):
-        return Travel(name, parameter=value.name)
-    inner = value.this if isinstance(value, exp.Cast) else value
-    if isinstance(inner, exp.Literal):
-        return Travel(name, value=inner.name)
-    if value is None or value.find(exp.Column, exp.Query, exp.AggFunc) is not None:
+    plain = without_type(clause.value)
+    if len(plain) == 1 and plain[0].kind == MARKER:
+        return Travel(clause.kind, parameter=plain[0].value)
+    if len(plain) == 1 and plain[0].kind in {NUMBER, STRING}:
+        return Travel(clause.kind, value=plain[0].value)
+    node = expression(written)
+    if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal):
+        return Travel(clause.kind, value=node.this.name)
+    if node is None or node.find(exp.Column, exp.Query, exp.AggFunc) is not None:
         raise UnsupportedFeature(
-            f"{written.strip()} names a column or asks a query",
+            f"{written} names a column or asks a query",
             hint="a snapshot is a number, a time, a :marker or an expression of these",
             data={"reference": reference},
         )
-    start = _AT.match(written) if is_at else _AS_OF.match(written)
-    text = "" if start is None else written[start.end() :]
-    return Travel(name, node=value, text=text.rstrip()[:-1] if is_at else text)
+    return Travel(clause.kind, node=node, text=written)
 
 
-def _value_end(start: int, tokens: Sequence[Token], text: str, value: Any) -> int | None:
-    """Where the value of an ``AS OF`` that follows ``start`` ends; ``None`` for an AT, whose
-    bracket says it.
+def without_type(value: Sequence[Token]) -> Sequence[Token]:
+    """``TIMESTAMP '...'`` and ``'...'::TIMESTAMP`` without their types."""
+    typed = len(value) == 2 and value[0].upper in _TYPES
+    casts = [at for at, token in enumerate(value) if token.text == "::"]
+    plain = value[1:] if typed else value
+    return plain[: casts[0]] if casts and not typed else plain
 
-    Trees have no ends: it is the longest text after the words that reads as the value.
-    """
-    found = _AS_OF.match(text, start)
-    if found is None or not isinstance(value, exp.Expression):
+
+def expression(text: str) -> exp.Expr | None:
+    """The tree of what a moment or version is computed by; ``None`` where only Spark reads it."""
+    try:
+        return sqlglot.parse_one(text, read="spark")
+    except SqlglotError:
         return None
-    end: int | None = None
-    for token in [token for token in tokens if token.start >= found.end()][:_LONGEST]:
-        try:
-            read = sqlglot.parse_one(text[found.end() : token.end], read="spark")
-        except SqlglotError:
-            continue
-        if read == value and token.text.upper() != "AS":  # which begins an alias
-            end = token.end
-    return end
 
 
-def _clause_end(start: int, tokens: Sequence[Token]) -> int:
-    """Where a time travel clause that follows ``start`` ends: at its ``)`` or after its value."""
-    rest = [token for token in tokens if token.start >= start]
-    depth = 0
-    after_of = False
-    for at, token in enumerate(rest):
-        depth += {"(": 1, ")": -1}.get(token.text, 0)
-        if token.text == ")" and depth == 0:
-            return token.end
-        if after_of and depth == 0 and not _is_type_word(rest, at):
-            return token.end
-        after_of = after_of or token.text.upper() in {"OF"}
-    return rest[-1].end if rest else start
+def _words(tokens: Sequence[Token], start: int, count: int) -> tuple[str, ...]:
+    return tuple(token.upper for token in tokens[start : start + count])
 
 
-def _is_type_word(tokens: Sequence[Token], at: int) -> bool:
-    """``TIMESTAMP`` or ``DATE`` in front of a literal."""
-    return tokens[at].text.upper() in {"TIMESTAMP", "DATE"} and at + 1 < len(tokens)
+def _at(tokens: Sequence[Token], index: int) -> Clause | None:
+    """``AT (VERSION => n)``."""
+    said = _words(tokens, index, 4)
+    if len(said) < 4 or said[:2] != ("AT", "(") or said[3] != "=>":
+        return None
+    last = closing(tokens, index + 1)
+    if last is None or last == index + 4:
+        return None
+    return Clause(_KINDS.get(said[2], said[2]), index, last, tuple(tokens[index + 4 : last]))
+
+
+def _as_of(tokens: Sequence[Token], index: int) -> Clause | None:
+    """``[FOR] VERSION AS OF n``."""
+    start = index + (_words(tokens, index, 1) == ("FOR",))
+    said = _words(tokens, start, 3)
+    if len(said) < 3 or said[0] not in _KINDS or said[1:] != ("AS", "OF"):
+        return None
+    if start == index and tokens[index - 1].upper == "FOR":
+        return None
+    end = _expression_end(tokens, start + 3)
+    if end is None:
+        return None
+    return Clause(_KINDS[said[0]], index, end - 1, tuple(tokens[start + 3 : end]))
+
+
+def _expression_end(tokens: Sequence[Token], at: int) -> int | None:
+    """Past the expression that begins at ``at``; ``None`` where none does."""
+    end = _operand_end(tokens, at)
+    while end is not None and _words(tokens, end, 1) == ("::",):
+        end = _operand_end(tokens, end + 1)
+    if end is None or end >= len(tokens) or tokens[end].text not in _OPERATORS:
+        return end
+    return _expression_end(tokens, end + 1)
+
+
+def _operand_end(tokens: Sequence[Token], at: int) -> int | None:
+    """Past a literal, a marker, a name, a call or what is in brackets."""
+    token, following = (tokens[i] if i < len(tokens) else _NOTHING for i in (at, at + 1))
+    word, end = token.upper, at + 1
+    if word in {"-", "+"} or (_is_name(token) and following.text == "."):
+        return _operand_end(tokens, at + (1 if word in {"-", "+"} else 2))
+    if word == "INTERVAL":
+        return _past_unit(tokens, _operand_end(tokens, at + 1))
+    if word == "(" or (_is_name(token) and following.text == "("):
+        close = closing(tokens, at if word == "(" else at + 1)
+        return None if close is None else close + 1
+    if word in _TYPES and following.kind in _VALUES:
+        end += 1
+    return end if token.kind in _VALUES or _is_name(token) else None
+
+
+_NOTHING = Token("end", "", 0)
+
+
+def _past_unit(tokens: Sequence[Token], at: int | None) -> int | None:
+    """``INTERVAL 1 DAY``"""
+    has_unit = at is not None and at < len(tokens) and tokens[at].upper in _UNITS
+    return at + 1 if at is not None and has_unit else at
+
+
+def _is_name(token: Token) -> bool:
+    return token.kind in {NAME, WORD} and may_be_alias(token)

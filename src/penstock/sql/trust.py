@@ -16,9 +16,10 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from penstock.errors import QueryFailed, UnsupportedFeature
+from penstock.sql.dialect import Unreadable
 from penstock.sql.harmless import FUNCTIONS
 from penstock.sql.identifiers import fold
-from penstock.sql.tables import FORMATS, Unreadable, analyse
+from penstock.sql.tables import FORMATS, analyse
 from penstock.sql.text import blank
 from penstock.sql.tokens import (
     ARGUMENT,

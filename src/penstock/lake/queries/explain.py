@@ -18,8 +18,9 @@ from penstock.lake.queries.resolver import Resolver
 from penstock.lake.snapshot import Snapshot
 from penstock.lake.spark.session import session_zone
 from penstock.sql.conditions import Predicate
+from penstock.sql.dialect import Unreadable
 from penstock.sql.predicate import of_query
-from penstock.sql.tables import Analysis, Reference, Unreadable, analyse
+from penstock.sql.tables import Analysis, Reference, analyse
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -150,7 +151,7 @@ def explain(
     try:
         analysis = analyse(names.expand(text))
     except Unreadable as problem:
-        raise QueryFailed(f"the tables of the query cannot be found in it: {problem}") from None
+        raise QueryFailed(f"the tables of the query cannot be found in it{problem}") from None
     query = _Query(analysis, names, bound, zone, frozenset(map(fold, views or {})))
     return Explanation(tuple(query.read(table) for table in analysis.tables), shown)
 

@@ -31,9 +31,10 @@ from penstock.lake.transaction import Transaction
 from penstock.sql import lake_functions, literals, tables
 from penstock.sql.calls import Arguments
 from penstock.sql.conditions import Predicate
+from penstock.sql.dialect import Unreadable
 from penstock.sql.macro_calls import called, expand
 from penstock.sql.macros import Book, Macro
-from penstock.sql.tables import Analysis, Reference, Unreadable, analyse
+from penstock.sql.tables import Analysis, Reference, analyse
 from penstock.sql.trust import harmless_query
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from penstock.lake.format.naming import fold
 from penstock.lake.queries.rewriters import REWRITERS, Names, Work
 from penstock.lake.queries.travel import in_zone
 from penstock.lake.spark.failures import SPARKS_SQL, explain, explained
-from penstock.sql.tables import Unreadable, analyse
+from penstock.sql.dialect import Unreadable
+from penstock.sql.tables import analyse
 from penstock.sql.text import Edit, edited, touches_line
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def _unreadable(
         told = explain(error)
         if told.data.get("condition", "").startswith("PARSE"):
             return _at_line(told, text, [])
-    return QueryFailed(f"the tables of the query cannot be found in it: {problem}", hint=SPARKS_SQL)
+    return QueryFailed(f"the tables of the query cannot be found in it{problem}", hint=SPARKS_SQL)
 
 
 def _locate(error: Exception, text: str, edits: Sequence[Edit]) -> None:
