@@ -12,8 +12,8 @@ from penstock.errors import PenstockError
 from penstock.lake.format.naming import TableRef
 from penstock.model.asset import DEFAULT_SCHEMA, TableName
 from penstock.model.names import Names, UnknownName
+from penstock.sql.dialect import SPARK, normalized
 from penstock.sql.plain_select import PlainSelect, plain_select
-from penstock.sql.quoting import for_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -36,7 +36,7 @@ class SmallReads:
 
         ``None`` where Spark has to answer, or to report an error.
         """
-        select = plain_select(for_spark(text))
+        select = plain_select(normalized(text, SPARK))
         if select is None:
             return None
         try:

@@ -36,8 +36,9 @@ from penstock.lake.storage import Storage
 from penstock.lake.table import Table
 from penstock.lake.transaction import Transaction
 from penstock.lake.writing.adding.fit import Rules
+from penstock.sql.dialect import SPARK, normalized
 from penstock.sql.macros import Macro
-from penstock.sql.quoting import for_spark, hinted
+from penstock.sql.quoting import hinted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -201,8 +202,7 @@ class Lake(Maintained):
             lakes=self._called,
         )
         with hinted(text), explained():
-            written = for_spark(text) if dialect == "spark" else text
-            return cast("DataFrame", dispatch.run(session, written))
+            return cast("DataFrame", dispatch.run(session, normalized(text, dialect)))
 
     def explain(
         self,
@@ -219,7 +219,9 @@ class Lake(Maintained):
         With ``plan`` also Spark's plan. Its text (``str()``) is for reading.
         """
         with hinted(text):
-            return explain(self._names(), for_spark(text), args=args, views=views, plan=plan)
+            return explain(
+                self._names(), normalized(text, SPARK), args=args, views=views, plan=plan
+            )
 
     def transaction(
         self, author: str | None = None, message: str | None = None, extra: str | None = None

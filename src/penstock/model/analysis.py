@@ -32,6 +32,7 @@ from penstock.model.rewrites import AsofError, asof_joins, from_first
 from penstock.model.script import Statement
 from penstock.model.sieve import empty_place
 from penstock.model.sources import FileSource, QuerySource, TableSource, TimeTravel
+from penstock.sql.dialect import DUCKDB, SPARK
 from penstock.sql.lake_functions import NAMES
 from penstock.sql.time_travel import Clause, find_clauses, without_type
 from penstock.sql.tokens import ARGUMENT, NAME, STRING, Token, closing
@@ -40,11 +41,11 @@ PARTITION_MARKER = "penstock_partition"
 _OTHER_DIALECT = "for DuckDB's SQL: -- dialect duckdb"
 _TYPED = ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "TIMESTAMPTZ")
 #: dialect -> what a marker begins with; DuckDB's become Spark's when the query is turned
-_SIGNS = {"spark": ":", "duckdb": "$"}
+_SIGNS = {SPARK: ":", DUCKDB: "$"}
 #: argument types that are bound as something wider and cast back in the text
 _CASTS = {
-    "spark": {"bigint": "BIGINT", "timestamp": "TIMESTAMP_NTZ", "timestamptz": "TIMESTAMP_LTZ"},
-    "duckdb": {"bigint": "BIGINT", "timestamp": "TIMESTAMP", "timestamptz": "TIMESTAMPTZ"},
+    SPARK: {"bigint": "BIGINT", "timestamp": "TIMESTAMP_NTZ", "timestamptz": "TIMESTAMP_LTZ"},
+    DUCKDB: {"bigint": "BIGINT", "timestamp": "TIMESTAMP", "timestamptz": "TIMESTAMPTZ"},
 }
 
 
@@ -132,7 +133,7 @@ def _bind_tokens(reading: _Reading) -> None:
 
 
 def _refuse_foreign(reading: _Reading) -> None:
-    if reading.scope.dialect != "spark":
+    if reading.scope.dialect != SPARK:
         return
     for offset, form in duckdb_forms(reading.tokens):
         message = f"{form} is DuckDB's SQL, and the script is in Spark's"
@@ -182,7 +183,7 @@ def _replace(reading: _Reading, index: int, token: Token, marker: str) -> None:
 def _references(reading: _Reading) -> References | None:
     """The tables that the statement names; None, and a finding, where that cannot be told."""
     scope, tokens = reading.scope, reading.tokens
-    empty = empty_place(tokens) if scope.dialect == "spark" else None
+    empty = empty_place(tokens) if scope.dialect == SPARK else None
     if empty is not None:
         hint = "write what is missing, or take the comma or the word away"
         reading.error(empty[0], f"the query cannot be read: {empty[1]}", hint, "unreadable-query")
@@ -190,7 +191,7 @@ def _references(reading: _Reading) -> References | None:
     try:
         found = find_references(scope.source, tokens, scope.dialect, reading.masked, scope.hidden)
     except UnreadableQuery as error:
-        other = "correct the SQL" if scope.dialect == "duckdb" else _OTHER_DIALECT
+        other = "correct the SQL" if scope.dialect == DUCKDB else _OTHER_DIALECT
         reading.error(error.offset, str(error), error.hint or other, "unreadable-query")
         return None
     if found.unread is not None:

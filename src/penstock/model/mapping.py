@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.errors import Location
-from penstock.sql.quoting import for_spark, names_in
+from penstock.sql.dialect import SPARK, normalized
+from penstock.sql.quoting import names_in
 from penstock.sql.text import offset, place
 
 
@@ -26,9 +27,8 @@ class Source:
     @classmethod
     def of(cls, path: Path, text: str, dialect: str) -> Source:
         """The source of a script as it is written in its dialect."""
-        if dialect != "spark":
-            return cls(path, text)
-        return cls(path, for_spark(text), names_in(text))
+        names = names_in(text) if dialect == SPARK else frozenset()
+        return cls(path, normalized(text, dialect), names)
 
     def location(self, offset: int) -> Location:
         return Location(self.path, *place(self.text, offset))

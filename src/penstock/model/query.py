@@ -24,6 +24,7 @@ from penstock.model.sources import (
     TableSource,
     table_read,
 )
+from penstock.sql.dialect import SPARK
 from penstock.sql.harmless import FUNCTIONS
 from penstock.sql.identifiers import fold
 from penstock.sql.lake_functions import NAMES as LAKE_FUNCTIONS
@@ -166,7 +167,7 @@ def _has_error(findings: list[Diagnostic]) -> bool:
 
 def _try(query: Query) -> list[Diagnostic]:
     """Report what cannot be translated from another dialect, before anything runs."""
-    if query.dialect == "spark" or query.manual or not query.parts:
+    if query.dialect == SPARK or query.manual or not query.parts:
         return []
     try:
         query.render(trial_names(query.sources))

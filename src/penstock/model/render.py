@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from difflib import SequenceMatcher
 
-from sqlglot.errors import SqlglotError
-
 from penstock.errors import Location, UnsupportedFeature
 from penstock.model.analysis import Part
 from penstock.model.constants import Bindings, Constant
@@ -16,6 +14,7 @@ from penstock.model.mapping import Anchor, Edit, Mapped, Piece, Source, assemble
 from penstock.model.rewrites import ASOF_SETTING, asof_joins
 from penstock.model.script import Setting
 from penstock.model.sources import QuerySource
+from penstock.sql.dialect import SPARK, Unreadable, to_spark
 from penstock.sql.tokens import Token, tokenize
 
 _STAND_IN = "penstock_source_{}_"
@@ -67,12 +66,12 @@ def render_parts(
     settings: Iterable[Setting] = (),
 ) -> RenderedQuery:
     """Temporary tables become a WITH around the query, which is the last of ``parts``."""
-    foreign = dialect != "spark"
+    foreign = dialect != SPARK
     stand_ins = trial_names(names) if foreign else names
     steps = [assemble(_pieces(source.text, parts, stand_ins))]
     if foreign:
-        steps.append(_translated(steps[-1]))
-    joins = asof_joins(steps[-1].text, tokenize(steps[-1].text, "spark"))
+        steps.append(_translated(steps[-1], dialect))
+    joins = asof_joins(steps[-1].text, tokenize(steps[-1].text))
     if joins:
         steps.append(assemble(edited(steps[-1].text, joins)))
     if foreign:
@@ -115,24 +114,20 @@ def _part(text: str, part: Part, names: Mapping[QuerySource, str]) -> list[Piece
 
 
 def _put_names(text: str, names: Mapping[str, str]) -> Mapped:
-    tokens = tokenize(text, "spark")
+    tokens = tokenize(text)
     edits = [Edit(t.start, t.end, names[t.value]) for t in tokens if t.value in names]
     return assemble(edited(text, edits))
 
 
-def _translated(step: Mapped) -> Mapped:
-    """DuckDB's text in Spark's SQL, with a place for every token that both texts have."""
+def _translated(step: Mapped, dialect: str) -> Mapped:
+    """Another dialect's text in Spark's SQL, with a place for every token that both texts have."""
     try:
-        # Late: commands that only look need no translator, and answer at once.
-        from penstock.sql.duckdb.translate import translate
-
-        result = translate(step.text, asof=True)
+        result = to_spark(step.text, dialect, asof=True)
     except UnsupportedFeature as error:
         raise UnsupportedSql(error.message, step.back(int(error.data["start"]))) from None
-    except SqlglotError as error:
-        reason = str(error).splitlines()[0]
-        raise UnsupportedSql(f"the query cannot be read: {reason}", step.back(0)) from None
-    return Mapped(result, _align(tokenize(step.text, "duckdb"), tokenize(result, "spark")))
+    except Unreadable as error:
+        raise UnsupportedSql(f"the query cannot be read{error}", step.back(error.at)) from None
+    return Mapped(result, _align(tokenize(step.text, dialect), tokenize(result)))
 
 
 def _align(before: Sequence[Token], after: Sequence[Token]) -> tuple[Anchor, ...]:

@@ -1,15 +1,21 @@
-"""Which dialect a text is in, and its trees: Spark's SQL, or DuckDB's, which becomes Spark's."""
+"""What the dialect of a text decides: how it is parsed, and what it is in Spark's SQL.
+
+Spark's dialect is Spark's SQL with names in double quotes and the format's types in casts; DuckDB's
+goes through one strict translator, which refuses what is not known to mean the same.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import ClassVar
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.databricks import Databricks
 from sqlglot.dialects.spark import Spark
-from sqlglot.errors import ParseError, TokenError
+from sqlglot.errors import ParseError, SqlglotError, TokenError
 
+from penstock.sql.quoting import for_spark
 from penstock.sql.text import misread
 
 SPARK, DUCKDB = "spark", "duckdb"
@@ -57,3 +63,36 @@ def parse(text: str, dialect: str = SPARK) -> list[exp.Expr]:
     assert first is not None, "there are readers"
     reason, at = misread(first, text)
     raise Unreadable(reason, at) from first
+
+
+def normalized(text: str, dialect: str) -> str:
+    """A text as it is read from then on: Spark's dialect in Spark's words, DuckDB's as written.
+
+    Raises QueryFailed for a cast whose values are not known to be the same.
+    """
+    return for_spark(text) if dialect == SPARK else text
+
+
+def to_spark(
+    text: str,
+    dialect: str,
+    own: Collection[str] = (),
+    *,
+    expression: bool = False,
+    asof: bool = False,
+) -> str:
+    """A query (or ``expression``) in Spark's SQL, which a `normalized` text of Spark's dialect is.
+
+    ``own`` are macros (``main.f``, folded) whose schema has to stay. ``asof`` keeps DuckDB's ASOF
+    JOIN for `penstock.model.rewrites`, which knows Spark's form. Raises UnsupportedFeature with
+    the place in ``text`` as ``data["start"]``, Unreadable.
+    """
+    if dialect == SPARK:
+        return text
+    # Late: commands that only look need no translator, and answer at once.
+    from penstock.sql.duckdb.translate import translate
+
+    try:
+        return translate(text, own, asof=asof, expression=expression)
+    except SqlglotError as error:
+        raise Unreadable(*misread(error, text)) from None

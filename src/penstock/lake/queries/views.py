@@ -11,13 +11,11 @@ from sqlglot.errors import SqlglotError
 from penstock.errors import QueryFailed, UnsupportedFeature
 from penstock.lake.format.naming import fold
 from penstock.lake.format.objects import View
+from penstock.sql import dialect
 from penstock.sql.duckdb.text import named_inside, projections, readable
-from penstock.sql.duckdb.translate import to_spark, translate
+from penstock.sql.duckdb.translate import to_spark
 from penstock.sql.macro_calls import expand
 from penstock.sql.macros import Book
-from penstock.sql.text import misread
-
-_SPARK = "spark"
 
 
 def spark_text(view: View, book: Book) -> str:
@@ -25,13 +23,13 @@ def spark_text(view: View, book: Book) -> str:
 
     Raises UnsupportedFeature where that is not known to mean the same.
     """
-    if view.dialect == _SPARK:
+    if view.dialect == dialect.SPARK:
         return view.sql
-    if view.dialect != "duckdb":
+    if view.dialect != dialect.DUCKDB:
         raise unreadable(view, f"its SQL is of the dialect {view.dialect}")
     try:
         names = projections(view.sql)
-        text = expand(readable(named_inside(view.sql), book.names()), book, "duckdb")
+        text = expand(readable(named_inside(view.sql), book.names()), book, dialect.DUCKDB)
         tree = sqlglot.parse_one(text, read="duckdb")
         _name_columns(tree, names)
         return to_spark(tree)
@@ -47,12 +45,12 @@ def translated(text: str, book: Book, *, expression: bool = False) -> str:
     Raises UnsupportedFeature and QueryFailed with the place in ``text`` as ``data["start"]``.
     """
     try:
-        return translate(expand(text, book, "duckdb"), book.names(), expression=expression)
-    except SqlglotError as error:
+        expanded = expand(text, book, dialect.DUCKDB)
+        return dialect.to_spark(expanded, dialect.DUCKDB, book.names(), expression=expression)
+    except dialect.Unreadable as error:
         what = "an expression" if expression else "a query"
-        reason, at = misread(error, text)
         raise QueryFailed(
-            f"this is not {what} in DuckDB's dialect{reason}", data={"start": at}
+            f"this is not {what} in DuckDB's dialect{error}", data={"start": error.at}
         ) from None
 
 

@@ -12,8 +12,6 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import sqlglot
-
 from penstock.errors import UnsupportedFeature
 from penstock.lake import storage
 from penstock.lake.format.objects import SortKey
@@ -22,7 +20,7 @@ from penstock.lake.format.values.bounds import base_type
 from penstock.lake.format.values.partition_text import catalog_text
 from penstock.lake.reading.conversions.spark_types import quoted
 from penstock.lake.writing.bucket_hash import bucket
-from penstock.sql.duckdb.translate import to_spark
+from penstock.sql.dialect import Unreadable, to_spark
 from penstock.sql.trust import harmless_expression
 
 if TYPE_CHECKING:
@@ -137,11 +135,9 @@ def _ordered(key: SortKey) -> SparkColumn:
 
 
 def _spark_text(key: SortKey) -> str:
-    text = key.expression
     try:
-        if key.dialect != "spark":
-            text = to_spark(sqlglot.parse_one(text, read="duckdb"))
-    except UnsupportedFeature as error:
+        text = to_spark(key.expression, key.dialect, expression=True)
+    except (UnsupportedFeature, Unreadable) as error:
         raise UnsupportedFeature(
             f"the table is sorted by {key.expression}, which Spark does not do alike: {error}",
             hint="sort by a plain column, or set sort_on_insert to false for the table",
