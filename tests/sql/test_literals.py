@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.sql.literals import in_spark
+from penstock.sql.tokens import SqlText
 
 WRITTEN = {
     "SELECT [1, NULL]": "SELECT array(1, NULL)",
@@ -24,4 +25,4 @@ WRITTEN = {
 
 @pytest.mark.parametrize("text", WRITTEN)
 def test_in_spark(text: str) -> None:
-    assert in_spark(text) == (WRITTEN[text] or text)
+    assert in_spark(SqlText(text)).text == (WRITTEN[text] or text)

@@ -7,6 +7,7 @@ import pytest
 from penstock.errors import QueryFailed, UnsupportedFeature
 from penstock.sql.macro_calls import called, expand
 from penstock.sql.macros import Book, Macro, MacroForm, Parameter
+from penstock.sql.tokens import SqlText
 
 
 def macro(name: str, sql: str, *names: str, dialect: str = "duckdb", kind: str = "scalar") -> Macro:
@@ -66,6 +67,6 @@ def test_an_index_that_is_computed_is_refused() -> None:
 
 
 def test_names_that_are_called() -> None:
-    assert called("SELECT F(a), count(*), `odd one`(1), 'no(1)' FROM tab(3)") == {
+    assert called(SqlText("SELECT F(a), count(*), `odd one`(1), 'no(1)' FROM tab(3)")) == {
         *("f", "count", "odd one", "tab"),
     }

@@ -8,6 +8,7 @@ from penstock.errors import QueryFailed, UnsupportedFeature
 from penstock.sql.dialect import Unreadable
 from penstock.sql.tables import analyse, in_full
 from penstock.sql.time_travel import Travel
+from penstock.sql.tokens import SqlText
 
 FOUND = {
     "SELECT * FROM main.orders o JOIN `a b`.`c``d` ON 1 = 1": ["main.orders", "`a b`.`c``d`"],
@@ -107,4 +108,4 @@ WRITTEN = {
 
 @pytest.mark.parametrize("text", WRITTEN)
 def test_in_full(text: str) -> None:
-    assert in_full(text) == WRITTEN[text]
+    assert in_full(SqlText(text)).text == WRITTEN[text]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from penstock.errors import ArgumentError
+from penstock.errors import ArgumentError, QueryFailed
 from penstock.sql.statement import Reader
 from penstock.sql.tokens import (
     MARKER,
@@ -20,10 +20,9 @@ from penstock.sql.tokens import (
     NUMBER,
     STRING,
     WORD,
+    SqlText,
     Token,
-    Unclosed,
     unquoted,
-    words,
 )
 
 
@@ -229,17 +228,18 @@ class _Writing:
         return at + 1
 
 
-def in_spark(text: str) -> str:
+def in_spark(source: SqlText) -> SqlText:
     """The text with such literals in Spark's words; lines stay lines."""
-    if "[" not in text and "{" not in text:
-        return text
+    if "[" not in source.text and "{" not in source.text:
+        return source
     try:
-        writing = _Writing(words(text))
+        writing = _Writing(source.tokens)
         at = 0
         while at < len(writing.tokens):
             at = writing.value(at)
-    except (Unclosed, _Other):
-        return text
+    except (QueryFailed, _Other):
+        return source
+    text = source.text
     for start, end, new in sorted(writing.edits, reverse=True):
         text = text[:start] + new + text[end:]
-    return text
+    return SqlText(text) if writing.edits else source

@@ -23,13 +23,12 @@ from penstock.sql.macros import Book, Macro, MacroForm, Parameter, bind, default
 from penstock.sql.tokens import (
     NAME,
     WORD,
+    SqlText,
     Token,
-    Unclosed,
     closing,
     depth_of,
     may_be_alias,
     tokenize,
-    words,
 )
 from penstock.sql.trust import harmless_expression, harmless_query
 
@@ -46,27 +45,30 @@ class _Call:
     aliased: bool
 
 
-def called(text: str, dialect: str = _SPARK) -> set[str]:
+def called(source: SqlText) -> set[str]:
     """The names, folded, of all functions that a text calls; none when it cannot be read."""
-    try:
-        tokens = words(text, dialect)
-    except Unclosed:
+    if "(" not in source.text:
         return set()
-    pairs = pairwise(tokens)
+    try:
+        pairs = pairwise(source.tokens)
+    except QueryFailed:
+        return set()
     return {fold(name.value) for name, bracket in pairs if bracket.text == "(" and _is_name(name)}
 
 
-def expand(text: str, book: Book, dialect: str = _SPARK) -> str:
+def expand(text: str | SqlText, book: Book, dialect: str = _SPARK) -> str:
     """``text`` without calls of the book's macros; lines stay lines.
 
     Raises QueryFailed for arguments that do not fit and for recursion, UnsupportedFeature where a
     body is not known to mean the same on Spark.
     """
+    source = SqlText(text, dialect) if isinstance(text, str) else text
+    text = source.text
     if not book.macros:
         return text
     parts: list[str] = []
     position = 0
-    for call in _calls(text, book, dialect):
+    for call in _calls(source, book):
         arguments = [(name, expand(value, book, dialect)) for name, value in call.arguments]
         body = _BODIES[dialect](call, bind(call.macro, arguments), book)
         breaks = "\n" * (text.count("\n", call.start, call.end) - body.count("\n"))
@@ -83,9 +85,9 @@ def _placed(call: _Call, body: str, dialect: str) -> str:
     return f"({body})" if call.aliased else f"({body}) AS {mark}{name}{mark}"
 
 
-def _calls(text: str, book: Book, dialect: str) -> list[_Call]:
+def _calls(source: SqlText, book: Book) -> list[_Call]:
     """The outermost calls, in the order of the text."""
-    tokens = tokenize(text, dialect)
+    tokens = source.tokens
     found: list[_Call] = []
     at = 0
     while at + 1 < len(tokens):
@@ -97,7 +99,7 @@ def _calls(text: str, book: Book, dialect: str) -> list[_Call]:
         if close is None:
             raise QueryFailed(f"the bracket after {tokens[at].text} is not closed")
         start, end = tokens[first].start, tokens[close].end
-        arguments = tuple(_arguments(text, tokens, at + 2, close))
+        arguments = tuple(_arguments(source.text, tokens, at + 2, close))
         in_from = macro.kind == "table"
         found.append(_Call(start, end, macro, arguments, in_from, _is_aliased(tokens, close + 1)))
         at = close + 1

@@ -14,7 +14,7 @@ from penstock.sql.dialect import parse
 from penstock.sql.identifiers import fold
 from penstock.sql.text import Span, mask, wrong
 from penstock.sql.time_travel import Clause, Travel, find_clauses, travel
-from penstock.sql.tokens import NAME, NOT_CALLED, WORD, Token, Unclosed, tokenize, words
+from penstock.sql.tokens import NAME, NOT_CALLED, WORD, SqlText, Token
 
 # `parquet.`/path`` and its like are files to Spark, not tables.
 FORMATS = {"parquet", "csv", "json", "orc", "text", "avro", "xml", "binaryfile"}
@@ -67,12 +67,13 @@ class Analysis:
     files: tuple[str, ...] = ()  # what Spark reads as files, as written in its own SQL
 
 
-def analyse(text: str) -> Analysis:
+def analyse(query: str | SqlText) -> Analysis:
     """Read one SELECT, in Spark's dialect with the lake's time travel added.
 
     Raises Unreadable; UnsupportedFeature for other statements, naming what does it instead.
     """
-    tokens = tokenize(text)
+    source = SqlText(query) if isinstance(query, str) else query
+    text, tokens = source.text, source.tokens
     clauses = {tokens[clause.first - 1].end: clause for clause in find_clauses(tokens)}
     spans = [(tokens[c.first].start, tokens[c.last].end, "") for c in clauses.values()]
     tree = _only_select(parse(mask(text, spans)))
@@ -199,19 +200,20 @@ _TABLE = re.compile(r"\btable\b", re.I)
 _SETS = frozenset({")", "UNION", "ALL", "DISTINCT", "EXCEPT", "INTERSECT"})
 
 
-def in_full(text: str) -> str:
+def in_full(source: SqlText) -> SqlText:
     """The text with every ``TABLE t`` that is a query of its own written out."""
-    if not _TABLE.search(text):
-        return text
+    if not _TABLE.search(source.text):
+        return source
     try:
-        tokens = words(text)
-    except Unclosed:
-        return text
+        tokens = source.tokens
+    except QueryFailed:
+        return source
+    text = source.text
     for at in reversed(range(len(tokens) - 1)):
         named = tokens[at + 1].kind in {WORD, NAME}
         if tokens[at].upper == "TABLE" and named and _begins(tokens, at):
             text = f"{text[: tokens[at].start]}SELECT * FROM{text[tokens[at].end :]}"
-    return text
+    return source if text == source.text else SqlText(text)
 
 
 def _begins(tokens: Sequence[Token], at: int) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from sqlglot.dialects import Dialect
 
@@ -96,6 +97,19 @@ class Token:
         if self.kind in {NAME, STRING}:
             return unquoted(self)
         return self.text[1:] if self.kind in {MARKER, ARGUMENT} else self.text
+
+
+@dataclass(frozen=True)
+class SqlText:
+    """A text whose words are read once, for all who look at them."""
+
+    text: str
+    dialect: str = "spark"
+
+    @cached_property
+    def tokens(self) -> list[Token]:
+        """Raises QueryFailed with the place of a quote that is not closed."""
+        return tokenize(self.text, self.dialect)
 
 
 class Unclosed(Exception):

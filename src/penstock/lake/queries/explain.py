@@ -149,7 +149,7 @@ def explain(
     bound = {name: travel.in_zone(value, zone) for name, value in (args or {}).items()}
     shown = _spark_plan(queries.run(spark, text, names, args=args, views=views)) if plan else None
     try:
-        analysis = analyse(names.expand(text))
+        analysis = analyse(names.expanded(text))
     except Unreadable as problem:
         raise QueryFailed(f"the tables of the query cannot be found in it{problem}") from None
     query = _Query(analysis, names, bound, zone, frozenset(map(fold, views or {})))

@@ -35,6 +35,7 @@ from penstock.sql.dialect import Unreadable
 from penstock.sql.macro_calls import called, expand
 from penstock.sql.macros import Book, Macro
 from penstock.sql.tables import Analysis, Reference, analyse
+from penstock.sql.tokens import SqlText
 from penstock.sql.trust import harmless_query
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class Resolver:
         What takes Spark to tell (a text or a time that it computes) is left to it.
         """
         try:
-            analysis = analyse(self.expand(text))
+            analysis = analyse(self.expanded(text))
         except Unreadable:
             return
         named = set(map(fold, local))
@@ -268,12 +269,18 @@ class Resolver:
         return df.toDF(*views.column_names(view, df.columns))
 
     def expand(self, text: str) -> str:
+        """The text of `expanded`."""
+        return self.expanded(text).text
+
+    def expanded(self, text: str) -> SqlText:
         """A query without macros, and what only DuckDB writes in Spark's words."""
-        text = tables.in_full(expand(text, self.book(text)))
+        source = SqlText(text)
+        without = expand(source, self._book(source))
+        source = tables.in_full(source if without == text else SqlText(without))
         if self.inside:
             what = f"the view {self.inside[-1].qualified_name}"
-            text = harmless_query(text, what, self._is_function)
-        return literals.in_spark(text)
+            source = SqlText(harmless_query(source.text, what, self._is_function))
+        return literals.in_spark(source)
 
     def translated(self, text: str, *, expression: bool = False) -> str:
         """A query (or ``expression``) of DuckDB's in Spark's SQL, its macros expanded.
@@ -304,16 +311,18 @@ class Resolver:
 
     def book(self, text: str, dialect: str = "spark") -> Book:
         """The macros that a text may call, and those that they call."""
-        names, known = called(text, dialect), set[str]()
+        return self._book(SqlText(text, dialect))
+
+    def _book(self, source: SqlText) -> Book:
+        names, known = called(source), set[str]()
         found = Book((), self.path, lakes=self.lakes)
         while names - known:
             snapshot = self.snapshot(self.at)
             more = self._macros(snapshot, sorted(names - known))
             known |= names
             found = replace(found, macros=(*found.macros, *more))
-            names = {
-                name for m in more for form in m.forms for name in called(form.sql, form.dialect)
-            }
+            forms = [SqlText(form.sql, form.dialect) for m in more for form in m.forms]
+            names = {name for form in forms for name in called(form)}
         return found
 
 

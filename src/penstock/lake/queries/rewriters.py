@@ -24,6 +24,7 @@ from penstock.sql.conditions import Predicate
 from penstock.sql.predicate import of_query
 from penstock.sql.tables import Analysis, Reference
 from penstock.sql.text import Edit, stand_in
+from penstock.sql.tokens import SqlText
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -70,7 +71,7 @@ class Names(Protocol):
         """The whole answer where it needs no rows; else ``None``."""
         ...
 
-    def expand(self, text: str) -> str:
+    def expanded(self, text: str) -> SqlText:
         """The text without macros, line by line."""
         ...
 

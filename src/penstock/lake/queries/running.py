@@ -36,9 +36,10 @@ def run(
     QueryFailed, whose ``data`` has the ``line`` (and ``column``, where known) in ``text``.
     """
     bound, zone = _bound(spark, args)
-    written, text = text, names.expand(text)
+    source = names.expanded(text)
+    written, text = text, source.text
     try:
-        analysis = analyse(text)
+        analysis = analyse(source)
     except Unreadable as problem:
         raise _unreadable(spark, text, bound, problem) from None
     local = {fold(name): df for name, df in (views or {}).items()}
@@ -66,9 +67,10 @@ def rewritten(
 ) -> Rewritten:
     """A SELECT, maybe of another's columns, in which DataFrames stand for tables."""
     _, zone = _bound(spark, None)
-    text = names.expand(text)
+    source = names.expanded(text)
+    text = source.text
     try:
-        analysis = analyse(text)
+        analysis = analyse(source)
     except Unreadable as problem:
         raise _unreadable(spark, text, {}, problem) from None
     local = {fold(name): df for name, df in (views or {}).items()}
