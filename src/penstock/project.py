@@ -19,7 +19,7 @@ from penstock.lake.format.naming import names_of
 from penstock.model.graph import Graph, makers_of
 from penstock.model.loader import Loaded, load_models
 from penstock.model.model import Model
-from penstock.model.nearest import nearest
+from penstock.sql.identifiers import nearest
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

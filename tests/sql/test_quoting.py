@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import QueryFailed
-from penstock.sql.quoting import backticked, cast_types, hinted, names_in
+from penstock.sql.quoting import backticked, hinted, names_in
 
 
 @pytest.mark.parametrize(
@@ -45,23 +45,3 @@ def test_a_text_taken_for_a_name_has_a_hint() -> None:
     with pytest.raises(QueryFailed) as caught, hinted('kind = "eel"'):
         raise QueryFailed(message, data=data)
     assert caught.value.hint == "\"eel\" is a name: write 'eel' for the text"
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("CAST(x AS VARCHAR)", "CAST(x AS STRING )"),
-        ("try_cast(f(x) as text)", "try_cast(f(x) as STRING)"),
-        ("x::VARCHAR || y::varchar(3)", "x::STRING  || y::varchar(3)"),
-        ("x::TIMESTAMPTZ, CAST(y AS DOUBLE PRECISION)", None),
-        ("x :: timestamp with  time\nzone", "x :: TIMESTAMP_LTZ           \n"),
-        ("x::INT8 + y::BIGINT", "x::BIGINT + y::BIGINT"),
-        ("(SELECT a AS text) AS varchar", "(SELECT a AS text) AS varchar"),
-        ("CAST((SELECT a AS text) AS TEXT)", "CAST((SELECT a AS text) AS STRING)"),
-        ("'x::TEXT' AS a -- x::TEXT", "'x::TEXT' AS a -- x::TEXT"),
-        ("x::TIMESTAMP, y::STRING, z::CHARACTER", "x::TIMESTAMP, y::STRING, z::CHARACTER"),
-    ],
-)
-def test_types_of_casts(text: str, expected: str | None) -> None:
-    wanted = expected or "x::TIMESTAMP_LTZ, CAST(y AS DOUBLE          )"
-    assert cast_types(text) == wanted

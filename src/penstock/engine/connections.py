@@ -10,7 +10,7 @@ from penstock.config import LakeSettings, Settings
 from penstock.errors import ArgumentError, CatalogMissing, LakeClosed
 from penstock.events import EventSink, SparkStarted, SparkStarting
 from penstock.model.asset import DEFAULT_LAKE
-from penstock.model.nearest import nearest
+from penstock.sql.identifiers import nearest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,7 +18,7 @@ from penstock.errors import ArgumentError, Location, PenstockError, QueryFailed
 from penstock.lake.format.naming import quote_identifier
 from penstock.lake.spark.failures import local_path
 from penstock.lake.spark.session_objects import kept_with
-from penstock.model.nearest import nearest
+from penstock.sql.identifiers import nearest
 from penstock.sql.types import spark_type
 
 if TYPE_CHECKING:

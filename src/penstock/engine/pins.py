@@ -20,8 +20,8 @@ from penstock.model.constants import Bindings
 from penstock.model.graph import Makers, table_key
 from penstock.model.model import Model
 from penstock.model.sources import FunctionSource
-from penstock.sql.calls import Arguments
 from penstock.sql.conditions import Predicate
+from penstock.sql.lake_functions import Arguments
 
 if TYPE_CHECKING:
     import pyarrow as pa

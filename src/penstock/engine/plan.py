@@ -12,9 +12,9 @@ from penstock.model import arguments
 from penstock.model.constants import Bindings
 from penstock.model.file_path import path_of
 from penstock.model.graph import Graph, Makers, chains, makers_of
+from penstock.model.loader import FIRST_MODEL
 from penstock.model.model import Model
-from penstock.model.nearest import nearest
-from penstock.model.not_taken import FIRST_MODEL
+from penstock.sql.identifiers import nearest
 
 RUNNABLE = ("replace", "append", "merge")  # strategies; the engine has each in its registry
 

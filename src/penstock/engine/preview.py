@@ -36,7 +36,6 @@ from penstock.errors import (
     PenstockError,
     QueryFailed,
 )
-from penstock.lake.catalog.suggest import did_you_mean
 from penstock.lake.format.files import Table
 from penstock.lake.format.naming import quote_identifier
 from penstock.lake.queries.explain import Explanation, TableRead, read_of
@@ -51,7 +50,7 @@ from penstock.model.sources import FileSource, TableSource
 from penstock.sql import quoting
 from penstock.sql.conditions import Predicate
 from penstock.sql.dialect import Unreadable
-from penstock.sql.identifiers import fold
+from penstock.sql.identifiers import did_you_mean, fold
 from penstock.sql.missing_columns import missing_columns
 from penstock.sql.tables import analyse
 

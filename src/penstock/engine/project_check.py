@@ -19,8 +19,8 @@ from penstock.lake.storage import Storage, bucket_of, is_remote, refuse_unknown,
 from penstock.model.asset import TableName, table_of
 from penstock.model.data_test import RelationshipsTest
 from penstock.model.graph import makers_of, table_key
+from penstock.model.loader import FIRST_MODEL
 from penstock.model.model import Model
-from penstock.model.not_taken import FIRST_MODEL
 
 if TYPE_CHECKING:
     from penstock.lake.catalog.catalog import Catalog

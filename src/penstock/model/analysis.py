@@ -14,25 +14,32 @@ from penstock.model.constants import (
     PartitionValue,
     read_constant,
 )
-from penstock.model.files import Call, find_calls, read_call
-from penstock.model.foreign import duckdb_forms
-from penstock.model.lake_calls import find_lake_calls, read_lake_call
 from penstock.model.mapping import Edit, Source
 from penstock.model.names import Names, UnknownName
-from penstock.model.nearest import nearest
 from penstock.model.partition_token import BARE, TOKEN, is_bare, misplaced
 from penstock.model.references import (
     ColumnPrefix,
     References,
     TableReference,
     UnreadableQuery,
+    empty_place,
     find_references,
 )
-from penstock.model.rewrites import AsofError, asof_joins, from_first
+from penstock.model.rewrites import AsofError, asof_joins, duckdb_forms, from_first
 from penstock.model.script import Statement
-from penstock.model.sieve import empty_place
-from penstock.model.sources import FileSource, QuerySource, TableSource, TimeTravel
+from penstock.model.sources import (
+    Call,
+    FileSource,
+    QuerySource,
+    TableSource,
+    TimeTravel,
+    find_calls,
+    find_lake_calls,
+    read_call,
+    read_lake_call,
+)
 from penstock.sql.dialect import DUCKDB, SPARK
+from penstock.sql.identifiers import nearest
 from penstock.sql.lake_functions import NAMES
 from penstock.sql.time_travel import Clause, find_clauses, without_type
 from penstock.sql.tokens import ARGUMENT, NAME, STRING, Token, closing

@@ -11,7 +11,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from penstock.errors import ArgumentError, Diagnostic, Location
-from penstock.model.nearest import nearest
+from penstock.sql.identifiers import nearest
 
 PARTITION = "partition"
 _DECLARED = re.compile(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from penstock.model.asset import DEFAULT_LAKE, DEFAULT_SCHEMA, TableName
-from penstock.model.nearest import nearest
+from penstock.sql.identifiers import nearest
 
 
 class UnknownName(Exception):

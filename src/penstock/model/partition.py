@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from penstock.errors import PartitionError
 from penstock.model import buckets
 from penstock.model.buckets import TIME_KINDS, TimeKind
-from penstock.model.nearest import nearest
+from penstock.sql.identifiers import nearest
 
 KINDS = (*TIME_KINDS, "dynamic")
 MAX_SLICES = 100_000

@@ -11,12 +11,12 @@ from penstock.errors import Diagnostic
 from penstock.model.analysis import Part, Scope, read_part
 from penstock.model.arguments import PARTITION, Argument, declared
 from penstock.model.asset import TableName
-from penstock.model.files import FUNCTIONS as FILE_FUNCTIONS
 from penstock.model.mapping import Source
 from penstock.model.names import Names, UnknownName
 from penstock.model.partition_token import TOKEN
 from penstock.model.render import RenderedQuery, UnsupportedSql, render_parts, trial_names
 from penstock.model.script import Setting, Statement, read_script
+from penstock.model.sources import FUNCTIONS as FILE_FUNCTIONS
 from penstock.model.sources import (
     FileSource,
     FunctionSource,
@@ -25,10 +25,10 @@ from penstock.model.sources import (
     table_read,
 )
 from penstock.sql.dialect import SPARK
-from penstock.sql.harmless import FUNCTIONS
 from penstock.sql.identifiers import fold
 from penstock.sql.lake_functions import NAMES as LAKE_FUNCTIONS
 from penstock.sql.tokens import ARGUMENT, NAME, NOT_CALLED, STRING, WORD
+from penstock.sql.trust import FUNCTIONS
 
 _FORMS = frozenset({"table", "unnest"})  # that are written like calls in a FROM
 

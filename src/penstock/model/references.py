@@ -1,20 +1,24 @@
-"""Table references of a query: found by sqlglot, placed by their tokens."""
+"""Table references of a query: found by sqlglot, placed by their tokens.
+
+sqlglot's grammar and Spark's differ: `empty_place` refuses what only sqlglot accepts, and of a
+query that only Spark reads the tables are found by the words around them (`table_places`). The
+lists of words were checked against the parser of Spark 4.3 with about 12,000 queries.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from sqlglot import exp
 
-from penstock.model.by_tokens import computed_name, dotted_names, table_places
 from penstock.model.mapping import Source
 from penstock.model.rewrites import query_starts
-from penstock.model.sieve import is_sparks_own
 from penstock.sql.dialect import SPARK, Unreadable, parse
 from penstock.sql.tables import named_tables, span_of
 from penstock.sql.text import mask
-from penstock.sql.tokens import ARGUMENT, Token, closing
+from penstock.sql.tokens import ARGUMENT, NAME, WORD, Token, closing, depth_of, may_be_alias
 
 
 class UnreadableQuery(Exception):
@@ -163,3 +167,228 @@ def _columns(tree: exp.Expr, start: int) -> Iterator[ColumnPrefix]:
             yield ColumnPrefix(
                 tuple((part.name, start + int(part.meta["start"])) for part in parts)
             )
+
+
+_BEFORE_BY = frozenset({"CLUSTER", "DISTRIBUTE", "GROUP", "ORDER", "PARTITION", "SORT"})
+_SET_OPERATIONS = ("UNION", "EXCEPT", "INTERSECT", "MINUS")
+
+#: sequences of words and signs that Spark accepts and sqlglot does not, or not everywhere
+_SPARKS_OWN = (
+    *(("|>",), ("WATERMARK",), ("RECURSION", "LEVEL"), ("CHANGES", "FROM"), ("NEAREST",)),
+    *(("WITH", "SINGLE", "PARTITION"), ("IDENTIFIER", "("), ("LATERAL", "VIEW"), ("STACK", "(")),
+    *(("CLUSTER", "BY"), ("DISTRIBUTE", "BY"), ("SORT", "BY"), ("PIVOT", "("), ("INTERVAL", "-")),
+    *((">", ">", ">"), ("!", "<"), ("!", ">"), ("~", "~"), ("MAP",), ("REPEATABLE",), ("~~",)),
+    *(("TABLE", "("), ("SYSTEM_TIME",), ("SYSTEM_VERSION",), ("TABLESAMPLE", "(")),
+    *(("CORR", "(", "DISTINCT"), ("INTERVAL", "+"), ("SELECT", "*", "SELECT"), (",", "FROM", "AS")),
+)
+#: what sqlglot says of calls with a number of arguments that it does not expect
+_OF_ARGUMENTS = ("The number of provided arguments", "Required keyword: 'charset'")
+
+
+def empty_place(tokens: Sequence[Token]) -> tuple[int, str] | None:
+    """The offset of a comma or clause that something is missing beside, and what."""
+    for before, token in pairwise(tokens):
+        if token.text == "," and (before.text in {",", "|>"} or depth_of(before) > 0):
+            return token.start, "nothing stands before the comma"
+        if before.text == "," and depth_of(token) < 0:
+            return before.start, "nothing stands after the comma"
+    if tokens[-1].text == ",":
+        return tokens[-1].start, "nothing stands after the comma"
+    last = [token.upper for token in tokens[-2:]]
+    if last[1:] == ["BY"] and last[0] in _BEFORE_BY:
+        return tokens[-2].start, f"nothing stands after {' '.join(last)}"
+    if tokens[-1].upper == "ON":
+        return tokens[-1].start, "nothing stands after ON"
+    return next(_before_from(tokens), None)
+
+
+def _before_from(tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:
+    """``SELECT a, FROM t``: to Spark a column ``from``, unless the SELECT has another FROM."""
+    for index in range(1, len(tokens) - 1):
+        before, token = tokens[index - 1 : index + 1]
+        starts = before.upper == "SELECT" and (index == 1 or tokens[index - 2].text == "(")
+        if token.upper != "FROM" or not (before.text == "," or starts):
+            continue
+        following = tokens[index + 1]
+        if (may_be_alias(following) or following.text == "(") and not _has_from(tokens, index + 1):
+            missing = "SELECT names no column" if starts else "nothing stands after the comma"
+            yield before.start, missing
+
+
+def _has_from(tokens: Sequence[Token], start: int) -> bool:
+    """Whether the SELECT around ``tokens[start]`` has a FROM from there on."""
+    depth = 0
+    for token in tokens[start:]:
+        depth += depth_of(token)
+        if depth < 0 or (depth == 0 and token.upper in _SET_OPERATIONS):
+            return False
+        if depth == 0 and token.upper == "FROM":
+            return True
+    return False
+
+
+def is_sparks_own(tokens: Sequence[Token], reason: str) -> bool:
+    """Whether a query that sqlglot cannot read, for ``reason``, has what only Spark reads."""
+    words = [token.upper for token in tokens]
+    return any(part in reason for part in _OF_ARGUMENTS) or any(
+        tuple(words[start : start + len(sequence)]) == sequence
+        for start in range(len(words))
+        for sequence in _SPARKS_OWN
+    )
+
+
+#: functions whose arguments may contain FROM: ``extract(day FROM d)``
+_WITH_FROM = ("EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "OVERLAY")
+_QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE")
+#: words that end a FROM clause: commas behind them separate no tables
+_ENDS = (
+    *("SELECT", "WHERE", "HAVING", "LIMIT", "OFFSET", "WINDOW", "UNION", "EXCEPT", "INTERSECT"),
+    *("MINUS", "MAP", "REDUCE"),
+    *("VALUES", "VIEW", "QUALIFY", "EXTEND", "SET", "DROP", "AGGREGATE", "CALL"),
+)
+_ENDS_BEFORE_BY = ("GROUP", "ORDER", "CLUSTER", "DISTRIBUTE", "SORT")
+#: words that may follow a table without an alias and are none themselves
+_NO_ALIAS = (
+    *("JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "ANTI", "SEMI", "LATERAL"),
+    *("PIVOT", "UNPIVOT", "ON", "USING", "TABLESAMPLE", "ASOF", "EXACT", "APPROX", "NEAREST"),
+)
+_NO_PLACE_FOR_ALIAS = ("WATERMARK", "CHANGES")  # the alias stands behind these
+
+
+@dataclass(slots=True)
+class _Level:
+    """What stands between a pair of brackets."""
+
+    in_from: bool = False
+    function: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A table's name from ``tokens[first]`` to ``tokens[last]``; ``bare``: without an alias."""
+
+    first: int
+    last: int
+    bare: bool
+
+
+def table_places(tokens: Sequence[Token]) -> Iterator[Place]:
+    """Where names of tables stand, those of WITH left out."""
+    named = set(_with_names(tokens))
+    for index in _positions(tokens):
+        last = _name_end(tokens, index)
+        following = tokens[last + 1] if last + 1 < len(tokens) else None
+        if following is not None and following.text == "(":
+            continue
+        if last > index or tokens[index].value.casefold() not in named:
+            yield Place(index, last, _is_bare(tokens, index, last + 1))
+
+
+def computed_name(tokens: Sequence[Token]) -> Token | None:
+    """``IDENTIFIER(...)`` where a table's name stands."""
+    for index in _positions(tokens):
+        last = _name_end(tokens, index)
+        if tokens[last].upper == "IDENTIFIER" and _word(tokens, last + 1) == "(":
+            return tokens[last]
+    return None
+
+
+def dotted_names(tokens: Sequence[Token]) -> Iterator[tuple[Token, ...]]:
+    """Names of three parts and more, such as columns with their table's name before them."""
+    index = 0
+    while index < len(tokens):
+        last = _name_end(tokens, index) if _is_name(tokens[index]) else index
+        if last >= index + 4:
+            yield tuple(tokens[index : last + 1 : 2])
+        index = last + 1
+
+
+def _positions(tokens: Sequence[Token]) -> Iterator[int]:
+    """Indexes of tokens at which the name of a table or table function begins."""
+    levels = [_Level()]
+    expected = False
+    for index, token in enumerate(tokens):
+        if depth_of(token) > 0:
+            levels.append(_Level(expected, tokens[index - 1].upper if index else ""))
+            continue
+        if depth_of(token) < 0:
+            levels = levels[:-1] or [_Level()]
+            expected = False
+            continue
+        if expected and token.upper == "LATERAL":
+            continue
+        if expected and token.upper not in _QUERY_WORDS and _is_name(token):
+            yield index
+            expected = False
+            continue
+        expected = _expects(tokens, index, levels[-1])
+
+
+def _expects(tokens: Sequence[Token], index: int, level: _Level) -> bool:
+    """Whether a table stands behind ``tokens[index]``; says so of the bracket, too."""
+    token = tokens[index]
+    if token.upper == "FROM":
+        before = tokens[index - 1].upper if index else ""
+        if _word(tokens, index + 1) == "AS":  # a column of this name
+            return False
+        level.in_from = level.function not in _WITH_FROM and before not in {"DISTINCT", "CHANGES"}
+        if before == "DISTINCT":  # IS DISTINCT FROM, or SELECT DISTINCT FROM
+            level.in_from = index < 2 or tokens[index - 2].upper not in {"IS", "NOT"}
+        return level.in_from
+    if token.upper in {"JOIN", "TABLE"}:
+        level.in_from = level.in_from or token.upper == "JOIN"
+        return True
+    if token.text == "|>" or _ends(tokens, index):
+        level.in_from = False
+    return token.text == "," and level.in_from
+
+
+def _is_name(token: Token) -> bool:
+    return token.kind in {ARGUMENT, NAME, WORD}
+
+
+def _ends(tokens: Sequence[Token], index: int) -> bool:
+    """Whether a clause begins there, in which commas separate no tables."""
+    word = _word(tokens, index)
+    return word in _ENDS or (word in _ENDS_BEFORE_BY and _word(tokens, index + 1) == "BY")
+
+
+def _name_end(tokens: Sequence[Token], index: int) -> int:
+    last = index
+    while last + 2 < len(tokens) and tokens[last + 1].text == "." and _is_name(tokens[last + 2]):
+        last += 2
+    return last
+
+
+def _is_bare(tokens: Sequence[Token], index: int, after: int) -> bool:
+    if [token.upper for token in tokens[max(index - 2, 0) : index]] == ["TABLE", "("]:
+        return False  # an argument of a table function
+    if after >= len(tokens) or _ends(tokens, after) or tokens[after].upper in _NO_ALIAS:
+        return True
+    return tokens[after].upper not in {"AS", *_NO_PLACE_FOR_ALIAS} and not _is_name(tokens[after])
+
+
+def _with_names(tokens: Sequence[Token]) -> Iterator[str]:
+    """Folded names that a WITH defines, anywhere in the statement."""
+    for index, token in enumerate(tokens):
+        if token.upper == "WITH":
+            recursive = _word(tokens, index + 1) == "RECURSIVE"
+            yield from _with_list(tokens, index + 1 + recursive)
+
+
+def _with_list(tokens: Sequence[Token], start: int) -> Iterator[str]:
+    while start < len(tokens) and _is_name(tokens[start]):
+        name, index = tokens[start].value.casefold(), start + 1
+        if _word(tokens, index) == "(" and (close := closing(tokens, index)):
+            index = close + 1  # its columns, or its query where AS is left out
+        while index < len(tokens) and tokens[index].upper not in {"(", ",", ")"}:
+            index += 1  # MAX RECURSION LEVEL n AS
+        yield name
+        close = closing(tokens, index) if _word(tokens, index) == "(" else index - 1
+        if close is None or _word(tokens, close + 1) != ",":
+            return
+        start = close + 2
+
+
+def _word(tokens: Sequence[Token], index: int) -> str:
+    return tokens[index].upper if index < len(tokens) else ""

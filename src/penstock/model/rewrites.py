@@ -1,12 +1,15 @@
-"""Spellings of other engines that Spark does not parse, as edits of the text."""
+"""Spellings of other engines that Spark does not parse: edits of the text, or an error that says
+which dialect they are in.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from penstock.model.mapping import Edit
-from penstock.sql.tokens import Token
+from penstock.sql.tokens import MARKER, NUMBER, STRING, SYMBOL, WORD, Token, closing
 
 _SET_WORDS = ("UNION", "EXCEPT", "INTERSECT", "MINUS", "ALL", "DISTINCT")
 ASOF_SETTING = "spark.sql.join.asofJoin.enabled"
@@ -173,3 +176,63 @@ def _compares(group: Sequence[Token]) -> bool:
         if depth == 0 and token.text in _COMPARISONS:
             return True
     return False
+
+
+# Functions that only DuckDB has. Those that both have, with other arguments, are not told apart.
+_FUNCTIONS = frozenset(
+    {
+        *("arg_max", "arg_min", "array_to_string", "datepart", "epoch_ms", "epoch_us"),
+        *("generate_series", "isodow", "isoyear", "list", "list_aggregate", "list_append"),
+        *("list_apply", "list_concat", "list_contains", "list_distinct", "list_filter"),
+        *("list_has_all", "list_has_any", "list_position", "list_reduce", "list_reverse"),
+        *("list_slice", "list_sort", "list_sum", "list_transform", "list_unique", "list_value"),
+        *("list_zip", "make_timestamp_ms", "quantile_cont", "quantile_disc", "regexp_full_match"),
+        *("regexp_matches", "string_split", "strftime", "strlen", "strptime", "struct_extract"),
+        *("struct_pack", "time_bucket", "to_days", "to_hours", "to_minutes", "to_months"),
+        *("to_seconds", "to_weeks", "to_years", "try_strptime", "unnest"),
+    }
+)
+_UNDERSCORED = re.compile(r"\d+(?:_\d+)+")
+_UNITS_FIRST = ("date_diff", "datediff")
+
+
+def duckdb_forms(tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:
+    """Offsets and names of what Spark would refuse, or take for something else."""
+    for index, token in enumerate(tokens):
+        name = _form(tokens, index)
+        if name is not None:
+            yield token.start, name
+
+
+def _form(tokens: Sequence[Token], index: int) -> str | None:
+    token = tokens[index]
+    if token.kind not in {NUMBER, SYMBOL, WORD}:
+        return None
+    if tokens[index + 1 : index + 2] and tokens[index + 1].text == "(":
+        return _call(tokens, index)
+    if token.upper == "EXCLUDE" and index > 0 and tokens[index - 1].text == "*":
+        return "* EXCLUDE"
+    if _UNDERSCORED.fullmatch(token.text):
+        return token.text
+    return "a slice [a:b]" if _slices(tokens, index) else None
+
+
+def _call(tokens: Sequence[Token], index: int) -> str | None:
+    name = tokens[index].text.lower()
+    if index > 0 and tokens[index - 1].text == ".":
+        return None
+    if name in _FUNCTIONS or name == "columns":
+        return f"{name}(...)"
+    if name == "exclude" and index > 0 and tokens[index - 1].text == "*":
+        return "* EXCLUDE"
+    unit = tokens[index + 2 : index + 3] if name in _UNITS_FIRST else ()
+    return f"{name}('unit', ...)" if unit and unit[0].kind == STRING else None
+
+
+def _slices(tokens: Sequence[Token], index: int) -> bool:
+    """``l[1:2]``: a colon between brackets that follow a value."""
+    if tokens[index].text != "[" or index == 0:
+        return False
+    close = closing(tokens, index)
+    inside = tokens[index + 1 : close] if close is not None else ()
+    return any(token.text == ":" or token.kind == MARKER for token in inside[:2])

@@ -10,7 +10,7 @@ from penstock.errors import Diagnostic
 from penstock.model.asset import DEFAULT_SCHEMA, parse_asset
 from penstock.model.mapping import Source
 from penstock.model.names import Names
-from penstock.model.nearest import nearest
+from penstock.sql.identifiers import nearest
 from penstock.sql.tokens import NAME, STRING, WORD, Token, Unclosed, words
 
 QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")

@@ -1,10 +1,11 @@
-"""Identifiers of SQL, quoted and compared as DuckDB does."""
+"""Identifiers of SQL, quoted and compared as DuckDB does; the nearest to one that is not known."""
 
 from __future__ import annotations
 
 import re
 import string
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from difflib import get_close_matches
 
 from penstock.errors import ArgumentError
 
@@ -57,3 +58,22 @@ def dotted(text: str) -> list[str]:
 def called(lakes: Collection[str]) -> str:
     """The names of a lake, for a message."""
     return " or ".join(sorted(set(lakes) - {"ducklake"}))
+
+
+def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
+    """The known word most like ``word`` (case does not count), or ``None``."""
+    by_folded = {candidate.casefold(): candidate for candidate in known}
+    matches = get_close_matches(word.casefold(), list(by_folded), n=1, cutoff=cutoff)
+    return by_folded[matches[0]] if matches else None
+
+
+def did_you_mean(name: str, candidates: Iterable[str], kind: str) -> str:
+    """``candidates`` may be qualified like ``name``: what they share in front says nothing."""
+    known = sorted(candidates)
+    shared = f"{fold(name.rpartition('.')[0])}."
+    by_fold = {fold(candidate).removeprefix(shared): candidate for candidate in known}
+    close = get_close_matches(fold(name).removeprefix(shared), by_fold, n=1)
+    if close:
+        return f"did you mean {by_fold[close[0]]}?"
+    listed = ", ".join(known[:10]) + (", ..." if len(known) > 10 else "")
+    return f"the {kind} there are: {listed}" if known else f"there are no {kind} yet"

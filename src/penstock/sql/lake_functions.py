@@ -1,6 +1,17 @@
-"""The names of the lake's table functions: the change feed and what the catalog says."""
+"""The lake's table functions: their names, and the calls of them that a query makes in a FROM."""
 
 from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlglot import exp
+
+from penstock.errors import ArgumentError
+from penstock.sql.identifiers import fold
+from penstock.sql.tables import Analysis
+from penstock.sql.tokens import Token
 
 #: these take a table first
 FEEDS = frozenset({"table_changes", "table_insertions", "table_deletions"})
@@ -11,3 +22,67 @@ OF_LAKE = FEEDS | {
 #: these take the lake's name first, and the feeds the schema after it
 PREFIX = "ducklake_"
 NAMES = OF_LAKE | {f"{PREFIX}{name}" for name in (*OF_LAKE, "list_files")}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call at ``text[start:end]``; ``arguments`` as trees, those with a name under it."""
+
+    start: int
+    end: int
+    name: str  # folded
+    before: tuple[str, ...]  # what stands before its name: the lake, a schema
+    aliased: bool
+    positional: tuple[exp.Expression, ...] = ()
+    named: Mapping[str, exp.Expression] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """Values of a call's arguments: numbers, texts, dates and times, None."""
+
+    positional: tuple[Any, ...] = ()
+    named: Mapping[str, Any] = field(default_factory=dict)
+
+    def one(self, at: int, name: str) -> Any:
+        """The argument at a place (from 0). Raises ArgumentError when there is none."""
+        if at >= len(self.positional):
+            raise ArgumentError(f"the argument {name} is missing", hint="give it")
+        return self.positional[at]
+
+
+def calls_of(analysis: Analysis, known: Collection[str]) -> Iterator[Call]:
+    """The calls of the functions that are known, in the order of the tree."""
+    for table in analysis.tree.find_all(exp.Table):
+        if isinstance(table.this, exp.Func) and "start" in table.this.meta:
+            start, end = table.this.meta["start"], table.this.meta["end"] + 1
+            name = fold(analysis.text[start:end].strip("`"))
+            if name in known:
+                yield _call(analysis, table, name, int(start))
+
+
+def _call(analysis: Analysis, table: exp.Table, name: str, start: int) -> Call:
+    positional: list[exp.Expression] = []
+    named: dict[str, exp.Expression] = {}
+    for expression in table.this.expressions:
+        if isinstance(expression, exp.Kwarg | exp.PropertyEQ):
+            named[fold(expression.this.name)] = expression.expression
+        else:
+            positional.append(expression)
+    begin, end = _span(analysis.tokens, start)
+    before = tuple(part for part in (table.catalog, table.db) if part)
+    return Call(begin, end, name, before, bool(table.alias), tuple(positional), named)
+
+
+def _span(tokens: Sequence[Token], start: int) -> tuple[int, int]:
+    """From the schemas before the name at ``start`` to the bracket that closes the arguments."""
+    at = next(i for i, token in enumerate(tokens) if token.start == start)
+    first = at
+    while first >= 2 and tokens[first - 1].text == ".":
+        first -= 2
+    depth = 0
+    for token in tokens[at + 1 :]:
+        depth += {"(": 1, ")": -1}.get(token.text, 0)
+        if depth == 0:
+            return tokens[first].start, token.end
+    return tokens[first].start, tokens[-1].end

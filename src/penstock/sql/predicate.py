@@ -30,7 +30,7 @@ from penstock.sql.conditions import (
 )
 from penstock.sql.expression import SqlExpression, as_expression
 from penstock.sql.identifiers import fold
-from penstock.sql.scopes import Scope, scope_of
+from penstock.sql.tables import Scope, scope_of
 
 Resolve = Callable[[exp.Column], "Path | None"]
 Args = Mapping[str, Any]

@@ -9,29 +9,15 @@ so that no session's settings matter.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeVar
 
 from penstock.errors import ColumnNotFound, PenstockError
-from penstock.sql.checked_casts import checked
-from penstock.sql.text import breaks
-from penstock.sql.tokens import COMMENT, NAME, SPACE, Token, scan
+from penstock.sql.tokens import NAME, Token, scan
+from penstock.sql.types import cast_types, checked
 
 T = TypeVar("T")
-
-_CASTS = re.compile(r"::|\bcast\b|\btry_cast\b", re.I)
-# The types of two words and more, and those that have no meaning with a length.
-_LONGER = (("DOUBLE", "PRECISION"), ("TIMESTAMP", "WITH", "TIME", "ZONE"))
-_WITHOUT_LENGTH = frozenset({"VARCHAR", "NVARCHAR", "CHAR", "BPCHAR", "TEXT"})
-_SPARK = {
-    **dict.fromkeys(("VARCHAR", "NVARCHAR", "CHAR", "BPCHAR", "TEXT"), "STRING"),
-    **dict.fromkeys(("TIMESTAMPTZ", "TIMESTAMP WITH TIME ZONE"), "TIMESTAMP_LTZ"),
-    **dict.fromkeys(("BLOB", "BYTEA"), "BINARY"),
-    "DATETIME": "TIMESTAMP_NTZ", "DOUBLE PRECISION": "DOUBLE",
-    "INT2": "SMALLINT", "INT4": "INT", "INT8": "BIGINT", "FLOAT4": "FLOAT", "FLOAT8": "DOUBLE",
-}  # fmt: skip
 
 
 def for_spark(text: str) -> str:
@@ -61,49 +47,6 @@ def _name(token: Token) -> str:
 def _in_backticks(token: Token) -> str:
     name = _name(token).replace("`", "``")
     return f"`{name}`".ljust(len(token.text))
-
-
-def cast_types(text: str) -> str:
-    """``text`` with those in Spark's words; what follows on the line may move by some columns."""
-    if not _CASTS.search(text):
-        return text
-    parts: list[str] = []
-    position = 0
-    tokens = [token for token in scan(text) if token.kind not in {COMMENT, SPACE}]
-    for at in _places(tokens):
-        kind = _type(tokens, at)
-        if kind is None:
-            continue
-        start, end = tokens[at].start, tokens[at + kind.count(" ")].end
-        parts += [text[position:start], _SPARK[kind].ljust(len(kind)), breaks(text, start, end)]
-        position = end
-    return "".join([*parts, text[position:]])
-
-
-def _type(tokens: Sequence[Token], at: int) -> str | None:
-    """The type that is named there, in capitals, if Spark calls it otherwise."""
-    following = tuple(token.upper for token in tokens[at : at + 4])
-    for longer in _LONGER:
-        if following[: len(longer)] == longer:
-            return " ".join(longer)
-    kind = following[0] if following else ""
-    sized = kind in _WITHOUT_LENGTH and following[1:2] == ("(",)
-    return kind if kind in _SPARK and not sized else None
-
-
-def _places(tokens: Sequence[Token]) -> Iterator[int]:
-    """Where the type of a cast is named: after ``::``, and after the AS of a CAST."""
-    casts: list[bool] = []  # for each bracket that is open, whether it is that of a CAST
-    before = ""
-    for at, token in enumerate(tokens):
-        word = token.upper
-        if word == "(":
-            casts.append(before in {"CAST", "TRY_CAST"})
-        elif word == ")" and casts:
-            casts.pop()
-        elif word == "::" or (word == "AS" and casts and casts[-1]):
-            yield at + 1
-        before = word
 
 
 def if_text(value: T) -> T | str:

@@ -14,7 +14,7 @@ from penstock.errors import ColumnNotFound, Location
 from penstock.lake.format.naming import fold, quote_identifier
 from penstock.model.asset import Asset
 from penstock.model.data_test import CustomTest
-from penstock.model.nearest import nearest
+from penstock.sql.identifiers import nearest
 
 if TYPE_CHECKING:
     import pyarrow as pa

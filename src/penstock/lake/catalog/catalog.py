@@ -28,11 +28,11 @@ from penstock.lake.catalog.files import files
 from penstock.lake.catalog.opening import open_or_create
 from penstock.lake.catalog.options import Options
 from penstock.lake.catalog.snapshots import history
-from penstock.lake.catalog.suggest import did_you_mean
 from penstock.lake.format.files import FileSet, Table
 from penstock.lake.format.naming import fold
 from penstock.lake.snapshot import LATEST, At, Snapshot
 from penstock.sql.conditions import Predicate
+from penstock.sql.identifiers import did_you_mean
 
 if TYPE_CHECKING:
     from penstock.lake.catalog.commits.commit import Also

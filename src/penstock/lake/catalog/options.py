@@ -18,12 +18,12 @@ from penstock.lake.catalog import objects, reads
 from penstock.lake.catalog.database import metadata
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.database.rows import check_counts, damaged
-from penstock.lake.catalog.suggest import did_you_mean
 from penstock.lake.format.files import Table
 from penstock.lake.format.naming import DEFAULT_SCHEMA, fold
 from penstock.lake.format.objects import SortKey
 from penstock.lake.format.option_values import OPTIONS
 from penstock.lake.format.schema import TableSchema
+from penstock.sql.identifiers import did_you_mean
 
 Scope = tuple[
     str | None, int | None

@@ -29,9 +29,9 @@ from penstock.lake.spark.session import SparkSource, session_zone
 from penstock.lake.table import Table
 from penstock.lake.transaction import Transaction
 from penstock.sql import lake_functions, literals, tables
-from penstock.sql.calls import Arguments
 from penstock.sql.conditions import Predicate
 from penstock.sql.dialect import Unreadable
+from penstock.sql.lake_functions import Arguments
 from penstock.sql.macro_calls import called, expand
 from penstock.sql.macros import Book, Macro
 from penstock.sql.tables import Analysis, Reference, analyse

@@ -18,9 +18,8 @@ from penstock.lake.format.naming import fold
 from penstock.lake.queries import row_ids, travel
 from penstock.lake.snapshot import At
 from penstock.lake.spark.failures import explained
-from penstock.sql import calls
-from penstock.sql.calls import Arguments
 from penstock.sql.conditions import Predicate
+from penstock.sql.lake_functions import Arguments, Call, calls_of
 from penstock.sql.predicate import of_query
 from penstock.sql.tables import Analysis, Reference
 from penstock.sql.text import Edit, stand_in
@@ -113,7 +112,7 @@ def tables(analysis: Analysis, work: Work) -> Iterable[Edit]:
 
 def functions(analysis: Analysis, work: Work) -> Iterable[Edit]:
     """The lake's own table functions."""
-    for call in calls.found(analysis, work.names.functions()):
+    for call in calls_of(analysis, work.names.functions()):
         arguments = evaluated(call, work.spark, work.args)
         df = work.names.call(call.name, call.before, arguments)
         name = None if call.aliased else call.name
@@ -158,7 +157,7 @@ def referred(one: Reference, analysis: Analysis) -> Iterator[None]:
         raise
 
 
-def evaluated(call: calls.Call, spark: SparkSession, args: Mapping[str, Any]) -> Arguments:
+def evaluated(call: Call, spark: SparkSession, args: Mapping[str, Any]) -> Arguments:
     """Spark computes what is no literal. Raises ArgumentError for a marker without a value."""
     return Arguments(
         tuple(_value(one, spark, args) for one in call.positional),

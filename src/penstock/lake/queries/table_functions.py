@@ -19,9 +19,8 @@ from penstock.lake.catalog.files.feed import Bound
 from penstock.lake.format.naming import TableRef, quote_identifier
 from penstock.lake.reading import feed
 from penstock.lake.snapshot import At, Snapshot, moment
-from penstock.sql.calls import Arguments
 from penstock.sql.identifiers import dotted
-from penstock.sql.lake_functions import FEEDS, PREFIX
+from penstock.sql.lake_functions import FEEDS, PREFIX, Arguments
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

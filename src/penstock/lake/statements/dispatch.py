@@ -25,8 +25,7 @@ from penstock.lake.statements import (
 )
 from penstock.lake.statements.answer import Answer
 from penstock.lake.statements.session import Session
-from penstock.sql.places import place
-from penstock.sql.statement import Reader
+from penstock.sql.statement import Reader, place_error
 from penstock.sql.text import blank
 from penstock.sql.tokens import Token, split
 
@@ -181,7 +180,7 @@ def _one(session: Session, text: str, start: int, end: int) -> DataFrame | Answe
     try:
         return _run(session, text, start, end, named)
     except PenstockError as error:
-        place(error, text, start, end, named)
+        place_error(error, text, start, end, named)
         raise
 
 

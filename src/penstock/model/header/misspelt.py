@@ -10,7 +10,7 @@ import re
 
 from penstock.model.header.draft import Draft
 from penstock.model.header.lines import CommentLine
-from penstock.model.nearest import nearest
+from penstock.sql.identifiers import nearest
 
 _ASSET = r"(ducklake(://\S*)?|(s3|res|datatable|volume)://\S+|\$res:\S+)"
 _DURATION = r"\d+[smhd]?"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from penstock.errors import Location
 from penstock.model.header.draft import Draft
 from penstock.model.header.lines import CommentLine, is_unclosed, unquote
-from penstock.model.nearest import nearest
 from penstock.model.partition import KINDS, PartitionSpec
+from penstock.sql.identifiers import nearest
 
 OPTIONS = ("tz", "format", "start", "key")
 

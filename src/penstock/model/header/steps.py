@@ -7,7 +7,7 @@ import re
 from penstock.config import DIALECTS
 from penstock.model.header.draft import Draft, Retry
 from penstock.model.header.lines import CommentLine
-from penstock.model.nearest import nearest
+from penstock.sql.identifiers import nearest
 
 MAX_TAG = 50
 MAX_RETRIES = 2**32 - 1

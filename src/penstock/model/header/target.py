@@ -9,7 +9,7 @@ from dataclasses import replace
 from penstock.model.asset import DEFAULT_LAKE, SCHEMA_CHANGES, Asset, Materialize, parse_asset
 from penstock.model.header.draft import Draft
 from penstock.model.header.lines import CommentLine, Word, is_unclosed, split_values, unquote
-from penstock.model.nearest import nearest
+from penstock.sql.identifiers import nearest
 
 FORM = "materialize ducklake://main/table"
 _TABLE = re.compile(r"(\w+/)?(\w+\.)?\w+")

@@ -16,7 +16,7 @@ from penstock.model.data_test import (
 )
 from penstock.model.header.draft import Draft
 from penstock.model.header.lines import CommentLine, split_values
-from penstock.model.nearest import nearest
+from penstock.sql.identifiers import nearest
 
 _COLUMN = re.compile(r"[^\s\"'=]+")
 _ACCEPTED = re.compile(r"(?P<column>[^\s=]+)\s*=\s*(?P<values>.*)")

@@ -8,7 +8,7 @@ from penstock.model.asset import EVENTS, Trigger, parse_asset
 from penstock.model.header.draft import Draft
 from penstock.model.header.lines import CommentLine
 from penstock.model.header.steps import is_duration
-from penstock.model.nearest import nearest
+from penstock.sql.identifiers import nearest
 
 JOINS = ("all", "any")
 _DEBOUNCE = re.compile(r"^(?P<asset>.*?)\s+debounce=(?P<duration>\S*)$")

@@ -8,11 +8,11 @@ from typing import Any
 
 from sqlglot import exp
 
-from penstock.sql.checked_casts import CHECKED
 from penstock.sql.duckdb import kinds
 from penstock.sql.duckdb.guards import refused, spark, text_of, unless
 from penstock.sql.duckdb.kinds import is_condition
 from penstock.sql.duckdb.operators import NOT_AS_TEXT
+from penstock.sql.types import CHECKED
 
 _T = exp.DType if hasattr(exp, "DType") else exp.DataType.Type
 _INTEGERS = {_T.TINYINT: "TINYINT", _T.SMALLINT: "SMALLINT", _T.INT: "INT", _T.BIGINT: "BIGINT"}
