@@ -42,6 +42,7 @@ TRAVELS = {
     "t TIMESTAMP AS OF DATE '2013-01-02'": Travel("timestamp", "2013-01-02"),
     "t AT (TIMESTAMP => '2013-01-02'::TIMESTAMP)": Travel("timestamp", "2013-01-02"),
     "t TIMESTAMP AS OF now() - INTERVAL 1 DAY": Travel("timestamp", text="now() - INTERVAL 1 DAY"),
+    "t VERSION AS OF :v": Travel("version", parameter="v"),
     "t VERSION AS OF (:v + 1) * 2": Travel("version", text="(:v + 1) * 2"),
 }
 

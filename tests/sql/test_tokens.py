@@ -24,6 +24,7 @@ SPARK = {  # with the kind of each word and what it says
         "marker a, word x, symbol :, word b, symbol {, string a, symbol :, word b, symbol }, "
         "symbol (, marker c, symbol ), word a, symbol ::, word b"
     ),
+    "OF :v LIMIT :n": "word OF, marker v, word LIMIT, marker n",
     "a<=>b |> c => d": "word a, symbol <=>, word b, symbol |>, word c, symbol =>, word d",
 }
 DUCKDB = {

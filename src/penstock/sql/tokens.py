@@ -70,6 +70,16 @@ _NO_ALIAS = frozenset(
     | {"NATURAL", "ANTI", "SEMI", "LATERAL", "PIVOT", "UNPIVOT", "ASOF", "EXCEPT", "INTERSECT"}
     | {"MINUS", "OFFSET", "CLUSTER", "DISTRIBUTE", "SORT", "POSITIONAL"}
 )
+# Words that no value ends with: a sign, a bracket or a text after one begins a value.
+NO_VALUE = frozenset(
+    {
+        *("ALL", "AND", "ANY", "AS", "ASC", "BETWEEN", "BY", "CASE", "DESC", "DISTINCT", "DIV"),
+        *("ELSE", "ESCAPE", "EXCEPT", "EXISTS", "FROM", "GROUP", "HAVING", "IN", "INTERSECT"),
+        *("INTO", "IS", "LIKE", "LIMIT", "NOT", "OF", "OFFSET", "ON", "OR", "ORDER", "PIVOT"),
+        *("QUALIFY", "RLIKE", "SELECT", "SET", "SOME", "THEN", "UNION", "USING", "VALUES"),
+        *("WHEN", "WHERE", "WITH"),
+    }
+)
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 
 
@@ -155,7 +165,7 @@ def scan(
     were not there.
     """
     match_at = _WORDS[dialect].match
-    at, stop, before = start, len(text) if end is None else end, ""
+    at, stop, before, spaced = start, len(text) if end is None else end, "", False
     while at < stop:
         match = match_at(text, at, stop)
         assert match is not None, "a symbol is any character"
@@ -164,11 +174,19 @@ def scan(
             close = _comment_end(text, at, stop)
             if close is not None:
                 kind, written = COMMENT, text[at:close]
-        elif kind == MARKER and before and _ENDS_VALUE.match(before[-1]):
+        elif kind == MARKER and _ends_value(before, spaced=spaced):
             kind, written = SYMBOL, ":"  # as in {'a':b}
         yield Token(WORD if kind == "digits" else kind, written, at, dialect)
         at += len(written)
-        before = before if kind in {COMMENT, SPACE} else written
+        spaced = kind in {COMMENT, SPACE}
+        before = before if spaced else written
+
+
+def _ends_value(before: str, *, spaced: bool) -> bool:
+    """Whether a value may end with ``before``, after which a colon begins no marker."""
+    if not before or not _ENDS_VALUE.match(before[-1]):
+        return False
+    return not spaced or before.upper() not in NO_VALUE
 
 
 def _comment_end(text: str, start: int, stop: int) -> int | None:

@@ -19,6 +19,7 @@ from penstock.sql.tokens import (
     COMMENT,
     MARKER,
     NAME,
+    NO_VALUE,
     NUMBER,
     SPACE,
     STRING,
@@ -68,16 +69,6 @@ CHECKED = {
 _REFUSED = {"GEOMETRY": "write st_geomfromwkb(bytes)"}
 _MENTIONED = re.compile(rf"\b(?:{'|'.join([*CHECKED, *_REFUSED])})\b", re.IGNORECASE)
 
-# Words that no value ends with: a sign, a bracket or a text after one begins a value.
-_KEYWORDS = frozenset(
-    {
-        *("ALL", "AND", "ANY", "AS", "ASC", "BETWEEN", "BY", "CASE", "DESC", "DISTINCT", "DIV"),
-        *("ELSE", "ESCAPE", "EXCEPT", "EXISTS", "FROM", "GROUP", "HAVING", "IN", "INTERSECT"),
-        *("INTO", "IS", "LIKE", "LIMIT", "NOT", "OFFSET", "ON", "OR", "ORDER", "PIVOT"),
-        *("QUALIFY", "RLIKE", "SELECT", "SET", "SOME", "THEN", "UNION", "USING", "VALUES"),
-        *("WHEN", "WHERE", "WITH"),
-    }
-)
 _TYPED_TEXTS = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "TIME", "X"})
 
 
@@ -179,7 +170,7 @@ class _Casts:
                 if at and self.tokens[at - 1].kind == STRING:
                     return None
                 at -= self._upper(at - 1) in _TYPED_TEXTS
-            elif token.kind not in {WORD, NAME, MARKER} or token.upper in {"END", *_KEYWORDS}:
+            elif token.kind not in {WORD, NAME, MARKER} or token.upper in {"END", *NO_VALUE}:
                 return None
             before = self.tokens[at - 1].text if at else ""
             if before not in {".", "::"}:
@@ -192,7 +183,7 @@ class _Casts:
         before = self.tokens[bracket - 1] if bracket else None
         if before is None or before.kind not in {WORD, NAME}:
             return False
-        return before.upper not in _KEYWORDS
+        return before.upper not in NO_VALUE
 
     def _is_suffix(self, at: int) -> bool:
         """Whether the word is the type of a number: ``1.5D``."""
@@ -204,7 +195,7 @@ class _Casts:
         if not at or self.tokens[at - 1].text not in {"-", "+"}:
             return False
         before = self.tokens[at - 2] if at > 1 else None
-        if before is None or before.upper in _KEYWORDS:
+        if before is None or before.upper in NO_VALUE:
             return True
         return before.kind not in {WORD, NAME, NUMBER, STRING} and before.text not in {")", "]"}
 
