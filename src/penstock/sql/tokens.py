@@ -28,7 +28,7 @@ _REST = r"""(?P<word>[^\W\d]\w*)
     |(?P<argument>\$\w+)
     |(?P<marker>:[^\W\d]\w*)
     |(?P<unclosed>['"`]|/\*)
-    |(?P<symbol>=>|:=|::|<=>|<>|!=|<=|>=|==|->|\|\||\|>|.)"""
+    |(?P<symbol>=>|:=|::|<=>|<>|!=|<=|>=|==|->>|->|\|\||\|>|.)"""
 # In Spark's dialect a comment goes on after a backslash at its line's end, the text after X in
 # double quotes is one of bytes, and a word may begin with digits unless it is a number (1L, 1e5).
 _SPARK = re.compile(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.sql.duckdb.text import projections
 from penstock.sql.duckdb.words import name_in_spark, text_in_spark
 from penstock.sql.tokens import split, tokenize
 
@@ -31,3 +32,8 @@ def test_names() -> None:
 def test_a_backslash_ends_no_text() -> None:
     text = r"INSERT INTO t VALUES ('\'); SELECT 1"
     assert [text[start:end] for start, end in split(text, "duckdb")][1:] == ["SELECT 1"]
+
+
+def test_names_of_texts_that_look_like_code() -> None:
+    sql = "SELECT '{', ';', j ->> 'a' FROM \"select\""
+    assert projections(sql) == ["'{'", "';'", "j ->> 'a'"]

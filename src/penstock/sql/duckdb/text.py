@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import sqlglot
 
 from penstock.sql.duckdb.column_names import unnamed
 from penstock.sql.identifiers import fold, quote_identifier
+from penstock.sql.tokens import NAME, STRING, WORD, Token, closing, depth_of, tokenize
 
 _CATALOG = "{DUCKLAKE_CATALOG}."
 
@@ -22,27 +20,25 @@ _CATALOG = "{DUCKLAKE_CATALOG}."
 def readable(sql: str, own: Collection[str] = ()) -> str:
     """``sql`` without those. ``own`` are macros (``main.f``, folded) whose schema has to stay.
 
-    Raises sqlglot's TokenError.
+    Raises QueryFailed for a quote that is not closed.
     """
     sql = sql.replace(_CATALOG, "")
-    return cut(sql, _printed_forms(sqlglot.tokenize(sql, read="duckdb"), own))
+    return cut(sql, _printed_forms(tokenize(sql, "duckdb"), own))
 
 
 def named(sql: str, own: Collection[str] = ()) -> Cuts:
     """`readable` for a query that somebody wrote, in which each column of a SELECT gets the name
     that DuckDB gives it, since Spark has others. Raises sqlglot's errors.
     """
-    tokens = sqlglot.tokenize(sql, read="duckdb")
+    tokens = tokenize(sql, "duckdb")
     cuts = _printed_forms(tokens, own)
     for at, token in enumerate(tokens):
-        if token.token_type != sqlglot.TokenType.SELECT:
+        if token.upper != "SELECT":
             continue
         for begin, end in _items(tokens, at + 1):
-            name = (
-                unnamed(sql[tokens[begin].start : tokens[end - 1].end + 1]) if begin < end else None
-            )
+            name = unnamed(sql[tokens[begin].start : tokens[end - 1].end]) if begin < end else None
             if name is not None:
-                place = tokens[end - 1].end + 1
+                place = tokens[end - 1].end
                 cuts.append((place, place, f" AS {quote_identifier(name)}"))
     return Cuts(cut(sql, cuts), tuple(sorted(cuts)))
 
@@ -64,15 +60,15 @@ class Cuts:
         return offset - moved
 
 
-def _printed_forms(tokens: Sequence[Any], own: Collection[str]) -> list[tuple[int, int, str]]:
+def _printed_forms(tokens: Sequence[Token], own: Collection[str]) -> list[tuple[int, int, str]]:
     cuts: list[tuple[int, int, str]] = []
     for at, token in enumerate(tokens):
         cuts += _schema_of_function(tokens, at, own)
-        if fold(token.text) == "lambda":
+        if token.upper == "LAMBDA":
             cuts += _lambda(tokens, at)
         if token.text == "->":
             cuts += _arrow(tokens, at)
-        if [one.text for one in tokens[at + 2 : at + 3]] == ["::"]:
+        if [after.text for after in tokens[at + 2 : at + 3]] == ["::"]:
             cuts += _typed_literal(tokens, at)
     return cuts
 
@@ -81,66 +77,60 @@ def named_inside(sql: str) -> str:
     """``sql`` in which what the inner SELECTs leave without a name has the one that DuckDB gives.
 
     Spark has names of its own for those, and a ``*`` or a name outside would find them. Raises
-    sqlglot's TokenError.
+    QueryFailed for a quote that is not closed.
     """
     sql = sql.replace(_CATALOG, "")
-    tokens = sqlglot.tokenize(sql, read="duckdb")
+    tokens = tokenize(sql, "duckdb")
     cuts: list[tuple[int, int, str]] = []
     depth = 0
     for at, token in enumerate(tokens):
-        depth += _depth(token.text)
-        if depth == 0 or token.token_type != sqlglot.TokenType.SELECT:
+        depth += depth_of(token)
+        if depth == 0 or token.upper != "SELECT":
             continue
         for begin, end in _items(tokens, at + 1):
             if not _has_name(tokens[begin:end]):
-                place = tokens[end - 1].end + 1
+                place = tokens[end - 1].end
                 name = quote_identifier(_between(sql, tokens, begin, end))
                 cuts.append((place, place, f" AS {name}"))
     return cut(sql, cuts)
 
 
-def _has_name(item: Sequence[Any]) -> bool:
+def _has_name(item: Sequence[Token]) -> bool:
     """Whether it is a column, a star, or has an AS (that of a cast is in brackets)."""
     depth = 0
     for token in item:
-        depth += _depth(token.text)
-        if depth == 0 and token.token_type == sqlglot.TokenType.ALIAS:
+        depth += depth_of(token)
+        if depth == 0 and token.upper == "AS":
             return True
     dotted = len(item) % 2 == 1 and all(token.text == "." for token in item[1::2])
-    if dotted and item[0].token_type not in _VALUES:
+    if dotted and item[0].kind in {NAME, WORD} and item[0].upper not in _VALUES:
         return True
     first = item[2:3] if [token.text for token in item[1:2]] == ["."] else item[:1]
-    return not first or first[0].token_type == sqlglot.TokenType.STAR
+    return not first or first[0].text == "*"
 
 
-_VALUES = (
-    sqlglot.TokenType.NUMBER,
-    sqlglot.TokenType.STRING,
-    sqlglot.TokenType.NULL,
-    sqlglot.TokenType.TRUE,
-    sqlglot.TokenType.FALSE,
-)
+_VALUES = ("NULL", "TRUE", "FALSE")
 
 
 def projections(sql: str) -> list[str]:
     """The text of each item of the first SELECT's list: DuckDB's name for one without an alias."""
     sql = sql.replace(_CATALOG, "")
-    tokens = sqlglot.tokenize(sql, read="duckdb")
-    start = _first_select([token.text.upper() for token in tokens])
+    tokens = tokenize(sql, "duckdb")
+    start = _first_select(tokens)
     if start is None:
         return []
     return [_between(sql, tokens, begin, end) for begin, end in _items(tokens, start)]
 
 
-def _items(tokens: Sequence[Any], start: int) -> Iterator[tuple[int, int]]:
+def _items(tokens: Sequence[Token], start: int) -> Iterator[tuple[int, int]]:
     """Where the items of the list of a SELECT begin and end, ``start`` being what follows it."""
     begin, depth = _after_distinct(tokens, start), 0
     for at in range(begin, len(tokens)):
-        text = tokens[at].text
-        depth += _depth(text)
-        distinct = at > 0 and tokens[at - 1].text.upper() == "DISTINCT"  # FROM
-        ended = depth < 0 or (depth == 0 and text.upper() in _AFTER_LIST and not distinct)
-        if ended or (depth == 0 and text == ","):
+        word = tokens[at].upper
+        depth += depth_of(tokens[at])
+        distinct = at > 0 and tokens[at - 1].upper == "DISTINCT"  # FROM
+        ended = depth < 0 or (depth == 0 and word in _AFTER_LIST and not distinct)
+        if ended or (depth == 0 and word == ","):
             yield begin, at
             begin = at + 1
         if ended:
@@ -148,55 +138,52 @@ def _items(tokens: Sequence[Any], start: int) -> Iterator[tuple[int, int]]:
     yield begin, len(tokens)
 
 
-def _after_distinct(tokens: Sequence[Any], start: int) -> int:
+def _after_distinct(tokens: Sequence[Token], start: int) -> int:
     """What follows ``DISTINCT`` or ``DISTINCT ON (...)``, where there is one."""
-    words = [token.text.upper() for token in tokens[start : start + 2]]
+    words = [token.upper for token in tokens[start : start + 2]]
     if words[:1] != ["DISTINCT"]:
         return start
     if words[1:] != ["ON"]:
         return start + 1
-    close = _closing(tokens, start + 2)
+    close = closing(tokens, start + 2)
     return start if close is None else close + 1
 
 
 _AFTER_LIST = {
-    "FROM", "WHERE", "GROUP", "GROUP BY", "ORDER BY", "LIMIT", "UNION", "HAVING", "EXCEPT",
+    "FROM", "WHERE", "GROUP", "ORDER", "LIMIT", "UNION", "HAVING", "EXCEPT",
     "INTERSECT", "QUALIFY", "WINDOW", "OFFSET", ";",
 }  # fmt: skip
 
 
-def _first_select(words: Sequence[str]) -> int | None:
+def _first_select(tokens: Sequence[Token]) -> int | None:
     """The token after the SELECT that names the columns: the first that is not in a WITH."""
     depth = 0
-    inside = words[:1] == ["WITH"]
-    for at, word in enumerate(words):
-        if word == "SELECT" and not (inside and depth > 0):
+    inside = tokens[:1] != [] and tokens[0].upper == "WITH"
+    for at, token in enumerate(tokens):
+        if token.upper == "SELECT" and not (inside and depth > 0):
             return at + 1
         before = depth
-        depth += _depth(word)
-        if inside and before == 1 and depth == 0 and words[at + 1 : at + 2] == ["("]:
+        depth += depth_of(token)
+        ended = inside and before == 1 and depth == 0
+        if ended and [after.text for after in tokens[at + 1 : at + 2]] == ["("]:
             inside = False
     return None
 
 
-def _between(sql: str, tokens: Sequence[Any], begin: int, end: int) -> str:
+def _between(sql: str, tokens: Sequence[Token], begin: int, end: int) -> str:
     if begin >= end:
         return ""
-    text = sql[tokens[begin].start : tokens[end - 1].end + 1]
+    text = sql[tokens[begin].start : tokens[end - 1].end]
     return text.replace(" AS DOUBLE)", ' AS "DOUBLE")')  # as DuckDB prints what it has read
 
 
-def _depth(text: str) -> int:
-    return {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(text, 0)
-
-
 def _schema_of_function(
-    tokens: Sequence[Any], at: int, own: Collection[str]
+    tokens: Sequence[Token], at: int, own: Collection[str]
 ) -> list[tuple[int, int, str]]:
     """``main.`` of ``main.list_value(``."""
-    if at + 3 >= len(tokens) or fold(tokens[at].text) != "main":
+    if at + 3 >= len(tokens) or fold(tokens[at].value) != "main":
         return []
-    dot, name, bracket = (token.text for token in tokens[at + 1 : at + 4])
+    dot, name, bracket = (token.value for token in tokens[at + 1 : at + 4])
     if dot != "." or bracket != "(" or f"main.{fold(name)}" in own:
         return []
     if at and tokens[at - 1].text == ".":
@@ -204,58 +191,49 @@ def _schema_of_function(
     return [(tokens[at].start, tokens[at + 2].start, "")]
 
 
-def _lambda(tokens: Sequence[Any], at: int) -> list[tuple[int, int, str]]:
+def _lambda(tokens: Sequence[Token], at: int) -> list[tuple[int, int, str]]:
     """``(lambda x, y: body)`` as ``(x, y) -> body``, without the brackets around it."""
     colon = next((i for i in range(at, len(tokens)) if tokens[i].text == ":"), None)
-    close = _closing(tokens, at - 1)
+    close = closing(tokens, at - 1) if at else None
     if colon is None or close is None or tokens[at - 1].text != "(":
         return []
     names = ", ".join(t.text for t in tokens[at + 1 : colon] if t.text != ",")
     head = f"({names}) -> " if "," in names else f"{names} -> "
     return [
-        (tokens[at - 1].start, tokens[colon].end + 1, head),
-        (tokens[close].start, tokens[close].end + 1, ""),
+        (tokens[at - 1].start, tokens[colon].end, head),
+        (tokens[close].start, tokens[close].end, ""),
     ]
 
 
-def _arrow(tokens: Sequence[Any], at: int) -> list[tuple[int, int, str]]:
+def _arrow(tokens: Sequence[Token], at: int) -> list[tuple[int, int, str]]:
     """The older ``list_filter(l, (x -> body))``, told from JSON's ``->`` by the function."""
     opening = at - 2
     if opening < 1 or tokens[opening].text != "(" or tokens[opening - 1].text != ",":
         return []
-    close, depth, caller = _closing(tokens, opening), 0, ""
+    close, depth, caller = closing(tokens, opening), 0, ""
     for i in range(opening - 1, 0, -1):
-        depth += _depth(tokens[i].text)
+        depth += depth_of(tokens[i])
         if depth > 0:
-            caller = fold(tokens[i - 1].text)
+            caller = fold(tokens[i - 1].value)
             break
     if close is None or not caller.startswith(("list_", "array_")):
         return []
     return [
-        (tokens[opening].start, tokens[opening].end + 1, ""),
-        (tokens[close].start, tokens[close].end + 1, ""),
+        (tokens[opening].start, tokens[opening].end, ""),
+        (tokens[close].start, tokens[close].end, ""),
     ]
 
 
-def _typed_literal(tokens: Sequence[Any], at: int) -> list[tuple[int, int, str]]:
+def _typed_literal(tokens: Sequence[Token], at: int) -> list[tuple[int, int, str]]:
     """``DATE '2020-01-01'::VARCHAR``: the name of the type binds closer than the cast."""
     value = tokens[at + 1]
-    if tokens[at].text.upper() not in _TYPES or value.token_type != sqlglot.TokenType.STRING:
+    if tokens[at].upper not in _TYPES or value.kind != STRING:
         return []
-    start, end = tokens[at].start, value.end + 1
+    start, end = tokens[at].start, value.end
     return [(start, start, "("), (end, end, ")")]
 
 
 _TYPES = ("DATE", "TIMESTAMP", "TIMESTAMPTZ")
-
-
-def _closing(tokens: Sequence[Any], at: int) -> int | None:
-    depth = 0
-    for i in range(max(at, 0), len(tokens)):
-        depth += _depth(tokens[i].text)
-        if depth == 0:
-            return i
-    return None
 
 
 def cut(sql: str, cuts: Sequence[tuple[int, int, str]]) -> str:
