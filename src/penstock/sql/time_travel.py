@@ -28,6 +28,7 @@ _KINDS = {
     "TIMESTAMP": "timestamp",
     "SYSTEM_TIME": "timestamp",
 }
+_FIRST = frozenset({"AT", "FOR", *_KINDS})
 _OPERATORS = ("+", "-", "*", "/", "%", "||")
 _VALUES = (ARGUMENT, MARKER, NUMBER, STRING)
 _TYPES = ("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "DATE")
@@ -72,10 +73,11 @@ class Travel:
 
 def find_clauses(tokens: Sequence[Token]) -> Iterator[Clause]:
     """Every clause that may follow a table's name."""
-    for index in range(1, len(tokens)):
-        clause = _at(tokens, index) or _as_of(tokens, index)
-        if clause is not None:
-            yield clause
+    for index, token in enumerate(tokens):
+        if token.kind == WORD and token.upper in _FIRST and index:
+            clause = _at(tokens, index) or _as_of(tokens, index)
+            if clause is not None:
+                yield clause
 
 
 def travel(clause: Clause, text: str, reference: str) -> Travel:

@@ -52,6 +52,7 @@ _DUCKDB = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _WORDS = {"spark": _SPARK, "duckdb": _DUCKDB}
+_SKIPPED = frozenset({COMMENT, SPACE})
 _BRACKETED = re.compile(r"/\*|\*/")
 _ENDS_VALUE = re.compile(r"[^\W_]|['\"`]")
 # What may stand before a bracket and calls nothing, in small letters.
@@ -148,11 +149,10 @@ def tokenize(
 def words(text: str, dialect: str = "spark", start: int = 0, end: int | None = None) -> list[Token]:
     """`tokenize` for those who place errors by themselves. Raises Unclosed."""
     read: list[Token] = []
-    for token in scan(text, dialect, start, end):
+    for token in _scan(text, dialect, start, end, _SKIPPED):
         if token.kind == UNCLOSED:
             raise Unclosed(token.start, token.text)
-        if token.kind not in {COMMENT, SPACE}:
-            read.append(token)
+        read.append(token)
     return read
 
 
@@ -164,6 +164,12 @@ def scan(
     A quote or comment that is never closed is a token by itself, and what follows is read as if it
     were not there.
     """
+    return _scan(text, dialect, start, end, frozenset())
+
+
+def _scan(
+    text: str, dialect: str, start: int, end: int | None, left_out: frozenset[str]
+) -> Iterator[Token]:
     match_at = _WORDS[dialect].match
     at, stop, before, spaced = start, len(text) if end is None else end, "", False
     while at < stop:
@@ -176,9 +182,10 @@ def scan(
                 kind, written = COMMENT, text[at:close]
         elif kind == MARKER and _ends_value(before, spaced=spaced):
             kind, written = SYMBOL, ":"  # as in {'a':b}
-        yield Token(WORD if kind == "digits" else kind, written, at, dialect)
+        if kind not in left_out:
+            yield Token(WORD if kind == "digits" else kind, written, at, dialect)
         at += len(written)
-        spaced = kind in {COMMENT, SPACE}
+        spaced = kind in _SKIPPED
         before = before if spaced else written
 
 
