@@ -1,6 +1,4 @@
-"""One statement: a cursor over its words, the text that its parsed value has parts of, and where in it
-an error is.
-"""
+"""One statement: a cursor over its words, what its parsed value has parts of, where an error is."""
 
 from __future__ import annotations
 
