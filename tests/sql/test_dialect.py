@@ -1,11 +1,23 @@
-"""What the dialect of a text decides."""
+"""What the dialect of a text decides, and names in double quotes."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from penstock.errors import UnsupportedFeature
-from penstock.sql.dialect import DUCKDB, SPARK, Unreadable, normalized, parse, to_spark
+from penstock.errors import QueryFailed, UnsupportedFeature
+from penstock.sql.dialect import (
+    DUCKDB,
+    SPARK,
+    Unreadable,
+    backticked,
+    hinted,
+    names_in,
+    normalized,
+    parse,
+    to_spark,
+)
 
 
 def test_names_and_types_in_sparks_words() -> None:
@@ -31,3 +43,40 @@ def test_what_cannot_be_read_has_its_place(dialect: str) -> None:
 
 def test_what_only_databricks_dialect_reads() -> None:
     assert parse("SELECT v:a.b FROM settings()")[0].key == "select"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('SELECT "id", "a b" AS k FROM "t"', "SELECT `id`, `a b` AS k FROM `t`"),
+        ('SELECT \'a "b" c\', "d"', "SELECT 'a \"b\" c', `d`"),
+        ("SELECT 'it''s \"x\"', 'a\\'\"b\"'", "SELECT 'it''s \"x\"', 'a\\'\"b\"'"),
+        ('-- "a"\nSELECT /* "b" */ `c"d"`, "e"', '-- "a"\nSELECT /* "b" */ `c"d"`, `e`'),
+        ('SELECT r"\\d", X"1F", r\'"\'', 'SELECT r"\\d", X"1F", r\'"\''),
+        ('SELECT "a""b".c', 'SELECT `a"b` .c'),
+        ('SELECT "a`b"', "SELECT `a``b`"),
+        ('SELECT "a\nb", ""', 'SELECT `a\nb`, ""'),
+        ("SELECT \"open, 'a'", "SELECT \"open, 'a'"),
+    ],
+)
+def test_names_get_backticks(text: str, expected: str) -> None:
+    assert backticked(text) == expected
+
+
+@given(st.text(alphabet="ab'\"`-/* \n\\r"))
+def test_again_changes_nothing(text: str) -> None:
+    once = backticked(text)
+    assert "`" in text or len(once) == len(text)
+    assert backticked(once) == once or '"' in once
+
+
+def test_names() -> None:
+    assert names_in('SELECT "a", \'"b"\', "c""d" -- "e"') == {"a", 'c"d'}
+
+
+def test_a_text_taken_for_a_name_has_a_hint() -> None:
+    message = "A column, variable, or function parameter with name `eel` cannot be resolved."
+    data = {"condition": "UNRESOLVED_COLUMN.WITH_SUGGESTION"}
+    with pytest.raises(QueryFailed) as caught, hinted('kind = "eel"'):
+        raise QueryFailed(message, data=data)
+    assert caught.value.hint == "\"eel\" is a name: write 'eel' for the text"

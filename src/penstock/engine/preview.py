@@ -47,9 +47,8 @@ from penstock.model.names import Names
 from penstock.model.query import Query, read_query
 from penstock.model.render import trial_names
 from penstock.model.sources import FileSource, TableSource
-from penstock.sql import quoting
 from penstock.sql.conditions import Predicate
-from penstock.sql.dialect import Unreadable
+from penstock.sql.dialect import Unreadable, name_hint
 from penstock.sql.identifiers import did_you_mean, fold
 from penstock.sql.missing_columns import missing_columns
 from penstock.sql.tables import analyse
@@ -300,7 +299,7 @@ def require_columns(query: Query, tables: dict[TableSource, Table]) -> None:
         hint=did_you_mean(missing.name, missing.columns, "columns"),
         data={"column": missing.name},
     )
-    error.hint = quoting.hint(error, rendered.source.quoted) or error.hint
+    error.hint = name_hint(error, rendered.source.quoted) or error.hint
     error.location = rendered.locate(
         before.count("\n") + 1, missing.start - (before.rfind("\n") + 1)
     )

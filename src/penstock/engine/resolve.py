@@ -44,9 +44,8 @@ from penstock.model.sources import (
     TableSource,
     TimeTravel,
 )
-from penstock.sql import quoting
 from penstock.sql.conditions import Or, Predicate
-from penstock.sql.dialect import Unreadable
+from penstock.sql.dialect import Unreadable, name_hint
 from penstock.sql.predicate import of_query
 from penstock.sql.tables import Analysis, analyse
 
@@ -364,7 +363,7 @@ def place(error: PenstockError, rendered: RenderedQuery, names: Mapping[str, str
         message = message.replace(f"`{view}`", name).replace(view, name)
     line, position = _position(error.data, rendered.sql)
     location = error.location or rendered.locate(line, position)
-    hint = quoting.hint(error, rendered.source.quoted) or error.hint
+    hint = name_hint(error, rendered.source.quoted) or error.hint
     return QueryFailed(message, hint=hint, location=location, data=error.data)
 
 

@@ -15,9 +15,8 @@ from typing import Any
 
 from penstock.errors import Location, PartitionError
 from penstock.model import partition
-from penstock.model.buckets import TIME_KINDS
 from penstock.model.model import Model
-from penstock.model.partition import PartitionSpec
+from penstock.model.partition import TIME_KINDS, PartitionSpec
 
 Steps = Sequence[Model]
 

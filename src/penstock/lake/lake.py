@@ -36,9 +36,8 @@ from penstock.lake.storage import Storage
 from penstock.lake.table import Table
 from penstock.lake.transaction import Transaction
 from penstock.lake.writing.adding.fit import Rules
-from penstock.sql.dialect import SPARK, normalized
+from penstock.sql.dialect import SPARK, hinted, normalized
 from penstock.sql.macros import Macro
-from penstock.sql.quoting import hinted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

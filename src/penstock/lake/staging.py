@@ -32,7 +32,7 @@ from penstock.lake.rows.remove import both, end_whole, take_all, take_away
 from penstock.lake.rows.updates import rows_of
 from penstock.lake.writing import fingerprint
 from penstock.lake.writing.spark import Written
-from penstock.sql.quoting import hinted, texts_in
+from penstock.sql.dialect import hinted, texts_in
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

@@ -28,8 +28,8 @@ from penstock.lake.spark.session import SparkSource, session_zone
 from penstock.lake.transaction import Staged, Transaction, TransactionTable
 from penstock.lake.writing.adding.fit import Rules
 from penstock.sql.conditions import Predicate
+from penstock.sql.dialect import hinted, if_text
 from penstock.sql.predicate import of_where
-from penstock.sql.quoting import hinted, if_text
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.errors import Location
-from penstock.sql.dialect import SPARK, normalized
-from penstock.sql.quoting import names_in
+from penstock.sql.dialect import SPARK, names_in, normalized
 from penstock.sql.text import offset, place
 
 

@@ -7,16 +7,78 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
 
 from penstock.errors import PartitionError
-from penstock.model import buckets
-from penstock.model.buckets import TIME_KINDS, TimeKind
 from penstock.sql.identifiers import nearest
+
+
+@dataclass(frozen=True, slots=True)
+class TimeKind:
+    """``floor`` gives the start of the bucket that holds a naive local time; ``step`` the next."""
+
+    name: str
+    unit: str
+    format: str
+    floor: Callable[[datetime], datetime]
+    step: Callable[[datetime], datetime]
+
+
+def _midnight(moment: datetime) -> datetime:
+    return moment.replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def _hour(moment: datetime) -> datetime:
+    return moment.replace(minute=0, second=0, microsecond=0)
+
+
+def _monday(moment: datetime) -> datetime:
+    return _midnight(moment) - timedelta(days=moment.weekday())
+
+
+def _month(moment: datetime) -> datetime:
+    return _midnight(moment).replace(day=1)
+
+
+def _next_month(start: datetime) -> datetime:
+    return _month(start + timedelta(days=32))
+
+
+TIME_KINDS = {
+    kind.name: kind
+    for kind in (
+        TimeKind("daily", "day", "%Y-%m-%d", _midnight, lambda start: start + timedelta(days=1)),
+        TimeKind("hourly", "hour", "%Y-%m-%dT%H", _hour, lambda start: start + timedelta(hours=1)),
+        TimeKind("weekly", "week", "%G-W%V", _monday, lambda start: start + timedelta(weeks=1)),
+        TimeKind("monthly", "month", "%Y-%m", _month, _next_month),
+    )
+}
+
+
+def bucket_text(moment: datetime, pattern: str) -> str:
+    """``strftime`` with years of four digits everywhere (C libraries differ below 1000)."""
+    padded = pattern.replace("%%", "\0")
+    padded = padded.replace("%Y", f"{moment.year:04d}").replace(
+        "%G", f"{moment.isocalendar().year:04d}"
+    )
+    return moment.strftime(padded.replace("\0", "%%"))
+
+
+def read_bucket(value: str, pattern: str) -> datetime:
+    """The naive time that ``value`` names; a week stands for its Monday.
+
+    Raises ``ValueError`` when ``value`` does not fit ``pattern``.
+    """
+    by_week = any(token in pattern for token in ("%V", "%U", "%W"))
+    has_day = any(token in pattern for token in ("%u", "%w", "%a", "%A"))
+    if by_week and not has_day:
+        return datetime.strptime(f"{value} 1", f"{pattern} %w")  # noqa: DTZ007 - wall time on purpose
+    return datetime.strptime(value, pattern)  # noqa: DTZ007 - wall time on purpose
+
 
 KINDS = (*TIME_KINDS, "dynamic")
 MAX_SLICES = 100_000
@@ -91,7 +153,7 @@ def bucket_of(spec: PartitionSpec, value: str) -> datetime:
 
 def render(spec: PartitionSpec, bucket: datetime) -> str:
     """The value of the slice that starts at ``bucket`` (wall time)."""
-    return buckets.render(bucket, spec.pattern or "")
+    return bucket_text(bucket, spec.pattern or "")
 
 
 def span(spec: PartitionSpec, bucket: datetime) -> tuple[datetime, datetime]:
@@ -146,7 +208,7 @@ def between(spec: PartitionSpec, first: str, last: str) -> list[str]:
         )
     values: list[str] = []
     for bucket in _existing(kind, _zone(spec), begin, end):
-        values.append(buckets.render(bucket, spec.format or kind.format))
+        values.append(bucket_text(bucket, spec.format or kind.format))
         if len(values) > MAX_SLICES:
             raise PartitionError(
                 f"{first} to {last} is more than {MAX_SLICES} slices",
@@ -172,16 +234,16 @@ def _exists(kind: TimeKind, zone: ZoneInfo, bucket: datetime) -> bool:
 def _bucket(spec: PartitionSpec, kind: TimeKind, value: str) -> datetime:
     """The start of the slice ``value`` in wall time; the value must be written canonically."""
     pattern = spec.format or kind.format
-    example = buckets.render(kind.floor(datetime(2026, 5, 16, 9, 30)), pattern)  # noqa: DTZ001 - wall time
+    example = bucket_text(kind.floor(datetime(2026, 5, 16, 9, 30)), pattern)  # noqa: DTZ001 - wall time
     try:
-        bucket = kind.floor(buckets.parse(value, pattern))
+        bucket = kind.floor(read_bucket(value, pattern))
     except (ValueError, OverflowError):
         raise PartitionError(
             f"{value!r} is no {spec.kind} partition: it does not fit the format {pattern}",
             hint=f"write it like {example}",
             data={"value": value, "format": pattern},
         ) from None
-    canonical = buckets.render(bucket, pattern)
+    canonical = bucket_text(bucket, pattern)
     if canonical != value:
         raise PartitionError(
             f"{value!r} is no {spec.kind} partition, though it can be read as {canonical}",
@@ -237,7 +299,7 @@ def _check_format(spec: PartitionSpec, kind: TimeKind) -> None:
     pattern = spec.format or kind.format
     try:
         told_apart = all(
-            kind.floor(buckets.parse(buckets.render(bucket, pattern), pattern)) == bucket
+            kind.floor(read_bucket(bucket_text(bucket, pattern), pattern)) == bucket
             for bucket in _samples(kind)
         )
     except (ValueError, OverflowError):

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from penstock.errors import UnsupportedFeature
+from penstock.sql.dialect import hinted, if_text, texts_in
 from penstock.sql.expression import SqlExpression, as_expression
-from penstock.sql.quoting import hinted, if_text, texts_in
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
