@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from typing import ClassVar, TypeVar
+from functools import cache
+from typing import Any, TypeVar
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.dialects.databricks import Databricks
-from sqlglot.dialects.spark import Spark
+from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, SqlglotError, TokenError
 
 from penstock.errors import ColumnNotFound, PenstockError
@@ -28,24 +28,21 @@ SPARK, DUCKDB = "spark", "duckdb"
 T = TypeVar("T")
 
 
-class PenstockSpark(Spark):
-    """Spark's SQL as sqlglot reads it, in which ``settings``, a function of lakes, is a name."""
-
-    class Tokenizer(Spark.Tokenizer):
-        KEYWORDS: ClassVar = {k: v for k, v in Spark.Tokenizer.KEYWORDS.items() if k != "SETTINGS"}
+# The readers of a dialect, tried in turn: Databricks' reads more of Spark 4 (``v:path``).
+_READERS = {SPARK: ("spark", "databricks"), DUCKDB: ("duckdb",)}
+_NAMES = frozenset({"SETTINGS"})  # keywords to sqlglot; a table function of lakes
 
 
-class PenstockDatabricks(Databricks):
-    """Databricks' reads more of Spark 4 (``v:path``) than Spark's does."""
-
-    class Tokenizer(Databricks.Tokenizer):
-        KEYWORDS: ClassVar = {
-            k: v for k, v in Databricks.Tokenizer.KEYWORDS.items() if k != "SETTINGS"
-        }
-
-
-# The readers of a dialect, tried in turn.
-_READERS = {SPARK: (PenstockSpark, PenstockDatabricks), DUCKDB: ("duckdb",)}
+@cache
+def _reader(name: str) -> type[Dialect]:
+    """sqlglot's dialect of this name without some keywords; made when it is first needed, since
+    each takes some time to load.
+    """
+    base: Any = type(Dialect.get_or_raise(name))
+    keywords = {word: kind for word, kind in base.Tokenizer.KEYWORDS.items() if word not in _NAMES}
+    tokenizer = type(base.Tokenizer)("Tokenizer", (base.Tokenizer,), {"KEYWORDS": keywords})
+    made: type[Dialect] = type(base)(f"Penstock{base.__name__}", (base,), {"Tokenizer": tokenizer})
+    return made
 
 
 class Unreadable(Exception):
@@ -62,9 +59,10 @@ class Unreadable(Exception):
 def parse(text: str, dialect: str = SPARK) -> list[exp.Expr]:
     """The trees of a text's statements. Raises Unreadable, of the first reader's words."""
     first: ParseError | TokenError | AssertionError | None = None
-    for reader in _READERS[dialect]:
+    for name in _READERS[dialect]:
         try:
-            return [tree for tree in sqlglot.parse(text, read=reader) if tree is not None]
+            trees = sqlglot.parse(text, read=_reader(name))
+            return [tree for tree in trees if tree is not None]
         except (ParseError, TokenError, AssertionError) as error:  # it asserts on some unions
             first = first or error
     assert first is not None, "there are readers"
