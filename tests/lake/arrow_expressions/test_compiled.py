@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyspark.sql import types
 
 from penstock.lake.arrow_expressions.compiled import Expression, expression
-from penstock.lake.arrow_expressions.kinds import NotSupportedByArrow
+from penstock.lake.arrow_expressions.nodes import NotSupportedByArrow
 from penstock.lake.spark.session import session_zone
 from tests.lake.arrow_expressions import expressions as make
 from tests.lake.arrow_expressions.expressions import COLUMNS

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.lake.arrow_expressions.compiled import condition, expression, plain
-from penstock.lake.arrow_expressions.kinds import NotSupportedByArrow
+from penstock.lake.arrow_expressions.nodes import NotSupportedByArrow
 
 D = Decimal
 ROWS = pa.table(

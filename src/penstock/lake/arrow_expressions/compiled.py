@@ -1,18 +1,20 @@
-"""From a text to what computes it over Arrow columns."""
+"""From a text to what computes it over Arrow columns: what computes each operator and function, by
+sqlglot's class of it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from sqlglot import exp
 
-from penstock.lake.arrow_expressions import kinds, nodes
-from penstock.lake.arrow_expressions.functions import of_class
-from penstock.lake.arrow_expressions.kinds import NotSupportedByArrow
-from penstock.lake.arrow_expressions.nodes import Node, Rows
-from penstock.lake.arrow_expressions.texts import parsed
+from penstock.lake.arrow_expressions import conditions, nodes, values
+from penstock.lake.arrow_expressions.fence import parsed
+from penstock.lake.arrow_expressions.nodes import Compile, Node, NotSupportedByArrow, Rows
 from penstock.lake.format.naming import fold
 from penstock.sql.expression import SqlExpression, as_expression
 
@@ -41,12 +43,12 @@ class Expression:
         exact = (
             mine == kind
             or pa.types.is_null(mine)
-            or (mine in kinds.INTEGERS and kinds.is_number(kind))
-            or (kinds.is_decimal(mine) and kinds.is_decimal(kind))
+            or (mine in nodes.INTEGERS and nodes.is_number(kind))
+            or (nodes.is_decimal(mine) and nodes.is_decimal(kind))
         )
         if not exact:
             raise NotSupportedByArrow(f"{mine} for a column of {kind}")
-        wide = kinds.as_decimal(mine) if kinds.is_decimal(kind) and mine in kinds.INTEGERS else mine
+        wide = nodes.as_decimal(mine) if nodes.is_decimal(kind) and mine in nodes.INTEGERS else mine
         try:
             return Expression(self.node.cast(wide).cast(kind))
         except pa.ArrowException as error:  # of a constant
@@ -78,7 +80,10 @@ class _Compiler:
 
     def __call__(self, tree: exp.Expr) -> Node:
         if not isinstance(tree, exp.Column):
-            return of_class(tree, self)
+            compute = FUNCTIONS.get(type(tree))
+            if compute is None:
+                raise NotSupportedByArrow(type(tree).__name__)
+            return compute(tree, self)
         name = self.names.get(fold(tree.name))
         if name is None or not name.isascii():
             raise NotSupportedByArrow(f"column {tree.name}")
@@ -121,6 +126,39 @@ def plain(value: object) -> Expression:
         return Expression(nodes.constant(pa.bool_(), value))
     if type(value) is int:
         text = str(abs(value))
-        found = kinds.integer_or_decimal(text, negative=value < 0)
+        found = nodes.integer_or_decimal(text, negative=value < 0)
         return Expression(nodes.constant(found.kind, found.value))
     raise NotSupportedByArrow(f"a {type(value).__name__}")
+
+
+FUNCTIONS: Mapping[type, Callable[[Any, Compile], Node]] = {
+    exp.Paren: values.paren,
+    exp.Literal: values.literal,
+    exp.Null: values.null,
+    exp.Boolean: values.boolean,
+    exp.And: conditions.and_,
+    exp.Or: conditions.or_,
+    exp.Not: conditions.not_,
+    exp.Is: conditions.is_,
+    exp.EQ: conditions.compared(pc.equal),
+    exp.NEQ: conditions.compared(pc.not_equal),
+    exp.LT: conditions.compared(pc.less),
+    exp.LTE: conditions.compared(pc.less_equal),
+    exp.GT: conditions.compared(pc.greater),
+    exp.GTE: conditions.compared(pc.greater_equal),
+    exp.NullSafeEQ: conditions.same,
+    exp.In: conditions.in_,
+    exp.Between: conditions.between,
+    exp.Like: conditions.like,
+    exp.Add: values.summed(pc.add_checked),
+    exp.Sub: values.summed(pc.subtract_checked),
+    exp.Mul: values.arithmetic(pc.multiply_checked, nodes.product_of),
+    exp.Mod: values.remainder,
+    exp.Anonymous: values.named,
+    exp.Neg: values.negative,
+    exp.Coalesce: values.coalesce,
+    exp.If: values.if_,
+    exp.Case: values.case,
+    exp.Cast: values.cast,
+    exp.TryCast: values.cast,
+}

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from penstock.lake.arrow_expressions import settings
-from penstock.lake.arrow_expressions.kinds import NotSupportedByArrow
+from penstock.lake.arrow_expressions.fence import would_know_settings
+from penstock.lake.arrow_expressions.nodes import NotSupportedByArrow
 from penstock.lake.candidate.few_rows import PLAIN, few_rows
 from penstock.lake.catalog import answers
 from penstock.lake.catalog.catalog import Catalog
@@ -61,7 +61,7 @@ def answer(
     ``conf`` are the settings that a session would be started with. ``slice_`` is a text column and
     the value that the rows have in it.
     """
-    if not settings.would_be_known(conf):
+    if not would_know_settings(conf):
         return None
     snapshot = catalog.latest()
     table = catalog.known_table(ref.schema, ref.name, snapshot)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from penstock.lake.arrow_expressions.compiled import Expression
-from penstock.lake.arrow_expressions.kinds import NotSupportedByArrow
+from penstock.lake.arrow_expressions.nodes import NotSupportedByArrow
 from penstock.lake.format.files import DataFile
 from penstock.lake.format.inlined.values import arrow_schema
 from penstock.lake.format.schema import TableSchema

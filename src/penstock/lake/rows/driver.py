@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from penstock.lake.arrow_expressions import settings
 from penstock.lake.arrow_expressions.compiled import Expression, condition, expression, plain
-from penstock.lake.arrow_expressions.kinds import NotSupportedByArrow
+from penstock.lake.arrow_expressions.fence import knows_settings
+from penstock.lake.arrow_expressions.nodes import NotSupportedByArrow
 from penstock.lake.format.inlined.values import arrow_schema
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.reading.arrow_files import Deleted
@@ -58,7 +58,7 @@ def compiled(schema: TableSchema, change: RowChange) -> Computed | None:
 
 def settings_are_known(table: CandidateTable) -> bool:
     """Whether the session computes as Arrow is known to."""
-    return settings.are_known(table.context.spark())
+    return knows_settings(table.context.spark())
 
 
 def find(table: CandidateTable, source: Scan, computed: Computed) -> RowPlaces | None:

@@ -1,4 +1,6 @@
-"""Comparisons, of values that Spark casts to one type exactly."""
+"""Conditions in three-valued logic: comparisons, of values that Spark casts to one type exactly;
+AND, OR, NOT and IS.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +12,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from penstock.lake.arrow_expressions import kinds, nodes
-from penstock.lake.arrow_expressions.kinds import NotSupportedByArrow
-from penstock.lake.arrow_expressions.nodes import Compile, Node, Value
+from penstock.lake.arrow_expressions import nodes
+from penstock.lake.arrow_expressions.nodes import Compile, Node, NotSupportedByArrow, Value
 
 _BOOLEAN = pa.bool_()
-_TIMES = (kinds.MOMENT, kinds.CLOCK)
+_TIMES = (nodes.MOMENT, nodes.CLOCK)
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
 
 def _alike(parts: Sequence[Node], node: Compile) -> list[Node]:
     """The parts in the one type that Spark compares them in."""
     parts = _with_times(parts, node)
-    kind = kinds.common([part.kind for part in parts])
-    if any(part.kind in kinds.INTEGERS for part in parts):
+    kind = nodes.common([part.kind for part in parts])
+    if any(part.kind in nodes.INTEGERS for part in parts):
         for part in parts:
             _refuse_beyond_bigint(part)
     return [nodes.fitted(part, kind) for part in parts]
@@ -33,7 +34,7 @@ def _refuse_beyond_bigint(part: Node) -> None:
     """Beside an integer Spark takes a comparison with such a literal for true or false, of a NULL
     too.
     """
-    if kinds.is_decimal(part.kind) and not part.columns:
+    if nodes.is_decimal(part.kind) and not part.columns:
         value = part.run(pa.table({})).as_py()
         if value is not None and not _LEAST <= value <= _MOST:
             raise NotSupportedByArrow("an integer and a number beyond bigint")
@@ -51,19 +52,19 @@ def _as_time(part: Node, beside: pa.DataType, node: Compile) -> Node:
     """A literal as what it is compared with; Spark takes a day for its midnight, in its zone."""
     text = None if part.literal is None else part.literal.value
     if isinstance(text, str) and beside == pa.date32():
-        return nodes.constant(beside, kinds.day(text))
+        return nodes.constant(beside, nodes.day(text))
     if isinstance(text, str) and beside in _TIMES:
         return nodes.time_of(text, beside, node)
     if part.columns or beside not in _TIMES or part.kind == beside:
         return part
-    if part.kind == pa.date32() or (part.kind == kinds.MOMENT and node.in_utc):
+    if part.kind == pa.date32() or (part.kind == nodes.MOMENT and node.in_utc):
         value = part.run(pa.table({})).as_py()
         return part if value is None else nodes.time_of(_text(value), beside, node)
     return part
 
 
 def _text(value: dt.date) -> str:
-    """As `kinds.clock` reads it."""
+    """As `nodes.clock` reads it."""
     return value.replace(tzinfo=None).isoformat() if isinstance(value, dt.datetime) else str(value)
 
 
@@ -80,7 +81,7 @@ def compared(kernel: Callable[[Value, Value], Value]) -> Callable[[Any, Compile]
 
 def _never(others: Sequence[Node]) -> Node:
     """Beside a NULL: NULL, whatever the other is; if that cannot be computed, neither can this."""
-    kinds.common([part.kind for part in others])  # raises for what is not compared here
+    nodes.common([part.kind for part in others])  # raises for what is not compared here
     return nodes.of(_BOOLEAN, lambda *_: pa.scalar(None, _BOOLEAN), *others)
 
 
@@ -148,3 +149,37 @@ _LIKES: Mapping[tuple[bool, bool], Callable[[Value, str], Value]] = {
     (True, False): lambda value, text: pc.ends_with(value, pattern=text),
     (True, True): lambda value, text: pc.match_substring(value, pattern=text),
 }
+
+
+def condition(tree: exp.Expr, node: Compile) -> Node:
+    found = node(tree)
+    if pa.types.is_null(found.kind):
+        return nodes.constant(_BOOLEAN, None)
+    if found.kind != _BOOLEAN:
+        raise NotSupportedByArrow(f"{found.kind} as a condition")
+    return found
+
+
+def and_(tree: Any, node: Compile) -> Node:
+    sides = condition(tree.left, node), condition(tree.right, node)
+    return nodes.of(_BOOLEAN, pc.and_kleene, *sides)
+
+
+def or_(tree: Any, node: Compile) -> Node:
+    sides = condition(tree.left, node), condition(tree.right, node)
+    return nodes.of(_BOOLEAN, pc.or_kleene, *sides)
+
+
+def not_(tree: Any, node: Compile) -> Node:
+    return nodes.of(_BOOLEAN, pc.invert, condition(tree.this, node))
+
+
+def is_(tree: Any, node: Compile) -> Node:
+    """``IS NULL``, ``IS TRUE`` and ``IS FALSE``; their NOT stands around them."""
+    if isinstance(tree.expression, exp.Null):
+        return nodes.of(_BOOLEAN, pc.is_null, node(tree.this))
+    if not isinstance(tree.expression, exp.Boolean):
+        raise NotSupportedByArrow("IS")
+    wanted = pa.scalar(bool(tree.expression.this))
+    found = condition(tree.this, node)
+    return nodes.of(_BOOLEAN, lambda one: pc.fill_null(pc.equal(one, wanted), False), found)

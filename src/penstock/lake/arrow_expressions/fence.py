@@ -1,4 +1,5 @@
-"""Texts of expressions whose tree is certainly the one that Spark makes of them.
+"""The fence: texts of expressions whose tree is certainly the one that Spark makes of them, and
+sessions whose settings are those that Arrow computes by.
 
 sqlglot reads more than Spark does, and some of it otherwise. So only words, numbers, strings
 without escapes and a few operators are let in, and where the two may bind operators differently
@@ -10,13 +11,16 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from penstock.lake.arrow_expressions.kinds import NotSupportedByArrow
+from penstock.lake.arrow_expressions.nodes import NotSupportedByArrow
 from penstock.lake.format.naming import fold
 from penstock.sql.expression import SqlExpression
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _MOST_CHARACTERS = 20_000
 _TOKEN = re.compile(
@@ -150,3 +154,23 @@ def _check(node: Any) -> None:
             beside = [args.get(key) for key in ("this", "expression", "low", "high")]
             if any(one is not None and not isinstance(one, operands) for one in beside):
                 raise NotSupportedByArrow("operators that want brackets")
+
+
+# Each makes some expression mean another thing, or an error.
+_WANTED: Mapping[str, frozenset[str]] = {
+    "spark.sql.ansi.enabled": frozenset({"true"}),
+    "spark.sql.ansi.enforceReservedKeywords": frozenset({"false"}),
+    "spark.sql.caseSensitive": frozenset({"false"}),
+    "spark.sql.legacy.literal.pickMinimumPrecision": frozenset({"true"}),
+    # A function of the user's called pmod comes after Spark's own.
+    "spark.sql.functionResolution.sessionOrder": frozenset({"second", "last"}),
+}
+
+
+def knows_settings(spark: SparkSession) -> bool:
+    return all(str(spark.conf.get(key)).lower() in known for key, known in _WANTED.items())
+
+
+def would_know_settings(conf: Mapping[str, str]) -> bool:
+    """The same of a session that is not there yet and would be started with ``conf``."""
+    return all(conf[key].lower() in known for key, known in _WANTED.items() if key in conf)
