@@ -111,15 +111,15 @@ class Transaction:
 
     def names_in(self, schema: str) -> list[tuple[str, str]]:
         """Names in a schema, with ``table`` or ``view``: ``tx.names_in("main")``."""
-        found = [(one.candidate.name, "table") for one in self._tables_in(schema)]
+        found = [(table.candidate.name, "table") for table in self._tables_in(schema)]
         found += [(ref.name, "view") for ref in self._names.views(schema)]
         return sorted(found)
 
     def macros(self, name: str) -> list[Macro | NewMacro]:
         """The macros of this name, scalar and of tables: ``tx.macros("discount")``."""
         ref = TableRef.parse(name)
-        found = (self._names.macro(ref, kind) for kind in ("scalar", "table"))
-        return [one for one in found if one is not None]
+        macros = (self._names.macro(ref, kind) for kind in ("scalar", "table"))
+        return [macro for macro in macros if macro is not None]
 
     def has_schema(self, name: str) -> bool:
         """Whether the schema exists here: ``tx.has_schema("shop")``."""
@@ -143,7 +143,7 @@ class Transaction:
         tables, views = self._tables_in(name), self._names.views(name)
         macros = self._names.macros(name)
         if not cascade and (tables or views or macros):
-            inside = [one.candidate.qualified_name for one in tables]
+            inside = [table.candidate.qualified_name for table in tables]
             inside += [str(ref) for ref in views]
             inside += [str(ref) for ref, _ in macros]
             raise ArgumentError(
@@ -231,11 +231,8 @@ class Transaction:
         if if_not_exists and self._names.view(ref) is not None:
             return
         self._check_free(ref, "view", or_replace=or_replace)
-        self._names.create_view(
-            NewView(
-                ref.schema, ref.name, sql, dialect, names_of(columns, "columns"), comment=comment
-            )
-        )
+        names = names_of(columns, "columns")
+        self._names.create_view(NewView(ref.schema, ref.name, sql, dialect, names, comment=comment))
 
     def drop_view(self, name: str, *, if_exists: bool = False) -> None:
         """``tx.drop_view("ids", if_exists=True)``."""
@@ -278,7 +275,7 @@ class Transaction:
         """``tx.drop_macro("half", if_exists=True)``: a scalar macro goes first, as in DuckDB."""
         ref = TableRef.parse(name)
         kinds = ("scalar", "table") if kind is None else (kind,)
-        found = next((one for one in kinds if self._names.macro(ref, one) is not None), None)
+        found = next((kind for kind in kinds if self._names.macro(ref, kind) is not None), None)
         if found is None and if_exists:
             return
         self._names.drop_macro(ref, found or kinds[0])
@@ -434,8 +431,8 @@ class Transaction:
         if key not in self._tables:
             table = TransactionTable(self._context, ref.schema, ref.name)
             base = table.candidate.base
-            known = [one.candidate.base for one in (*self._tables.values(), *self._nameless)]
-            if base is not None and any(one and one.id == base.id for one in known):
+            known = [other.candidate.base for other in (*self._tables.values(), *self._nameless)]
+            if base is not None and any(other and other.id == base.id for other in known):
                 table.forget_base()  # it has another name by now
             table.renaming = self.rename_table
             self._tables[key] = table
@@ -448,11 +445,8 @@ class Transaction:
             for row in rows:
                 if fold(row.schema_name) == fold(schema) and row.parent_schema_id is None:
                     self._table(TableRef(row.schema_name, row.table_name))
-        return [
-            table
-            for (its, _), table in self._tables.items()
-            if its == fold(schema) and table.exists
-        ]
+        tables = self._tables.items()
+        return [table for (of, _), table in tables if of == fold(schema) and table.exists]
 
     def _check_free(self, ref: TableRef, kind: str, *, or_replace: bool = False) -> None:
         found = self.kind_of(_quoted(ref))

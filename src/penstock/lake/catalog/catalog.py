@@ -310,9 +310,8 @@ class Catalog:
         """
         with self.reading() as connection:
             listed = files.load_files(connection, table, snapshot_id, keep)
-            at = At(version=snapshot_id)
-            if reads.snapshot(connection, at) is None:
-                raise reads.snapshot_missing(connection, at)
+            if not reads.has_snapshot(connection, snapshot_id):
+                raise reads.snapshot_missing(connection, At(version=snapshot_id))
         return listed
 
     def current(self, table: Table, snapshot_id: int) -> Table | None:

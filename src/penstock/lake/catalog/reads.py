@@ -123,6 +123,13 @@ def snapshot(connection: Connection, at: At) -> Snapshot | None:
     return latest(connection)
 
 
+def has_snapshot(connection: Connection, snapshot_id: int) -> bool:
+    """Whether the snapshot is listed: less to compile, in a new engine, than `snapshot` has."""
+    c = metadata.of(connection).snapshot.c
+    query = select(c.snapshot_id).where(c.snapshot_id == snapshot_id)
+    return connection.execute(query).first() is not None
+
+
 def _id_at(connection: Connection, moment: dt.datetime) -> int | None:
     """The snapshot in force at a moment: the highest id whose time is not after it.
 
