@@ -1,4 +1,4 @@
-"""How much of a change of rows the driver does by itself, by Arrow; what is more is Spark's."""
+"""How much of a change of rows the driver does by itself, by Arrow; beyond that Spark does it."""
 
 from __future__ import annotations
 

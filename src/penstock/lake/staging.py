@@ -6,32 +6,18 @@ staged changes included, is read by the same scan as any snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.errors import ArgumentError
 from penstock.lake.candidate.staged import SliceOf, StagedTable
-from penstock.lake.candidate.state import Removed, Staged, all_rows, live_rows
-from penstock.lake.format.files import DataFile, FileSet
-from penstock.lake.format.naming import fold, names_of
-from penstock.lake.format.partitioning import partition_fields
-from penstock.lake.format.schema import (
-    same_columns,
-)
-from penstock.lake.format.types import from_spark_schema, to_spark_schema
-from penstock.lake.reading.conversions.align import typed
-from penstock.lake.reading.conversions.spark_types import schema_of
-from penstock.lake.reading.parquet.footers import remove_directory
-from penstock.lake.recovery.missing_files import missing_below
+from penstock.lake.candidate.state import Staged
+from penstock.lake.format.naming import names_of
+from penstock.lake.rows import overwrite
 from penstock.lake.rows.append import append_rows, is_literal
 from penstock.lake.rows.change import Condition, Keys, MergeBuilder, On, RowChange
 from penstock.lake.rows.engine import stage
-from penstock.lake.rows.places import find
-from penstock.lake.rows.remove import both, end_whole, take_all, take_away
-from penstock.lake.rows.updates import rows_of
-from penstock.lake.writing import fingerprint
-from penstock.lake.writing.spark import Written
+from penstock.lake.rows.overwrite import Replacing
 from penstock.sql.dialect import hinted, texts_in
 
 if TYPE_CHECKING:
@@ -73,26 +59,7 @@ class TransactionTable(StagedTable):
         When the content is what it was (``known_fingerprint``, or a scan when the number of rows
         agrees) and all of its files are there, nothing is staged.
         """
-        before = self._candidate
-        df = typed(df, before.schema)
-        if not self._keeps_table(df, partition_by):
-            with self.all_or_nothing():
-                self._create(df, partition_by)
-                written = self._write(df, with_fingerprint=True)
-            self._candidate = replace(self._candidate, added=written.files)
-            return _replaced(written, 0)
-        written = self._write(df, with_fingerprint=True)
-        files = self.files()
-        if before == self._start and self._is_same(
-            written, known_fingerprint, files, all_rows(files) == written.rows, self.to_df
-        ):
-            return self._unchanged(written)
-        removed = take_all(self)
-        self.take(removed, ())
-        after = self._candidate.with_files(written.files)
-        # Where nothing goes, two that replace the same nothing would leave the rows of both.
-        self._candidate = replace(after, depends_on_rows=after.depends_on_rows or not removed.rows)
-        return _replaced(written, removed.rows)
+        return overwrite.replace_table(self, Replacing(df, partition_by, known_fingerprint))
 
     def replace_slice(
         self,
@@ -108,79 +75,17 @@ class TransactionTable(StagedTable):
         Files of that partition end whole; rows in files of another partitioning are deleted by
         position. Unchanged content stages nothing, as in `replace`.
         """
-        with self.all_or_nothing():
-            return self._replace_slice(
-                df,
-                (column, value),
-                (column,) if partition_by is None else partition_by,
-                known_fingerprint,
-            )
-
-    def _replace_slice(
-        self,
-        df: DataFrame,
-        slice_of: SliceOf,
-        partition_by: str | Sequence[str],
-        known_fingerprint: str | None,
-    ) -> Staged:
-        column, value = slice_of
-        df = self.in_slice(typed(df, self._candidate.schema), column, value)
-        self.ensure(df, partition_by)
-        before = self._candidate
-        whole, maybe = self.split(column, value)
-        mixed = bool(maybe) or self.files().inlined is not None
-        written = self._write(df, slice=(column, value), with_fingerprint=True)
-        may_be_same = mixed or live_rows(whole) >= written.rows
-        files = replace(self.files(), files=(*whole, *maybe))
-        if before == self._start and self._is_same(
-            written, known_fingerprint, files, may_be_same, lambda: self.slice_df(column, value)
-        ):
-            return self._unchanged(written)
-        removed = self._take_slice(whole, maybe, slice_of)
-        self._candidate = self._candidate.with_files(written.files)
-        return _replaced(written, removed.rows)
+        keys = (column,) if partition_by is None else partition_by
+        new = Replacing(df, keys, known_fingerprint)
+        return overwrite.replace_slice(self, (column, value), new)
 
     def drop_slice(self, column: str, value: object) -> int:
         """Take the rows away whose ``column`` is ``value``; how many they are."""
-        with self.all_or_nothing():
-            return self._take_slice(*self.split(column, value), (column, value)).rows
-
-    def _take_slice(
-        self, whole: Sequence[DataFile], maybe: Sequence[DataFile], slice_of: SliceOf
-    ) -> Removed:
-        """Stage that the rows of a slice go; files that hold no others are not read."""
-        before, (column, value) = self._candidate, slice_of
-        removed = end_whole(self, self.scan_all(), whole)
-        if maybe or self.files().inlined is not None:
-            removed = both(removed, self._rows_of_slice(maybe, column, value))
-        self.take(removed, ())
-        # What others write meanwhile goes by the names that the columns had.
-        based = before.base_name(self._column(column))
-        replaced = () if based is None else ((based, self.slice_key(column, value)[1]),)
-        unknown = before.reads_base and based is None
-        self._candidate = replace(
-            self._candidate,
-            depends_on_rows=before.depends_on_rows or bool(maybe) or unknown,
-            replaces=(*before.replaces, *replaced),
-        )
-        return removed
+        return overwrite.drop_slice(self, (column, value))
 
     def missing_files(self, slice_of: SliceOf | None = None) -> tuple[str, ...]:
-        """Paths of the files that the rows, or those of a slice, stand on and that are gone.
-
-        Asks the file system for each; reads none.
-        """
-        files = self.files()
-        if slice_of is not None:
-            whole, maybe = self.split(*slice_of)
-            files = replace(files, files=(*whole, *maybe))
-        return self._missing(files)
-
-    def _missing(self, files: FileSet) -> tuple[str, ...]:
-        """Of files that were committed; those staged here are there."""
-        paths = [file.path for file in files.files if file.id is not None]
-        paths += [delete.path for file in files.files for delete in file.deletes]
-        return missing_below(str(self._candidate.path), paths)
+        """Paths of files that the rows, or those of a slice, stand on and that are gone."""
+        return overwrite.missing_files(self, slice_of)
 
     def merge(
         self,
@@ -220,7 +125,7 @@ class TransactionTable(StagedTable):
         set: Mapping[str, object],  # noqa: A002 - SQL's word, and Delta's
         where: str | SparkColumn | None = None,
     ) -> Staged:
-        """Give the rows that satisfy a condition new values; see `rows.by_condition`."""
+        """Give the rows that satisfy a condition new values; see `rows.engine`."""
         with hinted(where, *set.values()):
             return stage(self, RowChange.update(Condition.of(where), texts_in(set)))
 
@@ -245,66 +150,3 @@ class TransactionTable(StagedTable):
             )
         with hinted(where):
             return stage(self, RowChange.overwrite(df, Condition.of(where)))
-
-    def _keeps_table(self, df: DataFrame, partition_by: str | Sequence[str]) -> bool:
-        """Whether Spark has the same columns for the table as for ``df``, and it is partitioned so.
-
-        Types that Spark lacks (``uuid``, ``uint8``) compare as what it holds them in.
-        """
-        candidate = self._candidate
-        if candidate.schema is None:
-            return False
-        held, given = (
-            from_spark_schema(to_spark_schema(one)) for one in (candidate.schema, schema_of(df))
-        )
-        now = [(fold(one.column), one.transform) for one in candidate.partition_by]
-        fields = partition_fields(candidate.schema, partition_by)
-        wanted = [(fold(field.column), field.transform) for field in fields]
-        return now == wanted and same_columns(held, given)
-
-    def _is_same(
-        self,
-        written: Written,
-        known: str | None,
-        files: FileSet,
-        may_be: bool,
-        current: Callable[[], DataFrame],
-    ) -> bool:
-        """Whether the rows there now are those written; one scan where nothing tells before.
-
-        Rows of ``files`` that are gone are not there, whatever the catalog says.
-        """
-        if known is not None:
-            may_be = written.fingerprint == known
-        if not may_be or self._missing(files):
-            return False
-        if known is not None:
-            return True
-        seen = written.fingerprint
-        return seen is not None and seen == fingerprint.of(current(), self.schema)
-
-    def _unchanged(self, written: Written) -> Staged:
-        if written.directory is not None:
-            self._directories.remove(written.directory)
-            remove_directory(written.directory)
-        return Staged(fingerprint=written.fingerprint, unchanged=True, slice_rows=written.rows)
-
-    def _rows_of_slice(self, files: Sequence[DataFile], column: str, value: object) -> Removed:
-        """Take the slice's rows away from files that hold others too, and from the catalog."""
-        source = self.scan_with(files)
-        rows = rows_of(self, source).where(self.is_in_slice(column, value))
-        found = find(rows, source, self.context.limits, once=True)
-        try:
-            return take_away(self, source, found)
-        finally:
-            found.release()
-
-
-def _replaced(written: Written, before: int) -> Staged:
-    return Staged(
-        rows_written=written.rows,
-        rows_inserted=written.rows,
-        rows_deleted=before,
-        fingerprint=written.fingerprint,
-        slice_rows=written.rows,
-    )

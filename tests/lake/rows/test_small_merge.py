@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from penstock.lake.lake import Lake
 from penstock.lake.limits import Limits
-from penstock.lake.rows.matches import MergeJob
+from penstock.lake.rows.merge_by_arrow import changed, matched, merge_small
+from penstock.lake.rows.merge_matches import MergeJob
 from penstock.lake.rows.merge_source import merge_source
-from penstock.lake.rows.small_merge import changed, matched, merge_small
 from tests.lake.conftest import Rows
 
 NAN = float("nan")
@@ -41,16 +41,14 @@ def alike(a: float | None, b: float | None) -> bool:
 
 @given(UNIQUE, UNIQUE)
 def test_what_matches_and_what_changes(new: list[Row], old: list[Row]) -> None:
-    sides = matched(table(new), table(old), ["k", "s"])
-    assert sides is not None
+    places = matched(table(new), table(old), ["k", "s"])
+    assert places is not None
+    news, olds = table(new).take(places[0]), table(old).take(places[1])
     before = {row[:2]: row[2] for row in old}
-    found = sides.new.select("ks").to_pylist()
-    assert found == sides.old.select("ks").to_pylist()
-    both = {(row["k"], row["s"]) for row in found}
-    assert both == {row[:2] for row in new} & set(before)
-    rest = {(row["k"], row["s"]) for row in sides.rest.to_pylist()}
-    assert rest == {row[:2] for row in new} - set(before)
-    differs = zip(sides.new.to_pylist(), changed(sides, ["v"]).to_pylist(), strict=True)
+    keys = news.select("ks").to_pylist()
+    assert keys == olds.select("ks").to_pylist()
+    assert {(row["k"], row["s"]) for row in keys} == {row[:2] for row in new} & set(before)
+    differs = zip(news.to_pylist(), changed(news, olds, ["v"]).to_pylist(), strict=True)
     for row, differ in differs:
         assert differ == (not alike(row["v"], before[row["k"], row["s"]]))
 

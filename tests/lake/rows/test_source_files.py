@@ -12,8 +12,7 @@ import pytest
 from penstock.lake.format.schema import Column, TableSchema, assign_ids
 from penstock.lake.lake import Lake
 from penstock.lake.reading.conversions.spark_types import schema_of
-from penstock.lake.rows.plans import physical
-from penstock.lake.rows.source_files import local_files, read_source
+from penstock.lake.rows.source_files import is_bare_scan, local_files, read_source
 from tests.lake.conftest import Rows
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ KV = TableSchema((Column("k", "int64", 1), Column("v", "varchar", 2)))
 def read(df: DataFrame, schema: TableSchema = KV) -> pa.Table | None:
     files = local_files(df, 1 << 20, MOST)
     assert files is not None
-    return read_source(df, physical(df.sparkSession, df), schema, files)
+    return read_source(df, schema, files) if is_bare_scan(df.sparkSession, df) else None
 
 
 def written(tmp_path: Path, *tables: pa.Table) -> str:
@@ -68,7 +67,8 @@ def test_as_spark_reads_them(spark: SparkSession, rows: Rows, tmp_path: Path) ->
     there = files.toArrow()
     assert here.schema.types == there.schema.types
     assert str(here.sort_by("k").to_pylist()) == str(there.sort_by("k").to_pylist())
-    some = read(files.select("k", "s"), TableSchema((schema.columns[3], schema.columns[0])))
+    two = spark.read.schema("k BIGINT, s STRING").parquet(str(tmp_path / "source"))
+    some = read(two, TableSchema((schema.columns[3], schema.columns[0])))
     assert some is not None
     assert some.equals(here.select(["s", "k"]))
 
@@ -155,6 +155,30 @@ def test_queries_and_types(spark: SparkSession, tmp_path: Path) -> None:
     assert read(df, TableSchema((required, KV.columns[1]))) is None
     assert read(df, TableSchema((Column("k", "int32", 1), KV.columns[1]))) is None
     assert read(df, TableSchema((KV.columns[0], Column("v", "json", 2)))) is None
+
+
+def test_what_is_a_scan_and_nothing_else(spark: SparkSession, tmp_path: Path) -> None:
+    folder = written(tmp_path, kv((1, "a")), kv((2, "b")))
+    df = spark.read.parquet(folder)
+    df.createOrReplaceTempView("penstock_source")
+    frames = {
+        "directory": df,
+        "file": spark.read.parquet(f"{folder}/0.parquet"),
+        "its URI": spark.read.parquet(f"file://{folder}"),
+        "all columns": df.select("*"),
+        "view": spark.sql("SELECT * FROM penstock_source"),
+        "computed": df.selectExpr("k", "rand() AS v"),
+        "renamed": df.selectExpr("k AS v", "v AS k"),
+        "filtered": df.where("k > 1"),
+        "first": df.limit(1),
+        "distinct": df.distinct(),
+        "twice": spark.read.parquet(folder, folder),
+        "both": df.union(df),
+        "by an option": spark.read.option("modifiedBefore", "2999-01-01T00:00:00").parquet(folder),
+        "no files": spark.range(3),
+    }
+    bare = [name for name, frame in frames.items() if is_bare_scan(spark, frame)]
+    assert bare == ["directory", "file", "its URI", "all columns", "view"]
 
 
 def test_tables_of_a_lake_are_read_by_their_ids(lake: Lake, rows: Rows) -> None:

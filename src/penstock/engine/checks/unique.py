@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.engine.checks.check import Check, Proof, Scope, quoted
-from penstock.lake.rows.small import compares
+from penstock.lake.rows.route import compares
 from penstock.model.data_test import UniqueTest
 
 if TYPE_CHECKING:

@@ -81,7 +81,7 @@ def compared(kernel: Callable[[Value, Value], Value]) -> Callable[[Any, Compile]
 
 def _never(others: Sequence[Node]) -> Node:
     """Beside a NULL: NULL, whatever the other is; if that cannot be computed, neither can this."""
-    nodes.common([part.kind for part in others])  # raises for what is not compared here
+    nodes.common([part.kind for part in others])  # raises for what Arrow does not compare
     return nodes.of(_BOOLEAN, lambda *_: pa.scalar(None, _BOOLEAN), *others)
 
 
@@ -139,7 +139,7 @@ def like(tree: Any, node: Compile) -> Node:
     if "%" in inner or "_" in inner:
         raise NotSupportedByArrow("LIKE with wildcards inside")
     kernel = _LIKES[before, after]
-    found = nodes.of(_BOOLEAN, lambda one: kernel(one, inner), value)
+    found = nodes.of(_BOOLEAN, lambda text: kernel(text, inner), value)
     return nodes.of(_BOOLEAN, pc.invert, found) if tree.args.get("negate") else found
 
 
@@ -182,4 +182,4 @@ def is_(tree: Any, node: Compile) -> Node:
         raise NotSupportedByArrow("IS")
     wanted = pa.scalar(bool(tree.expression.this))
     found = condition(tree.this, node)
-    return nodes.of(_BOOLEAN, lambda one: pc.fill_null(pc.equal(one, wanted), False), found)
+    return nodes.of(_BOOLEAN, lambda side: pc.fill_null(pc.equal(side, wanted), False), found)

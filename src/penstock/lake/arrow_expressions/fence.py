@@ -2,7 +2,7 @@
 sessions whose settings are those that Arrow computes by.
 
 sqlglot reads more than Spark does, and some of it otherwise. So only words, numbers, strings
-without escapes and a few operators are let in, and where the two may bind operators differently
+without escapes and some operators are let in, and where the two may bind operators differently
 brackets are wanted.
 """
 
@@ -137,7 +137,7 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
         if found[0].isspace():
             continue
         kind = found.lastgroup or ""
-        # 'a''b' is one string or two by a setting; of `a``b` nothing is known here.
+        # 'a''b' is one string or two by a setting; of `a``b` nothing is known.
         if kind in _STRINGS and kind == after:
             raise NotSupportedByArrow("strings that touch")
         yield kind, found[0]
@@ -152,7 +152,7 @@ def _check(node: Any) -> None:
     for kinds, operands in _OPERANDS:
         if isinstance(node, kinds):
             beside = [args.get(key) for key in ("this", "expression", "low", "high")]
-            if any(one is not None and not isinstance(one, operands) for one in beside):
+            if any(part is not None and not isinstance(part, operands) for part in beside):
                 raise NotSupportedByArrow("operators that want brackets")
 
 

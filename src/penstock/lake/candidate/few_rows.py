@@ -1,4 +1,4 @@
-"""Few rows of a table, read here: Arrow has them before Spark has planned to read them.
+"""Small tables, read on the driver: Arrow has the rows before Spark has planned to read them.
 
 Only where the files, by themselves, have the columns just as the table has them, or are older than
 a column; all else is left to Spark, as is a file that cannot be read, which Spark then says.

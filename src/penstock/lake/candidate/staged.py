@@ -41,7 +41,7 @@ class StagedTable(DefinableTable):
             if slice_of is not None:
                 df = self.in_slice(df, *slice_of)
             self.ensure(df, partition_by)
-            written = self._write(df, slice=slice_of)
+            written = self.write_frame(df, slice=slice_of)
             self._candidate = self.with_written(self._candidate, written)
         return Staged(
             rows_written=written.rows,
@@ -65,7 +65,7 @@ class StagedTable(DefinableTable):
             self.alter(evolve(current, wanted))
 
     def _droppable(self, names: Sequence[str]) -> list[str]:
-        keys = {fold(one.column) for one in self._candidate.partition_by}
+        keys = {fold(key.column) for key in self._candidate.partition_by}
         return [name for name in names if fold(name) not in keys]
 
     def discard(self) -> None:
@@ -100,15 +100,18 @@ class StagedTable(DefinableTable):
     def ensure(self, df: DataFrame, partition_by: str | Sequence[str]) -> None:
         """Create the table with the columns of ``df`` when it is missing."""
         if not self.exists:
-            self._create(df, partition_by)
+            self.create_for(df, partition_by)
 
-    def _write(
+    def write_frame(
         self,
         df: DataFrame,
         *,
         slice: tuple[str, object] | None = None,  # noqa: A002 - as in merge
         with_fingerprint: bool = False,
     ) -> Written:
+        """Write the rows of a DataFrame, all of one slice where that is set, as staged files that
+        no table has yet.
+        """
         target = self.target(slice)
         columns = align(df, self.written_schema, table=self._candidate.qualified_name)
         written = write(df, columns, target, with_fingerprint=with_fingerprint)
@@ -134,7 +137,8 @@ class StagedTable(DefinableTable):
             return self.slice_df(*slice_of).count()
         return live_rows(whole)
 
-    def _create(self, df: DataFrame, partition_by: str | Sequence[str]) -> None:
+    def create_for(self, df: DataFrame, partition_by: str | Sequence[str]) -> None:
+        """Create the table with the columns of ``df``, in place of the one that there is."""
         schema = assign_ids(schema_of(df))
         if not schema.columns:
             raise SchemaMismatch(

@@ -21,13 +21,14 @@ from penstock.lake.format.values.bounds import base_type
 from penstock.lake.limits import LIMITS, Limits
 from penstock.lake.reading import scan
 from penstock.lake.reading.conversions.moments import with_moment
-from penstock.lake.reading.conversions.spark_types import cast_type, literal, quoted
+from penstock.lake.reading.conversions.spark_types import cast_type, literal
 from penstock.lake.reading.parquet.footers import remove_directory
 from penstock.lake.snapshot import Snapshot
 from penstock.lake.spark.session import SparkSource, session_zone
 from penstock.lake.writing.inline_back import OF_FRAMES, row_limit, taken_back
 from penstock.lake.writing.settings import write_settings
 from penstock.lake.writing.spark import Target
+from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -109,7 +110,7 @@ class CandidateTable:
         names: Sequence[str],
         slice: Slice | None = None,  # noqa: A002 - as in merge
     ) -> pa.Table | None:
-        """These columns of `to_df`, or of the rows of a slice, without Spark where they are few."""
+        """These columns of `to_df`, or of the rows of a slice, without Spark where it can."""
         import pyarrow.compute as pc
 
         limits = self._context.limits
@@ -137,6 +138,17 @@ class CandidateTable:
         """Take on a candidate state; the directories are removed when it is discarded."""
         self._candidate = candidate
         self._directories += [directory for directory in directories if directory is not None]
+
+    def unstage(self, written: Written) -> None:
+        """Remove files that were written, and that no candidate state has."""
+        if written.directory is not None:
+            self._directories.remove(written.directory)
+            remove_directory(written.directory)
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether nothing was staged yet."""
+        return self._candidate == self._start
 
     def in_slice(self, df: DataFrame, column: str, value: object) -> DataFrame:
         """``df`` with the slice's column: added when missing, else checked row by row."""
@@ -187,13 +199,13 @@ class CandidateTable:
         after = self._candidate.without(removed.files, removed.deletes)
         inline = after.inline.without_rows(removed.inlined).with_deletes(removed.places)
         after = replace(after, inline=inline).with_files(removed.added)
-        for one in new:
-            after = self.with_written(after, one)
-        directories = (*removed.directories, *(one.directory for one in new))
+        for rows in new:
+            after = self.with_written(after, rows)
+        directories = (*removed.directories, *(rows.directory for rows in new))
         self.stage(after, *directories)
 
     def with_written(self, candidate: Candidate, written: Written) -> Candidate:
-        """The candidate with rows written, those of few in the catalog; their files stay staged."""
+        """The candidate with rows written, in the catalog up to its limit; files stay staged."""
         limit = self.inline_limit()
         found = taken_back(written, self.schema, limit) if written.rows <= limit else None
         if found is None:

@@ -1,4 +1,4 @@
-"""Rows given as values, appended without Spark: few into the catalog, more into a file."""
+"""Rows given as values, appended without Spark: to the catalog up to its limit, else to a file."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ def _inlined(table: CandidateTable, values: pa.Table) -> bool:
     limit = row_limit(context.catalog, table.candidate.base, options=context.options)
     if values.num_rows > limit or not may_inline(table.schema):
         return False
-    kept = stored(values, table.schema)
-    if kept is None:
+    inlined = stored(values, table.schema)
+    if inlined is None:
         return False
     candidate = table.candidate
-    inline = candidate.inline.with_rows(table.schema, kept, table.context.base.id + 1)
+    inline = candidate.inline.with_rows(table.schema, inlined, table.context.base.id + 1)
     table.stage(replace(candidate, inline=inline))
     return True

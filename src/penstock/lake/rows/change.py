@@ -188,7 +188,7 @@ class RowChange:
                 "a MERGE without a WHEN clause", hint="say what happens to rows that match or not"
             )
         for at, clause in enumerate(self.clauses):
-            later = [one for one in self.clauses[at + 1 :] if one.kind == clause.kind]
+            later = [other for other in self.clauses[at + 1 :] if other.kind == clause.kind]
             if clause.condition is None and later:
                 raise UnsupportedFeature(
                     f"a WHEN {clause.kind.upper()} clause after one without a condition, which "

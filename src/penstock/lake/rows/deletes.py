@@ -1,14 +1,20 @@
-"""Positions of rows to delete, written as delete files; the data files are never rewritten.
+"""Rows taken away wherever they are: in committed files, in files that the same transaction staged,
+and in the catalog itself. Data files that were committed are never rewritten.
 
-A delete file is cumulative: it holds what the one in force deletes as well, and takes its place.
-Then it tells for each row which snapshot deletes it, with the one that is to come foreseen as the
-next; the commit corrects it where another writer was quicker. A data file that loses its last row
-ends whole and needs none. The driver writes positions up to a limit, Spark writes more.
+Committed files get delete files. Each is cumulative: it holds what the one in force deletes too and
+takes its place. Then it tells for each row which snapshot deletes it, with the one that is to come
+foreseen as the next; the commit corrects it where another writer was quicker. A data file that
+loses its last row ends whole and needs none. The driver writes positions up to a limit, Spark
+writes more.
+
+A staged file is written anew without its rows: a delete file that begins with its data file would
+be an update of the row to itself in DuckDB's feed of changes (1.5.5), and the net effect of a
+transaction is what its snapshot should tell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,26 +26,208 @@ from penstock.lake.candidate.state import Removed, live_rows
 from penstock.lake.format.delete_files import FIELD_IDS, SNAPSHOT_ID
 from penstock.lake.format.delete_files import write as write_deletes
 from penstock.lake.format.files import DataFile, DeleteFile
+from penstock.lake.format.inlined.found import ROW_ID_COLUMN
 from penstock.lake.format.naming import new_uuid7
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.format.types import FIELD_ID
+from penstock.lake.format.values.sequence import sequence
 from penstock.lake.limits import LIMITS
+from penstock.lake.reading import scan
 from penstock.lake.reading.deleted.frames import Deletes, deleted_positions
-from penstock.lake.reading.deleted.positions import Gone, Whose, as_one, load
+from penstock.lake.reading.deleted.positions import Gone, Whose, load
+from penstock.lake.reading.parquet.columns import EMBEDDED_ROW_ID
 from penstock.lake.reading.parquet.footers import describe, list_files, remove_directory
 from penstock.lake.reading.scan import FILE, POSITION, Scan
+from penstock.lake.rows.found import Found, Positions, collected, frame_of
+from penstock.lake.rows.new_rows import write_rows
 from penstock.lake.spark.failures import explained
 from penstock.lake.storage import make_directory
 from penstock.lake.writing import publishing
+from penstock.lake.writing.spark import Written
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from penstock.lake.candidate.table import CandidateTable
 
 _NUMBER = "_penstock_number"
 _SINCE = "_penstock_since"
 
 
-Positions = Mapping[str, "pa.Int64Array"]  # by FILE: each once, in order
+def take_away(table: CandidateTable, source: Scan, found: Found) -> Removed:
+    """Remove these rows of ``source``, whose FILE keys ``found`` has. Nothing is staged by this."""
+    if not found.total:
+        return Removed()
+    keys = source.keys()
+    files = {keys.key(f.path): f for f in source.files.files}
+    staged = {key: f for key, f in files.items() if f.id is None}
+    mine = {key: n for key, n in found.counts.items() if key in staged}
+    committed = {key: n for key, n in found.counts.items() if key not in staged}
+    places = _in_catalog(table, source, found, committed)
+    many = {key: n for key, n in committed.items() if files[key].id not in places}
+    removed = Removed()
+    if many:
+        path = str(table.candidate.path)
+        most = table.context.limits.written_places
+        removed = remove(table.context.spark(), source, found.places, many, path, collect=most)
+    removed = replace(removed, places=places)
+    whole = [staged[key] for key, n in mine.items() if n == live_rows([staged[key]])]
+    rest = [staged[key] for key, n in mine.items() if n < live_rows([staged[key]])]
+    left = _rewritten(table, source, rest, found) if rest else []
+    return replace(
+        removed,
+        files=(*removed.files, *whole, *rest),
+        rows=found.total,
+        added=tuple(file for written in left for file in written.files),
+        directories=(*removed.directories, *(w.directory for w in left if w.directory)),
+        inlined=found.inlined,
+    )
+
+
+def _in_catalog(
+    table: CandidateTable, source: Scan, found: Found, counts: Mapping[str, int]
+) -> dict[int, tuple[int, ...]]:
+    """Positions by file id that are deleted in the catalog: of each file that loses some rows, as
+    DuckDB does it (1.5.5), all of its rows or not.
+    """
+    limit = table.inline_limit()
+    places, keys = found.places, source.keys()
+    if not limit or not isinstance(places, Mapping):
+        return {}
+    keys_by_id = {f.id: keys.key(f.path) for f in source.files.files if f.id is not None}
+    return {
+        file_id: tuple(places[key].to_pylist())
+        for file_id, key in keys_by_id.items()
+        if 0 < counts.get(key, 0) <= limit
+    }
+
+
+def both(left: Removed, right: Removed) -> Removed:
+    """What two removals of different files take away."""
+    return Removed(
+        files=(*left.files, *right.files),
+        deletes={**left.deletes, **right.deletes},
+        rows=left.rows + right.rows,
+        directories=(*left.directories, *right.directories),
+        added=(*left.added, *right.added),
+        inlined=(*left.inlined, *right.inlined),
+        places={**left.places, **right.places},
+    )
+
+
+def end_whole(table: CandidateTable, source: Scan, files: Sequence[DataFile]) -> Removed:
+    """Take away all rows of these files of ``source``.
+
+    A file with deletes in the catalog gets a delete file of all rows that are left: when it ends,
+    DuckDB's feed of changes (1.5.5) tells those deletes again.
+    """
+    deleted = source.files.inlined_deletes
+    gone = _inlined_positions(deleted.rows) if deleted is not None else {}
+    before = table.candidate.inline.deleted
+    odd = [f for f in files if f.id in gone and len(gone[f.id]) > len(before.get(f.id, ()))]
+    plain = [f for f in files if f not in odd]
+    staged = sum(len(before.get(f.id, ())) for f in plain if f.id is not None)
+    removed = Removed(files=tuple(plain), rows=live_rows(plain) - staged)
+    if not odd:
+        return removed
+    keys, whose = source.keys(), Whose(source.table, source.snapshot_id)
+    left = {keys.key(f.path): _left(f, gone[f.id], whose) for f in odd if f.id is not None}
+    left = {key: positions for key, positions in left.items() if len(positions)}
+    counts = {key: len(positions) for key, positions in left.items()}
+    path = str(table.candidate.path)
+    return both(removed, remove(table.context.spark(), source, left, counts, path))
+
+
+def take_all(table: CandidateTable) -> Removed:
+    """Take away all rows of the candidate state. Reads no data."""
+    source = table.scan_all()
+    removed = end_whole(table, source, source.files.files)
+    inlined = _inlined_rows(source)
+    return replace(removed, rows=removed.rows + len(inlined), inlined=inlined)
+
+
+def delete_all(table: CandidateTable) -> Removed:
+    """Delete all rows of the candidate state, without Spark where the catalog tells them.
+
+    Files end, but those with at most the inlining limit left lose them in the catalog, as
+    DuckDB does it (1.5.5).
+    """
+    source, limit = table.scan_all(), table.inline_limit()
+    whose = Whose(source.table, source.snapshot_id)
+    deleted = source.files.inlined_deletes
+    gone = _inlined_positions(deleted.rows) if deleted is not None else {}
+    places: dict[int, tuple[int, ...]] = {}
+    rest: list[DataFile] = []
+    for file in source.files.files:
+        before = () if file.id is None else gone.get(file.id, ())
+        left = live_rows([file]) - len(before)
+        if file.id is None or left > limit:
+            rest.append(file)
+        elif left:
+            places[file.id] = tuple(_left(file, before, whose).to_pylist())
+    inlined = _inlined_rows(source)
+    small = Removed(places=places, rows=sum(map(len, places.values())) + len(inlined))
+    return both(end_whole(table, source, rest), replace(small, inlined=inlined))
+
+
+def _inlined_rows(source: Scan) -> tuple[int, ...]:
+    parts = () if source.files.inlined is None else source.files.inlined.parts
+    return tuple(id_ for part in parts for id_ in part.rows[ROW_ID_COLUMN].to_pylist())
+
+
+def _inlined_positions(rows: pa.Table) -> dict[int, list[int]]:
+    positions: dict[int, list[int]] = {}
+    for row in rows.select(["file_id", "position"]).to_pylist():
+        positions.setdefault(row["file_id"], []).append(row["position"])
+    return positions
+
+
+def _left(file: DataFile, inlined: Sequence[int], whose: Whose) -> pa.Int64Array:
+    """Positions of the file that nothing deletes."""
+    listed = [replace(file, delete=delete, more_deletes=()) for delete in file.deletes]
+    gone = [deleted.positions for deleted in load(listed, whose)]
+    gone.append(pa.array(inlined, pa.int64()))
+    all_ = sequence(file.record_count)
+    return all_.filter(pc.invert(pc.is_in(all_, pa.chunked_array(gone))))
+
+
+def _rewritten(
+    table: CandidateTable, source: Scan, files: Sequence[DataFile], found: Found
+) -> list[Written]:
+    """What is left of staged files; those with row ids of their own apart."""
+    by_ids: dict[bool, list[DataFile]] = {}
+    for file in files:
+        by_ids.setdefault(file.has_row_ids, []).append(file)
+    spark = table.context.spark()
+    gone = found.places
+    if isinstance(gone, Mapping):
+        mine = {source.keys().key(file.path) for file in files}
+        frame = frame_of(spark, {key: own for key, own in gone.items() if key in mine})
+    else:
+        frame = gone
+    written = []
+    for has_ids, some in by_ids.items():
+        part = replace(source, files=replace(source.files, files=tuple(some), inlined=None))
+        rows = scan.read(spark, part, positions=True)
+        own = frame if part.keys() == source.keys() else _with_keys(frame, source, part)
+        rows = rows.join(own, [FILE, POSITION], "left_anti")
+        written.append(write_rows(table, rows, row_id=EMBEDDED_ROW_ID if has_ids else None))
+    return written
+
+
+def _with_keys(places: DataFrame, source: Scan, part: Scan) -> DataFrame:
+    """``places`` by the keys of another scan over some of the files of ``source``."""
+    from pyspark.sql import functions as fn
+
+    old, new = source.keys(), part.keys()
+    paths = [file.path for file in part.files.files]
+    names = {
+        FILE: pa.array([old.key(path) for path in paths], pa.string()),
+        "_penstock_key": pa.array([new.key(path) for path in paths], pa.string()),
+    }
+    known = places.sparkSession.createDataFrame(pa.table(names))
+    joined = places.join(fn.broadcast(known), FILE)
+    return joined.select(fn.col("_penstock_key").alias(FILE), POSITION)
 
 
 def remove(
@@ -101,7 +289,7 @@ class _Job:
 
 
 def _began(file: DataFile) -> int | None:
-    """When its committed deletes began; one that this transaction staged has no snapshot yet."""
+    """When its committed deletes began; what this transaction staged has no snapshot yet."""
     return None if file.delete is None else file.delete.begin_snapshot
 
 
@@ -120,40 +308,6 @@ def _with_before(job: _Job, found: DataFrame) -> DataFrame:
     return found.unionByName(old)
 
 
-def collected(found: DataFrame) -> dict[str, pa.Int64Array]:
-    """FILE and POSITION, which are not NULL and may repeat, collected."""
-    return by_file(found.select(FILE, POSITION).toArrow())
-
-
-def by_file(places: pa.Table) -> dict[str, pa.Int64Array]:
-    """The positions by FILE, each once and in order."""
-    codes = pc.dictionary_encode(places[FILE]).combine_chunks()
-    rows = pa.table({"file": codes.indices, "pos": as_one(places[POSITION])})
-    rows = rows.sort_by([("file", "ascending"), ("pos", "ascending")]).combine_chunks()
-    found, start = {}, 0
-    for one in pc.value_counts(rows["file"]).to_pylist():  # in the order of the rows
-        positions = as_one(rows["pos"].slice(start, one["counts"]))
-        start += one["counts"]
-        found[codes.dictionary[one["values"]].as_py()] = _once(positions)
-    return found
-
-
-def _once(ordered: pa.Int64Array) -> pa.Int64Array:
-    if len(ordered) < 2:
-        return ordered
-    news = pc.not_equal(ordered.slice(1), ordered.slice(0, len(ordered) - 1))
-    return ordered if pc.all(news).as_py() else pc.unique(ordered)
-
-
-def frame_of(spark: SparkSession, found: Positions) -> DataFrame:
-    owners = [pa.repeat(pa.scalar(key), len(one)) for key, one in found.items()]
-    table = {
-        FILE: pa.chunked_array(owners, pa.string()),
-        POSITION: pa.chunked_array(list(found.values()), pa.int64()),
-    }
-    return spark.createDataFrame(pa.table(table))
-
-
 def _write_on_driver(job: _Job, found: Positions) -> None:
     source, keys = job.source, job.source.keys()
     before = [
@@ -162,8 +316,8 @@ def _write_on_driver(job: _Job, found: Positions) -> None:
         for delete in file.deletes
     ]
     gone: dict[str, list[Gone]] = {}
-    for one in load(before, Whose(source.table, source.snapshot_id)):
-        gone.setdefault(one.file.path, []).append(one)
+    for old in load(before, Whose(source.table, source.snapshot_id)):
+        gone.setdefault(old.file.path, []).append(old)
     for number, file in enumerate(job.partial):
         new = found[keys.key(file.path)]
         olds = gone.get(file.path, [])

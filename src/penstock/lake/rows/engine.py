@@ -1,22 +1,47 @@
-"""Stage a change of rows, whatever kind it is."""
+"""Stage a change of rows: a merge by its own module, and DELETE, UPDATE and overwriting by a
+condition over the table's own columns.
+
+Files that the catalog knows to hold no row for the condition are not read, and files of which it
+knows that all rows satisfy it (by statistics or partition values) end whole without being read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.lake.rows import by_condition, merge, merge_by_key
+from penstock.errors import MergeKeyError
+from penstock.lake.candidate.state import Removed, Staged
+from penstock.lake.format.files import DataFile, FileSet
+from penstock.lake.format.naming import fold
+from penstock.lake.reading.conversions.align import align, typed
+from penstock.lake.reading.conversions.spark_types import cacheable
+from penstock.lake.reading.scan import FILE, POSITION, ROW_ID, Scan
+from penstock.lake.rows import arrow_finder, merge, merge_by_key
 from penstock.lake.rows.change import Condition, Keys, On, RowChange
+from penstock.lake.rows.deletes import both, delete_all, end_whole, take_away
+from penstock.lake.rows.found import Found
+from penstock.lake.rows.new_rows import assigned, rewrite
+from penstock.lake.rows.route import Way, facts_of, route
+from penstock.lake.rows.spark_finder import find, find_updated, rows_of
+from penstock.lake.rows.stager import Files, write, write_found
+from penstock.lake.spark.failures import explained
+from penstock.lake.spark.session import session_zone
+from penstock.sql.expression import SqlExpression
+from penstock.sql.identifiers import quoted
+from penstock.sql.predicate import contrary, of_where
 
 if TYPE_CHECKING:
-    from penstock.lake.candidate.staged import StagedTable
-    from penstock.lake.candidate.state import Staged
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
 
-_STAGERS: Mapping[type, Callable[[StagedTable, RowChange], Staged]] = {
-    Condition: by_condition.stage,
-    Keys: merge_by_key.stage,
-    On: merge.stage,
-}
+    from penstock.lake.candidate.staged import StagedTable
+    from penstock.sql.conditions import Predicate
+
+ROWID = "rowid"
+_KEY = "_penstock_key_"
+_SAMPLES = 20
 
 
 def stage(table: StagedTable, change: RowChange) -> Staged:
@@ -24,4 +49,217 @@ def stage(table: StagedTable, change: RowChange) -> Staged:
 
     Raises what the kinds of changes do: QueryFailed, MergeKeyError, SchemaMismatch, ColumnNotFound.
     """
-    return _STAGERS[type(change.match)](table, change)
+    if isinstance(change.match, On):
+        return merge.stage(table, change)
+    if isinstance(change.match, Keys):
+        return merge_by_key.stage(table, change)
+    with table.all_or_nothing(), explained(table=table.candidate.qualified_name):
+        if change.source is not None:
+            return _overwrite(table, change)
+        files = _removed(table, change) if change.deletes else _updated(table, change)
+        return files.stage(table)
+
+
+def _overwrite(table: StagedTable, change: RowChange) -> Staged:
+    """Replace the matching rows by the source's, which match too.
+
+    Raises QueryFailed that shows a row which does not.
+    """
+    df, match = change.rows, _condition(change)
+    removed = Staged()
+    if table.exists:
+        removed = _removed(table, change).stage(table)
+        # Rows that others insert meanwhile may satisfy it too. (DuckDB 1.5.5 lets no delete
+        # follow an insert; two that replace the same nothing would leave the rows of both.)
+        table.stage(replace(table.candidate, depends_on_rows=True))
+        where = match.for_spark
+        if where is not None:
+            df = _satisfying(table, df, where)
+    return replace(table.append_frame(df), rows_deleted=removed.rows_deleted)
+
+
+def _removed(table: StagedTable, change: RowChange) -> Files:
+    match = _condition(change)
+    if match.is_all:
+        return Files(delete_all(table))
+    source = table.scan_all(_file_filter(table, match))
+    proven = _proven(table, source.files, match)
+    paths = {file.path for file in proven}
+    rest = replace(source.files, files=tuple(f for f in source.files.files if f.path not in paths))
+    some = replace(source, files=rest)
+    whole = end_whole(table, source, proven)
+    try:
+        removed = _removed_rows(table, some, change)
+    except BaseException:
+        Files(whole).discard()
+        raise
+    return Files(both(whole, removed))
+
+
+def _removed_rows(table: StagedTable, source: Scan, change: RowChange) -> Removed:
+    """Take away the matching rows of files that hold others too."""
+    match, found = _condition(change), _by_arrow(table, source, change)
+    if found is None:
+        limits = table.context.limits
+        found = find(_matching(table, source, match), source, limits, once=match.once)
+    try:
+        return take_away(table, source, found)
+    finally:
+        found.release()
+
+
+def _updated(table: StagedTable, change: RowChange) -> Files:
+    """Give the matching rows new values, all of which see the rows as they were."""
+    match = _condition(change)
+    source = table.scan_all(_file_filter(table, match))
+    found = _by_arrow(table, source, change)
+    if found is not None:
+        return write_found(table, source, found)
+    return update(table, source, _renewed(table, source, change), once=match.once)
+
+
+def update(table: StagedTable, source: Scan, rows: DataFrame, *, once: bool = False) -> Files:
+    """Give rows of ``source``, named by FILE, POSITION and ROW_ID, the values that ``rows`` has
+    beside: all columns of the table. Row ids stay.
+
+    ``once`` says that ``rows`` has none twice, so that there are no more than the table has. Raises
+    MergeKeyError when a row would get several new values, with samples.
+    """
+    name = table.candidate.qualified_name
+    found = find_updated(table, source, rows, once=once)
+    if found is not None:
+        if found.asked != found.total:
+            raise _ambiguous(rows, name)
+        return write_found(table, source, found)
+    rows, found = cacheable(rows).persist(), Found()
+    try:
+        found = find(rows, source, table.context.limits)
+        if not found.total:
+            return Files()
+        if found.asked != found.total:
+            raise _ambiguous(rows, name)
+        places = found
+        return write(
+            lambda: take_away(table, source, places),
+            lambda: rewrite(table, source, rows, places),
+        )
+    finally:
+        found.release()
+        rows.unpersist()
+
+
+def _condition(change: RowChange) -> Condition:
+    assert isinstance(change.match, Condition), "asked of others"
+    return change.match
+
+
+def _by_arrow(table: StagedTable, source: Scan, change: RowChange) -> Found | None:
+    """The matching rows where no row is read for them, or Arrow finds them; ``None``: Spark does.
+
+    Raises what is wrong with a statement for which no row is read.
+    """
+    computed = arrow_finder.compiled(table.schema, change)
+    known = computed is not None and arrow_finder.settings_are_known(table)
+    facts = facts_of(source, table.schema, table.context.limits)
+    way = route(change, replace(facts, computable=known), table.context.limits)
+    if way is Way.METADATA:
+        if computed is None:  # Arrow does not know what is wrong
+            rows = _matching(table, source, _condition(change))
+            _ = (rows if change.deletes else _renewed(table, source, change)).schema
+        return Found()
+    return arrow_finder.find(table, source, computed) if way is Way.DRIVER and computed else None
+
+
+def _proven(table: StagedTable, files: FileSet, match: Condition) -> list[DataFile]:
+    """Files all of whose rows satisfy the condition, as far as the catalog tells."""
+    if not isinstance(match.where, SqlExpression):
+        return []
+    rest = contrary(match.where, zone=_zone(table), args=match.args)
+    if rest is None:
+        return []
+    others = {file.id for file in table.files(rest).files}
+    return [file for file in files.files if file.id is not None and file.id not in others]
+
+
+def _file_filter(table: StagedTable, match: Condition) -> Predicate | None:
+    """What the files fulfil that may hold such rows."""
+    if not isinstance(match.where, SqlExpression):
+        return match.files
+    return of_where(match.where, zone=_zone(table), args=match.args)
+
+
+def _zone(table: StagedTable) -> str:
+    return session_zone(table.context.spark())
+
+
+def _matching(table: StagedTable, source: Scan, match: Condition) -> DataFrame:
+    if match.selected is not None:
+        return match.selected(source)
+    where = match.for_spark
+    row_ids = isinstance(where, str) and _names_rowid(where, table.schema.names)
+    rows = rows_of(table, source, row_ids=row_ids)
+    matching = rows if where is None else rows.where(where)
+    return matching.drop(ROWID) if row_ids else matching
+
+
+def _renewed(table: StagedTable, source: Scan, change: RowChange) -> DataFrame:
+    """The matching rows with their new values, by Spark."""
+    match = _condition(change)
+    rows = _matching(table, source, match)
+    if match.selected is not None:
+        return rows
+    return typed(assigned(rows, change.clauses[0].values or {}, table), table.schema)
+
+
+def _names_rowid(where: str, names: Sequence[str]) -> bool:
+    return ROWID in fold(where) and ROWID not in map(fold, names)
+
+
+def _satisfying(table: StagedTable, df: DataFrame, where: str | SparkColumn) -> DataFrame:
+    """``df`` that fails at a row which does not satisfy ``where``, when it is written."""
+    from pyspark.sql import functions as fn
+
+    name = table.candidate.qualified_name
+    rows = df.select(*align(df, table.written_schema, table=name))
+    condition = fn.expr(where) if isinstance(where, str) else where
+    shown = fn.to_json(fn.struct(*map(quoted, rows.columns[:8])), {"ignoreNullFields": "false"})
+    said = f"a new row of {name} does not satisfy the condition of what it replaces: "
+    refusal = fn.raise_error(fn.concat(fn.lit(said), shown))
+    first = rows.columns[0]
+    checked = fn.when(condition, fn.col(quoted(first))).otherwise(refusal)
+    return rows.withColumn("_penstock_checked", checked).select(
+        fn.col("_penstock_checked").alias(first), *map(quoted, rows.columns[1:])
+    )
+
+
+def _keys() -> Sequence[SparkColumn]:
+    """What tells rows apart, never NULL."""
+    from pyspark.sql import functions as fn
+
+    inlined = fn.col(FILE).isNull()
+    return (
+        fn.coalesce(FILE, fn.lit("")),
+        fn.coalesce(POSITION, fn.lit(-1)),
+        fn.when(inlined, fn.col(ROW_ID)).otherwise(fn.lit(0)),
+    )
+
+
+def _ambiguous(rows: DataFrame, table: str) -> MergeKeyError:
+    from pyspark.sql import functions as fn
+
+    values = [name for name in rows.columns if name not in (FILE, POSITION, ROW_ID)]
+    keys = {f"{_KEY}{at}": key for at, key in enumerate(_keys())}
+    groups = rows.withColumns(keys).groupBy(*keys)
+    counted = groups.agg(
+        fn.count(fn.lit(1)).alias("rows"), fn.first(fn.struct(*map(quoted, values))).alias("value")
+    )
+    bad = counted.where("rows > 1")
+    number = bad.count()
+    sample = bad.orderBy(*keys).limit(_SAMPLES).collect()
+    samples = [{**row["value"].asDict(recursive=True), "rows": row["rows"]} for row in sample]
+    shown = "; ".join(", ".join(f"{k} = {v}" for k, v in sample.items()) for sample in samples[:3])
+    return MergeKeyError(
+        f"{number} rows of {table} would be changed by several rows each",
+        hint=f"for example {shown}; select one row for each row of the table",
+        data={"duplicate_count": number, "samples": samples},
+    )

@@ -3,36 +3,43 @@
 One pass over the target joins it with the source and says of each row which clause applies. What
 changes is then removed by place and written anew under its row id, and source rows that matched
 nothing are inserted. A MERGE that updates and inserts whole rows by unique keys goes the quicker
-way of `penstock.lake.rows.merge_by_key`, which leaves equal rows alone.
+way of `penstock.lake.rows.merge_by_key`, which leaves equal rows alone: the text of its condition
+says what the keys are, and between which values they lie.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
 from penstock.errors import MergeKeyError
-from penstock.lake.candidate.state import Removed, Staged
+from penstock.lake.candidate.state import Staged
 from penstock.lake.format.naming import fold
-from penstock.lake.format.schema import TableSchema
+from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.format.values.bounds import base_type
 from penstock.lake.reading import scan
 from penstock.lake.reading.conversions.align import align, typed
 from penstock.lake.reading.conversions.casts import stored
-from penstock.lake.reading.conversions.spark_types import cacheable, quoted
+from penstock.lake.reading.conversions.spark_types import cacheable, schema_of, spark_type
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID
 from penstock.lake.rows import merge_by_key
-from penstock.lake.rows.assign import expressions, not_null
-from penstock.lake.rows.change import Clause, RowChange
+from penstock.lake.rows.change import Clause, Keys, RowChange
+from penstock.lake.rows.deletes import take_away
+from penstock.lake.rows.found import Found
 from penstock.lake.rows.merge_by_key import SeveralRowsOfOneKey
-from penstock.lake.rows.merge_keys import as_upsert, keys_of, measure
-from penstock.lake.rows.places import RowPlaces, find
-from penstock.lake.rows.remove import take_away, write_rows
-from penstock.lake.rows.stager import write
-from penstock.lake.rows.updates import rewrite, rows_of
+from penstock.lake.rows.merge_source import ORDERED, bound_text, bound_value
+from penstock.lake.rows.new_rows import expressions, not_null, rewrite, write_rows
+from penstock.lake.rows.spark_finder import find, rows_of
+from penstock.lake.rows.stager import Files, write
 from penstock.lake.spark.failures import explained
 from penstock.lake.writing.spark import Written
+from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -40,6 +47,7 @@ if TYPE_CHECKING:
 
     from penstock.lake.candidate.staged import StagedTable
 
+Pair = tuple[Column, str]  # the target's column and the name of the source's
 _SOURCE = "_penstock_source"  # a number for each row of the source
 _CLAUSE = "_penstock_clause"  # which clause applies; NULL for none
 _SAMPLES = 20
@@ -47,7 +55,9 @@ _SAMPLES = 20
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """``source`` is numbered and kept; ``touching`` are the clauses that change target rows."""
+    """``source`` is numbered and persisted; ``touching`` are the clauses that change the target's
+    rows.
+    """
 
     table: StagedTable
     change: RowChange
@@ -110,38 +120,26 @@ def _job(table: StagedTable, change: RowChange, source: DataFrame) -> _Job:
 
 def _run(job: _Job) -> Staged:
     if not job.scanned.files.files and job.scanned.files.inlined is None:
-        inserted = _inserted(job, None)
-        job.table.take(Removed(), [inserted] if inserted.rows else [])
-        return _staged(inserted, 0, 0)
+        return Files(inserted=_inserted(job, None)).stage(job.table)
     pairs = _pairs(job).persist()
-    which = RowPlaces()
+    found = Found()
     try:
         if job.touching:
-            which = find(_acting(pairs), job.scanned, job.table.context.limits)
-        if which.asked != which.total and not job.change.only_deletes:
+            found = find(_acting(pairs), job.scanned, job.table.context.limits)
+        if found.asked != found.total and not job.change.only_deletes:
             raise _ambiguous(job)
         files = write(
-            lambda: take_away(job.table, job.scanned, which),
-            lambda: _updated(job, pairs, which),
+            lambda: take_away(job.table, job.scanned, found),
+            lambda: _updated(job, pairs, found),
             lambda: _inserted(job, pairs),
         )
     finally:
-        which.release()
+        found.release()
         pairs.unpersist()
-    if not files.changes_nothing:
-        files.stage(job.table)
+    staged = files.stage(job.table)
+    if not staged.unchanged:
         job.table.stage(replace(job.table.candidate, depends_on_rows=True))
-    return _staged(files.inserted, files.rows_updated, which.total)
-
-
-def _staged(inserted: Written, updated: int, touched: int) -> Staged:
-    return Staged(
-        rows_written=inserted.rows + updated,
-        rows_inserted=inserted.rows,
-        rows_updated=updated,
-        rows_deleted=touched - updated,
-        unchanged=not (inserted.rows or touched),
-    )
+    return staged
 
 
 def _pairs(job: _Job) -> DataFrame:
@@ -180,22 +178,22 @@ def _clause(job: _Job) -> SparkColumn:
     """The number of the first clause that applies, of those that change target rows."""
     from pyspark.sql import functions as fn
 
-    found: SparkColumn = fn.lit(None).cast("int")
-    for number, one in reversed(list(enumerate(job.touching))):
+    applying: SparkColumn = fn.lit(None).cast("int")
+    for number, clause in reversed(list(enumerate(job.touching))):
         is_matched = fn.col(_SOURCE).isNotNull()
-        applies = is_matched if one.kind == "matched" else ~is_matched
-        if one.condition is not None:
-            applies = applies & _condition(one)
-        found = fn.when(applies, fn.lit(number)).otherwise(found)
-    return found
+        applies = is_matched if clause.kind == "matched" else ~is_matched
+        if clause.condition is not None:
+            applies = applies & _condition(clause)
+        applying = fn.when(applies, fn.lit(number)).otherwise(applying)
+    return applying
 
 
-def _condition(one: Clause) -> SparkColumn:
+def _condition(clause: Clause) -> SparkColumn:
     from pyspark.sql import functions as fn
 
-    if one.condition is None:
+    if clause.condition is None:
         return fn.lit(True)
-    return fn.expr(one.condition) if isinstance(one.condition, str) else one.condition
+    return fn.expr(clause.condition) if isinstance(clause.condition, str) else clause.condition
 
 
 def _new_values(job: _Job, joined: DataFrame) -> list[SparkColumn]:
@@ -203,30 +201,31 @@ def _new_values(job: _Job, joined: DataFrame) -> list[SparkColumn]:
     from pyspark.sql import functions as fn
 
     change = job.change
-    updates = [(n, one) for n, one in enumerate(job.touching) if one.action == "update"]
+    touching = enumerate(job.touching)
+    updates = [(number, clause) for number, clause in touching if clause.action == "update"]
     if not updates:
         return []
-    given = [
-        (number, stored(joined, _values(job, one, change.on.target), job.schema))
-        for number, one in updates
+    new = [
+        (number, stored(joined, _values(job, clause, change.on.target), job.schema))
+        for number, clause in updates
     ]
     columns: list[SparkColumn] = []
     for column in job.schema.columns:
         old = fn.col(f"{quoted(change.on.target)}.{quoted(column.name)}")
-        cases = [values.get(column.name, old) for _, values in given]
+        cases = [values.get(column.name, old) for _, values in new]
         value = cases[-1]
-        for (number, _), case in zip(given[:-1], cases[:-1], strict=True):
+        for (number, _), case in zip(new[:-1], cases[:-1], strict=True):
             value = fn.when(fn.col(_CLAUSE) == number, case).otherwise(value)
         columns.append(value.alias(column.name))
     return columns
 
 
-def _values(job: _Job, one: Clause, alias: str | None) -> dict[str, SparkColumn]:
+def _values(job: _Job, clause: Clause, alias: str | None) -> dict[str, SparkColumn]:
     """The columns that a clause gives values to."""
     from pyspark.sql import functions as fn
 
-    if one.values is not None:
-        return expressions(one.values, job.schema, job.name, alias)
+    if clause.values is not None:
+        return expressions(clause.values, job.schema, job.name, alias)
     have = {fold(name): name for name in job.change.rows.columns}
     source = quoted(job.change.on.source)
     return {
@@ -242,14 +241,14 @@ def _acting(pairs: DataFrame) -> DataFrame:
     return pairs.where(fn.col(_CLAUSE).isNotNull())
 
 
-def _updated(job: _Job, pairs: DataFrame, which: RowPlaces) -> list[Written]:
+def _updated(job: _Job, pairs: DataFrame, found: Found) -> list[Written]:
     from pyspark.sql import functions as fn
 
-    numbers = [n for n, one in enumerate(job.touching) if one.action == "update"]
-    if not numbers or not which.total:
+    numbers = [n for n, clause in enumerate(job.touching) if clause.action == "update"]
+    if not numbers or not found.total:
         return []
     rows = pairs.where(fn.col(_CLAUSE).isin(numbers)).drop(_SOURCE, _CLAUSE)
-    return rewrite(job.table, job.scanned, rows, which)
+    return rewrite(job.table, job.scanned, rows, found)
 
 
 def _inserted(job: _Job, pairs: DataFrame | None) -> Written:
@@ -265,15 +264,15 @@ def _inserted(job: _Job, pairs: DataFrame | None) -> Written:
     rows = rows.alias(job.change.on.source)
     frames: list[DataFrame] = []
     earlier: SparkColumn = fn.lit(False)
-    for one in job.inserting:
-        applies = fn.coalesce(_condition(one), fn.lit(False))
-        frames.append(_made(job, rows.where(applies & ~earlier), one))
+    for clause in job.inserting:
+        applies = fn.coalesce(_condition(clause), fn.lit(False))
+        frames.append(_made(job, rows.where(applies & ~earlier), clause))
         earlier = earlier | applies
     return write_rows(job.table, reduce(lambda a, b: a.unionByName(b), frames), row_id=None)
 
 
-def _made(job: _Job, rows: DataFrame, one: Clause) -> DataFrame:
-    values = stored(rows, _values(job, one, None), job.schema)
+def _made(job: _Job, rows: DataFrame, clause: Clause) -> DataFrame:
+    values = stored(rows, _values(job, clause, None), job.schema)
     made = rows.select(*(value.alias(name) for name, value in values.items()))
     made = not_null(typed(made, job.schema), job.schema, job.name)
     return made.select(*align(made, job.schema, table=job.name))
@@ -311,3 +310,142 @@ def _shown(samples: Sequence[dict[str, object]]) -> str:
     return "; ".join(
         ", ".join(f"{name} = {value}" for name, value in sample.items()) for sample in samples[:3]
     )
+
+
+def keys_of(change: RowChange, schema: TableSchema) -> list[Pair]:
+    """Columns of both sides that are of one type that orders, and equal where rows match.
+
+    They are found in conditions given as text, as conjuncts ``t.a = s.b``.
+    """
+    tree = _parsed(change.on.condition)
+    if tree is None:
+        return []
+    source = schema_of(change.rows)
+    pairs: list[Pair] = []
+    for part in _parts(tree):
+        equality = part.unnest()
+        if not isinstance(equality, exp.EQ):
+            continue
+        sides = equality.left, equality.right
+        for left, right in (sides, sides[::-1]):
+            column = _named(left, change.on.target, schema)
+            other = _named(right, change.on.source, source)
+            if column is not None and other is not None and _orders(column, other):
+                pairs.append((column, other.name))
+    return pairs
+
+
+def as_upsert(change: RowChange, schema: TableSchema) -> RowChange | None:
+    """The merge by key that a MERGE is, as far as keys are unique; ``None`` where it is another.
+
+    Rows match where columns of one type are equal and nothing else is asked, and both clauses give
+    each column the same column of the source.
+    """
+    pairs = keys_of(change, schema)
+    clauses = {(clause.kind, clause.action): clause for clause in change.clauses}
+    update = clauses.get(("matched", "update"))
+    insert = clauses.get(("not matched", "insert"))
+    if update is None or insert is None or len(change.clauses) != 2 or not pairs:
+        return None
+    if len(pairs) != _conjuncts(change) or any(
+        clause.condition is not None for clause in change.clauses
+    ):
+        return None
+    news, olds = (_columns_of(clause, change, schema) for clause in (insert, update))
+    if news is None or olds is None:
+        return None
+    keys = {column.name: name for column, name in pairs}
+    fields = {field.name: field.dataType for field in change.rows.schema.fields}
+    exact = all(fields.get(name) == spark_type(column) for column, name in pairs)
+    if len(keys) < len(pairs) or not exact or not news.items() >= keys.items():
+        return None
+    if {**keys, **olds} != news:
+        return None
+    match = Keys(tuple(keys), one_row=False)
+    return RowChange.upsert(_renamed(change.rows, news, schema), match)
+
+
+def _conjuncts(change: RowChange) -> int:
+    tree = _parsed(change.on.condition)
+    return 0 if tree is None else len(_parts(tree))
+
+
+def _columns_of(clause: Clause, change: RowChange, schema: TableSchema) -> dict[str, str] | None:
+    """Which column of the source each column of the target gets; ``None`` for other values."""
+    source = change.rows.columns
+    if len(set(map(fold, source))) < len(source):
+        return None
+    if clause.values is None:
+        known = {fold(name): name for name in source}
+        both = (column for column in schema.columns if fold(column.name) in known)
+        return {column.name: known[fold(column.name)] for column in both}
+    columns: dict[str, str] = {}
+    for name, value in clause.values.items():
+        column, tree = schema.find(name), _parsed(value)
+        other = None if tree is None else _named(tree, change.on.source, schema_of(change.rows))
+        if column is None or other is None or column.name in columns:
+            return None
+        columns[column.name] = other.name
+    return columns
+
+
+def _renamed(source: DataFrame, names: Mapping[str, str], schema: TableSchema) -> DataFrame:
+    """The source's columns as the target has them, cast as any MERGE casts them."""
+    from pyspark.sql import functions as fn
+
+    fields = {field.name: field.dataType for field in source.schema.fields}
+    known = {column.name: column for column in schema.columns}
+    columns = {name: fn.col(quoted(other)) for name, other in names.items()}
+    other_types = {
+        name: column
+        for name, column in columns.items()
+        if fields[names[name]] != spark_type(known[name])
+    }
+    columns |= stored(source, other_types, schema) if other_types else {}
+    return source.select(*(column.alias(name) for name, column in columns.items()))
+
+
+def _parsed(text: object) -> exp.Expr | None:
+    if not isinstance(text, str):
+        return None
+    try:
+        tree: exp.Expr = sqlglot.parse_one(text, read="spark", into=exp.Condition)
+    except SqlglotError:
+        return None
+    return tree
+
+
+def _parts(tree: exp.Expr) -> list[exp.Expr]:
+    """The conditions that an AND puts together."""
+    return list(tree.flatten()) if isinstance(tree, exp.And) else [tree]
+
+
+def _named(tree: exp.Expr, alias: str, schema: TableSchema) -> Column | None:
+    tree = tree.unnest()
+    if not isinstance(tree, exp.Column) or len(tree.parts) != 2 or fold(tree.table) != fold(alias):
+        return None
+    return schema.find(tree.name)
+
+
+def _orders(left: Column, right: Column) -> bool:
+    return left.type == right.type and base_type(left.type) in ORDERED
+
+
+def measure(source: DataFrame, keys: list[Pair]) -> tuple[int, list[SparkColumn]]:
+    """How many rows the source has, and conditions that all target rows satisfy which match."""
+    from pyspark.sql import functions as fn
+
+    ends: list[SparkColumn] = []
+    for at, (column, name) in enumerate(keys):
+        key, kind = fn.col(quoted(name)), base_type(column.type)
+        ends.append(bound_text(fn.min(key), kind).alias(f"low{at}"))
+        ends.append(bound_text(fn.max(key), kind).alias(f"high{at}"))
+    (found,) = source.agg(fn.count(fn.lit(1)).alias("rows"), *ends).collect()
+    conditions: list[SparkColumn] = []
+    for at, (column, _) in enumerate(keys):
+        low, high = found[f"low{at}"], found[f"high{at}"]
+        if low is None:  # only NULLs, which match nothing
+            continue
+        span = bound_value(low, column), bound_value(high, column)
+        conditions.append(fn.col(quoted(column.name)).between(*span))
+    return found["rows"], conditions

@@ -16,14 +16,19 @@ from penstock.lake.candidate.state import Removed, Staged, all_rows, live_rows
 from penstock.lake.format.files import DataFile
 from penstock.lake.reading import scan
 from penstock.lake.reading.conversions.align import align, typed
-from penstock.lake.reading.conversions.spark_types import quoted
 from penstock.lake.reading.parquet.footers import read_columns
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID
 from penstock.lake.rows.change import Keys, RowChange
-from penstock.lake.rows.deletes import collected
-from penstock.lake.rows.driver_merge import is_small, merge_files, merge_on_driver
-from penstock.lake.rows.key_matches import find_on_driver
-from penstock.lake.rows.matches import (
+from penstock.lake.rows.deletes import take_away
+from penstock.lake.rows.found import Found, collected
+from penstock.lake.rows.merge_by_arrow import (
+    find_on_driver,
+    is_small,
+    merge_files,
+    merge_on_driver,
+    merge_small,
+)
+from penstock.lake.rows.merge_matches import (
     CHANGED,
     Matches,
     MergeJob,
@@ -41,15 +46,14 @@ from penstock.lake.rows.merge_source import (
     key_columns,
     merge_source,
 )
-from penstock.lake.rows.places import RowPlaces
-from penstock.lake.rows.plans import physical, reads_files_only
-from penstock.lake.rows.remove import has_fresh, row_id_column, take_away
-from penstock.lake.rows.route import is_large
-from penstock.lake.rows.small_merge import merge_small
+from penstock.lake.rows.new_rows import row_id_column, with_row_ids
+from penstock.lake.rows.route import has_fresh, is_large
+from penstock.lake.rows.source_files import is_bare_scan
 from penstock.lake.rows.stager import Files
 from penstock.lake.rows.stager import write as write_files
 from penstock.lake.spark.failures import explained
 from penstock.lake.writing.spark import Target, Written, write
+from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -90,9 +94,8 @@ def _merged(table: StagedTable, df: DataFrame, match: Keys, slice_of: SliceOf | 
     if not scanned.files.files and scanned.files.inlined is None:
         return _into_nothing(table, df, keys, target)
     with explained(table=name):
-        plan = physical(table.context.spark(), df) if large else ""
-        keep = not reads_files_only(plan)
-    source = merge_source(df, table.written_schema, keys, table=name, keep=keep)
+        bare = large and is_bare_scan(table.context.spark(), df)
+    source = merge_source(df, table.written_schema, keys, table=name, keep=not bare)
     source = replace(source, limits=limits)
     try:
         with explained(table=name):
@@ -106,15 +109,17 @@ def _merged(table: StagedTable, df: DataFrame, match: Keys, slice_of: SliceOf | 
                 condition=table.is_in_slice(*slice_of) if slice_of and mixed else None,
                 one_row=match.one_row,
             )
-            staged = _into_many(table, job, df, plan) if large else _into_few(table, job)
+            files = df if bare else None
+            staged = _into_many(table, job, files) if large else _into_few(table, job)
     finally:
-        if keep:
+        if not bare:
             source.frame.unpersist()
     if not staged.unchanged:
         table.stage(replace(table.candidate, depends_on_rows=True))
     if slice_of is not None and mixed:
         return replace(staged, slice_rows=table.slice_df(*slice_of).count())
-    return replace(staged, slice_rows=all_rows(scanned.files) + staged.slice_rows)
+    more = staged.rows_inserted - staged.rows_deleted
+    return replace(staged, slice_rows=all_rows(scanned.files) + more)
 
 
 def _into_few(table: StagedTable, job: MergeJob) -> Staged:
@@ -125,14 +130,15 @@ def _into_few(table: StagedTable, job: MergeJob) -> Staged:
     return _counted(table, job, check_keys(job.source, table=job.name))
 
 
-def _into_many(table: StagedTable, job: MergeJob, df: DataFrame, plan: str) -> Staged:
-    """Spark runs the source's own query at most, where it is small. ``df`` is that, as given."""
-    plain = reads_files_only(plan)
-    staged = merge_files(table, job, df, plan) if plain else None
+def _into_many(table: StagedTable, job: MergeJob, files: DataFrame | None) -> Staged:
+    """Spark runs the source's own query at most, where it is small. ``files`` is the source where
+    it is a bare scan.
+    """
+    staged = None if files is None else merge_files(table, job, files)
     if staged is not None:
         return staged
-    source = count(job.source, table=job.name, measure=not plain)
-    if not plain and is_small(source):
+    source = count(job.source, table=job.name, measure=files is None)
+    if files is None and is_small(source):
         staged = merge_on_driver(table, replace(job, source=source))
     return _counted(table, job, source) if staged is None else staged
 
@@ -162,8 +168,7 @@ def _into_nothing(table: StagedTable, df: DataFrame, keys: Sequence[str], target
     except BaseException:
         Files(inserted=written).discard()
         raise
-    table.take(Removed(), [written])
-    return Staged(rows_written=written.rows, rows_inserted=written.rows, slice_rows=written.rows)
+    return replace(Files(inserted=written).stage(table), slice_rows=written.rows)
 
 
 def _check_written(table: StagedTable, written: Written, source: Source) -> None:
@@ -179,7 +184,7 @@ def _check_written(table: StagedTable, written: Written, source: Source) -> None
 
 
 def _stage(table: StagedTable, job: MergeJob) -> Staged:
-    """Write and stage; ``slice_rows`` of the result is how many rows there are more than before."""
+    """Write and stage what Spark finds, or what Arrow found for it."""
     matches, files = _find_matches(job), Files()
     try:
         files, as_assumed = _write_all(table, job, matches)
@@ -200,17 +205,7 @@ def _stage(table: StagedTable, job: MergeJob) -> Staged:
         raise
     finally:
         matches.release()
-    if files.changes_nothing:
-        return Staged(unchanged=True)
-    files.stage(table)
-    inserted, updated, removed = files.inserted.rows, files.rows_updated, files.removed.rows
-    return Staged(
-        rows_written=inserted + updated,
-        rows_inserted=inserted,
-        rows_updated=updated,
-        rows_deleted=removed - updated,
-        slice_rows=inserted + updated - removed,
-    )
+    return files.stage(table)
 
 
 def _find_matches(job: MergeJob) -> Matches:
@@ -286,8 +281,7 @@ def _update(job: MergeJob, matches: Matches) -> list[Written]:
 
 def _with_ids(job: MergeJob, rows: DataFrame) -> Written:
     row_id = row_id_column(ROW_ID, job.schema)
-    written = write(rows, [*_columns(job, rows.drop(ROW_ID)), row_id], job.target)
-    return replace(written, files=tuple(replace(f, has_row_ids=True) for f in written.files))
+    return with_row_ids(write(rows, [*_columns(job, rows.drop(ROW_ID)), row_id], job.target))
 
 
 def _small(job: MergeJob, matches: Matches, rows: DataFrame) -> DataFrame:
@@ -305,14 +299,14 @@ def _remove(table: StagedTable, job: MergeJob, matches: Matches) -> Removed:
     rows = matches.rows.where(CHANGED)
     counts = {file: n for file, n in matches.changes.items() if file is not None}
     if matches.places is not None:
-        return take_away(table, job.scanned, RowPlaces(matches.places, counts))
+        return take_away(table, job.scanned, Found(matches.places, counts))
     inlined: tuple[int, ...] = ()
     if None in matches.changes:
         ids = rows.where(fn.col(FILE).isNull()).select(POSITION).toArrow()
         inlined = tuple(ids[POSITION].to_pylist())
     places = rows.where(fn.col(FILE).isNotNull()).select(FILE, POSITION)
     is_small = matches.touched <= job.limits.written_places
-    found = RowPlaces(collected(places) if is_small else places, counts, inlined)
+    found = Found(collected(places) if is_small else places, counts, inlined)
     return take_away(table, job.scanned, found)
 
 

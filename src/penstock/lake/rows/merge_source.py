@@ -1,7 +1,8 @@
-"""The source of a merge: fitted to the table, kept for the passes over it, its keys checked."""
+"""The source of a merge: fitted to the table, persisted over several passes, its keys checked."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -12,14 +13,17 @@ from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.limits import LIMITS, Limits
 from penstock.lake.reading.conversions.align import align
-from penstock.lake.reading.conversions.spark_types import cast_type, quoted
-from penstock.lake.rows.small import bounds, collect, distinct, has_nulls
+from penstock.lake.reading.conversions.spark_types import cast_type
+from penstock.lake.rows.route import compares
+from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, Row
 
+_TOO_MUCH = "spark.driver.maxResultSize"  # Spark's setting, which its error names
+_COMMON_YEAR = re.compile(r"\d{4}-")
 _SAMPLES = 20
 _N = "_penstock_n"
 _WIDTHS: Mapping[str, int] = {"varchar": 40, "json": 200, "blob": 100, "uuid": 40}
@@ -69,7 +73,7 @@ def merge_source(
 ) -> Source:
     """``df`` with the columns that it shares with the table, in the table's types.
 
-    ``keep``: its rows are kept over the passes, so that its query runs once.
+    ``keep``: its rows are persisted over the passes, so that its query runs once.
     """
     part, names = key_columns(df, schema, keys, table=table)
     aligned = align(df, part, table=table)  # refuses columns that the table does not have
@@ -93,7 +97,7 @@ def key_columns(
                 hint=f"the columns are {', '.join(df.columns)}",
                 data={"table": table, "column": key},
             )
-        if any(one.type == "map" for one in column.walk()):
+        if any(part.type == "map" for part in column.walk()):
             raise SchemaMismatch(
                 f"key column {key!r} holds maps, which do not compare",
                 hint="merge by other columns",
@@ -113,9 +117,9 @@ def check_keys(source: Source, *, table: str) -> Source:
     rows = collect(
         source.frame, [quoted(key) for key in source.keys], source.limits.small_source_rows
     )
-    few = None if rows is None else checked_on_driver(source, rows)
-    if few is not None:
-        return few
+    checked = None if rows is None else checked_on_driver(source, rows)
+    if checked is not None:
+        return checked
     groups, n = _groups(source), fn.col(_N)
     (found,) = groups.agg(
         fn.coalesce(fn.sum(n), fn.lit(0)).alias("rows"),
@@ -258,3 +262,54 @@ def _shown(samples: Sequence[Mapping[str, Any]]) -> str:
         )
         for sample in samples[:3]
     )
+
+
+def collect(df: DataFrame, columns: Sequence[str], limit: int) -> pa.Table | None:
+    """These columns of ``df``, quoted, or None when it has more than ``limit`` rows.
+
+    A small merge waits for jobs, not for data: Arrow stands in for an aggregation in Spark where it
+    certainly compares as Spark does.
+    """
+    rows = to_arrow(df.selectExpr(*columns).limit(limit + 1))
+    return rows if rows is not None and rows.num_rows <= limit else None
+
+
+def to_arrow(df: DataFrame) -> pa.Table | None:
+    """The rows of ``df``; None where they are more bytes than Spark lets the driver collect."""
+    try:
+        return df.toArrow()
+    except Exception as error:  # of Py4J or of Spark Connect, which have no class in common
+        if _TOO_MUCH in str(error):
+            return None
+        raise
+
+
+def distinct(rows: pa.Table, keys: Sequence[str]) -> int | None:
+    """How many different keys the rows have; None where Arrow may see that otherwise than Spark."""
+    if not all(compares(rows.schema.field(key).type) for key in keys):
+        return None
+    return int(rows.select(keys).group_by(list(keys)).aggregate([]).num_rows)
+
+
+def has_nulls(rows: pa.Table, keys: Sequence[str]) -> bool:
+    return any(rows[key].null_count for key in keys)
+
+
+def bounds(rows: pa.Table, key: str) -> tuple[str, str] | None:
+    """Lowest and highest value as text that Spark reads back, instants as microseconds; or None."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = rows[key]
+    if not len(column):
+        return None
+    ends = pc.min_max(column)
+    kind = column.type
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        low, high = (str(ends[name].cast(pa.int64()).as_py()) for name in ("min", "max"))
+        return low, high
+    low, high = (str(ends[name].cast(pa.string()).as_py()) for name in ("min", "max"))
+    dated = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
+    if dated and not (_COMMON_YEAR.match(low) and _COMMON_YEAR.match(high)):
+        return None
+    return low, high

@@ -1,17 +1,31 @@
 """Which way a change of rows goes: decided once, before a row is read, from what is known by then.
 
-Pure: the same change, facts and limits give the same way. What shows only while rows are read (more
-matches than the driver keeps, keys that come twice, a value that Arrow does not compute) may still
-have a way end early; the change then goes by Spark.
+Whatever makes a table, its columns or a session one that Arrow may or may not handle is a fact
+(`facts_of`). `route` is pure: the same change, facts and limits give the same way. What shows only
+while rows are read (more matches than the driver holds, keys that come twice, a value that Arrow
+does not compute) may still end a way early; the change then falls back to Spark.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
+from penstock.lake.candidate.few_rows import PLAIN, is_simple
+from penstock.lake.candidate.state import live_rows
+from penstock.lake.format.inlined.found import ROW_ID_COLUMN
+from penstock.lake.format.inlined.values import arrow_schema
+from penstock.lake.format.schema import TableSchema
+from penstock.lake.format.values.bounds import base_type
 from penstock.lake.limits import Limits
+from penstock.lake.reading.arrow_files import are_plain
+from penstock.lake.reading.scan import Scan
 from penstock.lake.rows.change import Condition, Keys, RowChange
+from penstock.lake.writing.arrow import can_write
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class Way(Enum):
@@ -58,6 +72,67 @@ def route(change: RowChange, facts: Facts, limits: Limits) -> Way:
         large = is_large(facts.live_rows, limits)
         return _into_large(facts, limits) if large else _into_small(facts)
     return Way.SPARK
+
+
+def facts_of(source: Scan, schema: TableSchema, limits: Limits) -> Facts:
+    """What is known of a target; of the change itself nothing yet."""
+    files = source.files.files
+    return Facts(
+        files=len(files),
+        rows=sum(file.record_count for file in files),
+        live_rows=live_rows(files),
+        inlined=source.files.inlined is not None,
+        by_field_id=are_plain(source),
+        staged=any(file.id is None for file in files),
+        fresh=has_fresh(source),
+        flat=is_flat(schema),
+        readable=is_simple(source, schema, limits),
+        comparable=can_write(schema) and all(map(is_comparable, arrow_schema(schema).types)),
+    )
+
+
+def has_fresh(source: Scan) -> bool:
+    """Whether some rows were written by this transaction itself and have no id yet."""
+    parts = () if source.files.inlined is None else source.files.inlined.parts
+    return any(f.id is None and not f.has_row_ids for f in source.files.files) or any(
+        id_ < 0 for part in parts for id_ in part.rows[ROW_ID_COLUMN].to_pylist()
+    )
+
+
+def is_flat(schema: TableSchema) -> bool:
+    """Whether its values are the same in Spark, in Arrow and in files."""
+    return all(not c.children and base_type(c.type) in PLAIN for c in schema.columns)
+
+
+def compares(kind: pa.DataType) -> bool:
+    """Whether values are equal in Arrow just where they are in Spark.
+
+    Floating point has two zeros and many NaNs; what is nested may hold it.
+    """
+    import pyarrow as pa
+
+    tests = (
+        pa.types.is_integer,
+        pa.types.is_boolean,
+        pa.types.is_decimal,
+        pa.types.is_date,
+        pa.types.is_timestamp,
+        pa.types.is_string,
+        pa.types.is_large_string,
+        pa.types.is_binary,
+    )
+    return any(test(kind) for test in tests)
+
+
+def is_comparable(kind: pa.DataType) -> bool:
+    """Whether `merge_by_arrow.changed` compares columns of this type as Spark's hashes do."""
+    return compares(kind) or is_float(kind)
+
+
+def is_float(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_floating(kind))
 
 
 def is_large(rows: int, limits: Limits) -> bool:

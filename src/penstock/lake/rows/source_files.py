@@ -3,6 +3,10 @@
 ``spark.read.parquet(...)`` is what most large merges are given. Collecting its rows through
 Spark takes longer than half of all else. Arrow reads them as Spark does where they are flat columns
 under their own names and of the table's own types, and nothing in the files is to be turned.
+
+That a DataFrame is no more than such files is asked of Spark by its public comparison of queries:
+it is compared with a scan that is made of the path that its files seem to come from. Where that
+was written otherwise (relative, say) the answer is no, and Spark gives the rows.
 """
 
 from __future__ import annotations
@@ -19,18 +23,37 @@ from penstock.lake.format.naming import fold
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.reading.arrow_files import has_old_days
 from penstock.lake.reading.conversions.spark_types import spark_type
-from penstock.lake.rows.plans import is_bare_scan
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from penstock.lake.format.schema import TableSchema
 
 _FIELD_ID = "parquet.field.id"  # Spark finds the column by it, whatever its name
 _VERSION = b"org.apache.spark.version"
 _YEAR_1901 = -25_202  # days from 1970
+
+
+def is_bare_scan(spark: SparkSession, df: DataFrame) -> bool:
+    """Whether ``df`` is the scan of one Parquet file or directory, and no more than that.
+
+    Such rows cost no more to read again than to keep, and are the same each time.
+    """
+    from pyspark.errors import PySparkException
+
+    files = [unquote(uri) for uri in df.inputFiles()]
+    folders = {file.rpartition("/")[0] for file in files}
+    if len(folders) != 1:
+        return False
+    paths = [path for uri in (*folders, files[0]) for path in (uri.removeprefix("file://"), uri)]
+    # Names do not count in the comparison; a scan by other names has another schema, though.
+    read = spark.read.schema(df.schema)
+    try:
+        return any(df.sameSemantics(read.parquet(path)) for path in dict.fromkeys(paths))
+    except PySparkException:  # of files that went meanwhile: who reads them says so
+        return False
 
 
 def local_files(df: DataFrame, most: int, rows: int) -> list[Path] | None:
@@ -62,17 +85,13 @@ def local_files(df: DataFrame, most: int, rows: int) -> list[Path] | None:
     return found if is_small else None
 
 
-def read_source(
-    df: DataFrame, plan: str, schema: TableSchema, files: list[Path]
-) -> pa.Table | None:
-    """The rows of ``df`` with the columns of ``schema``, in its order and types.
+def read_source(df: DataFrame, schema: TableSchema, files: list[Path]) -> pa.Table | None:
+    """The rows of ``df``, a bare scan, with the columns of ``schema``, in its order and types.
 
     ``None`` where they are left to Spark.
     """
     import pyarrow as pa
 
-    if not is_bare_scan(plan):
-        return None
     fields = {field.name: field for field in df.schema.fields}
     given = {fold(name): name for name in fields}
     names = [given.get(fold(column.name), "") for column in schema.columns]
@@ -100,14 +119,14 @@ def _read(file: Path, names: list[str], wanted: pa.Schema) -> pa.Table | None:
 
     try:
         with pq.ParquetFile(file, memory_map=True, coerce_int96_timestamp_unit="us") as content:
-            fields, told = content.schema_arrow, content.metadata.metadata or {}
+            fields, notes = content.schema_arrow, content.metadata.metadata or {}
             folded = [fold(name) for name in fields.names]
             if has_old_days(content.metadata) or any(
                 name not in fields.names or folded.count(fold(name)) > 1 for name in names
             ):
                 return None
             utc = pa.timestamp("us", "UTC")
-            by_spark = _is_new(told[_VERSION]) if _VERSION in told else None
+            by_spark = _is_new(notes[_VERSION]) if _VERSION in notes else None
             instants = _int96(content) if by_spark else ()
             kinds = [utc if name in instants else fields.field(name).type for name in names]
             if by_spark is False or kinds != wanted.types:
@@ -127,7 +146,7 @@ def _is_new(version: bytes) -> bool:
 
 
 def _int96(content: pq.ParquetFile) -> frozenset[str]:
-    """Columns that hold instants as Spark writes them unless told otherwise."""
+    """Columns that hold instants as Spark writes them by default."""
     schema = content.schema
     columns = (schema.column(at) for at in range(len(schema)))
     return frozenset(column.path for column in columns if column.physical_type == "INT96")

@@ -1,4 +1,7 @@
-"""What a change writes, side by side: rows removed and rows written. A failure leaves no file."""
+"""What a change writes, side by side: rows removed, updated and inserted. A failure leaves no file.
+
+Every change of rows is staged by `Files.stage`, which counts them.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,19 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from penstock.lake.candidate.state import Removed
+from penstock.lake.candidate.state import Removed, Staged
+from penstock.lake.format.inlined.values import arrow_schema
 from penstock.lake.reading.parquet.footers import remove_directory
-from penstock.lake.writing.spark import Written
+from penstock.lake.rows.deletes import take_away
+from penstock.lake.rows.found import Found
+from penstock.lake.writing import arrow as arrow_files
+from penstock.lake.writing.spark import Target, Written
 
 if TYPE_CHECKING:
-    from penstock.lake.candidate.staged import StagedTable
+    import pyarrow as pa
+
+    from penstock.lake.candidate.table import CandidateTable
+    from penstock.lake.reading.scan import Scan
 
 
 _T = TypeVar("_T")
@@ -26,29 +36,32 @@ class Files:
     updated: Sequence[Written] = ()
     inserted: Written = field(default_factory=Written)
 
-    @property
-    def rows_updated(self) -> int:
-        return sum(one.rows for one in self.updated)
-
-    @property
-    def changes_nothing(self) -> bool:
-        return not (self.removed.rows or self.inserted.rows)
-
     def discard(self) -> None:
         """Remove all that was written."""
-        directories = [one.directory for one in (*self.updated, self.inserted)]
+        directories = [written.directory for written in (*self.updated, self.inserted)]
         for directory in (*self.removed.directories, *directories):
             if directory is not None:
                 remove_directory(directory)
 
-    def stage(self, table: StagedTable) -> None:
-        table.take(self.removed, [one for one in (*self.updated, self.inserted) if one.rows])
+    def stage(self, table: CandidateTable) -> Staged:
+        """Stage all of it; ``slice_rows`` of the result is left to who knows the slice."""
+        removed, inserted = self.removed.rows, self.inserted.rows
+        updated = sum(written.rows for written in self.updated)
+        written = [written for written in (*self.updated, self.inserted) if written.rows]
+        table.take(self.removed, written)
+        return Staged(
+            rows_written=updated + inserted,
+            rows_inserted=inserted,
+            rows_updated=updated,
+            rows_deleted=removed - updated,
+            unchanged=not (removed or inserted),
+        )
 
 
 def write(
     remove: Callable[[], Removed],
     update: Callable[[], Sequence[Written]],
-    insert: Callable[[], Written],
+    insert: Callable[[], Written] = Written,
 ) -> Files:
     """The three writes side by side: each alone would leave cores idle at its start and end.
 
@@ -65,3 +78,49 @@ def write(
 
 def _of(written: Future[_T], otherwise: _T) -> _T:
     return otherwise if written.exception() is not None else written.result()
+
+
+def write_found(
+    table: CandidateTable,
+    source: Scan,
+    found: Found,
+    inserted: pa.Table | None = None,
+    target: Target | None = None,
+) -> Files:
+    """Remove the rows that were found, write them with their new values, if the driver has any, and
+    insert others that it has.
+    """
+    updates = found.values is not None and found.values.num_rows > 0
+    inserts = inserted is not None and inserted.num_rows > 0
+    if not (updates or inserts):
+        return Files(take_away(table, source, found))
+    into = target or table.target(None)
+    return write(
+        lambda: take_away(table, source, found),
+        lambda: write_updated(found.values, found.ids, into) if updates else (),
+        lambda: arrow_files.write(inserted, into) if inserts else Written(),
+    )
+
+
+def write_updated(values: pa.Table, ids: pa.ChunkedArray, target: Target) -> list[Written]:
+    """Write new values of rows under the ids that these have; those of this transaction have none
+    yet.
+    """
+    import pyarrow.compute as pc
+
+    if not values.num_rows:
+        return []
+    values = values.cast(arrow_schema(target.schema))
+    is_old = pc.fill_null(pc.greater_equal(ids, 0), False)
+    all_old = pc.all(is_old).as_py()
+    old, old_ids = (values, ids) if all_old else (values.filter(is_old), ids.filter(is_old))
+    written: list[Written] = []
+    try:
+        if old.num_rows:
+            written.append(arrow_files.write_history(old, target, {arrow_files.ROW_ID: old_ids})[0])
+        if not all_old:
+            written.append(arrow_files.write(values.filter(pc.invert(is_old)), target))
+    except BaseException:
+        Files(updated=written).discard()
+        raise
+    return written

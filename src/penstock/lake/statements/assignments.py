@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from penstock.errors import QueryFailed
 from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import Column, TableSchema
-from penstock.lake.rows.assign import Path, fields_at, overlaps
+from penstock.lake.rows.new_rows import Path, fields_at, overlaps
 from penstock.lake.statements.targets import Target
 from penstock.sql.expression import SqlExpression
 from penstock.sql.statement import Reader, StatementText

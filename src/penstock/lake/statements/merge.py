@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import QueryFailed
 from penstock.lake.format.schema import TableSchema
-from penstock.lake.rows import updates
 from penstock.lake.rows.change import Action, Clause, Kind, On, RowChange
 from penstock.lake.rows.engine import stage
+from penstock.lake.rows.spark_finder import target_rows
 from penstock.lake.statements.answer import Answer, counts
 from penstock.lake.statements.assignments import (
     Set,
@@ -281,7 +281,7 @@ def execute(session: Session, merge: Merge) -> Answer:
             try:
                 staged = stage(table, change)
             except QueryFailed as problem:
-                _find_place(session, sides, source, updates.target_rows(table))
+                _find_place(session, sides, source, target_rows(table))
                 raise problem from problem.__cause__
     return counts(
         session.spark,
@@ -391,7 +391,7 @@ def _refuse_source(session: Session, sides: _Sides, table: TransactionTable) -> 
         if when.kind == "not matched by source":
             for written in when.expressions:
                 text = sides.select(written, f" FROM {sides.target.source}")
-                session.asked(text, {TARGET: updates.target_rows(table)})
+                session.asked(text, {TARGET: target_rows(table)})
 
 
 def _find_place(session: Session, sides: _Sides, source: DataFrame, rows: DataFrame) -> None:

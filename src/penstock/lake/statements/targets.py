@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from penstock.errors import TableNotFound
 from penstock.lake.format.naming import TableRef, fold
 from penstock.lake.format.schema import TableSchema
-from penstock.lake.reading.scan import Scan
-from penstock.lake.rows import updates
+from penstock.lake.reading.scan import FILE, POSITION, ROW_ID, Scan
 from penstock.lake.rows.change import Condition
+from penstock.lake.rows.spark_finder import rows_of
 from penstock.lake.statements.session import Session, name_of
 from penstock.lake.transaction import Transaction, TransactionTable
 from penstock.sql.dialect import Unreadable
@@ -99,7 +99,7 @@ class Target:
     @property
     def place(self) -> str:
         """What tells the rows apart, for a SELECT."""
-        names = (updates.FILE, updates.POSITION, updates.ROW_ID)
+        names = (FILE, POSITION, ROW_ID)
         return ", ".join(self.column(name) for name in names)
 
     def column(self, name: str) -> str:
@@ -238,7 +238,7 @@ def _select(session: Session, table: TransactionTable, text: Composed, source: S
     """The rows of a SELECT over `TARGET`, which is this scan."""
     has_rowid = table.schema.find(_ROWID) is not None
     named = not has_rowid and _ROWID in text.text.upper()
-    return session.asked(text, {TARGET: updates.rows_of(table, source, row_ids=named)})
+    return session.asked(text, {TARGET: rows_of(table, source, row_ids=named)})
 
 
 def _file_filter(session: Session, text: Composed) -> Predicate | None:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.reading.conversions import casts
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID, Scan
-from penstock.lake.rows.assign import Path, with_fields
 from penstock.lake.rows.change import RowChange
 from penstock.lake.rows.engine import stage
+from penstock.lake.rows.new_rows import Path, with_fields
 from penstock.lake.statements.answer import Answer, counts
 from penstock.lake.statements.assignments import Place, Set, assignments, default_text, places_of
 from penstock.lake.statements.session import Session

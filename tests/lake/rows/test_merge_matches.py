@@ -15,9 +15,9 @@ from pyspark.sql import functions as fn
 from penstock.lake.lake import Lake
 from penstock.lake.limits import Limits
 from penstock.lake.reading.scan import FILE, ROW_ID
-from penstock.lake.rows.deletes import collected
-from penstock.lake.rows.key_matches import find_on_driver
-from penstock.lake.rows.matches import MergeJob, all_change, find_matches
+from penstock.lake.rows.found import collected
+from penstock.lake.rows.merge_by_arrow import find_on_driver
+from penstock.lake.rows.merge_matches import MergeJob, all_change, find_matches
 from penstock.lake.rows.merge_source import count, merge_source
 from tests.lake.conftest import Rows
 

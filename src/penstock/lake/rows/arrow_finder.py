@@ -1,5 +1,9 @@
-"""Rows of files for which a condition is true, read by Arrow: a few row groups at once, some rows
-of each at a time, and only what matches is kept.
+"""Rows that satisfy a condition, found by Arrow on the driver, with their new values.
+
+A job of Spark's takes longer to begin and to end than reading some columns of some million rows.
+What Spark would not certainly compute alike (`arrow_expressions`), and what is too much to read on
+one machine, is left to Spark: ``None``. Some row groups are read at once, some rows of each at a
+time, and only what matches is held.
 """
 
 from __future__ import annotations
@@ -9,12 +13,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import Lock
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from penstock.lake.arrow_expressions.compiled import Expression
+from penstock.lake.arrow_expressions.compiled import Expression, condition, expression, plain
+from penstock.lake.arrow_expressions.fence import knows_settings
 from penstock.lake.arrow_expressions.nodes import NotSupportedByArrow
 from penstock.lake.format.files import DataFile
 from penstock.lake.format.inlined.values import arrow_schema
@@ -23,15 +29,104 @@ from penstock.lake.format.values.sequence import sequence
 from penstock.lake.reading import arrow_files
 from penstock.lake.reading.arrow_files import Deleted
 from penstock.lake.reading.parquet.identity import check_file
+from penstock.lake.rows.change import Condition, RowChange
+from penstock.lake.rows.found import FileRows, Found
+from penstock.lake.rows.route import is_flat
+from penstock.sql.expression import SqlExpression
+
+if TYPE_CHECKING:
+    from penstock.lake.candidate.table import CandidateTable
+    from penstock.lake.reading.scan import Scan
 
 _THREADS = max(2, min(8, os.cpu_count() or 2))
 _CODE_BYTES = 4  # of a text that is written as a code: less
 _NONE = pa.array([], pa.int64())
+_PLACE_BYTES = 16  # a number, and what Arrow has beside it
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """The condition of a change as Arrow computes it, and its new values by column, if any."""
+
+    condition: Expression
+    values: Mapping[str, Expression] | None = None
+
+
+def compiled(schema: TableSchema, change: RowChange) -> Computed | None:
+    """``None`` where Arrow would not certainly compute what Spark does, over columns that exist."""
+    where = change.match.where if isinstance(change.match, Condition) else None
+    if not isinstance(where, SqlExpression):
+        return None
+    try:
+        kinds = _kinds(schema)
+        wanted = condition(where, kinds)
+        if change.deletes:
+            return Computed(wanted)
+        values = change.clauses[0].values
+        return None if values is None else Computed(wanted, _assigned(schema, values, kinds))
+    except NotSupportedByArrow:
+        return None
+
+
+def settings_are_known(table: CandidateTable) -> bool:
+    """Whether the session computes as Arrow is known to."""
+    return knows_settings(table.context.spark())
+
+
+def find(table: CandidateTable, source: Scan, computed: Computed) -> Found | None:
+    """The rows of ``source`` for which the condition is true, with their new values, if any;
+    ``None`` where they are more than the driver keeps, or Arrow does not compute them.
+    """
+    schema, limits = table.schema, table.context.limits
+    if computed.values is None:
+        bounds = Bounds(limits.places, limits.places * _PLACE_BYTES, limits.batch_rows)
+    else:
+        most = limits.partitioned_rows if table.candidate.partition_by else limits.changed_rows
+        bounds = Bounds(most, limits.changed_bytes, limits.batch_rows)
+    try:
+        job = Reading(schema, computed.condition, _deleted(source), computed.values)
+        rows = read(source.files.files, job, bounds)
+    except NotSupportedByArrow:
+        return None
+    found = Found.of_files(source, rows)
+    if computed.values is None:
+        return found
+    values = [part.values for part in rows if part.values is not None]
+    ids = pa.chunked_array([part.ids for part in rows], pa.int64())
+    return found.with_values(pa.concat_tables([arrow_schema(schema).empty_table(), *values]), ids)
+
+
+def _deleted(source: Scan) -> Deleted:
+    deleted = Deleted.of(source)
+    if deleted is None:
+        raise NotSupportedByArrow("many deleted rows")
+    return deleted
+
+
+def _kinds(schema: TableSchema) -> dict[str, pa.DataType]:
+    """The columns of types that Arrow has as Spark has them."""
+    known = [column for column in schema.columns if is_flat(TableSchema((column,)))]
+    fields = arrow_schema(TableSchema(tuple(known)))
+    return {field.name: field.type for field in fields}
+
+
+def _assigned(
+    schema: TableSchema, values: Mapping[str, object], kinds: Mapping[str, pa.DataType]
+) -> dict[str, Expression]:
+    """The new values by column, in the types of the columns."""
+    assigned: dict[str, Expression] = {}
+    for name, value in values.items():
+        column = schema.find(name)
+        if column is None or column.name in assigned:
+            raise NotSupportedByArrow(f"{name!r} is assigned")
+        new = expression(value, kinds) if isinstance(value, str) else plain(value)
+        assigned[column.name] = new.cast(kinds[column.name])
+    return assigned
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Of what is kept in all: beyond them Spark does it. A thread has ``batch`` rows at once."""
+    """Of what the driver holds in all: beyond them Spark does it. A thread has ``batch`` rows."""
 
     rows: int
     bytes: int
@@ -57,17 +152,7 @@ class Reading:
         return sorted(wanted - self.condition.columns)
 
 
-@dataclass(frozen=True, slots=True)
-class Matched:
-    """Rows of one file: in its order, not deleted before. ``ids`` are those embedded in it."""
-
-    file: DataFile
-    positions: pa.Int64Array
-    values: pa.Table | None = None
-    ids: pa.Array | None = None
-
-
-def read(files: Sequence[DataFile], job: Reading, bounds: Bounds) -> list[Matched]:
+def read(files: Sequence[DataFile], job: Reading, bounds: Bounds) -> list[FileRows]:
     """The rows that match, in the order of the files.
 
     Raises NotSupportedByArrow, DataFileCorrupt.
@@ -78,11 +163,11 @@ def read(files: Sequence[DataFile], job: Reading, bounds: Bounds) -> list[Matche
     try:
         with ThreadPoolExecutor(_THREADS, "penstock-rows") as pool:
             opened = list(pool.map(lambda file: _open(file, job), files))
-            parts = [part for one in opened for part in one.parts()]
-            found = list(pool.map(lambda part: _read(part, job, held), parts))
+            parts = [part for file in opened for part in file.parts()]
+            matches = list(pool.map(lambda part: _read(part, job, held), parts))
     except (pa.ArrowException, OSError) as error:  # Spark says of a file what is wrong with it
         raise NotSupportedByArrow(str(error)) from error
-    return [one for one in found if len(one.positions)]
+    return [rows for rows in matches if len(rows.positions)]
 
 
 @dataclass(slots=True)
@@ -96,7 +181,7 @@ class _Held:
         with self.lock:
             self.rows, self.bytes = self.rows + rows, self.bytes + size
             if self.rows > self.bounds.rows or self.bytes > self.bounds.bytes:
-                raise NotSupportedByArrow("more rows than are kept here")
+                raise NotSupportedByArrow("more rows than the driver keeps")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +245,7 @@ def _open(file: DataFile, job: Reading) -> _Opened:
     return _Opened(file, metadata, dict(zip(wanted, names.columns, strict=True)), names.row_id)
 
 
-def _read(part: _Part, job: Reading, held: _Held) -> Matched:
+def _read(part: _Part, job: Reading, held: _Held) -> FileRows:
     opened = part.opened
     names = {opened.names[column]: column for column in job.condition.columns}
     with part.content() as content:
@@ -168,7 +253,7 @@ def _read(part: _Part, job: Reading, held: _Held) -> Matched:
         positions = pa.concat_arrays([_NONE, *(slice_.positions for slice_ in slices)])
         held.keep(len(positions), positions.nbytes)
         if job.values is None or not len(positions):
-            return Matched(opened.file, positions)
+            return FileRows(opened.file, positions)
         rows = {
             column: pa.chunked_array([slice_.values[name] for slice_ in slices])
             for name, column in names.items()
@@ -182,7 +267,7 @@ def _read(part: _Part, job: Reading, held: _Held) -> Matched:
             ids = ids.combine_chunks()
     values = _renewed(pa.table(rows), job.schema, job.values)
     held.keep(0, values.nbytes)
-    return Matched(opened.file, positions, values, ids)
+    return FileRows(opened.file, positions, ids, values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,18 +300,18 @@ def _slices(
 def _picked(
     content: pq.ParquetFile, part: _Part, name: str, slices: Sequence[_Slice], size: int
 ) -> pa.ChunkedArray:
-    """The values of a column in rows that match: of the others none is kept."""
-    found = []
-    for rows, one in zip(_batches(content, part, [name], size), slices, strict=True):
-        if rows.num_rows != one.rows:
+    """The values of a column in rows that match: of the others none is held."""
+    values = []
+    for rows, known in zip(_batches(content, part, [name], size), slices, strict=True):
+        if rows.num_rows != known.rows:
             raise NotSupportedByArrow("columns that are not read alike")
-        found.append(_taken(rows[name], one.places))
-    return pa.chunked_array(found)
+        values.append(_taken(rows[name], known.places))
+    return pa.chunked_array(values)
 
 
 def _taken(values: pa.Array, places: pa.Int64Array) -> pa.Array:
-    found = values.take(places)
-    return found.dictionary_decode() if pa.types.is_dictionary(found.type) else found
+    taken = values.take(places)
+    return taken.dictionary_decode() if pa.types.is_dictionary(taken.type) else taken
 
 
 def _batches(
@@ -242,8 +327,8 @@ def _renewed(rows: pa.Table, schema: TableSchema, values: Mapping[str, Expressio
     columns = []
     for column, wanted in zip(schema.columns, arrow_schema(schema), strict=True):
         value = values.get(column.name)
-        found = rows[column.name].cast(wanted.type) if value is None else value.array(rows)
-        if found.null_count and not column.nullable:
+        new = rows[column.name].cast(wanted.type) if value is None else value.array(rows)
+        if new.null_count and not column.nullable:
             raise NotSupportedByArrow(f"NULL in {column.name}")  # Spark shows the row
-        columns.append(found)
+        columns.append(new)
     return pa.table(columns, schema=arrow_schema(schema))

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.errors import ArgumentError, ColumnNotFound, QueryFailed, SchemaMismatch
 from penstock.lake.lake import Lake
-from penstock.lake.rows import by_condition
+from penstock.lake.rows import engine
 from tests import duck
 from tests.lake.conftest import Rows, table_of
 
@@ -43,7 +43,7 @@ def test_what_the_catalog_proves_is_not_read(
     filled: Lake, monkeypatch: pytest.MonkeyPatch, where: str | None
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(by_condition, "find", unread)
+        patched.setattr(engine, "find", unread)
         result = filled.table("t").delete(where)
     assert result.staged.rows_deleted == (9 if where is None else 3)
     assert duck.rows(filled.catalog.uri, "SELECT count(*), min(k) FROM t") == [

@@ -12,8 +12,8 @@ import pytest
 from penstock.errors import CommitConflict, QueryFailed
 from penstock.lake.lake import Lake
 from penstock.lake.limits import Limits
-from penstock.lake.rows import by_condition, driver
-from penstock.lake.rows.arrow_scan import Bounds
+from penstock.lake.rows import arrow_finder, engine
+from penstock.lake.rows.arrow_finder import Bounds
 from penstock.lake.rows.change import Condition, RowChange
 from tests import duck
 from tests.lake.conftest import Rows, table_of
@@ -136,9 +136,9 @@ def update(table: TransactionTable) -> Any:
 
 
 def places(table: TransactionTable, where: str) -> Any:
-    computed = driver.compiled(table.schema, RowChange.delete(Condition.of(where)))
+    computed = arrow_finder.compiled(table.schema, RowChange.delete(Condition.of(where)))
     assert computed is not None
-    return driver.find(table, table.scan_all(), computed)
+    return arrow_finder.find(table, table.scan_all(), computed)
 
 
 def unused(*_: object, **__: object) -> Any:
@@ -149,8 +149,8 @@ def unused(*_: object, **__: object) -> Any:
 def without_spark() -> Iterator[None]:
     """No rows are found by Spark inside."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(by_condition, "find", unused)
-        patched.setattr(by_condition, "update_rows", unused)
+        patched.setattr(engine, "find", unused)
+        patched.setattr(engine, "update", unused)
         yield
 
 
@@ -246,8 +246,8 @@ def test_what_is_left_to_spark(
     with lake.transaction() as transaction:
         table = transaction.table("t")
         change = RowChange.update(Condition.of(where), values)
-        computed = driver.compiled(table.schema, change)
-        assert computed is None or driver.updated_rows(table, table.scan_all(), computed) is None
+        computed = arrow_finder.compiled(table.schema, change)
+        assert computed is None or arrow_finder.find(table, table.scan_all(), computed) is None
     assert lake.table("t").update(values, where).staged.rows_updated > 0
 
 
@@ -286,10 +286,10 @@ def test_another_dialect(lake: Lake, spark: SparkSession) -> None:
         table = transaction.table("t")
         spark.conf.set("spark.sql.ansi.enabled", "false")
         try:
-            assert not driver.settings_are_known(table)
+            assert not arrow_finder.settings_are_known(table)
         finally:
             spark.conf.set("spark.sql.ansi.enabled", "true")
-        assert driver.settings_are_known(table)
+        assert arrow_finder.settings_are_known(table)
 
 
 def test_more_than_is_kept(lake: Lake, spark: SparkSession) -> None:
@@ -310,7 +310,6 @@ def test_row_groups(tmp_path: Path, lake: Lake, spark: SparkSession) -> None:
     from penstock.lake.format.files import DataFile
     from penstock.lake.format.schema import Column, TableSchema
     from penstock.lake.reading.arrow_files import Deleted
-    from penstock.lake.rows import arrow_scan
 
     texts = [f"text {i % 3}" for i in range(50)]
     fields = [
@@ -325,8 +324,8 @@ def test_row_groups(tmp_path: Path, lake: Lake, spark: SparkSession) -> None:
     file = DataFile(path, 50, Path(path).stat().st_size, 0, id=1)
     wanted = condition("n % 4 = 3", kinds)
     news = {"n": expression("n + 1", kinds)}
-    job = arrow_scan.Reading(schema, wanted, Deleted(), news)
-    found = arrow_scan.read([file], job, Bounds(50, 10_000, batch=7))
+    job = arrow_finder.Reading(schema, wanted, Deleted(), news)
+    found = arrow_finder.read([file], job, Bounds(50, 10_000, batch=7))
     values = pa.concat_tables([one.values for one in found])
     assert [p for one in found for p in one.positions.to_pylist()] == list(range(3, 50, 4))
     assert values["n"].to_pylist() == list(range(4, 51, 4))

@@ -1,15 +1,25 @@
-"""Assignments of an UPDATE or MERGE: new values in the types that the table has for them."""
+"""New values of rows by Spark: assigned by an UPDATE or MERGE, in the types that the table has for
+them, checked, and written.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.errors import ColumnNotFound, SchemaMismatch
 from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.format.types import FIELD_ID, needs_mapping
+from penstock.lake.reading import scan
+from penstock.lake.reading.conversions.align import align, typed
 from penstock.lake.reading.conversions.casts import stored
-from penstock.lake.reading.conversions.spark_types import quoted
+from penstock.lake.reading.parquet.columns import EMBEDDED_ROW_ID, MAPPED_ROW_ID, ROW_ID_FIELD
+from penstock.lake.reading.scan import ROW_ID, Scan
+from penstock.lake.rows.found import Found
+from penstock.lake.writing.spark import Written, write
+from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -26,8 +36,8 @@ def assigned(rows: DataFrame, values: Mapping[str, object], table: CandidateTabl
 
     Raises ColumnNotFound, and SchemaMismatch for a column that is assigned twice.
     """
-    found = expressions(values, table.schema, table.candidate.qualified_name)
-    return rows.withColumns(stored(rows, found, table.schema))
+    columns = expressions(values, table.schema, table.candidate.qualified_name)
+    return rows.withColumns(stored(rows, columns, table.schema))
 
 
 def expressions(
@@ -39,10 +49,10 @@ def expressions(
     """
     from pyspark.sql import functions as fn
 
-    found: dict[str, dict[Path, SparkColumn]] = {}
+    by_column: dict[str, dict[Path, SparkColumn]] = {}
     for name, value in values.items():
         column, path = _column(name, schema, table)
-        news = found.setdefault(column.name, {})
+        news = by_column.setdefault(column.name, {})
         if overlaps(path, news):
             raise SchemaMismatch(
                 f"column {column.name!r} of {table} is given two values",
@@ -51,7 +61,7 @@ def expressions(
             )
         news[path] = _value(value)
     columns: dict[str, SparkColumn] = {}
-    for name, news in found.items():
+    for name, news in by_column.items():
         old = fn.col(f"{quoted(alias)}.{quoted(name)}" if alias else quoted(name))
         known = schema.find(name)
         assert known is not None, "found above"
@@ -74,7 +84,7 @@ def with_fields(old: SparkColumn, column: Column, news: Mapping[Path, SparkColum
     fields: list[SparkColumn] = []
     for child in column.children:
         value = old.getField(child.name)
-        inside = {path[1:]: one for path, one in news.items() if path[0] == child.name}
+        inside = {path[1:]: new for path, new in news.items() if path[0] == child.name}
         if inside:
             value = inside[()] if () in inside else with_fields(value, child, inside)
         fields.append(value.alias(child.name))
@@ -82,15 +92,17 @@ def with_fields(old: SparkColumn, column: Column, news: Mapping[Path, SparkColum
 
 
 def fields_at(column: Column, names: Sequence[str]) -> Path | None:
-    """The names of the fields inside of a struct, as the table has them; ``None``: no such one."""
+    """The names of the fields inside of a struct, as the table has them; ``None`` where it has no
+    such field.
+    """
     path: list[str] = []
     for name in names:
         inside = column.children if column.type == "struct" else ()
-        found = next((one for one in inside if fold(one.name) == fold(name)), None)
-        if found is None:
+        field = next((child for child in inside if fold(child.name) == fold(name)), None)
+        if field is None:
             return None
-        path.append(found.name)
-        column = found
+        path.append(field.name)
+        column = field
     return tuple(path)
 
 
@@ -139,3 +151,45 @@ def not_null(rows: DataFrame, schema: TableSchema, table: str) -> DataFrame:
             old, fn.raise_error(fn.concat(said, sample))
         )
     return rows.withColumns(checked) if checked else rows
+
+
+def write_rows(table: CandidateTable, rows: DataFrame, *, row_id: str | None) -> Written:
+    """Write rows of the table, under the ids that column ``row_id`` has where it is set."""
+    name, schema = table.candidate.qualified_name, table.schema
+    names = [column for column in rows.columns if schema.find(column) is not None]
+    rows = not_null(typed(rows, schema), schema, name)
+    fitted = align(rows.select(*map(quoted, names)), schema, table=name)
+    if row_id is None:
+        return write(rows, fitted, table.target(None))
+    return with_row_ids(write(rows, [*fitted, row_id_column(row_id, schema)], table.target(None)))
+
+
+def with_row_ids(written: Written) -> Written:
+    """What was written with a column of row ids."""
+    return replace(written, files=tuple(replace(f, has_row_ids=True) for f in written.files))
+
+
+def row_id_column(name: str, schema: TableSchema) -> SparkColumn:
+    """The column of embedded row ids as the format has it."""
+    from pyspark.sql import functions as fn
+
+    embedded = MAPPED_ROW_ID if needs_mapping(schema) else EMBEDDED_ROW_ID
+    return fn.col(name).alias(embedded, metadata={FIELD_ID: ROW_ID_FIELD})
+
+
+def rewrite(table: CandidateTable, source: Scan, rows: DataFrame, found: Found) -> list[Written]:
+    """Write updated rows, which are those found: under the ids they have, and those that the
+    transaction itself made without.
+    """
+    from pyspark.sql import functions as fn
+
+    known = rows.withColumnRenamed(ROW_ID, EMBEDDED_ROW_ID)
+    known = scan.with_row_ids(table.context.spark(), source, known)
+    id_ = fn.col(ROW_ID)
+    keys = source.keys()
+    fresh = {keys.key(f.path) for f in source.files.files if f.id is None and not f.has_row_ids}
+    if all(row >= 0 for row in found.inlined) and fresh.isdisjoint(found.counts):
+        return [write_rows(table, known, row_id=ROW_ID)]
+    is_old = id_.isNotNull() & (id_ >= 0)
+    old = write_rows(table, known.where(is_old), row_id=ROW_ID)
+    return [old, write_rows(table, known.where(~fn.coalesce(is_old, fn.lit(False))), row_id=None)]

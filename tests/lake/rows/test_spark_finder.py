@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +11,11 @@ import pytest
 from penstock.errors import MergeKeyError
 from penstock.lake.lake import Lake
 from penstock.lake.limits import Limits
-from penstock.lake.rows import collected, updates
-from penstock.lake.rows.updates import delete_rows, target_rows, update_rows
-from penstock.lake.transaction import Transaction
+from penstock.lake.reading.scan import Scan
+from penstock.lake.rows.change import Condition, RowChange
+from penstock.lake.rows.engine import stage
+from penstock.lake.rows.spark_finder import find_updated, rows_of, target_rows
+from penstock.lake.transaction import Transaction, TransactionTable
 from tests import duck
 from tests.lake.conftest import Rows, table_of
 
@@ -22,16 +25,27 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 
+def selected(table: TransactionTable, query: Callable[[DataFrame], DataFrame]) -> Condition:
+    """What Spark selects: a text might be computed by Arrow."""
+
+    def select(source: Scan) -> DataFrame:
+        return query(rows_of(table, source))
+
+    return Condition(selected=select, once=False)
+
+
 def delete(tx: Transaction, where: str) -> Any:
     table = tx.table("t")
-    return delete_rows(table, target_rows(table).where(where))
+    return stage(table, RowChange.delete(selected(table, lambda rows: rows.where(where))))
 
 
 def update(tx: Transaction, where: str, value: str) -> Any:
     """Set ``v``."""
     table = tx.table("t")
-    rows = target_rows(table).where(where).selectExpr("* EXCEPT (v)", f"{value} AS v")
-    return update_rows(table, rows)
+    match = selected(
+        table, lambda rows: rows.where(where).selectExpr("* EXCEPT (v)", f"{value} AS v")
+    )
+    return stage(table, RowChange.update(match, None))
 
 
 def feed(lake: Lake, first: int) -> list[tuple[Any, ...]]:
@@ -60,9 +74,9 @@ def filled(lake: Lake, rows: Rows) -> Lake:
     return lake
 
 
-@pytest.fixture(params=[(2_000_000, 64), (2_000_000, 0), (0, 64)], ids=["here", "names", "spark"])
+@pytest.fixture(params=[(2_000_000, 64), (2_000_000, 0), (0, 64)], ids=["driver", "names", "spark"])
 def by(request: pytest.FixtureRequest, lake: Lake) -> None:
-    """Updated rows are written here, found by numbers or by names, or by Spark as many are."""
+    """The driver writes updated rows, found by numbers or by names, or Spark does, as of many."""
     values, files = request.param
     lake.limits = Limits(collected_values=values, numbered_files=files)
 
@@ -112,31 +126,19 @@ def test_rows_of_the_same_transaction(filled: Lake, rows: Rows) -> None:
     assert [row[1:] for row in found if row[0] >= 6] == [("insert", 6, "b"), ("insert", 7, "c")]
 
 
-def test_only_the_columns_that_change(filled: Lake, spark: SparkSession) -> None:
-    with filled.transaction() as tx:
-        table = tx.table("t")
-        rows = target_rows(table).where("k = 4").selectExpr("'z' AS v", *dml_columns())
-        assert update_rows(table, rows).rows_updated == 1
-    assert ids(filled)[4] == (4, 4, "z")
-
-
-def dml_columns() -> list[str]:
-    return [updates.FILE, updates.POSITION, updates.ROW_ID]
-
-
 def test_several_new_values_for_a_row(filled: Lake, spark: SparkSession) -> None:
     with filled.transaction() as tx:
         table = tx.table("t")
-        rows = target_rows(table).crossJoin(spark.range(2)).drop("id")
+        match = selected(table, lambda rows: rows.crossJoin(spark.range(2)).drop("id"))
         with pytest.raises(MergeKeyError, match="6 rows of main") as caught:
-            update_rows(table, rows)
+            stage(table, RowChange.update(match, None))
         assert len(caught.value.data["samples"]) == 6
-        assert delete_rows(table, rows).rows_deleted == 6
+        assert stage(table, RowChange.delete(match)).rows_deleted == 6
     assert len(list(Path(filled.table("t").info(None).path).iterdir())) == 2
 
 
 @pytest.mark.parametrize("once", [False, True])
-def test_what_is_brought_here_is_bounded(
+def test_what_is_collected_is_bounded(
     filled: Lake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, *, once: bool
 ) -> None:
     """Each row of a small table may have many new values, unless who asks knows that it has one."""
@@ -150,13 +152,13 @@ def test_what_is_brought_here_is_bounded(
         bring = type(rows).toArrow
 
         def counted(df: DataFrame) -> Any:
-            found = bring(df)
-            sizes.append(found.num_rows)
-            return found
+            collected = bring(df)
+            sizes.append(collected.num_rows)
+            return collected
 
         monkeypatch.setattr(type(rows), "toArrow", counted)
-        brought = collected.collect(table, table.scan_all(), rows, once=once)
-        assert (brought is None, sizes) == ((False, [6]) if once else (True, [11]))
+        found = find_updated(table, table.scan_all(), rows, once=once)
+        assert (found is None, sizes) == ((False, [6]) if once else (True, [11]))
 
 
 @pytest.mark.usefixtures("by")

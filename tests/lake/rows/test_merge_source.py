@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from penstock.lake.rows.small import bounds, distinct, has_nulls
+from penstock.lake.rows.merge_source import bounds, distinct, has_nulls
 
 
 def rows(kind: pa.DataType, *values: Any) -> pa.Table:

@@ -1,34 +1,29 @@
-"""Which rows of a merge's target its source matches, and which of these change."""
+"""Which rows of a merge's target its source matches and which of them change; Spark writes them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from penstock.lake.candidate.few_rows import is_simple
 from penstock.lake.candidate.state import live_rows
-from penstock.lake.format.inlined.values import arrow_schema
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.limits import Limits
 from penstock.lake.reading import scan
-from penstock.lake.reading.arrow_files import are_plain
-from penstock.lake.reading.conversions.spark_types import quoted
 from penstock.lake.reading.parquet.columns import EMBEDDED_ROW_ID
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID
 from penstock.lake.rows.change import Keys, RowChange
-from penstock.lake.rows.deletes import Positions
-from penstock.lake.rows.merge_source import Source, within_bounds
-from penstock.lake.rows.remove import has_fresh
-from penstock.lake.rows.route import Facts, Way, is_large, route
-from penstock.lake.rows.small import collect, distinct, is_comparable
+from penstock.lake.rows.found import FileRows, Positions
+from penstock.lake.rows.merge_source import Source, bounds, collect, distinct, within_bounds
+from penstock.lake.rows.route import Facts, Way, facts_of, is_large, route
 from penstock.lake.spark.session_objects import kept_with
 from penstock.lake.writing import fingerprint
-from penstock.lake.writing.arrow import can_write
 from penstock.lake.writing.spark import Target
+from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyarrow import acero
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
@@ -51,13 +46,14 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Matched rows, persisted: keys, place, row id, whether they change, values to keep.
+    """Matched rows, persisted: keys, place, row id, whether they change, and the values that
+    the source lacks.
 
     ``hits`` and ``changes`` count them, and those that change, by FILE. ``assumed``: nothing was
     compared, all count as changed until `all_change` has looked at some. ``pairs`` is how many
     rows the source has when it is joined with itself by the keys, where that was asked; ``keys``
     how many of its keys are matched, where that is known. ``places`` are the positions by FILE
-    where the driver found them (`penstock.lake.rows.key_matches`): ``rows`` has none of them then.
+    where the driver found them (`with_places`): ``rows`` has none of them then.
     """
 
     rows: DataFrame
@@ -106,23 +102,14 @@ class MergeJob:
 
 def way_of(job: MergeJob) -> Way:
     """The way of the merge, as far as is known by now: its source may not be counted yet."""
-    return route(RowChange(Keys(job.source.keys, job.one_row)), facts_of(job), job.limits)
+    return route(RowChange(Keys(job.source.keys, job.one_row)), facts_of_merge(job), job.limits)
 
 
-def facts_of(job: MergeJob) -> Facts:
-    files, source = job.scanned.files, job.source
+def facts_of_merge(job: MergeJob) -> Facts:
+    source = job.source
     kinds = {column.name: base_type(column.type) for column in source.schema.columns}
-    return Facts(
-        files=len(files.files),
-        rows=sum(file.record_count for file in files.files),
-        live_rows=live_rows(files.files),
-        inlined=files.inlined is not None,
-        by_field_id=are_plain(job.scanned),
-        staged=any(file.id is None for file in files.files),
-        fresh=has_fresh(job.scanned),
-        readable=is_simple(job.scanned, job.schema, job.limits),
-        comparable=can_write(job.schema)
-        and all(map(is_comparable, arrow_schema(job.schema).types)),
+    return replace(
+        facts_of(job.scanned, job.schema, job.limits),
         fixed_keys=all(kinds[key] in _FIXED for key in source.keys),
         partitioned=bool(job.target.partition_by) and job.target.values is None,
         mixed=job.condition is not None,
@@ -168,10 +155,10 @@ def compared(job: MergeJob) -> Matches:
 def _matches(job: MergeJob, *, changed: bool | None) -> DataFrame:
     """The one pass over the target; ``changed`` is said of all matched rows, None compares them."""
     old, new = _sides(job, job.source.frame, compare=changed is None)
-    kept = [c.name for c in job.schema.columns if c.name not in job.source.schema.names]
+    others = [c.name for c in job.schema.columns if c.name not in job.source.schema.names]
     keys = list(job.source.keys)
     differs = _DIFFERS if changed is None else str(changed).lower()
-    names = [quoted(name) for name in (*keys, *kept)]
+    names = [quoted(name) for name in (*keys, *others)]
     # As texts, in this module: a call to the JVM for each part of a column takes its time.
     picked = old.join(new, keys).selectExpr(
         *names, FILE, POSITION, EMBEDDED_ROW_ID, f"{differs} AS {CHANGED}"
@@ -267,18 +254,18 @@ def all_change(job: MergeJob, matches: Matches) -> bool:
 
 def _counted(found: DataFrame, source: Source) -> Matches:
     found = found.persist()
-    few = None
+    collected = None
     most = source.limits.small_source_rows
     if source.rows <= most:
-        few = collect(found, [*map(quoted, source.keys), FILE, POSITION, CHANGED], 2 * most)
-    if few is None:
+        collected = collect(found, [*map(quoted, source.keys), FILE, POSITION, CHANGED], 2 * most)
+    if collected is None:
         return _of(found, _counts(found))
-    groups = few.group_by(FILE).aggregate(
+    groups = collected.group_by(FILE).aggregate(
         [(POSITION, "count"), (CHANGED, "sum"), (POSITION, "max")]
     )
     hits, changes, last = f"{POSITION}_count", f"{CHANGED}_sum", f"{POSITION}_max"
     counts = {row[FILE]: (row[hits], row[changes], row[last]) for row in groups.to_pylist()}
-    return replace(_of(found, counts), keys=distinct(few, source.keys))
+    return replace(_of(found, counts), keys=distinct(collected, source.keys))
 
 
 def _counts(found: DataFrame) -> dict[str | None, tuple[int, int, int]]:
@@ -310,7 +297,7 @@ def _of(
 def collapse(job: MergeJob, matches: Matches) -> Matches:
     """Where several target rows have one key, all go, and the first of them is written anew.
 
-    Of a key's rows, all but the first are marked with no row id, which `_update` leaves out.
+    Of a key's rows, all but the first are marked with no row id, which `merge_by_key` leaves out.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as fn
@@ -328,3 +315,44 @@ def collapse(job: MergeJob, matches: Matches) -> Matches:
     found = _counted(rows, job.source)
     matches.release()
     return found
+
+
+def with_places(job: MergeJob, files: Sequence[FileRows], wanted: pa.Table) -> Matches | None:
+    """The matches that Arrow found by the keys ``wanted``; ``None`` where a row has no id yet."""
+    import pyarrow as pa
+    from pyspark.sql import functions as fn
+
+    rows = wanted.take(pa.chunked_array([part.matched for part in files], pa.int64()))
+    rows = rows.append_column(ROW_ID, pa.chunked_array([part.ids for part in files], pa.int64()))
+    if rows[ROW_ID].null_count:
+        return None
+    keys = job.scanned.keys()
+    places = {keys.key(part.file.path): part.positions for part in files}
+    hits: dict[str | None, int] = {key: len(own) for key, own in places.items()}
+    changes = bool(job.source.others)
+    frame = job.spark.createDataFrame(rows).withColumn(CHANGED, fn.lit(changes))
+    return Matches(
+        frame,
+        hits=hits,
+        changes=hits if changes else {},
+        assumed=changes and bool(hits),
+        pairs=job.source.rows,
+        places=places,
+        sample=_sample(job, files[0], wanted) if files else None,
+    )
+
+
+def _sample(job: MergeJob, found: FileRows, wanted: pa.Table) -> Sample:
+    """Some matched rows of one file: only that is scanned for them, between their keys."""
+    assert found.matched is not None, "rows of a merge match some of the source"
+    rows = wanted.take(found.matched.slice(0, job.limits.sample_rows))
+    ends = ((name, bounds(rows, name)) for name in rows.column_names)
+    limits = tuple((name, *both) for name, both in ends if both is not None)
+    files = replace(job.scanned.files, files=(found.file,))
+    near = replace(
+        job,
+        scanned=replace(job.scanned, files=files),
+        source=replace(job.source, bounds=limits),
+    )
+    sample: DataFrame = job.spark.createDataFrame(rows)
+    return Sample(near, sample)

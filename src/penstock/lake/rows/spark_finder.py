@@ -1,0 +1,168 @@
+"""Rows that a change is about, found by Spark: by their places, or with their new values too.
+
+Collected at once, places leave nothing for a further job of Spark; beyond a limit they stay with
+Spark, which then counts them by file. New values are collected where the driver may write them: the
+least that a job of Spark costs is more than writing some thousand rows takes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.lake.candidate.state import live_rows
+from penstock.lake.limits import Limits
+from penstock.lake.reading import scan
+from penstock.lake.reading.conversions.align import align, typed
+from penstock.lake.reading.deleted.places import Places
+from penstock.lake.reading.parquet.columns import EMBEDDED_ROW_ID
+from penstock.lake.reading.scan import FILE, POSITION, ROW_ID, Scan
+from penstock.lake.rows.found import Found
+from penstock.lake.rows.found import row_ids as ids_of
+from penstock.lake.rows.new_rows import not_null
+from penstock.lake.rows.route import is_flat
+from penstock.sql.identifiers import quoted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from penstock.lake.candidate.table import CandidateTable
+
+_NUMBER = "_penstock_number"
+
+
+def target_rows(table: CandidateTable) -> DataFrame:
+    """`rows_of` all of the candidate state."""
+    return rows_of(table, table.scan_all())
+
+
+def rows_of(table: CandidateTable, source: Scan, *, row_ids: bool = False) -> DataFrame:
+    """The rows of a scan with what tells them apart: FILE and POSITION of those in files (the
+    transaction's own included), ROW_ID where the row has an id embedded; a row in the catalog has
+    only that.
+
+    With ``row_ids`` the id of every row that has one is in ``rowid`` too, which costs a join.
+    """
+    from pyspark.sql import functions as fn
+
+    rows = scan.read(table.context.spark(), source, positions=True, row_ids=row_ids)
+    if not row_ids:
+        return rows.withColumnRenamed(EMBEDDED_ROW_ID, ROW_ID)
+    known = fn.col(ROW_ID).alias("rowid")
+    embedded = fn.col(EMBEDDED_ROW_ID).alias(ROW_ID)
+    return rows.select(*map(quoted, table.schema.names), FILE, POSITION, known, embedded)
+
+
+def find(rows: DataFrame, source: Scan, limits: Limits, *, once: bool = False) -> Found:
+    """The rows of ``rows`` by FILE, POSITION and ROW_ID, which are of ``source``.
+
+    ``once`` says that each row of it comes once at most.
+    """
+    most = limits.unbounded_places
+    numbers = Places.by_key(source.files.files, source.keys(), limits.numbered_files)
+    picked = rows.select(FILE, POSITION, ROW_ID)
+    if numbers is None:
+        places = picked.limit(most + 1).toArrow()
+        return Found.named(places) if places.num_rows <= most else _counted(picked)
+    # The row's id is asked for only where something may have no other place: it is not read then.
+    beside = [] if source.files.inlined is None else [ROW_ID]
+    numbered = rows.select(numbers.named_column(FILE, POSITION).alias(_NUMBER), *beside)
+    if once and _bounded(source, limits):
+        return Found.numbered(numbers, numbered.toArrow(), _NUMBER)
+    places = numbered.limit(most + 1).toArrow()
+    if places.num_rows > most:
+        return _counted(picked)
+    return Found.numbered(numbers, places, _NUMBER)
+
+
+def _bounded(source: Scan, limits: Limits) -> bool:
+    """Whether all places may be collected, and Spark has nothing to do with them afterwards."""
+    files = source.files.files
+    return live_rows(files) <= limits.places and not any("://" in file.path for file in files)
+
+
+def _counted(picked: DataFrame) -> Found:
+    """The rows by places that stay with Spark."""
+    from pyspark.sql import functions as fn
+
+    persisted = picked.persist()
+    try:
+        of_files = persisted.where(fn.col(FILE).isNotNull()).select(FILE, POSITION)
+        sums = of_files.groupBy(FILE).agg(
+            fn.count(fn.lit(1)).alias("n"), fn.count_distinct(POSITION).alias("once")
+        )
+        rows = sums.collect()
+        ids = persisted.where(fn.col(FILE).isNull()).select(ROW_ID).distinct()
+        inlined = tuple(sorted(ids.toArrow()[ROW_ID].to_pylist()))
+        asked = persisted.count()
+    except BaseException:
+        persisted.unpersist()
+        raise
+    counts = {row[FILE]: row["once"] for row in rows}
+    repeated = any(row["n"] != row["once"] for row in rows)
+    places = of_files.dropDuplicates() if repeated else of_files
+    return Found(places, counts, inlined, asked, persisted=persisted)
+
+
+def find_updated(
+    table: CandidateTable, source: Scan, rows: DataFrame, *, once: bool = False
+) -> Found | None:
+    """The rows of ``rows``, which has their new values, with these; ``once`` says that none is of a
+    row that another is of.
+
+    ``None`` where they are too many, or of types that only Spark writes.
+    """
+    schema, name, limits = table.schema, table.candidate.qualified_name, table.context.limits
+    most = min(_most(table), fitting(source, limits))
+    if most == 0:
+        return None
+    new = not_null(typed(rows, schema), schema, name)
+    names = [column for column in new.columns if schema.find(column) is not None]
+    fitted = align(new.select(*map(quoted, names)), schema, table=name)
+    numbers = Places.by_key(source.files.files, source.keys(), limits.numbered_files)
+    place = (
+        [FILE, POSITION]
+        if numbers is None
+        else [numbers.named_column(FILE, POSITION).alias(_NUMBER)]
+    )
+    picked = new.select(*fitted, *place, ROW_ID)
+    # A small table alone bounds nothing: each of its rows may match all rows of a large one.
+    is_bounded = once and source.files.inlined is None and live_rows(source.files.files) <= most
+    if not is_bounded:
+        picked = picked.limit(most + 1)
+    collected = picked.toArrow()
+    if collected.num_rows > most:
+        return None
+    values = collected.select(list(schema.names))
+    if numbers is None:
+        return with_values(source, values, collected)
+    places, embedded = collected[_NUMBER], collected[ROW_ID]
+    of_files = numbers.files(places), numbers.positions(places)
+    ids = ids_of(source, numbers.keys, *of_files, embedded)
+    return Found.numbered(numbers, collected, _NUMBER).with_values(values, ids)
+
+
+def with_values(source: Scan, values: pa.Table, places: pa.Table) -> Found:
+    """Rows of FILE, POSITION and ROW_ID in ``places``, which get these values."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    codes = pc.dictionary_encode(places[FILE]).combine_chunks()
+    files, keys = pa.chunked_array([codes.indices]), codes.dictionary.to_pylist()
+    ids = ids_of(source, keys, files, places[POSITION], places[ROW_ID])
+    return Found.named(places).with_values(values, ids)
+
+
+def _most(table: CandidateTable) -> int:
+    if not is_flat(table.schema):
+        return 0
+    limits = table.context.limits
+    most = limits.collected_values // len(table.schema.columns)
+    return min(most, limits.partitioned_rows) if table.candidate.partition_by else most
+
+
+def fitting(source: Scan, limits: Limits) -> int:
+    """How many rows, as wide as those of the files, the driver may collect."""
+    files = source.files.files
+    width = sum(file.size_bytes for file in files) / max(1, sum(f.record_count for f in files))
+    return int(limits.collected_bytes / max(1.0, width))
