@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 _NUMBER = "_penstock_number"
 _SINCE = "_penstock_since"
 
+Numbered = list[tuple[int, DeleteFile]]  # by the place of their data file among `partial`
+
 
 def take_away(table: CandidateTable, source: Scan, found: Found) -> Removed:
     """Remove these rows of ``source``, whose FILE keys ``found`` has. Nothing is staged by this."""
@@ -259,11 +261,12 @@ def remove(
     try:
         with explained(table=source.table):
             if on_driver and "://" not in job.directory:
-                _write_on_driver(job, found if isinstance(found, Mapping) else collected(found))
+                places = found if isinstance(found, Mapping) else collected(found)
+                written = _write_on_driver(job, places)
             else:
                 frame = frame_of(spark, found) if isinstance(found, Mapping) else found
-                _write_by_spark(job, _with_before(job, frame))
-        return Removed(whole, _described(job), rows, (job.directory,))
+                written = _write_by_spark(job, _with_before(job, frame))
+        return Removed(whole, _by_data_file(job, written), rows, (job.directory,))
     except BaseException:
         remove_directory(job.directory)
         raise
@@ -308,7 +311,7 @@ def _with_before(job: _Job, found: DataFrame) -> DataFrame:
     return found.unionByName(old)
 
 
-def _write_on_driver(job: _Job, found: Positions) -> None:
+def _write_on_driver(job: _Job, found: Positions) -> Numbered:
     source, keys = job.source, job.source.keys()
     before = [
         replace(file, delete=delete, more_deletes=())
@@ -318,6 +321,7 @@ def _write_on_driver(job: _Job, found: Positions) -> None:
     gone: dict[str, list[Gone]] = {}
     for old in load(before, Whose(source.table, source.snapshot_id)):
         gone.setdefault(old.file.path, []).append(old)
+    written: Numbered = []
     for number, file in enumerate(job.partial):
         new = found[keys.key(file.path)]
         olds = gone.get(file.path, [])
@@ -332,10 +336,12 @@ def _write_on_driver(job: _Job, found: Positions) -> None:
         folder = Path(job.directory) / f"{_NUMBER}={number}"
         make_directory(str(folder))
         since = mine[SNAPSHOT_ID] if job.succeeds(file) else None
-        write_deletes(f"{folder}/deletes.parquet", file.path, mine["pos"], since)
+        path = f"{folder}/deletes.parquet"
+        written.append((number, write_deletes(path, file.path, mine["pos"], since)))
+    return written
 
 
-def _write_by_spark(job: _Job, found: DataFrame) -> None:
+def _write_by_spark(job: _Job, found: DataFrame) -> Numbered:
     """One file of sorted positions per data file, in a directory named by its number."""
     from pyspark.sql import functions as fn
 
@@ -361,23 +367,22 @@ def _write_by_spark(job: _Job, found: DataFrame) -> None:
     )
     options = publishing.options(job.spark, job.directory)
     rows.write.mode("append").options(**options).partitionBy(_NUMBER).parquet(job.directory)
+    written = describe(list_files(job.directory), TableSchema(()))
+    numbers = (file.path.rsplit("/", 2)[1].removeprefix(f"{_NUMBER}=") for file in written)
+    return [
+        (int(number), DeleteFile(file.path, file.record_count, file.size_bytes, file.footer_size))
+        for number, file in zip(numbers, written, strict=True)
+    ]
 
 
-def _described(job: _Job) -> dict[int, DeleteFile]:
+def _by_data_file(job: _Job, written: Numbered) -> dict[int, DeleteFile]:
     """The delete files by data file id. AQE never splits one data file's positions."""
-    found: dict[int, DeleteFile] = {}
-    for file in describe(list_files(job.directory), TableSchema(())):
-        number = int(file.path.rsplit("/", 2)[1].removeprefix(f"{_NUMBER}="))
+    by_id: dict[int, DeleteFile] = {}
+    for number, file in written:
         data_file = job.partial[number]
         assert data_file.id is not None, "checked by the caller"
-        assert data_file.id not in found, "two delete files for one data file"
+        assert data_file.id not in by_id, "two delete files for one data file"
         began = _began(data_file)
-        found[data_file.id] = DeleteFile(
-            path=file.path,
-            delete_count=file.record_count,
-            size_bytes=file.size_bytes,
-            footer_size=file.footer_size,
-            begin_snapshot=began,
-            partial_max=None if began is None else job.snapshot,
-        )
-    return found
+        last = None if began is None else job.snapshot
+        by_id[data_file.id] = replace(file, begin_snapshot=began, partial_max=last)
+    return by_id
