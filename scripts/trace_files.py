@@ -116,7 +116,9 @@ class Tracer:
     def _note_text(self, trace: Trace, frame: FrameType) -> None:
         """Of sqlglot's tokenizer and penstock's own, whose argument is ``sql`` or ``text``."""
         code = frame.f_code
-        if code.co_name == "tokenize" and code.co_filename.endswith("/tokens.py"):
+        ours = code.co_filename.startswith(SOURCE)
+        reads = code.co_name in ({"scan", "words"} if ours else {"tokenize"})
+        if reads and code.co_filename.endswith("/tokens.py"):
             text = frame.f_locals.get("sql", frame.f_locals.get("text"))
             if isinstance(text, str):
                 trace.read.append(text)
