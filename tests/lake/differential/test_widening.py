@@ -15,10 +15,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.errors import UnsupportedFeature
+from penstock.lake.format.files import DataFile
 from penstock.lake.format.schema import Column
 from penstock.lake.format.types import parse
 from penstock.lake.lake import Lake
 from penstock.lake.reading.conversions.widening import DIGITS, can_become
+from penstock.lake.staging import TransactionTable
+from penstock.sql.conditions import Predicate, all_of
 from penstock.sql.predicate import of_where
 from tests import duck
 from tests.lake.catalog.conftest import Place
@@ -241,8 +244,14 @@ def _feeds(place: Place, spark: SparkSession, name: str, last: int) -> list[str]
     return [] if mine == theirs else [typed.shown(mine, theirs)]
 
 
+_TOGETHER = 60  # conditions of one look-up: SQLite takes some hundreds
+
+
 def _lost(place: Place, name: str, pairs: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """Values that their file is not kept for, of rows that are in a file each."""
+    """Conditions that a row satisfies and that prune its file. Each row is in a file of its own.
+
+    A file that stays for many conditions at once stays for each of them.
+    """
     columns = [f"c{at}" for at in range(len(pairs))]
     shown = ", ".join(f"{column}::VARCHAR" for column in columns)
     with closing(duck.attach(place.uri)) as connection:
@@ -251,23 +260,29 @@ def _lost(place: Place, name: str, pairs: Sequence[tuple[str, str]]) -> Iterator
         table = transaction.table(name)
         files = sorted(table.files().files, key=lambda file: file.begin_snapshot or 0)
         for (_, *values), file in zip(rows, files, strict=True):
-            for column, value, (_, new) in zip(columns, values, pairs, strict=True):
-                literal = (
-                    f"TIMESTAMP_NTZ '{value}'"
-                    if new in _NTZ
-                    else f"'{value}'"
-                    if new == "TIMESTAMPTZ"
-                    else value
-                )
-                if value in {"nan", "inf", "-inf"}:
-                    continue
-                for where in (
-                    f"{column} = {literal}",
-                    f"{column} <= {literal}",
-                    f"{column} >= {literal}",
-                ):
-                    if file.path not in {f.path for f in table.files(of_where(where)).files}:
-                        yield f"{where}, of {pairs[int(column[1:])]}"
+            conditions = [
+                f"{column} {sign} {_literal(value, new)}"
+                for column, value, (_, new) in zip(columns, values, pairs, strict=True)
+                if value not in {"nan", "inf", "-inf"}
+                for sign in ("=", "<=", ">=")
+            ]
+            for start in range(0, len(conditions), _TOGETHER):
+                part = conditions[start : start + _TOGETHER]
+                if not _keeps(table, file, part):
+                    pruning = [where for where in part if not _keeps(table, file, [where])]
+                    yield f"{pruning or part}, of {pairs}"
+
+
+def _literal(value: str, kind: str) -> str:
+    if kind in _NTZ:
+        return f"TIMESTAMP_NTZ '{value}'"
+    return f"'{value}'" if kind == "TIMESTAMPTZ" else value
+
+
+def _keeps(table: TransactionTable, file: DataFile, conditions: Sequence[str]) -> bool:
+    known = [of_where(where).condition for where in conditions]
+    together = Predicate(all_of([condition for condition in known if condition is not None]), "UTC")
+    return file.path in {each.path for each in table.files(together).files}
 
 
 def _wrong_by_duckdb(place: Place, name: str, pairs: Sequence[tuple[str, str]]) -> Iterator[str]:
