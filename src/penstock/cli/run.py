@@ -1,4 +1,4 @@
-"""``penstock run``: make the tables true."""
+"""``penstock run``: run the models of a project."""
 
 from __future__ import annotations
 

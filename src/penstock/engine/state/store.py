@@ -48,6 +48,7 @@ class State:
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
+        self._is_migrated = False  # by this object: then reading need not ask for the version
 
     def begin_run(self, run: RunRecord) -> list[str]:
         """Record that a run starts; returns the ids of earlier runs found dead."""
@@ -55,6 +56,7 @@ class State:
             migrate(connection)
             dead = abandon_dead_runs(connection, is_gone, run.started_at)
             insert_run(connection, run)
+        self._is_migrated = True
         return dead
 
     def end_run(self, run_id: str, state: str) -> None:
@@ -88,6 +90,7 @@ class State:
         """Make the tables what this code expects, before anything but a run writes to them."""
         with self._catalog.writing() as connection:
             migrate(connection)
+        self._is_migrated = True
 
     def forget(self, target: str, value: str | None) -> None:
         """Forget a slice, or all of a target, of which the catalog has nothing."""
@@ -113,7 +116,7 @@ class State:
     def reading(self) -> Iterator[Connection | None]:
         """One consistent connection; None when no run has made the tables yet."""
         with self._catalog.reading() as connection:
-            yield connection if find_tables(connection) else None
+            yield connection if self._is_migrated or find_tables(connection) else None
 
 
 def find_tables(connection: Connection) -> bool:
