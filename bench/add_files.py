@@ -1,6 +1,6 @@
 """Registering many files that are there: 24,000 of them in one call, on PostgreSQL and SQLite.
 
-The files are hard links to a few small ones, as what is measured is footers and the catalog.
+The files are hard links to some small ones, as what is measured is footers and the catalog.
 """
 
 from __future__ import annotations

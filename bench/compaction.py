@@ -100,7 +100,7 @@ def main(files: int = FILES) -> None:
         first = side(OURS, source, work / "first", ours)
         first.prepare()
         first.run()
-        peak = harness.peak_memory_mb()  # of ours alone: DuckDB has not run here yet
+        peak = harness.peak_memory_mb()  # of ours alone: DuckDB has not run in this process yet
         sides = (side(OURS, source, work, ours), side(DUCKDB, source, work, theirs))
         seconds = harness.race(sides, options.rounds)
     figures = (

@@ -182,7 +182,7 @@ def scratch(parent: Path | None) -> Iterator[Path]:
 
 @contextmanager
 def session(work: Path, conf: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
-    """A session as Penstock starts it, on two cores; ``conf`` goes over the settings here."""
+    """A session as Penstock starts it, on two cores; ``conf`` overrides its settings."""
     fixed = {
         "spark.driver.memory": "4g",
         "spark.sql.warehouse.dir": str(work / "warehouse"),

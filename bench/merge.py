@@ -95,10 +95,10 @@ class Rewrite:
 
     def run(self) -> None:
         changes = self.spark.read.parquet(str(self.source))
-        kept = self.spark.read.parquet(str(self.target)).join(
+        unchanged = self.spark.read.parquet(str(self.target)).join(
             functions.broadcast(changes.select(KEY)), KEY, "left_anti"
         )
-        kept.unionByName(changes).write.parquet(str(self.work / "rewrite"))
+        unchanged.unionByName(changes).write.parquet(str(self.work / "rewrite"))
 
     def clean(self) -> None:
         self.rows_after = self.spark.read.parquet(str(self.work / "rewrite")).count()

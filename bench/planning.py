@@ -18,13 +18,13 @@ from tests import postgres
 from bench import catalogs, harness
 from penstock import Lake
 
-KEPT = 10
+MATCHING = 10
 WIDE, NARROW = 40, 4  # columns, of the smaller and of the ten times larger lake
 
 
 def predicate(files: int) -> str:
     first = files // 2
-    low, high = first * catalogs.PER_FILE, (first + KEPT) * catalogs.PER_FILE
+    low, high = first * catalogs.PER_FILE, (first + MATCHING) * catalogs.PER_FILE
     return f"id >= {low} AND id < {high}"
 
 
@@ -59,8 +59,8 @@ def measure(title: str, run: Callable[[], DataFrame], rounds: int) -> list[float
         df = run()
         took = time.perf_counter() - began
         print(f"  {title}: {took:.3f} s", flush=True)
-        if "predicate" in title and len(df.inputFiles()) != KEPT:
-            raise SystemExit(f"{len(df.inputFiles())} files are left instead of {KEPT}")
+        if "predicate" in title and len(df.inputFiles()) != MATCHING:
+            raise SystemExit(f"{len(df.inputFiles())} files are left instead of {MATCHING}")
         if number >= 0:
             seconds.append(took)
     return seconds
@@ -72,7 +72,7 @@ def main() -> None:
     before = harness.load()
     with harness.scratch(options.work) as work, uris(work) as found, harness.session(work) as spark:
         catalogs.link(work / "many", range(many), WIDE)
-        catalogs.link(work / "more", range(more // 2, more // 2 + KEPT), NARROW)
+        catalogs.link(work / "more", range(more // 2, more // 2 + MATCHING), NARROW)
         seconds: dict[str, Sequence[float]] = {}
         for name, uri in found.items():
             for schema, files, columns in (("many", many, WIDE), ("more", more, NARROW)):

@@ -11,7 +11,11 @@ from pyspark.sql import DataFrame, SparkSession
 from bench import data, harness
 from penstock import Lake
 
-OURS, SPARK, TOLD = "penstock scan", "spark.read.parquet", "spark.read.parquet, schema given"
+OURS, SPARK, SCHEMA_GIVEN = (
+    "penstock scan",
+    "spark.read.parquet",
+    "spark.read.parquet, schema given",
+)
 APPENDS = 4  # so that the table is several files of several snapshots
 
 
@@ -38,13 +42,13 @@ def aggregate(frame: DataFrame) -> list[tuple[object, ...]]:
 
 
 def readers(spark: SparkSession, lake: Lake) -> dict[str, Callable[[], DataFrame]]:
-    """By side. Where Spark is told the schema it reads no footer to infer one: the harder peer."""
+    """By side. With the schema given Spark reads no footer to infer one: the harder peer."""
     files = paths(lake)
     schema = lake.table("main.orders").to_df().schema
     return {
         OURS: lake.table("main.orders").to_df,
         SPARK: lambda: spark.read.parquet(*files),
-        TOLD: lambda: spark.read.schema(schema).parquet(*files),
+        SCHEMA_GIVEN: lambda: spark.read.schema(schema).parquet(*files),
     }
 
 
@@ -62,12 +66,12 @@ def main() -> None:
             raise SystemExit(f"the sides do not agree: {answers}")
         racers = [side(name, read) for name, read in sides.items()]
         seconds = harness.race(racers, options.rounds, warmup=3)
-    ratio = harness.ratio(seconds, OURS, TOLD)
+    ratio = harness.ratio(seconds, OURS, SCHEMA_GIVEN)
     figure = harness.Figure(
         "Scan and aggregate against spark.read.parquet",
         harness.ratio(seconds, OURS, SPARK),
         1.05,
-        note=f"{ratio:.2f} x when Spark is told the schema",
+        note=f"{ratio:.2f} x with the schema given to Spark",
     )
     report = harness.Report(
         "scan", (figure,), seconds, options.rows, options.rounds, before, harness.load()

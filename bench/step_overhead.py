@@ -3,7 +3,7 @@
 Steps run one after another, so that a step's window holds its own jobs only. The JVM compiles what
 a step needs over some hundred steps, so that the session is warm when it has run the example's two
 weeks twice; ``--rounds`` is the number of days that are measured then, in a third copy of it. The
-same days of the first copy are told beside: a session that is new. ``--rows`` has no meaning here.
+note has the same days of the first copy, in a new session. ``--rows`` is ignored.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class Count:
 
 
 def new_project(directory: Path) -> Path:
-    """Copy the example. A project that the demo made before is replaced, anything else is kept.
+    """Copy the example. A project that the demo made before is replaced, anything else stays.
 
     Raises SystemExit when the directory holds something else.
     """
@@ -129,14 +129,14 @@ def load_again(project: Project, lake: Lake, day: date) -> list[str]:
     result = run_day(project, day)
     print_run(f"Day {day} again", result)
     logs = [step for step in result.steps if step.strategy == "append"]
-    kept = [step for step in result.steps if step.strategy != "append"]
+    others = [step for step in result.steps if step.strategy != "append"]
     made = len(lake.snapshots()) - before
+    unchanged = sum(step.state == "unchanged" for step in others)
     print(
-        f"\n{sum(step.state == 'unchanged' for step in kept)} of {len(kept)} replaced or merged "
-        f"tables are unchanged and have no new snapshot; {made} new snapshots "
-        f"for {len(logs)} logs, which note every run."
+        f"\n{unchanged} of {len(others)} replaced or merged tables are unchanged and have no new "
+        f"snapshot; {made} new snapshots for {len(logs)} logs, which note every run."
     )
-    wrong = [f"{table_of(step)} is {step.state}" for step in kept if step.state != "unchanged"]
+    wrong = [f"{table_of(step)} is {step.state}" for step in others if step.state != "unchanged"]
     return wrong if made == len(logs) else [*wrong, f"{made} new snapshots for {len(logs)} logs"]
 
 

@@ -23,7 +23,7 @@ def test_the_public_names() -> None:
 
 
 def test_docs_import_no_other_names() -> None:
-    """What users are told to import is pinned; modules of functions are named by their path."""
+    """What the guide has users import is pinned; modules of functions are named by their path."""
     pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
     imports = [
         (page.name, names)

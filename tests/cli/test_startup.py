@@ -103,7 +103,7 @@ def is_quick(arguments: tuple[str, ...], directory: Path, bound: float = BOUND) 
 def seconds(arguments: tuple[str, ...], directory: Path) -> float:
     """Processor time of the whole process: what it takes on a machine that nobody else uses.
 
-    It reads a few small files and waits for nothing, so that is its time on the wall there.
+    It reads some small files and waits for nothing, so that is its time on the wall there.
     """
     return processor_time("from penstock.cli.main import main; main()", arguments, directory)
 

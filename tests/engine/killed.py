@@ -3,7 +3,7 @@
     python -m tests.engine.killed URI DATA_PATH
 
 A table and the records of its slices must both be as before, or both as after. It forks, so it is a
-process without threads of its own; nothing here needs Spark.
+process without threads of its own; nothing needs Spark.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.lake.killed.acts import die_at, in_child, told
 COLUMN = "_wm_partition"
 TARGET = TableName("main", "main", "a")
 _MOST = 200  # statements of an act
-_STRIDE = 2  # tests/lake/killed tries each; here it is whether data and records go together
+_STRIDE = 2  # tests/lake/killed tries each; these ask whether data and records go together
 
 
 def made_of(

@@ -1,4 +1,4 @@
-"""Finding Java, and the settings of a session. No session is started here."""
+"""Finding Java, and the settings of a session. Starts no session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is seen of a test without Spark: true only where Spark would say that it passes."""
+"""Data tests proven without Spark: true only where Spark would let the test pass."""
 
 from __future__ import annotations
 
@@ -75,10 +75,10 @@ def test_other_types_are_left_to_spark(kind: pa.DataType) -> None:
 
 
 @given(INTS, INTS)
-def test_relationships(here: list[int | None], there: list[int | None]) -> None:
-    expected = set(present(here)) <= set(present(there))
+def test_relationships(values: list[int | None], referenced: list[int | None]) -> None:
+    expected = set(present(values)) <= set(present(referenced))
     kind = pa.int64()
-    assert relationships.holds(column(here, kind), column(there, kind)) == expected
+    assert relationships.holds(column(values, kind), column(referenced, kind)) == expected
 
 
 def test_relationships_of_two_types_are_left_to_spark() -> None:
