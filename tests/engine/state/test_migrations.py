@@ -42,6 +42,9 @@ def test_a_newer_state_is_refused(state: State, catalog: Catalog) -> None:
         connection.execute(update(META).where(META.c.key == "state_version").values(value="99"))
     with pytest.raises(CatalogVersionUnsupported, match="has version 99"):
         state.begin_run(run_record("r2"))
+    assert state.slices("main.a") == []  # a run that has begun does not ask for the version again
+    with pytest.raises(CatalogVersionUnsupported, match="has version 99"):
+        State(catalog).slices("main.a")
 
 
 def test_records_of_version_1_are_read_as_they_are_and_migrated(catalog: Catalog) -> None:
