@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import pytest
 from scripts.trace_files import MARK, Trace, Tracer
 
 from penstock.lake.lake import Lake
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def traced(lake: Lake, text: str) -> Trace:
@@ -26,3 +31,15 @@ def test_an_insert_is_traced(tmp_path: Path) -> None:
     assert nothing.readings == 0
     assert second == third
     assert second.passages == sum(second.entered.values()) - 1
+
+
+@pytest.mark.spark
+def test_a_condition_is_read_once_by_each_tokenizer(tmp_path: Path, spark: SparkSession) -> None:
+    uri = f"ducklake:sqlite:{tmp_path}/m.sqlite"
+    with Lake.attach(uri, spark=spark, data_path=f"{tmp_path}/data", new_catalog=True) as lake:
+        lake.sql(f"CREATE TABLE t AS SELECT id FROM range({2 * MARK})")
+        statement = traced(lake, f"DELETE FROM t WHERE t.id >= {MARK}")
+        with Tracer() as tracer, tracer.recording() as method:
+            lake.table("t").delete(f"id >= {MARK} - 1")
+    assert statement.readings == 2
+    assert method.readings == 1
