@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _OTHER_NAMES = {"table_name": "table", "schema_name": "schema", "files": "path"}
 _TYPES = {int: "bigint", str: "string", bool: "boolean", float: "double", datetime: "timestamp"}
+Argument = Literal | SqlExpression  # as written, or to be computed
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +50,8 @@ class Invocation:
     at: int
     statement: StatementText
     whole: Span | None = None
-    positional: tuple[Literal | SqlExpression, ...] = ()
-    named: Mapping[str, Literal | SqlExpression] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """A CHECKPOINT, which is of this lake."""
+    positional: tuple[Argument, ...] = ()
+    named: Mapping[str, Argument] = field(default_factory=dict)
 
 
 def parse(reader: Reader) -> Invocation:
@@ -72,12 +68,10 @@ def parse(reader: Reader) -> Invocation:
     return Invocation(tuple(before), name, at, reader.statement, None, positional, named)
 
 
-def _arguments(
-    reader: Reader,
-) -> tuple[tuple[Literal | SqlExpression, ...], dict[str, Literal | SqlExpression]]:
+def _arguments(reader: Reader) -> tuple[tuple[Argument, ...], dict[str, Argument]]:
     reader.expect("(")
-    positional: list[Literal | SqlExpression] = []
-    named: dict[str, Literal | SqlExpression] = {}
+    positional: list[Argument] = []
+    named: dict[str, Argument] = {}
     while not reader.accept(")"):
         if (positional or named) and not reader.accept(","):
             raise reader.wrong(f", is expected, not {reader.shown()}")
@@ -94,7 +88,7 @@ def _arguments(
     return tuple(positional), named
 
 
-def _argument(reader: Reader) -> Literal | SqlExpression:
+def _argument(reader: Reader) -> Argument:
     """A literal, a list of literals or a marker; what else there is has to be computed."""
     at = reader.at
     try:
@@ -169,7 +163,7 @@ def _refuse_other_lakes(session: Session, call: Invocation) -> None:
         )
 
 
-def _computed(session: Session, value: Literal | SqlExpression) -> Any:
+def _computed(session: Session, value: Argument) -> Any:
     """The value of an argument; ``now()`` less or more an interval needs no session."""
     if isinstance(value, Literal):
         return value.value
@@ -181,7 +175,7 @@ def _computed(session: Session, value: Literal | SqlExpression) -> Any:
         return row[0]
 
 
-def parse_checkpoint(reader: Reader) -> Checkpoint:
+def parse_checkpoint(reader: Reader) -> None:
     """``CHECKPOINT [lake]``"""
     reader.expect("CHECKPOINT")
     if not reader.done:
@@ -190,10 +184,9 @@ def parse_checkpoint(reader: Reader) -> Checkpoint:
             called = naming.called(reader.lakes)
             raise reader.wrong(f"{name} is not this lake", f"it is called {called}", at)
     reader.finish()
-    return Checkpoint()
 
 
-def checkpoint(session: Session, _: Checkpoint) -> Answer:
+def checkpoint(session: Session, _: None) -> Answer:
     function = CALLS["checkpoint"]  # as in DuckDB, commits of its own beside an open transaction
     apart = replace(session, current=Current())
     return _answer(session, function, function.function(apart))

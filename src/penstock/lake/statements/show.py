@@ -109,10 +109,9 @@ def parse(reader: Reader) -> Show:
 
 
 def _in_schema(reader: Reader, kind: str) -> Show:
-    schema, at = None, reader.token.start
-    if reader.accept_any("FROM", "IN") is not None:
-        at = reader.token.start
-        schema = reader.qualified(1, "a schema")[-1]
+    if reader.accept_any("FROM", "IN") is None:
+        return Show(kind, pattern=_like(reader))
+    at, schema = reader.token.start, reader.qualified(1, "a schema")[-1]
     return Show(kind, schema, at, pattern=_like(reader))
 
 
