@@ -15,6 +15,7 @@ from penstock.lake.statements.delete import Delete
 from penstock.lake.statements.dispatch import FORMS
 from penstock.lake.statements.insert import Insert
 from penstock.lake.statements.merge import Merge
+from penstock.lake.statements.overwrite import by_row_alone
 from penstock.lake.statements.update import Update
 from penstock.sql.expression import SqlExpression
 from penstock.sql.statement import Reader, TableName
@@ -83,6 +84,20 @@ def test_an_insert() -> None:
     assert (computed.rows, computed.replaces) == (None, part(text, "k < 5"))
     assert computed.computed.rows == ((part(text, "upper('x')"), None),)
     assert computed.computed.by_select
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("k < 5 AND v IN ('a', 'b')", True),
+        ("k < :n", False),
+        ("k IN (SELECT max(k) FROM t)", False),
+    ],
+)
+def test_new_rows_are_checked_by_themselves(where: str, expected: bool) -> None:
+    insert = parsed(f"INSERT INTO t REPLACE WHERE {where} VALUES (1, 'a')", n=1)
+    assert insert.replaces.text == where
+    assert by_row_alone(insert.statement, insert.replaces) is expected
 
 
 def test_an_expression_is_parsed_once() -> None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from penstock.lake.statements.insert import Insert
 
 _NEW = "__penstock_rows"
+_QUERIES = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE"})
 
 
 def stage(
@@ -59,6 +60,15 @@ def stage(
     return engine.stage(table, RowChange.overwrite(df, replaced))
 
 
+def by_row_alone(statement: StatementText, where: SqlExpression) -> bool:
+    """Whether a row tells by itself if it satisfies a condition, which new rows are checked by: no
+    marker and no subquery is in it.
+    """
+    return not any(
+        token.kind == MARKER or token.upper in _QUERIES for token in statement.words(where.span)
+    )
+
+
 def _satisfying(
     session: Session,
     table: TransactionTable,
@@ -69,9 +79,8 @@ def _satisfying(
     """The rows for which the condition is true."""
     text = begun(statement).add(f"SELECT {target.place} FROM {target.source}")
     add_conditions(text, statement, target, None, where)
-    has_markers = any(token.kind == MARKER for token in statement.words(where.span))
     condition = None
-    if not has_markers:
+    if by_row_alone(statement, where):
         condition = plain(session, statement, where, target, table.schema)
     return match(session, table, text, condition, once=True)
 
