@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from penstock.lake.format.objects import SortKey
     from penstock.lake.format.schema import Column, TableSchema
     from penstock.lake.lake import Lake
-    from penstock.lake.maintenance.parquet_settings import Resources
+    from penstock.lake.maintenance.writing import Resources
     from penstock.project import Project
 
 __all__ = [
@@ -32,7 +32,7 @@ _HOMES = {
     "PartitionField": "penstock.lake.format.files",
     "PenstockError": "penstock.errors",
     "Project": "penstock.project",
-    "Resources": "penstock.lake.maintenance.parquet_settings",
+    "Resources": "penstock.lake.maintenance.writing",
     "SortKey": "penstock.lake.format.objects",
     "TableSchema": "penstock.lake.format.schema",
 }

@@ -17,7 +17,7 @@ from penstock.lake.reading import scan
 from penstock.lake.reading.scan import Scan
 from penstock.lake.spark import session
 from penstock.lake.spark.failures import explained
-from tests.lake.reading.deleted.test_puffin import THEIRS
+from tests.lake.reading.deleted.test_positions import THEIRS
 from tests.lake.reading.test_scan import KV, data_file, delete_file, kv
 
 if TYPE_CHECKING:

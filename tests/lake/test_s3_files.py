@@ -14,8 +14,7 @@ from penstock.lake.format.changes import ChangeSet, TableChange
 from penstock.lake.format.files import DataFile
 from penstock.lake.lake import Lake
 from penstock.lake.maintenance.reading import pieces
-from penstock.lake.recovery.backup import check_files
-from penstock.lake.recovery.missing_files import missing_below
+from penstock.lake.recovery.backup import check_files, missing_below
 from tests import s3
 from tests.s3_relay import relay
 

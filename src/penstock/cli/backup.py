@@ -13,7 +13,7 @@ from penstock.cli.output import print_json, say
 from penstock.cli.render import counting
 
 if TYPE_CHECKING:
-    from penstock.lake.recovery.missing_files import FileCheck
+    from penstock.lake.recovery.backup import FileCheck
 
 _SHOWN = 10  # missing files that are listed
 

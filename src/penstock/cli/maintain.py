@@ -156,7 +156,7 @@ def _moment(text: str | None) -> datetime | None:
     """An age before now, or a time with its zone."""
     from datetime import UTC
 
-    from penstock.lake.format.values.intervals import parse_interval
+    from penstock.lake.format.values.duck_text import parse_interval
 
     if text is None:
         return None

@@ -150,8 +150,8 @@ class Connections:
 
 def _refuse_abandoned(settings: LakeSettings) -> None:
     """Raise CatalogVanished when files of a lake are there without their catalog."""
-    from penstock.lake.catalog.abandoned import refuse_abandoned
     from penstock.lake.catalog.database.location import parse_location
+    from penstock.lake.catalog.opening import refuse_abandoned
     from penstock.lake.storage import Storage, hold
 
     location, path = parse_location(settings.catalog), settings.data_path

@@ -78,13 +78,14 @@ def _is_there(table: TableName, catalogs: Catalogs | None) -> bool:
         catalog = catalogs(table.lake) if catalogs else None
         if catalog is None:
             return catalogs is None
-        from penstock.lake.catalog import objects  # loads SQLAlchemy, which check seldom needs
+        # Late: it loads SQLAlchemy, which check seldom needs.
+        from penstock.lake.catalog.definitions.views import view_names
 
         latest = catalog.latest()
         if catalog.known_table(table.schema, table.table, latest) is not None:
             return True
         with catalog.reading() as connection:
-            views = objects.view_names(connection, latest.id)
+            views = view_names(connection, latest.id)
         return fold(table.qualified) in map(fold, views)
     except LakeError:
         return True

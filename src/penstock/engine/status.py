@@ -32,7 +32,7 @@ from penstock.engine.state.records import (
 )
 from penstock.engine.state.store import State, find_tables
 from penstock.lake.catalog import reads
-from penstock.lake.catalog.snapshots import touched
+from penstock.lake.catalog.snapshots import history
 from penstock.lake.format.conflicts import ParsedChanges
 from penstock.lake.format.naming import fold
 from penstock.model.asset import TableName
@@ -277,12 +277,12 @@ def look(
         by_target[record.target].append(record)
     changed: dict[Key, int | None] = {}
     there: set[str] = set()
-    known = touched.tables_by_name(connection, snapshot.id)
-    theirs = touched.changes_of_others(connection, since, _OWN)
+    known = history.tables_by_name(connection, snapshot.id)
+    theirs = history.changes_of_others(connection, since, _OWN)
     for target, mine in by_target.items():
         name = _name(target)
         if name not in known:
-            gone = touched.gone_at(connection, name)
+            gone = history.gone_at(connection, name)
             changed |= {(target, record.slice): gone for record in mine}
             continue
         there.add(target)
@@ -334,7 +334,7 @@ def _changed(
     if table is not None and partition is not None and partition.id is not None:
         since = min(record.snapshot_id for record in records)
         where = (partition.id, partition.name)
-        values = touched.values_touched(connection, table.id, where, since)
+        values = history.values_touched(connection, table.id, where, since)
 
     def touches(record: SliceRecord, moment: int) -> bool:
         """True in doubt, where the change was compacted since or is not by slices."""

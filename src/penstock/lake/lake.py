@@ -14,14 +14,16 @@ from penstock.attach_options import refuse_others
 from penstock.config import DIALECTS
 from penstock.errors import ArgumentError
 from penstock.lake import storage as storages
-from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import LOCK_TIMEOUT, Catalog
+from penstock.lake.catalog.definitions.macros import load_macros
+from penstock.lake.catalog.definitions.views import load_views
+from penstock.lake.catalog.options import load_options
 from penstock.lake.format.files import Table as TableInfo
 from penstock.lake.format.naming import DEFAULT_SCHEMA, LAKES, TableRef, fold
 from penstock.lake.format.objects import ListedFile, Option, View
 from penstock.lake.limits import LIMITS, Limits
-from penstock.lake.maintenance.methods import Maintained
-from penstock.lake.methods import options
+from penstock.lake.maintenance.calls import Maintained
+from penstock.lake.methods import altering
 from penstock.lake.methods.add_files import Added, add_data_files
 from penstock.lake.queries.explain import Explanation, explain
 from penstock.lake.queries.resolver import Resolver
@@ -274,27 +276,27 @@ class Lake(Maintained):
         """The views at a snapshot, by schema and name: ``lake.views()``. Listing reads none."""
         snapshot_id = self._snapshot_id(version, timestamp)
         with self.catalog.reading() as connection:
-            return objects.views(connection, snapshot_id)
+            return load_views(connection, snapshot_id)
 
     def macros(self, version: int | None = None, timestamp: Moment | None = None) -> list[Macro]:
         """The macros at a snapshot, with their parameters and defaults: ``lake.macros()``."""
         snapshot_id = self._snapshot_id(version, timestamp)
         with self.catalog.reading() as connection:
-            return objects.macros(connection, snapshot_id)
+            return load_macros(connection, snapshot_id)
 
     def options(self) -> list[Option]:
         """Every option that is stored, with what it is set for: ``lake.options()``."""
         with self.catalog.reading() as connection:
-            return objects.options(connection)
+            return load_options(connection)
 
     def set_option(
         self, key: str, value: object, schema: str | None = None, table: str | None = None
     ) -> None:
         """Set an option: ``lake.set_option("parquet_compression", "zstd", table="orders")``.
 
-        For the lake, a schema or a table; see `penstock.lake.methods.options`.
+        For the lake, a schema or a table; see `penstock.lake.methods.altering`.
         """
-        options.set_option(self.catalog, key, value, schema=schema, table=table)
+        altering.set_option(self.catalog, key, value, schema=schema, table=table)
 
     def add_data_files(
         self,

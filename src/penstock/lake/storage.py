@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from penstock.masking import shown
 if TYPE_CHECKING:
     from pyarrow import fs
 
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _S3 = frozenset({"s3", "s3a"})
 _COMMITTERS = frozenset({"magic", "file"})
 
@@ -219,7 +221,8 @@ def told(path: str) -> Storage | None:
 
 
 def is_remote(path: str) -> bool:
-    return "://" in path
+    """Whether it is a URI, of S3 or another store, and no path of a local file system."""
+    return _URI.match(path) is not None
 
 
 def open_system(path: str) -> tuple[fs.FileSystem, str]:

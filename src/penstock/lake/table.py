@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import ArgumentError
 from penstock.lake.candidate.few_rows import few_rows
-from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.catalog.definitions import tables
 from penstock.lake.catalog.files.feed import Bound
 from penstock.lake.format.files import Table as TableInfo
 from penstock.lake.format.naming import TableRef
-from penstock.lake.format.objects import Description, ListedFile
+from penstock.lake.format.objects import Description, ListedFile, listed
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.limits import LIMITS, Limits
 from penstock.lake.methods.add_files import Added, add_data_files
@@ -171,7 +171,7 @@ class Table:
         snapshot = self._snapshot(version, timestamp)
         info = self._info(snapshot)
         with self.catalog.reading() as connection:
-            return objects.describe(connection, info, snapshot.id)
+            return tables.describe(connection, info, snapshot.id)
 
     def list_files(
         self, version: int | None = None, timestamp: Moment | None = None
@@ -181,7 +181,7 @@ class Table:
         A file with several delete files is listed once for each.
         """
         at = self._snapshot(version, timestamp)
-        return objects.listed(self.catalog.files(self._info(at), at.id).files)
+        return listed(self.catalog.files(self._info(at), at.id).files)
 
     def append(
         self, df: DataFrame | Rows, *, partition_by: str | Sequence[str] = ()

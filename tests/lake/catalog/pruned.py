@@ -13,9 +13,9 @@ from sqlalchemy import Connection, create_engine, select
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.statistics.pruning import kept
 from penstock.lake.format.files import Table
+from penstock.lake.format.partitioning import bucket
 from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.format.values.bounds import bound_to_text, compare_bounds, partition_to_text
-from penstock.lake.format.values.partition_text import bucket
 from penstock.sql.predicate import of_where
 
 Rows = Sequence[Sequence[Any]]

@@ -11,7 +11,7 @@ import pytest
 
 from penstock.errors import ArgumentError, CatalogCorrupt
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.methods.options import set_option
+from penstock.lake.methods.altering import set_option
 from penstock.lake.recovery.backup import backup, check_files
 from penstock.lake.recovery.restore import restore
 from tests import duck

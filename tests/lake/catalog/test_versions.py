@@ -6,8 +6,8 @@ import pytest
 from sqlalchemy import select, text
 
 from penstock.errors import TableNotFound, UnsupportedFeature
-from penstock.lake.catalog import objects
 from penstock.lake.catalog.database import metadata
+from penstock.lake.catalog.definitions import views
 from tests.lake.catalog import staging
 from tests.lake.catalog.conftest import Place
 
@@ -91,7 +91,7 @@ def test_tags_of_a_views_columns_in_1_1(place: Place) -> None:
     )
     change_version(place, "1.1", (*TO_1_1, *added))
     with place.open() as lake, lake.reading() as connection:
-        (found,) = objects.views(connection, 1)
+        (found,) = views.load_views(connection, 1)
     assert found.column_tags == {"id": {"comment": "now"}}
 
 

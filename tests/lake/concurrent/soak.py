@@ -32,6 +32,7 @@ import pyarrow.parquet as pq
 
 from penstock.errors import CommitUnknown, DataFileMissing, PenstockError
 from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.format.field_ids import EMBEDDED_ROW_ID, SNAPSHOT_ID
 from penstock.lake.format.files import DataFile, FileSet
 from penstock.lake.lake import Lake
 from penstock.lake.reading.deleted.positions import Whose, load
@@ -39,7 +40,7 @@ from penstock.lake.reading.scan import Scan
 from penstock.lake.rows.deletes import remove
 from penstock.lake.spark.session import source
 from penstock.lake.transaction import Transaction
-from penstock.lake.writing.arrow import ROW_ID, SNAPSHOT_ID, write_history
+from penstock.lake.writing.arrow import write_history
 from tests import duck, postgres
 from tests.lake.catalog import staging
 from tests.lake.catalog.conftest import Place
@@ -112,7 +113,7 @@ class Penstock:
             if new:
                 ids = pa.chunked_array([pa.array([there[row][2] for row in rows], pa.int64())])
                 values = pa.table({"id": [r[0] for r in new], "v": [r[1] for r in new]})
-                written.append(write_history(values, table.target(None), {ROW_ID: ids})[0])
+                written.append(write_history(values, table.target(None), {EMBEDDED_ROW_ID: ids})[0])
             table.take(removed, written)
             made = transaction.commit()
         return Done("penstock", act, made.id if made else None, new, tuple(rows))
@@ -267,7 +268,7 @@ def rows_of(scanned: Scan) -> Placed:
         content = _read(file)
         gone = _gone(scanned.files, file, scanned.snapshot_id)
         begins = content.get(SNAPSHOT_ID) if file.partial is not None else None
-        ids = content.get(ROW_ID) or [None] * file.record_count
+        ids = content.get(EMBEDDED_ROW_ID) or [None] * file.record_count
         for at, row in enumerate(zip(content["id"], content["v"], strict=True)):
             late = begins is not None and begins[at] > (scanned.snapshot_id or 0)
             if at not in gone and not late:

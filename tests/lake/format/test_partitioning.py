@@ -10,6 +10,7 @@ import pytest
 from penstock.errors import ColumnNotFound, UnsupportedFeature
 from penstock.lake.format.files import PartitionField
 from penstock.lake.format.partitioning import (
+    catalog_text,
     directory_names,
     hive_directory,
     hive_segment,
@@ -19,7 +20,6 @@ from penstock.lake.format.partitioning import (
     partition_value,
 )
 from penstock.lake.format.schema import Column, TableSchema
-from penstock.lake.format.values.partition_text import catalog_text
 
 SCHEMA = TableSchema(
     (

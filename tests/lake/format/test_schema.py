@@ -5,13 +5,11 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import SchemaMismatch
+from penstock.lake.format.field_ids import assign_ids, assign_missing_ids
 from penstock.lake.format.schema import (
     Column,
     TableSchema,
-    assign_ids,
-    assign_missing_ids,
     can_widen,
-    describe_difference,
     evolve,
     same_columns,
 )
@@ -39,16 +37,6 @@ def test_same_columns() -> None:
     assert same_columns(assign_ids(schema(a="int32")), schema(A="int32"))
     assert not same_columns(schema(a="int32"), schema(a="int64"))
     assert not same_columns(schema(a="int32", b="int32"), schema(b="int32", a="int32"))
-
-
-def test_describe_difference() -> None:
-    old = TableSchema((*schema(a="int32", b="date", c="varchar").columns,))
-    new = TableSchema((Column("A", "int32"), struct("b", Column("x", "date")), Column("d", "blob")))
-    assert describe_difference(old, new) == (
-        "d blob is new, c is missing, b is struct<x: date> instead of date"
-    )
-    assert describe_difference(old, old) == ""
-    assert "order" in describe_difference(schema(a="date", b="date"), schema(b="date", a="date"))
 
 
 def test_evolve_adds_at_the_end_and_widens() -> None:

@@ -19,10 +19,10 @@ import pyarrow as pa
 from sqlalchemy import event
 
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.format.schema import Column, TableSchema, assign_missing_ids
+from penstock.lake.format.field_ids import assign_missing_ids
+from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.maintenance.compaction import merge_adjacent_files, rewrite_data_files
 from penstock.lake.maintenance.flush_inlined_data import flush_inlined_data
-from penstock.lake.maintenance.merge_adjacent_files import merge_adjacent_files
-from penstock.lake.maintenance.rewrite_data_files import rewrite_data_files
 from penstock.lake.spark.session import source
 from penstock.lake.transaction import Transaction
 from tests import duck

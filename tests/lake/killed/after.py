@@ -12,7 +12,7 @@ import json
 import sys
 
 from penstock.lake.lake import Lake
-from penstock.lake.maintenance.removable import NO_TABLE
+from penstock.lake.maintenance.removal import NO_TABLE
 from tests import duck
 from tests.lake.catalog.conftest import Place
 from tests.lake.differential.replay import session

@@ -11,7 +11,7 @@ from typing import Any
 
 import duckdb
 
-from penstock.lake.catalog.files import known_files
+from penstock.lake.catalog.snapshots import expiry
 from penstock.lake.lake import Lake
 from penstock.lake.maintenance.calls import CALLS
 from tests import duck
@@ -79,7 +79,7 @@ def files_needed(place: Place) -> set[str]:
     """The files that the catalog names at whatever snapshot."""
     attached = Lake.attach(place.uri, data_path=place.data_path)
     with attached as lake, lake.catalog.reading() as connection:
-        return known_files.needed(connection, place.data_path)
+        return expiry.known_files(connection, place.data_path)
 
 
 def history(random: Random) -> list[str]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet as pq
 
-from penstock.lake.maintenance.blocks import Blocks, window
+from penstock.lake.maintenance.reading import Blocks, window
 
 BLOCK = 4096
 

@@ -8,8 +8,8 @@ from pyarrow import parquet as pq
 
 from penstock.errors import ArgumentError, TableNotFound
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.maintenance.parquet_settings import Resources
 from penstock.lake.maintenance.scope import Compacted
+from penstock.lake.maintenance.writing import Resources
 from tests import duck
 from tests.lake.catalog.conftest import Place
 from tests.lake.maintenance.lakes import on_disk, play, seen, upkeep

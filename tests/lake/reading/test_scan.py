@@ -13,12 +13,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.errors import DataFileCorrupt, DataFileMissing, QueryFailed
-from penstock.lake.format.files import DataFile, DeleteFile, FileSet, NameMapping
-from penstock.lake.format.inlined.found import InlinedPart, InlinedRows
+from penstock.lake.format.field_ids import EMBEDDED_ROW_ID
+from penstock.lake.format.files import (
+    DataFile,
+    DeleteFile,
+    FileSet,
+    InlinedPart,
+    InlinedRows,
+    NameMapping,
+)
 from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.reading import scan
 from penstock.lake.reading.deleted.places import Places
-from penstock.lake.reading.parquet.columns import EMBEDDED_ROW_ID
 from penstock.lake.reading.scan import Scan
 from penstock.lake.spark import session
 from penstock.lake.spark.failures import explained

@@ -10,17 +10,33 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.errors import DataPathError, QueryFailed, SchemaMismatch, UnsupportedFeature
+from penstock.errors import (
+    DataPathError,
+    EnvironmentMissing,
+    QueryFailed,
+    SchemaMismatch,
+    UnsupportedFeature,
+)
+from penstock.lake import storage
+from penstock.lake.format.field_ids import assign_ids
 from penstock.lake.format.files import FileSet
 from penstock.lake.format.partitioning import PartitionKey
-from penstock.lake.format.schema import Column, TableSchema, assign_ids
+from penstock.lake.format.schema import Column, TableSchema
+from penstock.lake.lake import Lake
 from penstock.lake.reading import scan
 from penstock.lake.reading.conversions.align import align
 from penstock.lake.reading.conversions.spark_types import schema_of
 from penstock.lake.spark import session
 from penstock.lake.writing import fingerprint
 from penstock.lake.writing.settings import WriteSettings, parquet_options, write_settings
-from penstock.lake.writing.spark import Target, Written, write
+from penstock.lake.writing.spark import (
+    Target,
+    Written,
+    make_job_directory,
+    publishing_options,
+    write,
+)
+from tests import s3
 from tests.lake.conftest import table_of
 
 if TYPE_CHECKING:
@@ -158,7 +174,6 @@ TABLE = assign_ids(
         )
     )
 )
-
 MISMATCHES = {
     "SELECT 1 AS id, 'a' AS nam": "no column 'nam'",
     "SELECT 'a' AS id": "'Id' is int64 and the rows have varchar",
@@ -274,3 +289,57 @@ def test_codecs() -> None:
         parquet_options("brotli", None)
     with pytest.raises(UnsupportedFeature, match="snappy has no levels"):
         parquet_options(None, "3")
+
+
+# Nothing listens there: who asks it has written, or has tried to.
+NOWHERE = {"access_key": "k", "secret_key": "s", "endpoint": "http://127.0.0.1:1", "region": "r"}
+QUIET = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
+
+
+def test_local_writes_know_no_committer(spark: SparkSession, tmp_path: Path) -> None:
+    assert publishing_options(spark, str(tmp_path)) == QUIET
+
+
+def test_the_committer_file_is_named(spark: SparkSession) -> None:
+    """What the session has for a user's own writes is not to publish the lake's."""
+    storage.use("s3://plain/x/", storage.Storage.of(NOWHERE))
+    assert publishing_options(spark, "s3://plain/x/") == QUIET | {"fs.s3a.committer.name": "file"}
+
+
+@pytest.mark.skipif(bool(s3.jars()), reason="with PENSTOCK_TEST_S3 the session has the classes")
+def test_magic_without_its_classes(spark: SparkSession, tmp_path: Path) -> None:
+    uri = f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}"
+    told = {**NOWHERE, "committer": "magic"}
+    with Lake.attach(
+        uri, data_path="s3://nowhere/l/", spark=spark, storage=told, new_catalog=True
+    ) as lake:
+        before = lake.catalog.latest()
+        with pytest.raises(EnvironmentMissing) as error:
+            lake.table("t").append(spark.range(3))
+        assert lake.catalog.latest() == before
+    assert "BindingParquetOutputCommitter" in error.value.message
+    assert "spark-hadoop-cloud_2.13-4.1.2.jar" in (error.value.hint or "")
+    spark.range(3).write.parquet(f"{tmp_path}/own")
+    assert spark.read.parquet(f"{tmp_path}/own").count() == 3
+
+
+def test_hadoop_finds_the_directories_of_its_job(spark: SparkSession, tmp_path: Path) -> None:
+    """What it found missing it would make itself, a process each; what it does not use stays."""
+    jvm: Any = spark.sparkContext._jvm  # to ask Hadoop
+    hadoop = jvm.org.apache.hadoop
+    attempt = hadoop.mapreduce.task.TaskAttemptContextImpl(
+        hadoop.conf.Configuration(), hadoop.mapreduce.TaskAttemptID()
+    )
+    committer = hadoop.mapreduce.lib.output.FileOutputCommitter(
+        hadoop.fs.Path(str(tmp_path)), attempt
+    )
+    of_job = committer.getJobAttemptPath(attempt).toUri().getPath()
+    make_job_directory(str(tmp_path))
+    assert Path(of_job).is_dir()
+    assert [path.name for path in Path(of_job).iterdir()] == ["_temporary"]
+    spark.range(3).write.mode("append").parquet(str(tmp_path))
+    assert {path.suffix or path.name for path in tmp_path.iterdir()} <= {
+        ".parquet",
+        ".crc",
+        "_SUCCESS",
+    }

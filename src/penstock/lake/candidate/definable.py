@@ -15,24 +15,19 @@ from penstock.errors import NameTaken, SchemaMismatch, UnsupportedFeature
 from penstock.lake.candidate import sorting
 from penstock.lake.candidate.state import Candidate, renamed_fields, restaged, with_versions
 from penstock.lake.candidate.table import CandidateTable
-from penstock.lake.catalog import objects
+from penstock.lake.catalog.definitions import tables
+from penstock.lake.catalog.inlined.limit import row_limit
 from penstock.lake.catalog.statistics.totals import columns_without_nulls
 from penstock.lake.format.changes import NewTable, TagChanges
+from penstock.lake.format.field_ids import assign_ids, assign_missing_ids
 from penstock.lake.format.files import PartitionField
 from penstock.lake.format.inlined.text import SYSTEM
 from penstock.lake.format.naming import directory_name, fold, new_uuid7, quote_identifier
 from penstock.lake.format.objects import COMMENT, SortKey
 from penstock.lake.format.partitioning import partition_columns
-from penstock.lake.format.schema import (
-    Column,
-    TableSchema,
-    assign_ids,
-    assign_missing_ids,
-    can_widen,
-)
+from penstock.lake.format.schema import Column, TableSchema, can_widen
 from penstock.lake.reading.conversions.spark_types import quoted
 from penstock.lake.reading.parquet.footers import remove_directory
-from penstock.lake.writing.inline_back import row_limit
 
 
 class DefinableTable(CandidateTable):
@@ -170,7 +165,7 @@ class DefinableTable(CandidateTable):
         if candidate.sorting is not None or candidate.base is None:
             return candidate.sorting or ()
         with self._context.catalog.reading() as connection:
-            described = objects.describe(connection, candidate.base, self._context.base.id)
+            described = tables.describe(connection, candidate.base, self._context.base.id)
         return described.sorted_by
 
     def comment(self, text: str | None, column: str | None = None) -> None:

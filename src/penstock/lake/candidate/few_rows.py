@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from penstock.lake.candidate.state import all_rows
-from penstock.lake.format.files import DataFile
-from penstock.lake.format.inlined.found import ROW_ID_COLUMN, InlinedRows
+from penstock.lake.format.files import ROW_ID_COLUMN, DataFile, InlinedRows
 from penstock.lake.format.inlined.values import arrow_schema, batches, default_value, kept
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.format.values.bounds import base_type

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock.errors import ArgumentError, NameTaken, NotFound, SchemaNotFound, TableNotFound
-from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.catalog.definitions.macros import load_macros
+from penstock.lake.catalog.definitions.views import load_views
 from penstock.lake.catalog.work import SchemaEntry, schemas_at
 from penstock.lake.format.changes import ChangeSet, NewMacro, NewView, TagChanges
 from penstock.lake.format.naming import DEFAULT_SCHEMA, TableRef, directory_name, fold, new_uuid7
@@ -147,7 +148,7 @@ class StagedNames:
     def views(self, schema: str) -> list[TableRef]:
         """Of one schema, as they will be."""
         with self._catalog.reading() as connection:
-            at_base = objects.views(connection, self._base.id)
+            at_base = load_views(connection, self._base.id)
         for one in at_base:
             if fold(one.schema_name) == fold(schema):
                 self.view(TableRef(one.schema_name, one.name))
@@ -195,7 +196,7 @@ class StagedNames:
 
     def _view_of_base(self, ref: TableRef) -> StagedView | None:
         with self._catalog.reading() as connection:
-            named = objects.views(connection, self._base.id, [ref.name])
+            named = load_views(connection, self._base.id, [ref.name])
         for one in named:
             if fold(one.schema_name) == fold(ref.schema):
                 return StagedView(one.schema_name, one.name, base=one)
@@ -239,7 +240,7 @@ class StagedNames:
         if not self.is_of_base(schema):
             return
         with self._catalog.reading() as connection:
-            found = objects.macros(connection, self._base.id, names)
+            found = load_macros(connection, self._base.id, names)
         for one in found:
             key = (fold(one.schema_name), fold(one.name), one.kind)
             if one.id not in self._gone_macros and self.is_of_base(one.schema_name):

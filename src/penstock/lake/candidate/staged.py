@@ -12,9 +12,10 @@ from penstock.errors import SchemaMismatch, UnsupportedFeature
 from penstock.lake.candidate.definable import DefinableTable
 from penstock.lake.candidate.state import Candidate, Staged, all_rows, live_rows
 from penstock.lake.format.changes import NewTable
+from penstock.lake.format.field_ids import assign_ids
 from penstock.lake.format.naming import directory_name, fold, names_of, new_uuid7
 from penstock.lake.format.partitioning import partition_columns, partition_fields
-from penstock.lake.format.schema import assign_ids, evolve, without_columns
+from penstock.lake.format.schema import evolve, without_columns
 from penstock.lake.reading.conversions.align import align, growth, typed
 from penstock.lake.reading.conversions.spark_types import schema_of
 from penstock.lake.reading.parquet.footers import remove_directory

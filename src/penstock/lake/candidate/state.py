@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from penstock.errors import UnsupportedFeature
-from penstock.lake.catalog.files.mappings import mapping_paths
+from penstock.lake.catalog.files.registration import mapping_paths
 from penstock.lake.format.changes import NewTable, Slice, TableChange, TagChanges
 from penstock.lake.format.comparable import INTEGERS
 from penstock.lake.format.files import (

@@ -11,6 +11,7 @@ from penstock.errors import ColumnNotFound, TableNotFound
 from penstock.lake.candidate.few_rows import few_rows
 from penstock.lake.candidate.state import Candidate
 from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.catalog.inlined.limit import OF_FRAMES, row_limit
 from penstock.lake.catalog.options import Options, write_facts
 from penstock.lake.format.changes import Slice
 from penstock.lake.format.files import DataFile, FileSet
@@ -20,14 +21,13 @@ from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.limits import LIMITS, Limits
 from penstock.lake.reading import scan
-from penstock.lake.reading.conversions.moments import with_moment
+from penstock.lake.reading.conversions.align import with_moment
 from penstock.lake.reading.conversions.spark_types import cast_type, literal
 from penstock.lake.reading.parquet.footers import remove_directory
 from penstock.lake.snapshot import Snapshot
 from penstock.lake.spark.session import SparkSource, session_zone
-from penstock.lake.writing.inline_back import OF_FRAMES, row_limit, taken_back
 from penstock.lake.writing.settings import write_settings
-from penstock.lake.writing.spark import Target
+from penstock.lake.writing.spark import Target, rows_to_inline
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ class CandidateTable:
     def with_written(self, candidate: Candidate, written: Written) -> Candidate:
         """The candidate with rows written, in the catalog up to its limit; files stay staged."""
         limit = self.inline_limit()
-        found = taken_back(written, self.schema, limit) if written.rows <= limit else None
+        found = rows_to_inline(written, self.schema, limit) if written.rows <= limit else None
         if found is None:
             return candidate.with_files(written.files)
         if written.directory is not None:

@@ -10,13 +10,23 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Boolean, ColumnElement, Connection, and_, case, func, or_, select
+from sqlalchemy import (
+    Boolean,
+    ColumnElement,
+    Connection,
+    FromClause,
+    and_,
+    case,
+    func,
+    or_,
+    select,
+)
 
 from penstock.lake.catalog.database import metadata
-from penstock.lake.catalog.database.rows import NoNumber
+from penstock.lake.catalog.database.rows import NoNumber, damaged
 from penstock.lake.catalog.inlined import inlined
 from penstock.lake.catalog.reads import visible
-from penstock.lake.catalog.statistics.typed_text import TO_MICROSECONDS
+from penstock.lake.catalog.statistics.exclusion import TO_MICROSECONDS
 from penstock.lake.format.comparable import INTEGERS
 from penstock.lake.format.files import Table
 from penstock.lake.format.schema import Column
@@ -144,3 +154,38 @@ _EXACT: Mapping[str, Callable[[str], bool]] = {
     "timestamptz": lambda text: text.endswith("+00") and len(text) <= TO_MICROSECONDS + len("+00"),
     "varchar": lambda text: len(text.encode()) < _CUT,
 }
+
+
+def table_sizes(connection: Connection, snapshot_id: int) -> list[tuple[Any, ...]]:
+    """Files and deletes of every table in force, as ``ducklake_table_info`` has them."""
+    t = metadata.of(connection)
+    c = t.table.c
+    named = select(c.table_name, c.schema_id, c.table_id, c.table_uuid)
+    named = named.where(visible(t.table, snapshot_id)).order_by(c.table_id)
+    data = _sizes(connection, t.data_file, snapshot_id)
+    deletes = _sizes(connection, t.delete_file, snapshot_id)
+    return [
+        (
+            *(row.table_name, row.schema_id, row.table_id, str(row.table_uuid)),
+            *data.get(row.table_id, (0, 0)),
+            *deletes.get(row.table_id, (0, 0)),
+        )
+        for row in connection.execute(named)
+    ]
+
+
+def _sizes(
+    connection: Connection, files: FromClause, snapshot_id: int
+) -> dict[int, tuple[int, int]]:
+    c = files.c
+    bad = case((or_(NoNumber(c.begin_snapshot), NoNumber(c.file_size_bytes)), 1), else_=0)
+    query = select(c.table_id, func.count(), func.sum(c.file_size_bytes), func.sum(bad))
+    query = query.where(visible(files, snapshot_id)).group_by(c.table_id)
+    rows = connection.execute(query).all()
+    for row in rows:
+        if row[3]:
+            raise damaged(
+                f"{row[3]} rows of table {row[0]} in {files.description} have no begin_snapshot "
+                "or no file_size_bytes"
+            )
+    return {row[0]: (int(row[1]), int(row[2] or 0)) for row in rows}

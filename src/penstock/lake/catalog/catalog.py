@@ -17,15 +17,14 @@ from penstock.errors import (
     TableNotFound,
     UnsupportedFeature,
 )
-from penstock.lake.catalog import create, objects, reads
-from penstock.lake.catalog.abandoned import refuse_abandoned
+from penstock.lake.catalog import opening, reads
 from penstock.lake.catalog.commits.retry import RetryPolicy, retried
-from penstock.lake.catalog.create import check_writable
 from penstock.lake.catalog.database import engine as engines
 from penstock.lake.catalog.database.faults import corrupt
 from penstock.lake.catalog.database.location import CatalogLocation, parse_location
+from penstock.lake.catalog.definitions.views import view_names
 from penstock.lake.catalog.files import files
-from penstock.lake.catalog.opening import open_or_create
+from penstock.lake.catalog.opening import check_writable, open_or_create, refuse_abandoned
 from penstock.lake.catalog.options import Options
 from penstock.lake.catalog.snapshots import history
 from penstock.lake.format.files import FileSet, Table
@@ -215,7 +214,7 @@ class Catalog:
 
     def beginning(self) -> tuple[Snapshot, Options]:
         """The latest snapshot and the lake's options, which a write wants: at one time."""
-        from penstock.lake.catalog.commits.start import BEGINNING, beginning
+        from penstock.lake.catalog.commits.writes import BEGINNING, beginning
 
         answer = engines.answer(self._engine, self._location, BEGINNING)
         found, options = beginning(answer)
@@ -285,7 +284,7 @@ class Catalog:
         with self.reading() as connection:
             schemas = [row.schema_name for row in reads.schema_rows(connection, snapshot_id)]
             names = reads.table_names(connection, snapshot_id)
-            views = objects.view_names(connection, snapshot_id)
+            views = view_names(connection, snapshot_id)
         if fold(schema) not in map(fold, schemas):
             return SchemaNotFound(
                 f"there is no schema {schema!r} at snapshot {snapshot_id}",
@@ -327,7 +326,7 @@ class Catalog:
         reads and writes on as before. Raises ReadOnlyLake, CatalogLocked.
         """
         with self.writing() as connection:
-            create.create_indexes(connection)
+            opening.create_indexes(connection)
 
     def next_column_id(self, table: Table) -> int:
         """The first field id that no column of the table ever had."""

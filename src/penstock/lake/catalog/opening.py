@@ -1,30 +1,43 @@
-"""Opening a catalog: it is read or created, and its version and data path are checked.
+"""Opening a catalog: it is created or read, and its version and data path are checked.
 
-A lake that was moved is noticed: its catalog still has the path where its files were.
+A new one has the tables and rows of DuckDB 1.5.5. None is made over a data path that holds files of
+a lake whose catalog is not there: it would show an empty lake, and every file of the old one would
+be an orphan. A lake that was moved is noticed: its catalog still has the path where its files were.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import datetime as dt
+import uuid
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Connection, Engine, inspect, select
+from sqlalchemy.schema import CreateSchema
 
-from penstock.errors import CatalogMissing, ConfigError, DataPathError
-from penstock.lake.catalog import create as creation
+from penstock.errors import (
+    CatalogMissing,
+    CatalogVanished,
+    CatalogVersionUnsupported,
+    ConfigError,
+    DataPathError,
+    UnsupportedFeature,
+)
 from penstock.lake.catalog import reads
-from penstock.lake.catalog.abandoned import default_data_path, refuse_abandoned
-from penstock.lake.catalog.create import check_version
 from penstock.lake.catalog.database import engine as engines
 from penstock.lake.catalog.database import metadata
+from penstock.lake.catalog.database import metadata as t
+from penstock.lake.catalog.database.engine import metadata_schema
 from penstock.lake.catalog.database.faults import corrupt
 from penstock.lake.catalog.database.location import (
     CatalogLocation,
     absolute_directory,
-    is_remote,
     resolve,
 )
+from penstock.lake.format.naming import DEFAULT_SCHEMA, quote_identifier, uuid7_time
+from penstock.lake.storage import bucket_of, is_remote, open_system
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +84,7 @@ def _ensure(
     """The global options of the catalog, after creating it where that is due."""
     if not engines.is_void(location):
         with engines.reading(engine, location) as connection:
-            if creation.exists(connection):
+            if exists(connection):
                 return _global_options(connection)
     if not may_create:
         raise CatalogMissing(
@@ -82,8 +95,8 @@ def _ensure(
         refuse_abandoned(location, data_path)
     path = data_path or _default_data_path(location)
     with engines.writing(engine, location) as connection:
-        if not creation.exists(connection):  # another process may have been quicker
-            creation.create(connection, path)
+        if not exists(connection):  # another process may have been quicker
+            create(connection, path)
         return _global_options(connection)
 
 
@@ -135,3 +148,188 @@ def was_moved(connection: Connection, stored: str, wanted: str) -> bool:
             return False
         found = found or row is not None
     return found
+
+
+LAKE_FILES = (".parquet", ".puffin")
+_DIRECTORIES = 2000  # listed at most; a lake's files lie a few directories below its data path
+
+
+def refuse_abandoned(location: CatalogLocation, data_path: str | None) -> None:
+    """Raise CatalogVanished where there is no catalog and its data path holds a lake's files.
+
+    ``None``: where a catalog of this kind keeps its files by default. Raises DataPathError where
+    the data path cannot be listed.
+    """
+    path = data_path or default_data_path(location)
+    if path is None:
+        return
+    path = absolute_directory(path)
+    file = _lake_file(path)
+    if file is None:
+        return
+    raise CatalogVanished(
+        f"there is no catalog at {location}, and its data path {path} holds the files of a lake "
+        f"({file.removeprefix(path)})",
+        hint="check the catalog's path; if it is right, bring the catalog back with `penstock "
+        "restore BACKUP`; to begin a new lake, give another data path, or pass --new-catalog to "
+        "`penstock run` (new_catalog=True to Lake.attach): then no table has these files",
+        data={"catalog": str(location), "data_path": path, "file": file},
+    )
+
+
+def default_data_path(location: CatalogLocation) -> str | None:
+    """Where a new catalog keeps its files when nobody says; ``None`` on a server."""
+    if location.kind == "postgres":
+        return None
+    return absolute_directory(f"{location.target}.files")
+
+
+def _lake_file(data_path: str) -> str | None:
+    """A data or delete file below ``data_path``: DuckDB and Penstock name theirs by a UUID."""
+    if is_remote(data_path) and bucket_of(data_path) is None:
+        return None  # no store that Penstock writes to
+    try:
+        return next(_lake_files(data_path.rstrip("/")), None)
+    except OSError as error:
+        raise DataPathError(
+            f"the data path {data_path} cannot be listed: {str(error).splitlines()[0]}",
+            hint="check that it can be reached and read; a new catalog is only made over a data "
+            "path without files of another",
+            data={"path": data_path},
+        ) from error
+
+
+def _lake_files(directory: str) -> Iterator[str]:
+    """Depth first, so that the first file is met after a few listings, in a bucket too."""
+    from pyarrow import fs  # late: a catalog that is there does without
+
+    system, root = open_system(directory)
+    waiting = [root]
+    for _ in range(_DIRECTORIES):
+        if not waiting:
+            return
+        selector = fs.FileSelector(waiting.pop(), allow_not_found=True)
+        for info in sorted(system.get_file_info(selector), key=lambda one: str(one.path)):
+            below = str(info.path)[len(root) :]
+            if info.type == fs.FileType.Directory:
+                waiting.append(str(info.path))
+            elif below.endswith(LAKE_FILES) and uuid7_time(below) is not None:
+                yield directory + below
+
+
+def exists(connection: Connection) -> bool:
+    """Whether the database holds a DuckLake."""
+    return inspect(connection).has_table(t.metadata.name, schema=metadata_schema(connection))
+
+
+def create(connection: Connection, data_path: str) -> None:
+    """Make an empty lake with the schema ``main``. ``data_path`` is absolute, ends in ``/``."""
+    schema = metadata_schema(connection)
+    if schema is not None:
+        connection.execute(CreateSchema(schema, if_not_exists=True))
+    t.METADATA.create_all(connection, checkfirst=False)
+    create_indexes(connection)
+    _insert_rows(connection, data_path)
+
+
+def _insert_rows(connection: Connection, data_path: str) -> None:
+    now = dt.datetime.now(dt.UTC)
+    values = {
+        "version": WRITTEN,
+        "created_by": f"Penstock {version('penstock')}",
+        "data_path": data_path,
+        "encrypted": "false",
+    }
+    connection.execute(
+        t.metadata.insert(), [{"key": key, "value": value} for key, value in values.items()]
+    )
+    connection.execute(
+        t.snapshot.insert().values(
+            snapshot_id=0, snapshot_time=now, schema_version=0, next_catalog_id=1, next_file_id=0
+        )
+    )
+    connection.execute(
+        t.snapshot_changes.insert().values(
+            snapshot_id=0, changes_made=f'created_schema:"{DEFAULT_SCHEMA}"'
+        )
+    )
+    connection.execute(
+        t.schema.insert().values(
+            schema_id=0,
+            schema_uuid=str(uuid.uuid4()),
+            begin_snapshot=0,
+            schema_name=DEFAULT_SCHEMA,
+            path=f"{DEFAULT_SCHEMA}/",
+            path_is_relative=True,
+        )
+    )
+
+
+def create_indexes(connection: Connection) -> None:
+    """Indexes of our own, those that are not there yet.
+
+    DuckDB neither minds nor drops them (there is a test).
+    """
+    if connection.dialect.name == "duckdb":
+        return  # it skips what it need not read by itself, and indexes slow its writes
+    schema = metadata_schema(connection)
+    prefix = "" if schema is None else f"{quote_identifier(schema)}."
+    for name, table, columns in (*_INDEXES, _STATS[connection.dialect.name]):
+        listed = ", ".join(quote_identifier(column) for column in columns)
+        connection.exec_driver_sql(
+            f"CREATE INDEX IF NOT EXISTS {quote_identifier(f'penstock_{name}')} "
+            f"ON {prefix}{quote_identifier(table)} ({listed})"
+        )
+
+
+_INDEXES = (
+    ("data_file_table", "ducklake_data_file", ("table_id", "begin_snapshot")),
+    ("delete_file_table", "ducklake_delete_file", ("table_id", "begin_snapshot")),
+    ("delete_file_data", "ducklake_delete_file", ("data_file_id",)),
+    ("file_partition", "ducklake_file_partition_value", ("data_file_id",)),
+    ("column_table", "ducklake_column", ("table_id",)),
+)
+_OF_STATS = ("table_id", "column_id", "data_file_id")
+# Files are chosen by the statistics of a column. On SQLite the index holds all that is asked for
+# (1M files: 0.7 s instead of 1.1); PostgreSQL takes no entries as long as bounds may be.
+_STATS = {
+    "sqlite": (
+        "file_stats",
+        "ducklake_file_column_stats",
+        (*_OF_STATS, "min_value", "max_value", "value_count", "null_count", "contains_nan"),
+    ),
+    "postgresql": ("file_stats", "ducklake_file_column_stats", _OF_STATS),
+}
+WRITTEN = "1.0"
+READ = ("0.3", "0.4", "1.0", "1.1")
+_READS = ", ".join(READ[:-1]) + f" and {READ[-1]}"
+_MIGRATE = "attach it once with DuckDB 1.5 and AUTOMATIC_MIGRATION TRUE, which makes it a 1.0"
+_ADVICE = {"0.1": _MIGRATE, "0.2": _MIGRATE}
+_TO_WRITE = {
+    "0.3": _MIGRATE + " (that loses time travel inside merged files)",
+    "0.4": _MIGRATE,
+    "1.1": "write to it with DuckDB 2.0, or look for a newer version of Penstock",
+}
+
+
+def check_version(where: CatalogLocation, version: str | None) -> str:
+    """``version`` if it is one that is read; else CatalogVersionUnsupported with what to do."""
+    if version in READ:
+        return version
+    said = "no version" if version is None else f"version {version}"
+    raise CatalogVersionUnsupported(
+        f"the catalog {where} has {said} of the format; versions {_READS} are read",
+        hint=_ADVICE.get(version or "", "look for a version of Penstock that knows it"),
+        data={"version": version, "supported": READ},
+    )
+
+
+def check_writable(where: CatalogLocation, version: str) -> None:
+    """Raise UnsupportedFeature for a catalog that is read only, being of another version."""
+    if version != WRITTEN:
+        raise UnsupportedFeature(
+            f"the catalog {where} has version {version} of the format, which is read but not "
+            f"written: only {WRITTEN} is",
+            hint=f"to write to it, {_TO_WRITE[version]}",
+            data={"version": version, "written": WRITTEN},
+        )

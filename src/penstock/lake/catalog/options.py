@@ -11,16 +11,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    and_,
+    select,
+)
 
 from penstock.errors import ArgumentError, CatalogCorrupt, SchemaNotFound, TableNotFound
-from penstock.lake.catalog import objects, reads
+from penstock.lake.catalog import reads
 from penstock.lake.catalog.database import metadata
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.database.rows import check_counts, damaged
+from penstock.lake.catalog.definitions import tables
 from penstock.lake.format.files import Table
 from penstock.lake.format.naming import DEFAULT_SCHEMA, fold
-from penstock.lake.format.objects import SortKey
+from penstock.lake.format.objects import Option, SortKey
 from penstock.lake.format.option_values import OPTIONS
 from penstock.lake.format.schema import TableSchema
 from penstock.sql.identifiers import did_you_mean
@@ -152,7 +158,7 @@ def write_facts(
     options = {key: checked(key, text) for key, text in options.items()}
     if table is None:
         return WriteFacts(options)
-    sort_by = objects.sort_keys(connection, table.id, snapshot_id)
+    sort_by = tables.sort_keys(connection, table.id, snapshot_id)
     return WriteFacts(options, sort_by, _row_bytes(connection, table.id))
 
 
@@ -192,3 +198,60 @@ def columns_at(
     """The table's columns at a snapshot, which may have expired."""
     found = reads.load_tables(connection, data_path, snapshot_id, table_id)
     return found[0].schema if found else None
+
+
+# What options that the real extension stores are for, in our words.
+_DESCRIPTIONS = {
+    "version": "version of the format",
+    "created_by": "what made the lake",
+    "data_path": "where data files are",
+    "encrypted": "whether data files are encrypted",
+    "data_inlining_row_limit": "up to how many rows an insert stays in the catalog",
+    "target_file_size": "size of data files that writes and compactions aim at, in bytes",
+    "parquet_compression": "compression of Parquet files",
+    "parquet_compression_level": "level of that compression",
+    "parquet_version": "version of Parquet's data pages",
+    "parquet_row_group_size": "rows of a row group",
+    "parquet_row_group_size_bytes": "bytes of a row group",
+    "hive_file_pattern": "whether partitioned files go to directories named for their values",
+    "require_commit_message": "whether a commit needs a message",
+    "rewrite_delete_threshold": "share of deleted rows from which a file is rewritten",
+    "delete_older_than": "age from which unused files are removed",
+    "expire_older_than": "age from which snapshots are expired",
+    "auto_compact": "whether compaction without arguments includes the table",
+    "per_thread_output": "whether every thread writes a file of its own",
+}
+
+
+def load_options(connection: Connection) -> list[Option]:
+    """Every option that is stored, by name; what it is set for by its name of now."""
+    t = metadata.of(connection)
+    m = t.metadata.c
+    rows = connection.execute(select(m.key, m.value, m.scope, m.scope_id)).all()
+    scoped = {row.scope for row in rows if row.scope}
+    entries = _entries(connection) if scoped else {}
+    found = [
+        Option(
+            name=row.key,
+            value=row.value,
+            scope=(row.scope or "global").upper(),
+            entry=entries.get((row.scope, row.scope_id)) if row.scope else None,
+            description=_DESCRIPTIONS.get(row.key, ""),
+        )
+        for row in rows
+    ]
+    order = {"GLOBAL": 0, "SCHEMA": 1, "TABLE": 2}
+    return sorted(found, key=lambda o: (o.name, order.get(o.scope, 3), o.entry or ""))
+
+
+def _entries(connection: Connection) -> dict[tuple[str, int], str]:
+    """Names of schemas and tables, those of dropped ones as well, by scope and id."""
+    t = metadata.of(connection)
+    s, c = t.schema.c, t.table.c
+    schemas = {row[0]: row[1] for row in connection.execute(select(s.schema_id, s.schema_name))}
+    query = select(c.table_id, c.schema_id, c.table_name).order_by(c.begin_snapshot)
+    named = {
+        ("table", table_id): f"{schemas.get(schema_id, '')}.{name}"
+        for table_id, schema_id, name in connection.execute(query)
+    }
+    return named | {("schema", schema_id): name for schema_id, name in schemas.items()}

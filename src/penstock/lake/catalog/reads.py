@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -468,3 +468,14 @@ def load_history(connection: Connection, snapshot_id: int, table_id: int | None)
             )
         found[table, column].append((begin, kind))
     return {key: tuple(versions) for key, versions in found.items()}
+
+
+def named(column: ColumnElement[str], names: Collection[str] | None) -> list[Any]:
+    """Names that may be the same, letter case aside: the database folds more than DuckDB does."""
+    if names is None:
+        return []
+    return [func.lower(column).in_([func.lower(fold(name)) for name in names])]
+
+
+def is_named(name: str, names: Collection[str] | None) -> bool:
+    return names is None or fold(name) in {fold(one) for one in names}

@@ -11,13 +11,19 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from penstock.errors import ArgumentError
-from penstock.sql.identifiers import DEFAULT_SCHEMA, LAKES, called, dotted, fold, quote_identifier
+from penstock.sql.identifiers import (
+    DEFAULT_SCHEMA,
+    LAKES,
+    called,
+    dotted,
+    fold,
+    quote_identifier,
+)
 
 __all__ = [
     "DEFAULT_SCHEMA", "LAKES", "TableRef", "called", "directory_name", "fold", "new_uuid7",
     "quote_identifier",
 ]  # fmt: skip
-
 _PLAIN_DIRECTORY = re.compile(r"[A-Za-z0-9_-]+")
 _UUID7 = re.compile(
     r"(?<![0-9a-f])[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}(?![0-9a-f])"

@@ -1,10 +1,12 @@
-"""What a lake holds besides tables: views and macros; and what is said of tables: tags, sort keys,
-options."""
+"""What a lake holds besides tables (views, options), and what describes a table: tags, sort keys,
+files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+
+from penstock.lake.format.files import DataFile, DeleteFile
 
 COMMENT = "comment"  # the tag that COMMENT ON writes
 
@@ -95,3 +97,21 @@ class ListedFile:
     delete_file_size_bytes: int | None = None
     delete_file_footer_size: int | None = None
     delete_file_encryption_key: bytes | None = None
+
+
+def listed(files: Iterable[DataFile]) -> list[ListedFile]:
+    """Files as ``ducklake_list_files`` has them: one of several delete files once for each."""
+    return [_listed(file, delete) for file in files for delete in file.deletes or (None,)]
+
+
+def _listed(file: DataFile, delete: DeleteFile | None) -> ListedFile:
+    if delete is None:
+        return ListedFile(file.path, file.size_bytes, file.footer_size)
+    return ListedFile(
+        file.path,
+        file.size_bytes,
+        file.footer_size,
+        delete_file=delete.path,
+        delete_file_size_bytes=delete.size_bytes,
+        delete_file_footer_size=delete.footer_size,
+    )

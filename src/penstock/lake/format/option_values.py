@@ -11,10 +11,10 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from difflib import get_close_matches
 
 from penstock.errors import ArgumentError, UnsupportedFeature
-from penstock.lake.format.values.intervals import Interval, parse_interval
+from penstock.lake.format.values.duck_text import Interval, parse_interval
+from penstock.sql.identifiers import nearest
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 _UNITS: Mapping[str, int] = {
@@ -54,11 +54,11 @@ def option_kind(key: str) -> OptionKind:
             hint=_FIXED[name][1],
             data={"option": key},
         )
-    close = get_close_matches(name, OPTIONS, n=1)
+    close = nearest(name, OPTIONS)
     listed = ", ".join(sorted(OPTIONS))
     raise ArgumentError(
         f"there is no option {key!r}",
-        hint=f"did you mean {close[0]}?" if close else f"there are: {listed}",
+        hint=f"did you mean {close}?" if close else f"there are: {listed}",
         data={"option": key},
     )
 

@@ -1,10 +1,9 @@
-"""Table schemas with field ids (``ducklake_column``); evolution and promotion."""
+"""Table schemas (``ducklake_column``); evolution and promotion."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count
 
 from penstock.errors import SchemaMismatch
 from penstock.lake.format.naming import fold
@@ -79,7 +78,6 @@ class TableSchema:
 _SIGNED = ("int8", "int16", "int32", "int64")
 _UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 _FLOATS = ("float32", "float64")
-
 # Lossless promotions (the format's "Type Promotion"): from each type to those after it in its row.
 _WIDER: Mapping[str, frozenset[str]] = {
     narrow: frozenset(row[at + 1 :])
@@ -103,24 +101,6 @@ def wider_types(narrow: str) -> tuple[str, ...]:
     )
 
 
-def assign_ids(schema: TableSchema, start: int = 1) -> TableSchema:
-    """Number every column anew from ``start``, parents first: as the format does on creation."""
-    numbers = count(start)
-    return TableSchema(tuple(_number(column, numbers, True) for column in schema.columns))
-
-
-def assign_missing_ids(schema: TableSchema, start: int) -> TableSchema:
-    """Number from ``start`` the columns without an id. ``start`` was never used by the table."""
-    numbers = count(start)
-    return TableSchema(tuple(_number(column, numbers, False) for column in schema.columns))
-
-
-def _number(column: Column, numbers: Iterator[int], anew: bool) -> Column:
-    own = next(numbers) if anew or column.id is None else column.id
-    children = tuple(_number(child, numbers, anew) for child in column.children)
-    return replace(column, id=own, children=children)
-
-
 def same_columns(a: TableSchema, b: TableSchema) -> bool:
     """Whether names (letter case aside), types and order agree; ids and defaults do not count."""
     return _alike(a.columns, b.columns)
@@ -142,22 +122,6 @@ def type_text(column: Column) -> str:
     else:
         inside = ", ".join(type_text(child) for child in column.children)
     return f"{column.type}<{inside}>"
-
-
-def describe_difference(old: TableSchema, new: TableSchema) -> str:
-    """What changes from ``old`` to ``new``, for a message; empty when `same_columns`."""
-    before = {fold(column.name): column for column in old.columns}
-    after = {fold(column.name): column for column in new.columns}
-    parts = [f"{c.name} {type_text(c)} is new" for key, c in after.items() if key not in before]
-    parts += [f"{c.name} is missing" for key, c in before.items() if key not in after]
-    parts += [
-        f"{new_column.name} is {type_text(new_column)} instead of {type_text(before[key])}"
-        for key, new_column in after.items()
-        if key in before and type_text(before[key]) != type_text(new_column)
-    ]
-    if not parts and not same_columns(old, new):
-        return "the order of the columns differs"
-    return ", ".join(parts)
 
 
 def without_columns(schema: TableSchema, names: Sequence[str]) -> TableSchema:

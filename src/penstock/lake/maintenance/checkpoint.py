@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.errors import LakeError
-from penstock.lake.maintenance.cleanup_old_files import cleanup_old_files
-from penstock.lake.maintenance.delete_orphaned_files import delete_orphaned_files
-from penstock.lake.maintenance.expire_snapshots import expire_snapshots
+from penstock.lake.maintenance.compaction import merge_adjacent_files, rewrite_data_files
 from penstock.lake.maintenance.flush_inlined_data import flush_inlined_data
-from penstock.lake.maintenance.merge_adjacent_files import merge_adjacent_files
-from penstock.lake.maintenance.parquet_settings import DEFAULT, Resources
-from penstock.lake.maintenance.rewrite_data_files import rewrite_data_files
+from penstock.lake.maintenance.removal import cleanup_old_files, delete_orphaned_files
 from penstock.lake.maintenance.scope import HasCatalog
+from penstock.lake.maintenance.snapshots import expire_snapshots
+from penstock.lake.maintenance.writing import DEFAULT, Resources
 
 
 @dataclass(frozen=True, slots=True)

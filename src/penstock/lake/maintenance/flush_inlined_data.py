@@ -22,13 +22,21 @@ from penstock.lake.catalog.inlined import inlined
 from penstock.lake.catalog.inlined.flush import Held, load_held
 from penstock.lake.catalog.options import write_facts
 from penstock.lake.format.changes import Flushed, FlushInlined
+from penstock.lake.format.delete_files import sequence
 from penstock.lake.format.delete_files import write as write_deletes
-from penstock.lake.format.files import DataFile, DeleteFile, Partial, Table
-from penstock.lake.format.inlined.found import BEGIN_COLUMN, END_COLUMN, ROW_ID_COLUMN
+from penstock.lake.format.field_ids import EMBEDDED_ROW_ID, SNAPSHOT_ID
+from penstock.lake.format.files import (
+    BEGIN_COLUMN,
+    END_COLUMN,
+    ROW_ID_COLUMN,
+    DataFile,
+    DeleteFile,
+    Partial,
+    Table,
+)
 from penstock.lake.format.inlined.values import arrow_schema, batches
 from penstock.lake.format.naming import new_uuid7
 from penstock.lake.format.partitioning import partition_keys
-from penstock.lake.format.values.sequence import sequence
 from penstock.lake.maintenance.scope import HasCatalog, base_of, each, publish, tables_meant
 from penstock.lake.reading.deleted.positions import Whose, load
 from penstock.lake.writing import arrow as arrow_files
@@ -148,8 +156,8 @@ class _Job:
             typed.select(range(len(part.schema.columns))),
             self._target(held),
             {
-                arrow_files.ROW_ID: system[ROW_ID_COLUMN],
-                arrow_files.SNAPSHOT_ID: system[BEGIN_COLUMN],
+                EMBEDDED_ROW_ID: system[ROW_ID_COLUMN],
+                SNAPSHOT_ID: system[BEGIN_COLUMN],
             },
             {f"_penstock_beside_{name}": array for name, array in system.items()},
         )

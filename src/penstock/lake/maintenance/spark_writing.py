@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import EnvironmentMissing, LakeError
 from penstock.lake.format.changes import NewFile
+from penstock.lake.format.files import DataFile
 from penstock.lake.format.naming import new_uuid7
-from penstock.lake.maintenance.groups import Group
 from penstock.lake.maintenance.writing import Job, write_together
 from penstock.lake.storage import Storage, list_files, remove_file, told, use
 
@@ -122,3 +122,6 @@ def _sweep(parts: Sequence[Part], mark: str) -> None:
         for path in list_files(directory):
             if f"/penstock-{mark}-" in path:
                 remove_file(path)
+
+
+Group = tuple[DataFile, ...]

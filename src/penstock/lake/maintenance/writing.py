@@ -1,4 +1,7 @@
-"""Several data files as one: their rows, each with its row id and the snapshot that made it."""
+"""Several data files as one: their rows, each with its row id and the snapshot that made it.
+
+Compacted files are written by the lake's options, within limits of memory and size.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,26 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, groupby, pairwise
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from penstock.errors import ArgumentError
+from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.catalog.options import write_facts
 from penstock.lake.format.changes import NewFile
+from penstock.lake.format.field_ids import EMBEDDED, EMBEDDED_ROW_ID, SNAPSHOT_ID
 from penstock.lake.format.files import ColumnStats, DataFile, NameMapping, Partial, Table
 from penstock.lake.format.naming import new_uuid7
+from penstock.lake.format.objects import SortKey
+from penstock.lake.format.option_values import bytes_of
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.format.stats import from_footer
 from penstock.lake.maintenance import arrow_columns as arrow
-from penstock.lake.maintenance.parquet_settings import ParquetSettings
 from penstock.lake.maintenance.reading import Deletes, Piece, pieces
-from penstock.lake.reading.parquet.mapping import in_force
+from penstock.lake.reading.parquet.columns import in_force
 from penstock.lake.storage import (
     is_remote,
     make_directory,
@@ -27,9 +36,7 @@ from penstock.lake.storage import (
     remove_file,
     writing_to,
 )
-
-ROW_ID, SNAPSHOT_ID = "_ducklake_internal_row_id", "_ducklake_internal_snapshot_id"
-_FIELD_IDS = {ROW_ID: 2147483540, SNAPSHOT_ID: 2147483539}
+from penstock.lake.writing.settings import TARGET_FILE_SIZE
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +202,7 @@ def _sorted(rows: pa.Table, job: Job) -> pa.Table:
 def _has_plain_row_ids(run: _Run) -> bool:
     """Whether each row's id is that of the first plus its place. (DuckDB 1.5.5 asks the catalog
     only, and loses the row ids of files that embed them.)"""
-    if any(ROW_ID in piece.rows.column_names for piece, _ in run.held):
+    if any(EMBEDDED_ROW_ID in piece.rows.column_names for piece, _ in run.held):
         return False
     ends = ((a.row_id_start, a.record_count, b.row_id_start) for a, b in pairwise(run.sources))
     return run.sources[0].row_id_start is not None and all(
@@ -227,19 +234,19 @@ def _system_columns(
 ) -> dict[str, pa.ChunkedArray]:
     found: dict[str, pa.ChunkedArray] = {}
     if run.with_row_ids:
-        found[ROW_ID] = _row_ids(held, rows)
+        found[EMBEDDED_ROW_ID] = _row_ids(held, rows)
     if job.merges:
         found[SNAPSHOT_ID] = _snapshots(held, rows)
     return found
 
 
 def _system_field(name: str) -> pa.Field:
-    return pa.field(name, pa.int64(), metadata={arrow.FIELD_ID: str(_FIELD_IDS[name]).encode()})
+    return pa.field(name, pa.int64(), metadata={arrow.FIELD_ID: str(EMBEDDED[name]).encode()})
 
 
 def _row_ids(held: Sequence[Piece], rows: pa.Table) -> pa.ChunkedArray:
     """Those in the files; a row that has none there has its file's first plus its place."""
-    told = rows[ROW_ID].cast(pa.int64()) if ROW_ID in rows.column_names else None
+    told = rows[EMBEDDED_ROW_ID].cast(pa.int64()) if EMBEDDED_ROW_ID in rows.column_names else None
     if told is not None and not told.null_count:
         return told
     firsts: list[int] = []
@@ -331,3 +338,95 @@ def _stats(metadata: pq.FileMetaData, run: _Run) -> tuple[ColumnStats, ...]:
 
 def _last_snapshot(file: DataFile) -> int:
     return file.partial.last if file.partial is not None else file.begin_snapshot or 0
+
+
+_ROW_GROUP = 122_880  # rows: DuckDB's default
+_CODECS = {"lz4_raw": "lz4", "uncompressed": "none"}
+_WITH_LEVEL = frozenset({"zstd", "gzip", "brotli"})
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetSettings:
+    """``row_group`` in rows, ``target`` (the size that files should come near) in bytes.
+
+    ``sort_by`` are keys whose expressions are names of columns.
+    """
+
+    compression: str = "snappy"
+    level: int | None = None
+    data_page_version: str = "1.0"
+    row_group: int = _ROW_GROUP
+    target: int = TARGET_FILE_SIZE
+    sort_by: tuple[SortKey, ...] = ()
+
+    @property
+    def writer(self) -> Mapping[str, Any]:
+        """For `pyarrow.parquet.ParquetWriter`. Without Arrow's own copy of the schema: the types
+        in the file are what others read."""
+        return {
+            "compression": self.compression,
+            "compression_level": self.level if self.compression in _WITH_LEVEL else None,
+            "data_page_version": self.data_page_version,
+            "version": "2.6",
+            "store_schema": False,
+            "store_decimal_as_integer": True,
+        }
+
+
+def settings_of(catalog: Catalog, table: Table, snapshot_id: int) -> ParquetSettings:
+    """By the options in force for the table, and its sort keys."""
+    with catalog.reading() as connection:
+        facts = write_facts(connection, table.schema_name, table, snapshot_id)
+    told = facts.options
+    codec = told.get("parquet_compression", "snappy").lower()
+    level = told.get("parquet_compression_level")
+    return ParquetSettings(
+        compression=_CODECS.get(codec, codec),  # `checked` knows no other
+        level=None if level is None else int(level),
+        data_page_version="2.0" if told.get("parquet_version", "").upper() == "V2" else "1.0",
+        row_group=int(told.get("parquet_row_group_size") or _ROW_GROUP),
+        target=bytes_of(told.get("target_file_size", "")) or TARGET_FILE_SIZE,
+        sort_by=_by_columns(facts.sort_by, table),
+    )
+
+
+def _by_columns(keys: tuple[SortKey, ...], table: Table) -> tuple[SortKey, ...]:
+    """The keys where all are plain columns. By anything else nothing is sorted here: order is for
+    the bounds of files, never for what a query answers."""
+    names = [key.expression.strip('"') for key in keys]
+    plain = [column for name in names if (column := table.schema.find(name)) is not None]
+    if len(plain) < len(keys) or any(column.children for column in plain):
+        return ()
+    return tuple(
+        replace(key, expression=column.name) for key, column in zip(keys, plain, strict=True)
+    )
+
+
+MEMORY = 256 << 20  # bytes
+SPARK_FROM = 2 << 30  # bytes: the calling process is done with less before a session has started
+_LEAST_MEMORY = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What compaction may use, in bytes: ``Resources(memory=2 * 1024**3, spark_from=None)``.
+
+    Each process that writes holds about ``memory`` at once.
+
+    Where the files of one table that are to be written anew have ``spark_from`` bytes or more in
+    all, Spark's executors write them side by side; with ``None``, and in a lake without a session,
+    the calling process always does. Raises ArgumentError for less memory than files are read in.
+    """
+
+    memory: int = MEMORY
+    spark_from: int | None = SPARK_FROM
+
+    def __post_init__(self) -> None:
+        if self.memory < _LEAST_MEMORY:
+            raise ArgumentError(
+                f"memory is {self.memory} bytes, which is too little to read files in",
+                hint=f"give {_LEAST_MEMORY} or more; {MEMORY} is the default",
+            )
+
+
+DEFAULT = Resources()

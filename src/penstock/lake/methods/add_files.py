@@ -15,16 +15,15 @@ from sqlalchemy import Connection
 
 from penstock.errors import CommitConflict, UnsupportedFeature
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.catalog.files import known_files
+from penstock.lake.catalog.snapshots import expiry
 from penstock.lake.format.changes import ChangeSet, TableChange
 from penstock.lake.format.files import DataFile, NameMapping, Table
 from penstock.lake.format.naming import TableRef
 from penstock.lake.snapshot import Snapshot
 from penstock.lake.staging import TransactionTable
 from penstock.lake.transaction import Also
-from penstock.lake.writing.adding.files import Progress, Reader
+from penstock.lake.writing.adding.files import Progress, Reader, expand
 from penstock.lake.writing.adding.fit import Rules
-from penstock.lake.writing.adding.globs import expand
 
 STRICT = Rules()
 
@@ -140,7 +139,7 @@ def _check_new(
 ) -> None:
     """Within the commit, so that two who add the same file cannot both succeed."""
     paths = {file.path for file in files}
-    known = known_files.in_force(connection, table, before=snapshot) & paths
+    known = expiry.in_force(connection, table, before=snapshot) & paths
     if known:
         raise CommitConflict(
             f"{len(known)} of these files are in table {table.qualified_name} already, such as "
@@ -148,7 +147,7 @@ def _check_new(
             hint="leave them out; rows of a file that is added twice would be there twice",
             data={"table": table.qualified_name, "paths": sorted(known)[:100]},
         )
-    dying = known_files.scheduled(connection, data_path) & paths
+    dying = expiry.scheduled(connection, data_path) & paths
     if dying:
         raise CommitConflict(
             f"{len(dying)} of these files are scheduled for deletion, such as {min(dying)}",

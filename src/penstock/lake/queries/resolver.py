@@ -13,8 +13,9 @@ from penstock.errors import (
     UnsupportedFeature,
 )
 from penstock.lake.candidate.names import StagedView
-from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.catalog.definitions.macros import load_macros
+from penstock.lake.catalog.definitions.views import load_views
 from penstock.lake.format import naming
 from penstock.lake.format.changes import NewMacro
 from penstock.lake.format.files import Table as TableInfo
@@ -246,7 +247,7 @@ class Resolver:
 
     def find_view(self, ref: TableRef, snapshot: Snapshot) -> View | None:
         with self.catalog.reading() as connection:
-            found = objects.views(connection, snapshot.id, [ref.name])
+            found = load_views(connection, snapshot.id, [ref.name])
         return next((v for v in found if _same_schema(v, ref)), None)
 
     def view(self, view: View, snapshot: Snapshot) -> DataFrame:
@@ -296,7 +297,7 @@ class Resolver:
     def _macros(self, snapshot: Snapshot, names: Sequence[str]) -> list[Macro]:
         """The macros of these names, as the transaction leaves them."""
         with self.catalog.reading() as connection:
-            found = objects.macros(connection, snapshot.id, names)
+            found = load_macros(connection, snapshot.id, names)
         if self._changing is None:
             return found
         schemas = {fold(one): one for one in (*self.path, *(m.schema_name for m in found))}

@@ -13,9 +13,10 @@ from datetime import UTC
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from penstock.lake.catalog import objects
+from penstock.lake.catalog import answers, options
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.files.feed import Bound
+from penstock.lake.format import objects
 from penstock.lake.format.naming import TableRef, quote_identifier
 from penstock.lake.reading import feed
 from penstock.lake.snapshot import At, Snapshot, moment
@@ -118,7 +119,7 @@ def _list_files(place: Place, arguments: Arguments) -> DataFrame:
 
 def _options(place: Place, _: Arguments) -> DataFrame:
     with place.catalog.reading() as connection:
-        found = objects.options(connection)
+        found = options.load_options(connection)
     rows = [(o.name, o.description, o.value, o.scope, o.entry) for o in found]
     return _frame(place, rows, _OPTIONS)
 
@@ -136,7 +137,7 @@ def _snapshots(place: Place, _: Arguments) -> DataFrame:
 
 def _table_info(place: Place, _: Arguments) -> DataFrame:
     with place.catalog.reading() as connection:
-        rows = objects.table_sizes(connection, place.snapshot.id)
+        rows = answers.table_sizes(connection, place.snapshot.id)
     return _frame(place, rows, _TABLES)
 
 

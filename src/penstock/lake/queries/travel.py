@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from sqlglot import exp
 
 from penstock.errors import ArgumentError, UnsupportedFeature
-from penstock.lake.format.values.intervals import Interval, parse_interval
+from penstock.lake.format.values.duck_text import Interval, parse_interval
 from penstock.lake.snapshot import At, moment, version
 from penstock.lake.spark.failures import explained
 from penstock.sql.time_travel import Travel

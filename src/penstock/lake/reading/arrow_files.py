@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import DataFileCorrupt
+from penstock.lake.format.field_ids import ROW_ID_FIELD
 from penstock.lake.format.files import DataFile
 from penstock.lake.reading.deleted.frames import Deletes, places_here
 from penstock.lake.reading.deleted.places import Places
-from penstock.lake.reading.parquet.columns import ROW_ID_FIELD
-from penstock.lake.reading.parquet.identity import check_file
+from penstock.lake.reading.parquet.reading import check_file
 from penstock.lake.reading.scan import Scan
 
 if TYPE_CHECKING:

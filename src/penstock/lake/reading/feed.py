@@ -15,13 +15,11 @@ from typing import TYPE_CHECKING
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.files import feed as catalog_feed
 from penstock.lake.catalog.files.feed import Bound, Changed
-from penstock.lake.format.files import DataFile, FileSet, Table
-from penstock.lake.format.inlined.found import InlinedPart, InlinedRows
+from penstock.lake.format.files import DataFile, FileSet, InlinedPart, InlinedRows, Table
 from penstock.lake.format.naming import TableRef
-from penstock.lake.reading import inlined_rows
 from penstock.lake.reading.conversions.spark_types import quoted
 from penstock.lake.reading.deleted.frames import Deletes, deleted_positions
-from penstock.lake.reading.scan import BEGIN, FILE, POSITION, ROW_ID, Scan, read
+from penstock.lake.reading.scan import BEGIN, END, FILE, POSITION, ROW_ID, Scan, read, read_inlined
 from penstock.lake.spark.failures import explained
 
 if TYPE_CHECKING:
@@ -116,9 +114,7 @@ class _Source:
 
     def come(self, files: Sequence[DataFile]) -> DataFrame:
         """The rows that began, of data files these only: _SNAPSHOT, ROW_ID and the columns."""
-        return self._union(
-            [self.begun(files), self._inlined(self.changed.inlined.begun, inlined_rows.BEGIN)]
-        )
+        return self._union([self.begun(files), self._inlined(self.changed.inlined.begun, BEGIN)])
 
     def begun(self, files: Sequence[DataFile]) -> DataFrame | None:
         """The rows of these data files that began in the range."""
@@ -133,7 +129,7 @@ class _Source:
         ends = self.changed.ends
         whole = [file for file in self.changed.lost.files if file.id in ends]
         rest = [file for file in self.changed.lost.files if file.id not in ends]
-        inlined = self._inlined(self.changed.inlined.ended, inlined_rows.END)
+        inlined = self._inlined(self.changed.inlined.ended, END)
         return self._union([self._deleted(rest), self._ended(whole), inlined])
 
     def named(self, rows: DataFrame, first: Mapping[str, str]) -> DataFrame:
@@ -211,7 +207,7 @@ class _Source:
         if not parts:
             return None
         rows = InlinedRows(tuple(parts))
-        df = inlined_rows.read(self.spark, self.table.schema, rows, extra=True, ends=True)
+        df = read_inlined(self.spark, self.table.schema, rows, extra=True, ends=True)
         return self._as(df, df[at])
 
     def _at(self, rows: DataFrame, snapshot: SparkColumn) -> DataFrame:

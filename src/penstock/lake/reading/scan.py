@@ -7,22 +7,35 @@ after the snapshot are left out by the snapshot-id column in the file, or by the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from penstock.lake.format.files import DataFile, FileSet
-from penstock.lake.format.inlined.found import InlinedRows
-from penstock.lake.format.schema import TableSchema
+from penstock.lake.format.field_ids import EMBEDDED_ROW_ID, SNAPSHOT_FIELD
+from penstock.lake.format.files import (
+    BEGIN_COLUMN,
+    END_COLUMN,
+    ROW_ID_COLUMN,
+    DataFile,
+    FileSet,
+    InlinedPart,
+    InlinedRows,
+)
+from penstock.lake.format.inlined.values import arrow_schema, batches, counted, kept
+from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.format.types import FIELD_ID
-from penstock.lake.reading import inlined_rows
-from penstock.lake.reading.conversions.spark_types import quoted, spark_type
-from penstock.lake.reading.deleted.frames import SNAPSHOT_ID, Deletes, deleted_positions
-from penstock.lake.reading.deleted.masks import less_deleted
+from penstock.lake.format.values.bounds import base_type
+from penstock.lake.reading.conversions.old_values import from_old
+from penstock.lake.reading.conversions.spark_types import quoted, spark_schema, spark_type
+from penstock.lake.reading.deleted.frames import (
+    SNAPSHOT_ID,
+    Deletes,
+    deleted_positions,
+    less_deleted,
+)
 from penstock.lake.reading.deleted.places import Places
 from penstock.lake.reading.parquet.columns import (
-    EMBEDDED_ROW_ID,
     FileGroup,
     embedded_row_id,
     grouped,
@@ -30,14 +43,14 @@ from penstock.lake.reading.parquet.columns import (
     stored,
     values,
 )
-from penstock.lake.reading.parquet.file_facts import (
+from penstock.lake.reading.parquet.reading import (
     FileKeys,
+    read_files,
     with_begin,
     with_facts,
     with_row_id,
     within_counts,
 )
-from penstock.lake.reading.parquet.reading import read_files
 from penstock.lake.spark.failures import explained
 
 if TYPE_CHECKING:
@@ -47,12 +60,10 @@ if TYPE_CHECKING:
 # Columns of a scan beside the table's; no user column can have these names on DuckDB's side either.
 FILE = "_penstock_file"
 POSITION = "_penstock_position"
-ROW_ID = inlined_rows.ROW_ID
-BEGIN = inlined_rows.BEGIN
-
+ROW_ID = "_penstock_row_id"
+BEGIN = "_penstock_begin"
 _OPEN_COST = 4 << 20  # bytes: spark.sql.files.openCostInBytes, below which no file is split
 _PLACE = "_penstock_place"
-_SNAPSHOT_FIELD = 2147483539
 _KINDS = {FILE: "string", POSITION: "long", EMBEDDED_ROW_ID: "long", ROW_ID: "long", BEGIN: "long"}
 _POSITIONS, _ROW_IDS = (FILE, POSITION, EMBEDDED_ROW_ID), (ROW_ID, BEGIN)
 
@@ -124,7 +135,7 @@ def _inlined(
     """Inlined rows with the columns of a scan."""
     from pyspark.sql import functions as fn
 
-    df = inlined_rows.read(spark, schema, rows, extra=bool(extra))
+    df = read_inlined(spark, schema, rows, extra=bool(extra))
     if FILE not in extra:
         return df
     known = {EMBEDDED_ROW_ID: fn.col(ROW_ID), ROW_ID: fn.col(ROW_ID), BEGIN: fn.col(BEGIN)}
@@ -205,7 +216,7 @@ def _read_group(job: _Job) -> DataFrame:
     named = names_in_files(scan.schema, scan.files, group)
     columns = stored(named, group, row_ids=bool(extra))
     if job.by_snapshot:
-        metadata = {FIELD_ID: _SNAPSHOT_FIELD} if group.mapping is None else {}
+        metadata = {FIELD_ID: SNAPSHOT_FIELD} if group.mapping is None else {}
         columns = columns.add(SNAPSHOT_ID, "long", True, metadata)
     told = {file.path: file.size_bytes for file in job.files}
     df = read_files(job.spark, columns, told, table=scan.table, snapshot_id=scan.snapshot_id)
@@ -260,3 +271,68 @@ def _empty(spark: SparkSession, schema: TableSchema, extra: Iterable[str]) -> Da
     found = [fn.lit(None).cast(spark_type(c)).alias(c.name) for c in schema.columns]
     found += [fn.lit(None).cast(_KINDS[name]).alias(name) for name in extra]
     return spark.range(0).select(*found)
+
+
+END = "_penstock_end"
+
+
+def read_inlined(
+    spark: SparkSession,
+    schema: TableSchema,
+    rows: InlinedRows,
+    *,
+    extra: bool = False,
+    ends: bool = False,
+) -> DataFrame:
+    """The rows with exactly the columns of ``schema``, which may be another than they were under.
+
+    With ``extra`` also ROW_ID and BEGIN, the snapshot in which the row began; with ``ends`` also
+    END, the one in which it ended (longs).
+    """
+    system = {ROW_ID_COLUMN: ROW_ID, BEGIN_COLUMN: BEGIN} if extra else {}
+    system |= {END_COLUMN: END} if ends else {}
+    alike: dict[TableSchema, list[InlinedPart]] = {}
+    for part in rows.parts:
+        alike.setdefault(kept(part, schema), []).append(part)
+    frames = [_inlined_frame(spark, schema, old, parts, system) for old, parts in alike.items()]
+    return reduce(lambda a, b: a.union(b), frames)
+
+
+def _inlined_frame(
+    spark: SparkSession,
+    schema: TableSchema,
+    old: TableSchema,
+    parts: Sequence[InlinedPart],
+    system: Mapping[str, str],
+) -> DataFrame:
+    """Parts whose values have the same types, ``old``."""
+    import pyarrow as pa
+
+    found = [batch for part in parts for batch in batches(part, old, system)]
+    table = pa.Table.from_batches(found, arrow_schema(old, system))
+    stored = spark_schema(TableSchema(tuple(counted(column) for column in old.columns)))
+    for name in system.values():
+        stored = stored.add(name, "long")
+    df = spark.createDataFrame(table, schema=stored)
+    pairs = zip(old.columns, schema.columns, strict=True)
+    return df.select(*(_inlined_value(was, column) for was, column in pairs), *system.values())
+
+
+def _inlined_value(old: Column, column: Column) -> SparkColumn | str:
+    """A column as users see it.
+
+    Nanoseconds may be none of Spark's, which is to show only when they are used.
+    """
+    if old == column and counted(column) == column:
+        return quoted(column.name)
+    was, now = _only_stored(old, column)
+    return from_old(quoted(column.name), was, now, frozenset()).alias(column.name)
+
+
+def _only_stored(old: Column, new: Column) -> tuple[Column, Column]:
+    """Both as if nothing but nanoseconds were stored in another form than users see."""
+    pairs = [_only_stored(*pair) for pair in zip(old.children, new.children, strict=True)]
+    if not pairs and old.type == new.type and base_type(old.type) != "timestamp_ns":
+        return replace(old, type="int64"), replace(new, type="int64")
+    olds, news = tuple(a for a, _ in pairs), tuple(b for _, b in pairs)
+    return replace(old, children=olds), replace(new, children=news)

@@ -1,1 +1,1 @@
-"""The way back: backups of the catalog, rolled back tables, files that are lost or come back."""
+"""Backups of the catalog, restoring them, and tables rolled back to a snapshot."""

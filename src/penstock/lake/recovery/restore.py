@@ -18,11 +18,10 @@ from tempfile import TemporaryDirectory
 from sqlalchemy import Connection
 
 from penstock.errors import ArgumentError, CatalogCorrupt, UnsupportedFeature
-from penstock.lake.catalog import create as creation
-from penstock.lake.catalog.backups import across, postgres, unpacked
-from penstock.lake.catalog.backups.file_copies import Progress
+from penstock.lake.catalog import opening
+from penstock.lake.catalog.backups import across, postgres
+from penstock.lake.catalog.backups.across import Progress
 from penstock.lake.catalog.catalog import LOCK_TIMEOUT, Catalog
-from penstock.lake.catalog.create import WRITTEN
 from penstock.lake.catalog.database import engine as engines
 from penstock.lake.catalog.database import metadata
 from penstock.lake.catalog.database.location import (
@@ -30,8 +29,8 @@ from penstock.lake.catalog.database.location import (
     absolute_directory,
     parse_location,
 )
-from penstock.lake.recovery.backup import check_files
-from penstock.lake.recovery.missing_files import FileCheck
+from penstock.lake.catalog.opening import WRITTEN
+from penstock.lake.recovery.backup import FileCheck, check_files
 from penstock.lake.storage import writing_to
 
 
@@ -122,7 +121,7 @@ def _restore_across(
     with TemporaryDirectory(prefix="penstock-restore-") as folder:
         copied = Path(folder) / "catalog"
         if kind == "postgres":
-            unpacked.unpack(path, copied)
+            postgres.unpack(path, copied)
         else:
             shutil.copyfile(path, copied)
         form = "duckdb" if kind == "duckdb" else "sqlite"
@@ -177,7 +176,7 @@ def _on_server(
 ) -> Iterator[Connection]:
     try:
         with _writing(where, metadata_schema) as connection:
-            if creation.exists(connection):
+            if opening.exists(connection):
                 raise _taken(where, "drop its tables, or name another schema or database")
             yield connection
     except zipfile.BadZipFile as error:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import TableNotFound
 from penstock.lake.candidate.state import Staged
+from penstock.lake.catalog.inlined.limit import row_limit
 from penstock.lake.format.inlined.literal_rows import typed
 from penstock.lake.format.inlined.text import may_inline, stored
 from penstock.lake.writing import arrow as arrow_files
-from penstock.lake.writing.inline_back import row_limit
 
 if TYPE_CHECKING:
     import pyarrow as pa

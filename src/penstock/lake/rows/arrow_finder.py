@@ -22,13 +22,13 @@ import pyarrow.parquet as pq
 from penstock.lake.arrow_expressions.compiled import Expression, condition, expression, plain
 from penstock.lake.arrow_expressions.fence import knows_settings
 from penstock.lake.arrow_expressions.nodes import NotSupportedByArrow
+from penstock.lake.format.delete_files import sequence
 from penstock.lake.format.files import DataFile
 from penstock.lake.format.inlined.values import arrow_schema
 from penstock.lake.format.schema import TableSchema
-from penstock.lake.format.values.sequence import sequence
 from penstock.lake.reading import arrow_files
 from penstock.lake.reading.arrow_files import Deleted
-from penstock.lake.reading.parquet.identity import check_file
+from penstock.lake.reading.parquet.reading import check_file
 from penstock.lake.rows.change import Condition, RowChange
 from penstock.lake.rows.found import FileRows, Found
 from penstock.lake.rows.route import is_flat

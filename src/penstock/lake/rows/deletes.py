@@ -23,27 +23,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.lake.candidate.state import Removed, live_rows
-from penstock.lake.format.delete_files import FIELD_IDS, SNAPSHOT_ID
+from penstock.lake.format.delete_files import sequence
 from penstock.lake.format.delete_files import write as write_deletes
-from penstock.lake.format.files import DataFile, DeleteFile
-from penstock.lake.format.inlined.found import ROW_ID_COLUMN
+from penstock.lake.format.field_ids import EMBEDDED_ROW_ID, OF_DELETES, SNAPSHOT_ID
+from penstock.lake.format.files import ROW_ID_COLUMN, DataFile, DeleteFile
 from penstock.lake.format.naming import new_uuid7
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.format.types import FIELD_ID
-from penstock.lake.format.values.sequence import sequence
 from penstock.lake.limits import LIMITS
 from penstock.lake.reading import scan
 from penstock.lake.reading.deleted.frames import Deletes, deleted_positions
 from penstock.lake.reading.deleted.positions import Gone, Whose, load
-from penstock.lake.reading.parquet.columns import EMBEDDED_ROW_ID
 from penstock.lake.reading.parquet.footers import describe, list_files, remove_directory
 from penstock.lake.reading.scan import FILE, POSITION, Scan
 from penstock.lake.rows.found import Found, Positions, collected, frame_of
 from penstock.lake.rows.new_rows import write_rows
 from penstock.lake.spark.failures import explained
 from penstock.lake.storage import make_directory
-from penstock.lake.writing import publishing
-from penstock.lake.writing.spark import Written
+from penstock.lake.writing.spark import Written, publishing_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -362,10 +359,10 @@ def _write_by_spark(job: _Job, found: DataFrame) -> Numbered:
         _NUMBER,
         *(
             fn.when(shown, fn.col(sources[name])).alias(name, metadata={FIELD_ID: number})
-            for name, number in FIELD_IDS.items()
+            for name, number in OF_DELETES.items()
         ),
     )
-    options = publishing.options(job.spark, job.directory)
+    options = publishing_options(job.spark, job.directory)
     rows.write.mode("append").options(**options).partitionBy(_NUMBER).parquet(job.directory)
     written = describe(list_files(job.directory), TableSchema(()))
     numbers = (file.path.rsplit("/", 2)[1].removeprefix(f"{_NUMBER}=") for file in written)

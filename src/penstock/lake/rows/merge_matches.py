@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.lake.candidate.state import live_rows
+from penstock.lake.format.field_ids import EMBEDDED_ROW_ID
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.limits import Limits
 from penstock.lake.reading import scan
-from penstock.lake.reading.parquet.columns import EMBEDDED_ROW_ID
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID
 from penstock.lake.rows.change import Keys, RowChange
 from penstock.lake.rows.found import FileRows, Positions

@@ -19,7 +19,7 @@ from penstock.lake.format.schema import same_columns
 from penstock.lake.format.types import from_spark_schema, to_spark_schema
 from penstock.lake.reading.conversions.align import typed
 from penstock.lake.reading.conversions.spark_types import schema_of
-from penstock.lake.recovery.missing_files import missing_below
+from penstock.lake.recovery.backup import missing_below
 from penstock.lake.rows.deletes import both, end_whole, take_all, take_away
 from penstock.lake.rows.spark_finder import find, rows_of
 from penstock.lake.rows.stager import Files

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from penstock.lake.candidate.few_rows import PLAIN, is_simple
 from penstock.lake.candidate.state import live_rows
-from penstock.lake.format.inlined.found import ROW_ID_COLUMN
+from penstock.lake.format.files import ROW_ID_COLUMN
 from penstock.lake.format.inlined.values import arrow_schema
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.format.values.bounds import base_type

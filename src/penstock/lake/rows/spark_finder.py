@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.lake.candidate.state import live_rows
+from penstock.lake.format.field_ids import EMBEDDED_ROW_ID
 from penstock.lake.limits import Limits
 from penstock.lake.reading import scan
 from penstock.lake.reading.conversions.align import align, typed
 from penstock.lake.reading.deleted.places import Places
-from penstock.lake.reading.parquet.columns import EMBEDDED_ROW_ID
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID, Scan
 from penstock.lake.rows.found import Found
 from penstock.lake.rows.found import row_ids as ids_of

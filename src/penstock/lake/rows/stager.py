@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from penstock.lake.candidate.state import Removed, Staged
+from penstock.lake.format.field_ids import EMBEDDED_ROW_ID
 from penstock.lake.format.inlined.values import arrow_schema
 from penstock.lake.reading.parquet.footers import remove_directory
 from penstock.lake.rows.deletes import take_away
@@ -117,7 +118,7 @@ def write_updated(values: pa.Table, ids: pa.ChunkedArray, target: Target) -> lis
     written: list[Written] = []
     try:
         if old.num_rows:
-            written.append(arrow_files.write_history(old, target, {arrow_files.ROW_ID: old_ids})[0])
+            written.append(arrow_files.write_history(old, target, {EMBEDDED_ROW_ID: old_ids})[0])
         if not all_old:
             written.append(arrow_files.write(values.filter(pc.invert(is_old)), target))
     except BaseException:

@@ -17,7 +17,7 @@ from penstock.errors import ArgumentError, LakeError, QueryFailed
 from penstock.lake.format import naming
 from penstock.lake.format.naming import TableRef, fold
 from penstock.lake.maintenance.calls import CALLS, Call, Parameter
-from penstock.lake.methods import add_files, options
+from penstock.lake.methods import add_files, altering
 from penstock.lake.queries.travel import from_now
 from penstock.lake.snapshot import moment
 from penstock.lake.spark.failures import explained
@@ -316,11 +316,11 @@ class Nothing:
 def _set_option(session: Session, **arguments: Any) -> Sequence[Nothing]:
     of = {"schema": arguments.get("schema"), "table": arguments.get("table_name")}
     if session.transaction is None:
-        options.set_option(session.catalog, arguments["option"], arguments["value"], **of)
+        altering.set_option(session.catalog, arguments["option"], arguments["value"], **of)
         return ()
     with session.writing() as transaction:
         transaction.set_option(
-            options.option_writer(session.catalog, arguments["option"], arguments["value"], **of)
+            altering.option_writer(session.catalog, arguments["option"], arguments["value"], **of)
         )
     return ()
 

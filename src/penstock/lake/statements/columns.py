@@ -11,7 +11,7 @@ from penstock.lake.format.naming import fold
 from penstock.lake.format.objects import SortKey
 from penstock.lake.format.schema import Column
 from penstock.lake.format.values.bounds import base_type
-from penstock.lake.reading.conversions.moments import NOW
+from penstock.lake.reading.conversions.align import NOW
 from penstock.lake.statements.types import column_type
 from penstock.lake.statements.values import as_text, fitted
 from penstock.sql.literals import Literal, NoLiteral, literal

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import LakeError, NotFound, PenstockError
-from penstock.lake.catalog import objects
 from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.catalog.definitions.macros import load_macros
 from penstock.lake.format.naming import DEFAULT_SCHEMA, LAKES, TableRef, fold, quote_identifier
 from penstock.lake.queries import running as queries
 from penstock.lake.snapshot import At
@@ -113,7 +113,7 @@ class Session:
     def macro_names(self) -> set[str]:
         """``main.f`` of every macro, folded."""
         with self.catalog.reading() as connection:
-            macros = objects.macros(connection, self.snapshot_id())
+            macros = load_macros(connection, self.snapshot_id())
         return {fold(macro.qualified_name) for macro in macros}
 
     def zone(self) -> str:

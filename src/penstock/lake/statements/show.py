@@ -13,7 +13,9 @@ from penstock.errors import (
     SchemaNotFound,
     TableNotFound,
 )
-from penstock.lake.catalog import objects
+from penstock.lake.catalog.definitions import tables
+from penstock.lake.catalog.definitions.macros import load_macros
+from penstock.lake.catalog.definitions.views import load_views
 from penstock.lake.format import naming
 from penstock.lake.format.naming import DEFAULT_SCHEMA, TableRef, fold
 from penstock.lake.format.schema import Column, TableSchema
@@ -191,7 +193,7 @@ def _functions(session: Session, show: Show) -> Answer:
     """The lake's macros."""
     schema = _schema(session, show)
     with session.catalog.reading() as connection:
-        macros = objects.macros(connection, session.snapshot_id())
+        macros = load_macros(connection, session.snapshot_id())
     names = [macro.name for macro in macros if fold(macro.schema_name) == fold(schema)]
     return _named(session, show, names)
 
@@ -276,7 +278,7 @@ def _held(session: Session, schema: str) -> list[tuple[str, str]]:
         return transaction.names_in(schema)
     snapshot_id = session.snapshot_id()
     with session.catalog.reading() as connection:
-        views = objects.views(connection, snapshot_id)
+        views = load_views(connection, snapshot_id)
     held = [(t.schema_name, t.name, "table") for t in session.catalog.tables(snapshot_id)]
     held += [(v.schema_name, v.name, "view") for v in views]
     return sorted((name, kind) for inside, name, kind in held if fold(inside) == fold(schema))
@@ -293,7 +295,7 @@ def _described(session: Session, ref: TableRef) -> Answer:
     known = session.catalog.find_table(ref.schema, ref.name, snapshot_id)
     if known is not None:
         with session.catalog.reading() as connection:
-            description = objects.describe(connection, known, snapshot_id)
+            description = tables.describe(connection, known, snapshot_id)
         return _columns(session, known.schema, description.column_tags)
     names = session.names(transaction)
     at = names.snapshot(names.at)

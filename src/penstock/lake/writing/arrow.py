@@ -20,19 +20,22 @@ import pyarrow.parquet as pq
 
 from penstock.errors import UnsupportedFeature
 from penstock.lake import storage
+from penstock.lake.format.field_ids import EMBEDDED
 from penstock.lake.format.files import DataFile
 from penstock.lake.format.inlined.values import arrow_schema
 from penstock.lake.format.naming import fold, new_uuid7
-from penstock.lake.format.partitioning import PartitionKey, directory_names, hive_directory
+from penstock.lake.format.partitioning import (
+    PartitionKey,
+    directory_names,
+    hive_directory,
+    murmur3_32,
+)
 from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.format.stats import from_footer
 from penstock.lake.format.values.bounds import base_type, partition_to_text
-from penstock.lake.format.values.partition_text import murmur3_32
 from penstock.lake.writing.spark import Target, Written
 
 _FIELD_ID = b"PARQUET:field_id"
-ROW_ID, SNAPSHOT_ID = "_ducklake_internal_row_id", "_ducklake_internal_snapshot_id"
-_RESERVED = {ROW_ID: 2147483540, SNAPSHOT_ID: 2147483539}
 _V2 = "PARQUET_2_0"
 _CODECS = {"uncompressed": "none", "lz4_raw": "lz4"}
 _SAMPLE = 4_096  # rows
@@ -57,11 +60,11 @@ def write_history(
 ) -> tuple[Written, list[pa.Table]]:
     """As `write`, and for each file what its rows have of ``beside``, columns that it leaves out.
 
-    ``embed`` has ROW_ID and SNAPSHOT_ID, in the order of ``values``, for the files to hold.
+    ``embed`` has EMBEDDED_ROW_ID and SNAPSHOT_ID, in the order of ``values``, to be stored too.
     """
     rows = _in_files(values, target.schema, target.table)
     for name, array in (embed or {}).items():
-        rows = rows.append_column(_field(name, pa.int64(), _RESERVED[name]), array)
+        rows = rows.append_column(_field(name, pa.int64(), EMBEDDED[name]), array)
     kept = rows.column_names
     for name, array in (beside or {}).items():
         rows = rows.append_column(name, array)

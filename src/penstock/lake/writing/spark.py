@@ -3,16 +3,26 @@
 Every write has a directory of its own, ``<table>/[column=value/]<uuid>/``: two jobs in one
 directory would destroy each other's temporary files. Until a commit registers the files nobody
 sees them, and what no commit registers is an orphan.
+
+How Spark publishes the files is set by options of that write, never of the session. A setting of
+the session would be there for a user's other writes as well, which fail where its class is missing.
+Spark copies a write's options into the Hadoop configuration of its job, where the committers look,
+and its own commit protocol works with S3A's through this one class of ``spark-hadoop-cloud``: the
+session's ``spark.sql.sources.commitProtocolClass`` stays what it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from penstock.errors import EnvironmentMissing
 from penstock.lake import storage
+from penstock.lake.format.field_ids import EMBEDDED_ROW_ID, MAPPED_ROW_ID
 from penstock.lake.format.files import DataFile
+from penstock.lake.format.inlined.text import may_inline, stored
+from penstock.lake.format.inlined.values import arrow_schema
 from penstock.lake.format.naming import new_uuid7
 from penstock.lake.format.objects import SortKey
 from penstock.lake.format.partitioning import PartitionKey, directory_names, hive_directory
@@ -23,7 +33,8 @@ from penstock.lake.reading.parquet.footers import describe
 from penstock.lake.spark.failures import explained
 from penstock.lake.spark.session import prepare
 from penstock.lake.spark.session_objects import kept_with
-from penstock.lake.writing import fingerprint, publishing
+from penstock.lake.storage import open_system
+from penstock.lake.writing import fingerprint
 from penstock.lake.writing.settings import WriteSettings
 from penstock.lake.writing.spread import (
     helper_names,
@@ -34,8 +45,11 @@ from penstock.lake.writing.spread import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
     from pyspark.sql import Column as SparkColumn
-    from pyspark.sql import DataFrame, Observation
+    from pyspark.sql import DataFrame, Observation, SparkSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +104,12 @@ def write(
     """
     from pyspark.sql import Observation
 
-    published = publishing.options(df.sparkSession, target.path)
+    published = publishing_options(df.sparkSession, target.path)
     directory = _directory(target)
     observed = with_fingerprint and fingerprint.can_tell(target.schema)
     observation = Observation() if observed else None
     try:
-        publishing.make_job_directory(directory)
+        make_job_directory(directory)
         with explained(table=target.table):
             # The rows' session need not be one that the lake has read with, which is prepared.
             prepare(df.sparkSession, storage.spark_settings(target.path))
@@ -190,3 +204,103 @@ def _in_place(directory: str, files: Sequence[DataFile], target: Target) -> list
     storage.move_files(zip(paths, moved, strict=True))
     storage.remove_empty(directory)
     return [replace(file, path=path) for file, path in zip(files, moved, strict=True)]
+
+
+_FACTORY = "org.apache.hadoop.fs.s3a.commit.S3ACommitterFactory"
+_COMMITTER = "org.apache.spark.internal.io.cloud.BindingParquetOutputCommitter"
+_MAGIC: Mapping[str, str] = {
+    "mapreduce.outputcommitter.factory.scheme.s3": _FACTORY,
+    "mapreduce.outputcommitter.factory.scheme.s3a": _FACTORY,
+    "spark.sql.parquet.output.committer.class": _COMMITTER,
+}
+# Of spark-hadoop-cloud this is the newest that there is, and what is tested with Spark 4.3.0.
+_JARS: Mapping[str, str] = {
+    _FACTORY: "hadoop-aws-3.5.0.jar",
+    _COMMITTER: "spark-hadoop-cloud_2.13-4.1.2.jar",
+}
+_PROBE = "_penstock_is_there"
+_JOB = "_temporary/0/_temporary"  # of the job's first attempt, and of its tasks
+
+
+def publishing_options(spark: SparkSession, directory: str) -> dict[str, str]:
+    """Options of a Parquet write below ``directory``.
+
+    Raises EnvironmentMissing where Spark lacks a class that they name.
+    """
+    found = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
+    if storage.bucket_of(directory) is None:
+        return found
+    committer = (storage.told(directory) or storage.Storage()).committer
+    found["fs.s3a.committer.name"] = committer
+    if committer != "magic":
+        return found
+    kept_with(spark).get(_PROBE, lambda: _check(spark))
+    return {**found, **_MAGIC}
+
+
+def make_job_directory(directory: str) -> None:
+    """Make what Hadoop's committer makes below a local directory before the tasks begin.
+
+    It starts a process, ``chmod``, for each that it makes itself: some 10 ms of a small write. It
+    takes them away when the job ends. Raises DataPathError.
+    """
+    if not storage.is_remote(directory):
+        storage.make_directory(f"{directory}/{_JOB}")
+
+
+def _check(spark: SparkSession) -> None:
+    missing = [name for name in _JARS if not _is_there(spark, name)]
+    if not missing:
+        return
+    jars = " and ".join(_JARS[name] for name in missing)
+    raise EnvironmentMissing(
+        f"s3_committer = 'magic' needs {missing[-1]}, which this Spark has not",
+        hint=f"add {jars} to spark.jars, without what they depend on (scripts/s3-jars.sh fetches "
+        "them), or set s3_committer = 'file'",
+        data={"jars": [_JARS[name] for name in missing]},
+    )
+
+
+def _is_there(spark: SparkSession, name: str) -> bool:
+    """Whether Spark can load a class: it looks when a function is to be of it, and calls nothing.
+
+    What else fails says nothing of the class; the write itself will.
+    """
+    from pyspark.errors import PySparkException
+
+    try:
+        spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {_PROBE} AS '{name}'")
+        spark.sql(f"DROP TEMPORARY FUNCTION IF EXISTS {_PROBE}")
+    except PySparkException as error:
+        return error.getCondition() != "CANNOT_LOAD_FUNCTION_CLASS"
+    return True
+
+
+def rows_to_inline(
+    written: Written, schema: TableSchema, limit: int
+) -> tuple[pa.Table, Sequence[int | None] | None] | None:
+    """The rows of staged files as the catalog stores them, and the row ids that they embed.
+
+    How many rows a DataFrame has is known once it is written: to ask before would cost every large
+    one another job. So files of no more than ``limit`` rows are read again, without Spark; they
+    have passed all of the write's checks by then. ``None`` where rows stay in the files: too many,
+    or of types that are not inlined.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not 0 < written.rows <= limit or not may_inline(schema):
+        return None
+    names = list(schema.names)
+    parts: list[pa.Table] = []
+    ids: list[int | None] = []
+    for file in written.files:
+        system, name = open_system(file.path)
+        rows = pq.read_table(name, filesystem=system, partitioning=None)
+        own = next((n for n in (EMBEDDED_ROW_ID, MAPPED_ROW_ID) if n in rows.column_names), None)
+        ids += [None] * rows.num_rows if own is None else rows[own].to_pylist()
+        parts.append(rows.select(names).cast(arrow_schema(schema)))
+    values = stored(pa.concat_tables(parts), schema)
+    if values is None:
+        return None
+    return values, (ids if any(row_id is not None for row_id in ids) else None)

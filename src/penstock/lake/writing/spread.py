@@ -4,29 +4,38 @@ Spark takes the columns that it partitions by out of the files, and the format w
 it partitions by helper columns, whose directories carry the value's text in hex: no file system,
 locale or escaping changes it. A value too long for a directory is there by its digest, and read
 from the file.
+
+``bucket(N)`` of a column is an expression of Spark: no Python, no pass of its own. Spark's ``hash``
+is MurmurHash3 with the seed 42, and the hash of one argument is the seed of the next; so a first
+argument that hashes to 0 gives the seed 0 that the format wants. The last one to three bytes of a
+string Spark mixes in a way of its own: there the state before them is computed back from the hash,
+and they are mixed in as MurmurHash3 does.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.errors import UnsupportedFeature
 from penstock.lake import storage
 from penstock.lake.format.objects import SortKey
-from penstock.lake.format.partitioning import PartitionKey, directory_names, hive_directory
+from penstock.lake.format.partitioning import (
+    PartitionKey,
+    catalog_text,
+    directory_names,
+    hive_directory,
+)
+from penstock.lake.format.types import parse
 from penstock.lake.format.values.bounds import base_type
-from penstock.lake.format.values.partition_text import catalog_text
 from penstock.lake.reading.conversions.spark_types import quoted
-from penstock.lake.writing.bucket_hash import bucket
 from penstock.sql.dialect import Unreadable, to_spark
 from penstock.sql.trust import harmless_expression
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
-
 
 _HELPER = "_penstock_part"
 _SEGMENT = re.compile(rf"{_HELPER}(\d+)=([^/]*)")
@@ -144,3 +153,189 @@ def _spark_text(key: SortKey) -> str:
             data={"expression": key.expression},
         ) from error
     return harmless_expression(text, f"the sort key {key.expression}")
+
+
+_MASK = 0xFFFFFFFF
+_C1, _C2 = 0xCC9E2D51, 0x1B873593
+_F1, _F2 = 0x85EBCA6B, 0xC2B2AE35  # of the last mix
+_DIGITS_OF_LONG = 18
+_Step = Callable[["SparkColumn"], "SparkColumn"]
+
+
+def bucket(value: SparkColumn, key: PartitionKey) -> SparkColumn:
+    """The bucket of ``value``, NULL for NULL, by the rule of `lake.values.partition_text`."""
+    from pyspark.sql import functions as fn
+
+    hashed = _HASHED.get(base_type(key.column.type), _of_number)(value, key.column.type)
+    number = hashed.bitwiseAND(fn.lit(0x7FFFFFFF)) % fn.lit(key.buckets)
+    return fn.when(value.isNotNull(), number)
+
+
+def _of_number(value: SparkColumn, _: str) -> SparkColumn:
+    return _seeded(value.cast("long"))
+
+
+def _of_date(value: SparkColumn, _: str) -> SparkColumn:
+    from pyspark.sql import functions as fn
+
+    return _seeded(fn.unix_date(value).cast("long"))
+
+
+def _of_float(value: SparkColumn, _: str) -> SparkColumn:
+    return _seeded(value.cast("double"))
+
+
+def _of_decimal(value: SparkColumn, kind: str) -> SparkColumn:
+    digits = parse(kind).precision or 0
+    return _seeded(value) if digits <= _DIGITS_OF_LONG else _of_text(value.cast("string"), kind)
+
+
+def _of_time(unit: int) -> Callable[[SparkColumn, str], SparkColumn]:
+    def hashed(value: SparkColumn, kind: str) -> SparkColumn:
+        return _seeded(floor_div(micros(value, kind), unit))
+
+    return hashed
+
+
+def micros(value: SparkColumn, kind: str) -> SparkColumn:
+    """Microseconds since 1970 of a time with or without a zone."""
+    from pyspark.sql import functions as fn
+
+    if base_type(kind) == "timestamptz":
+        return fn.unix_micros(value)
+    epoch = fn.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
+    return fn.timestamp_diff("MICROSECOND", epoch, value)
+
+
+def floor_div(value: SparkColumn, by: int) -> SparkColumn:
+    from pyspark.sql import functions as fn
+
+    if by == 1:
+        return value
+    return fn.call_function("div", value - fn.pmod(value, fn.lit(by)), fn.lit(by))
+
+
+def _of_text(value: SparkColumn, _: str) -> SparkColumn:
+    from pyspark.sql import functions as fn
+
+    data = value.cast("binary")
+    size = fn.octet_length(data)
+    rest = size % 4
+    whole = _seeded(fn.substring(data, fn.lit(1), size - rest))
+    tail = fn.conv(fn.hex(fn.substring(data, size - rest + 1, rest)), 16, 10).cast("long")
+    word = fn.when(rest == 1, tail).when(rest == 2, _swapped(tail, 1)).otherwise(_swapped(tail, 2))
+    mixed = _chain(
+        _unmixed(whole.bitwiseAND(fn.lit(_MASK)), (size - rest).cast("long"))
+        .bitwiseXOR(_chain(word, _times(_C1), _rotated, _times(_C2)))
+        .bitwiseXOR(size.cast("long")),
+        *(_shifted(16), _times(_F1), _shifted(13), _times(_F2), _shifted(16)),
+    )
+    return fn.when(rest == 0, whole.cast("long")).otherwise(mixed)
+
+
+def _unmixed(hashed: SparkColumn, size: SparkColumn) -> SparkColumn:
+    """The state from which the last mix made ``hashed``."""
+    back = _chain(
+        hashed,
+        *(_shifted(16), _times(pow(_F2, -1, 1 << 32)), _shifted(13, 26)),
+        *(_times(pow(_F1, -1, 1 << 32)), _shifted(16)),
+    )
+    return back.bitwiseXOR(size)
+
+
+def _swapped(number: SparkColumn, more: int) -> SparkColumn:
+    """A number of ``more`` + 1 bytes, at most three, with its bytes the other way round."""
+    from pyspark.sql import functions as fn
+
+    def swap(n: SparkColumn) -> SparkColumn:
+        first = fn.shiftleft(n.bitwiseAND(fn.lit(0xFF)), 8 * more)
+        last = fn.shiftright(n, 8 * more).bitwiseAND(fn.lit(0xFF))
+        middle = n.bitwiseAND(fn.lit(0xFF00)) if more == 2 else fn.lit(0).cast("long")
+        return first.bitwiseOR(middle).bitwiseOR(last)
+
+    return _chain(number, swap)
+
+
+def _chain(value: SparkColumn, *steps: _Step) -> SparkColumn:
+    """The steps one after the other; each names its input once, else the tree would explode."""
+    from pyspark.sql import functions as fn
+
+    for step in steps:
+        value = fn.element_at(fn.transform(fn.array(value), step), 1)
+    return value
+
+
+def _shifted(*by: int) -> _Step:
+    """``x ^ x >> n`` for each n."""
+    from pyspark.sql import functions as fn
+
+    def step(x: SparkColumn) -> SparkColumn:
+        found = x
+        for one in by:
+            found = found.bitwiseXOR(fn.shiftright(x, one))
+        return found
+
+    return step
+
+
+def _times(factor: int) -> _Step:
+    """Times ``factor``, 32 bits, in two halves so that no product leaves 64 bits."""
+    from pyspark.sql import functions as fn
+
+    low, high = factor & 0xFFFF, factor >> 16
+
+    def step(x: SparkColumn) -> SparkColumn:
+        upper = fn.shiftleft((x * fn.lit(high)).bitwiseAND(fn.lit(0xFFFF)), 16)
+        return (x * fn.lit(low) + upper).bitwiseAND(fn.lit(_MASK))
+
+    return step
+
+
+def _rotated(x: SparkColumn) -> SparkColumn:
+    from pyspark.sql import functions as fn
+
+    left = fn.shiftleft(x, 15).bitwiseAND(fn.lit(_MASK))
+    return left.bitwiseOR(fn.shiftright(x, 17))
+
+
+def _seeded(value: SparkColumn) -> SparkColumn:
+    """MurmurHash3 with the seed 0, of what Spark hashes as one or two words."""
+    from pyspark.sql import functions as fn
+
+    return fn.hash(fn.lit(_SEED_ZERO).cast("int"), value)
+
+
+def _seed_zero(seed: int = 42) -> int:
+    """The number of 4 bytes whose hash with ``seed`` is 0: the rounds of MurmurHash3 undone."""
+    inverse = {one: pow(one, -1, 1 << 32) for one in (_C1, _C2, 5)}
+    state = 4  # the last mix of the length takes 0 to 0 only
+    state = (state - 0xE6546B64) * inverse[5] & _MASK
+    state = (state >> 13 | state << 19) & _MASK
+    word = (state ^ seed) * inverse[_C2] & _MASK
+    word = (word >> 15 | word << 17) & _MASK
+    word = word * inverse[_C1] & _MASK
+    return word - (1 << 32) if word >> 31 else word
+
+
+_SEED_ZERO = _seed_zero()
+_HASHED: Mapping[str, Callable[[SparkColumn, str], SparkColumn]] = {
+    "date": _of_date,
+    "decimal": _of_decimal,
+    "timestamp_s": _of_time(1_000_000),
+    "timestamp_ms": _of_time(1_000),
+    **dict.fromkeys(("timestamp", "timestamptz"), _of_time(1)),
+    **dict.fromkeys(("float32", "float64"), _of_float),
+    **dict.fromkeys(("varchar", "json", "blob"), _of_text),
+    # The extension hashes their texts.
+    **dict.fromkeys(
+        ("uint8", "uint16", "uint32", "uint64"),
+        lambda value, kind: _of_text(value.cast("string"), kind),
+    ),
+    "uuid": lambda value, kind: _of_text(_lower(value), kind),
+}
+
+
+def _lower(value: SparkColumn) -> SparkColumn:
+    from pyspark.sql import functions as fn
+
+    return fn.lower(value)

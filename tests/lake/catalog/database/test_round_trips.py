@@ -13,7 +13,7 @@ from penstock.errors import RetriesExhausted
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.commits.retry import RetryPolicy
-from penstock.lake.catalog.commits.start import BEGINNING
+from penstock.lake.catalog.commits.writes import BEGINNING
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.database.engine import begin_and_ask
 from penstock.lake.catalog.database.round_trips import (

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from penstock.errors import CatalogCorrupt, SnapshotNotFound, UnsupportedFeature
-from penstock.lake.catalog import answers, objects
+from penstock.lake.catalog import answers
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.files import feed
 from penstock.lake.format.files import PartitionField
@@ -148,7 +148,7 @@ def test_counts_and_changes_of_rows_that_never_began(place: Place, of: str) -> N
             with pytest.raises(CatalogCorrupt, match=of):
                 feed.load_changed(connection, table, feed.Range(1, 2))
             with pytest.raises(CatalogCorrupt, match=of):
-                objects.table_sizes(connection, 2)
+                answers.table_sizes(connection, 2)
 
 
 def test_a_table_in_a_schema_that_never_began(place: Place) -> None:

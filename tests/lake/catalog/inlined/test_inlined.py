@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.inlined import inlined
-from penstock.lake.format.inlined.found import InlinedDeletes, InlinedPart, InlinedRows
+from penstock.lake.format.files import InlinedDeletes, InlinedPart, InlinedRows
 from tests import duck
 from tests.lake.catalog.conftest import Place
 

@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import Connection
 
 from penstock.lake.catalog.database import metadata as t
+from penstock.lake.format.partitioning import bucket
 from penstock.lake.format.schema import TableSchema
-from penstock.lake.format.values.partition_text import bucket
 from tests.lake.catalog import pruned
 from tests.lake.catalog.pruned import at, chosen, clear, day, fill, partition, table_of
 

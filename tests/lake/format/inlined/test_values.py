@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import CatalogCorrupt, UnsupportedFeature
-from penstock.lake.format.inlined.found import InlinedPart
+from penstock.lake.format.files import InlinedPart
 from penstock.lake.format.inlined.values import batches, kept
 from penstock.lake.format.schema import Column, TableSchema
 

@@ -7,7 +7,7 @@ import pytest
 
 from penstock.lake.format.files import DataFile
 from penstock.lake.reading.deleted.places import Places
-from penstock.lake.reading.parquet.file_facts import FileKeys
+from penstock.lake.reading.parquet.reading import FileKeys
 
 B = 1 << 7  # the first row of the second file: 100 rows have seven bits
 NAMES = FileKeys(by_name=True)

@@ -1,16 +1,24 @@
-"""A catalog copied to another kind of database: the same rows, values as that one has them.
+"""A catalog copied: a file by the database's own means, or its rows to another kind of database.
 
-Tables of the format and Penstock's own are copied column by column. Inlined rows go through what
-their values mean, since each kind of database keeps them in types and texts of its own
-(`inlined_types`, `nested_text`).
+SQLite (https://sqlite.org/backup.html) copies from one state: a read transaction makes commits wait
+until all pages are copied, as they would otherwise restart the copy. DuckDB has COPY FROM DATABASE.
+
+Between kinds, tables of the format and Penstock's own are copied column by column. Inlined rows go
+through what their values mean, since each kind of database stores them in types and texts of its
+own (`inlined.columns`, `nested_text`).
 """
 
 from __future__ import annotations
 
+import sqlite3
+import uuid
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 from sqlalchemy import (
@@ -22,6 +30,7 @@ from sqlalchemy import (
     Select,
     Table,
     Text,
+    exc,
     func,
     inspect,
     select,
@@ -32,17 +41,17 @@ from sqlalchemy import (
 from sqlalchemy.schema import CreateSchema
 
 from penstock.errors import UnsupportedFeature
-from penstock.lake.catalog import create
-from penstock.lake.catalog.backups.file_copies import Progress
-from penstock.lake.catalog.backups.packed import is_ours
+from penstock.lake.catalog import opening, reads
 from penstock.lake.catalog.database import metadata as t
-from penstock.lake.catalog.database.engine import metadata_schema
+from penstock.lake.catalog.database.duckdb_file import ATTACHED
+from penstock.lake.catalog.database.engine import metadata_schema, roll_back_hot_journal
+from penstock.lake.catalog.database.faults import translating
+from penstock.lake.catalog.database.location import CatalogLocation
 from penstock.lake.catalog.inlined import inlined
-from penstock.lake.catalog.inlined.columns import Schemas, settle
-from penstock.lake.catalog.inlined.types import bound, placeholder
+from penstock.lake.catalog.inlined.columns import Schemas, bound, placeholder, settle
 from penstock.lake.catalog.inlined.writes import make_table, qualified
+from penstock.lake.format.files import BEGIN_COLUMN, END_COLUMN, ROW_ID_COLUMN, InlinedPart
 from penstock.lake.format.files import Table as TableInfo
-from penstock.lake.format.inlined.found import BEGIN_COLUMN, END_COLUMN, ROW_ID_COLUMN, InlinedPart
 from penstock.lake.format.inlined.text import may_inline, stored
 from penstock.lake.format.inlined.values import arrow_schema, batches
 from penstock.lake.format.schema import TableSchema
@@ -72,7 +81,7 @@ def copy(source: Connection, target: Connection, progress: Progress | None) -> N
         *(partial(_own, source, target, name) for name in own),
         *(partial(_deletes, source, target, name) for name in deletes),
         partial(_inlined, source, target),
-        partial(create.create_indexes, target),
+        partial(opening.create_indexes, target),
     ]
     for done, step in enumerate(steps, 1):
         step()
@@ -88,6 +97,10 @@ def _refuse_unknown(names: set[str]) -> None:
             hint="restore it to the kind of database that it is of",
             data={"tables": unknown},
         )
+
+
+def is_ours(name: str) -> bool:
+    return name.startswith(("ducklake_", "penstock_"))
 
 
 def _plain(source: Connection, target: Connection, one: Table) -> None:
@@ -212,3 +225,59 @@ def _insert(target: Connection, name: str, part: InlinedPart, of: TableInfo) -> 
     rows = [{f"p{at}": value for at, value in enumerate(row)} for row in zip(*listed, strict=True)]
     for start in range(0, len(rows), _CHUNK):
         target.execute(statement, rows[start : start + _CHUNK])
+
+
+_PAGES = 4096  # of one step; 16 MB with pages as they are by default
+
+
+def copy_sqlite(
+    where: CatalogLocation, target: Path, lock_timeout: float, progress: Progress | None
+) -> int:
+    """Copy the catalog to a new file; the newest snapshot in it.
+
+    ``lock_timeout`` is in seconds. Raises CatalogLocked.
+    """
+
+    def tell(_: int, remaining: int, total: int) -> None:
+        if progress is not None:
+            progress(total - remaining, total)
+
+    roll_back_hot_journal(where, lock_timeout)
+    uri = f"file:{quote(where.target)}?mode=ro"
+    with translating(where):
+        try:
+            source = sqlite3.connect(uri, uri=True, timeout=lock_timeout, isolation_level=None)
+            copy = sqlite3.connect(target)
+            try:
+                source.execute("BEGIN")
+                newest = "SELECT max(snapshot_id) FROM ducklake_snapshot"
+                snapshot = int(source.execute(newest).fetchone()[0])
+                source.backup(copy, pages=_PAGES, progress=tell)
+                return snapshot
+            finally:
+                copy.close()
+                source.close()
+        except sqlite3.Error as error:
+            raise exc.OperationalError("backup", {}, error) from error
+
+
+Progress = Callable[[int, int], None]  # what is done, of what in all
+Reading = Callable[[], AbstractContextManager[Connection]]
+
+
+def copy_duckdb(reading: Reading, target: Path) -> int:
+    """Copy the catalog to a new file; the newest snapshot in it.
+
+    ``reading`` begins a transaction on the catalog.
+    """
+    name = f"penstock_backup_{uuid.uuid4().hex}"
+    quoted = str(target).replace("'", "''")
+    try:
+        with reading() as connection:
+            connection.exec_driver_sql(f"ATTACH '{quoted}' AS {name} (TYPE duckdb)")
+            connection.exec_driver_sql(f"COPY FROM DATABASE {ATTACHED} TO {name}")
+            newest = reads.latest(connection)
+            return -1 if newest is None else newest.id
+    finally:
+        with reading() as connection:
+            connection.exec_driver_sql(f"DETACH DATABASE IF EXISTS {name}")

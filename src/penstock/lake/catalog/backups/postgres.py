@@ -1,24 +1,27 @@
-"""A PostgreSQL catalog copied to a zip file (`packed`) and back."""
+"""A PostgreSQL catalog copied to a zip file and back, and read from there without a server.
+
+The zip file has a manifest and, for each table, the text of COPY. Only tables of the lake and of
+Penstock are in it (``ducklake_*``, ``penstock_*``), with their columns, keys and indexes; whatever
+else is in the schema is not ours. `unpack` makes a SQLite file of it.
+"""
 
 from __future__ import annotations
 
+import json
+import re
+import sqlite3
 import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.schema import CreateSchema
 
-from penstock.lake.catalog.backups.file_copies import Progress
-from penstock.lake.catalog.backups.packed import (
-    PackedTable,
-    create,
-    entry,
-    indexes,
-    is_ours,
-    read_manifest,
-    write_manifest,
-)
+from penstock.errors import CatalogCorrupt
+from penstock.lake.catalog.backups.across import Progress, is_ours
 from penstock.lake.catalog.database.engine import metadata_schema
 from penstock.lake.catalog.inlined.columns import settle
 from penstock.lake.format.naming import quote_identifier
@@ -32,7 +35,6 @@ JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = :schema AND c.relname = :name AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum
 """
-
 # Values are text in one form, whatever the server's settings.
 _SETTINGS = {"bytea_output": "hex", "datestyle": "ISO", "timezone": "UTC"}
 
@@ -107,3 +109,154 @@ def _cursor(connection: Connection) -> Any:
     """The driver's own cursor: COPY is beyond SQLAlchemy."""
     raw: Any = connection.connection.driver_connection
     return raw.cursor()
+
+
+_MANIFEST = "manifest.json"
+_FORM = 1  # of the manifest
+_TYPE = re.compile(r"[\w .,()\[\]\"]+")
+
+
+@dataclass(frozen=True, slots=True)
+class PackedTable:
+    """``columns`` are names, types and whether NOT NULL; ``indexes`` names, columns, unique."""
+
+    name: str
+    columns: tuple[tuple[str, str, bool], ...]
+    key: tuple[str, ...]
+    indexes: tuple[tuple[str, tuple[str, ...], bool], ...]
+
+
+def entry(name: str) -> str:
+    """Where in the archive the rows of a table are."""
+    return f"tables/{name}.copy"
+
+
+def write_manifest(archive: zipfile.ZipFile, listed: Sequence[PackedTable]) -> None:
+    manifest = {"form": _FORM, "kind": "postgres", "tables": [asdict(one) for one in listed]}
+    archive.writestr(_MANIFEST, json.dumps(manifest, indent=1))
+
+
+def read_manifest(archive: zipfile.ZipFile) -> tuple[PackedTable, ...]:
+    """Raises CatalogCorrupt for what is no manifest of ours."""
+    try:
+        manifest = json.loads(archive.read(_MANIFEST))
+        if manifest["form"] != _FORM:
+            raise ValueError(f"form {manifest['form']}")
+        return tuple(_table(one) for one in manifest["tables"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise CatalogCorrupt(
+            f"{archive.filename} is no backup of a catalog that this version knows ({error})",
+            hint="check the path, or restore it with a newer version of Penstock",
+        ) from error
+
+
+def _table(one: Mapping[str, Any]) -> PackedTable:
+    columns = tuple(
+        (str(name), str(kind), bool(required)) for name, kind, required in one["columns"]
+    )
+    if not is_ours(one["name"]) or not all(_TYPE.fullmatch(kind) for _, kind, _ in columns):
+        raise ValueError(f"table {one['name']}")
+    indexes = tuple((str(n), tuple(c), bool(u)) for n, c, u in one["indexes"])
+    return PackedTable(one["name"], columns, tuple(one["key"]), indexes)
+
+
+def create(table: str, one: PackedTable, kind_of: Callable[[str], str] = str) -> str:
+    """The statement that makes it as ``table``; ``kind_of`` gives the type for PostgreSQL's."""
+    parts = [
+        f"{quote_identifier(name)} {kind_of(kind)}{' NOT NULL' if required else ''}"
+        for name, kind, required in one.columns
+    ]
+    if one.key:
+        parts.append(f"PRIMARY KEY ({', '.join(map(quote_identifier, one.key))})")
+    return f"CREATE TABLE {table} ({', '.join(parts)})"
+
+
+def indexes(table: str, one: PackedTable) -> Iterator[str]:
+    """The statements that make its indexes."""
+    for name, columns, unique in one.indexes:
+        listed = ", ".join(map(quote_identifier, columns))
+        kind = "UNIQUE INDEX" if unique else "INDEX"
+        yield f"CREATE {kind} {quote_identifier(name)} ON {table} ({listed})"
+
+
+_ROWS_AT_A_TIME = 5_000  # rows
+Convert = Callable[[str], Any]
+
+
+def unpack(source: Path, target: Path) -> None:
+    """Make the new SQLite file ``target`` with the tables of a backup.
+
+    Values that SQLite has no type for are PostgreSQL's text. Raises CatalogCorrupt.
+    """
+    try:
+        with zipfile.ZipFile(source) as archive, closing(sqlite3.connect(target)) as connection:
+            for one in read_manifest(archive):
+                table = quote_identifier(one.name)
+                connection.execute(create(table, one, lambda kind: _kind(kind)[0]))
+                for statement in indexes(table, one):
+                    connection.execute(statement)
+                with archive.open(entry(one.name)) as content:
+                    _fill(connection, one, content)
+            connection.commit()
+    except (zipfile.BadZipFile, UnicodeDecodeError, ValueError, KeyError) as error:
+        raise CatalogCorrupt(
+            f"{source} is no backup of a catalog, or only a part of one ({error})",
+            hint="take another backup",
+        ) from error
+
+
+def _fill(connection: sqlite3.Connection, one: PackedTable, content: IO[bytes]) -> None:
+    marks = ", ".join("?" for _ in one.columns)
+    statement = f"INSERT INTO {quote_identifier(one.name)} VALUES ({marks})"
+    converts = [_kind(kind)[1] for _, kind, _ in one.columns]
+    for rows in _chunks(_rows(content, converts)):
+        connection.executemany(statement, rows)
+
+
+def _chunks(rows: Iterator[list[Any]]) -> Iterator[list[list[Any]]]:
+    chunk: list[list[Any]] = []
+    for row in rows:
+        chunk.append(row)
+        if len(chunk) == _ROWS_AT_A_TIME:
+            yield chunk
+            chunk = []
+    yield chunk
+
+
+def _rows(content: IO[bytes], converts: list[Convert]) -> Iterator[list[Any]]:
+    r"""COPY's text: a line for a row, tabs between, ``\N`` for NULL."""
+    for line in content:
+        fields = line.decode().removesuffix("\n").split("\t")
+        pairs = zip(converts, fields, strict=True)
+        yield [None if field == r"\N" else convert(_plain(field)) for convert, field in pairs]
+
+
+_ESCAPED = re.compile(r"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|.)", re.S)
+_CHARACTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+
+
+def _plain(field: str) -> str:
+    return _ESCAPED.sub(_character, field) if "\\" in field else field
+
+
+def _character(match: re.Match[str]) -> str:
+    code = match[1]
+    if code[0] == "x" and len(code) > 1:
+        return chr(int(code[1:], 16))
+    return chr(int(code, 8)) if code.isdigit() else _CHARACTERS.get(code, code)
+
+
+def _bytes(text: str) -> bytes:
+    return bytes.fromhex(text.removeprefix("\\x"))
+
+
+_KINDS: Mapping[str, tuple[str, Convert]] = {
+    **dict.fromkeys(("bigint", "integer", "smallint"), ("BIGINT", int)),
+    "boolean": ("BIGINT", lambda text: int(text == "t")),
+    "bytea": ("BLOB", _bytes),
+}
+
+
+def _kind(kind: str) -> tuple[str, Convert]:
+    """SQLite's type for one of PostgreSQL's, and its values from COPY's text."""
+    return _KINDS.get(kind, ("VARCHAR", str))

@@ -17,8 +17,15 @@ from penstock.errors import (
 )
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.commits.retry import RetryPolicy, exhausted
-from penstock.lake.catalog.commits.start import question, since_snapshot, start
-from penstock.lake.catalog.commits.writes import CommitInfo, SnapshotTaken, publish, write
+from penstock.lake.catalog.commits.writes import (
+    CommitInfo,
+    SnapshotTaken,
+    publish,
+    question,
+    since_snapshot,
+    start,
+    write,
+)
 from penstock.lake.catalog.database import engine as engines
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.database.faults import (

@@ -181,8 +181,11 @@ def _writes(connection: Connection) -> bool:
 
 def _duckdb_engine(where: CatalogLocation, lock_timeout: float) -> Engine:
     # Late: a lake elsewhere needs none of it.
-    from penstock.lake.catalog.database.duckdb_dialect import DuckDBDialect
-    from penstock.lake.catalog.database.duckdb_file import DuckDBFile, require_library
+    from penstock.lake.catalog.database.duckdb_file import (
+        DuckDBDialect,
+        DuckDBFile,
+        require_library,
+    )
 
     require_library()
     file = DuckDBFile(where, lock_timeout)

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from penstock.errors import ConfigError, UnsupportedFeature
+from penstock.lake.storage import is_remote
 from penstock.masking import masked
 
 _PREFIX = "ducklake:"
@@ -118,9 +119,6 @@ _READERS: Mapping[str, Callable[[str], CatalogLocation]] = {
 }
 
 
-_REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-
-
 def absolute_directory(text: str) -> str:
     """``text`` as an absolute directory that ends in ``/``; remote URIs stay what they are.
 
@@ -129,12 +127,8 @@ def absolute_directory(text: str) -> str:
     """
     if text.startswith("file:"):
         text = unquote("/" + text.removeprefix("file:").lstrip("/"))
-    path = text if _REMOTE.match(text) else str(Path(text).expanduser().absolute())
+    path = text if is_remote(text) else str(Path(text).expanduser().absolute())
     return path if path.endswith("/") else f"{path}/"
-
-
-def is_remote(path: str) -> bool:
-    return _REMOTE.match(path) is not None
 
 
 def resolve(base: str, path: str, is_relative: bool | None) -> str:
@@ -149,7 +143,7 @@ def resolve(base: str, path: str, is_relative: bool | None) -> str:
 
 
 def _is_absolute(path: str) -> bool:
-    return _REMOTE.match(path) is not None or Path(path).is_absolute()
+    return is_remote(path) or Path(path).is_absolute()
 
 
 def resolve_directory(base: str, path: str | None, is_relative: bool | None) -> str:

@@ -8,20 +8,22 @@ have no round trips to spare: there all goes the ordinary way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Dialect, Executable, Select, exc
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.types import TypeEngine
 
+_T = TypeVar("_T")
 Values = Mapping[str, Any]
 Convert = Callable[[Any], Any]
 
 _KEPT = 512  # statements
+_BOUND = 5000  # values in one statement; both databases take 32,000 and more
 _TOGETHER = 16  # changes in one statement
 _ONE_BY_ONE = 32  # rows; above, the driver's own way for many is quicker
 
@@ -35,6 +37,13 @@ class Query:
 
 
 Answer = Sequence[Sequence[Any]]
+
+
+def chunks(values: Iterable[_T]) -> Iterator[list[_T]]:
+    """As many at a time as one statement binds."""
+    listed = list(values)
+    for start in range(0, len(listed), _BOUND):
+        yield listed[start : start + _BOUND]
 
 
 def is_remote(connection: Connection) -> bool:

@@ -1,1 +1,1 @@
-"""Writing what a lake defines: schemas, tables, views, macros and tags."""
+"""What a lake defines: schemas, tables, views, macros and tags."""

@@ -1,19 +1,24 @@
-"""Writing macros with their overloads: creating and dropping."""
+"""Macros with their overloads: creating, dropping and listing them."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 
 from penstock.errors import CommitConflict
+from penstock.lake.catalog.database import metadata
 from penstock.lake.catalog.database import metadata as t
+from penstock.lake.catalog.database.rows import Record, check_begin
 from penstock.lake.catalog.definitions import tables
+from penstock.lake.catalog.reads import is_named, named, visible
 from penstock.lake.catalog.work import Work
 from penstock.lake.format.changes import NewMacro
-from penstock.sql.macros import MacroForm, Parameter
+from penstock.sql.macros import Macro, MacroForm, Parameter
 
-_NONE = "unknown"  # the type of a parameter without one, and of a default that is not there
+_NO_TYPE = "unknown"  # of a parameter without one, and of a default that is not there
 _NO_DEFAULT = "NULL"
 
 
@@ -56,9 +61,9 @@ def _parameters(macro_id: int, form_number: int, form: MacroForm) -> list[dict[s
 def _parameter(one: Parameter) -> dict[str, str]:
     return {
         "parameter_name": one.name,
-        "parameter_type": one.type or _NONE,
+        "parameter_type": one.type or _NO_TYPE,
         "default_value": _NO_DEFAULT if one.default is None else one.default,
-        "default_value_type": _NONE if one.default is None else one.default_type or "varchar",
+        "default_value_type": _NO_TYPE if one.default is None else one.default_type or "varchar",
     }
 
 
@@ -69,3 +74,66 @@ def drop(work: Work, macro_id: int) -> None:
     c = t.macro_impl.c
     kind = work.connection.execute(select(c.type).where(c.macro_id == macro_id)).scalars().first()
     work.tokens.of(f"dropped_{kind or 'scalar'}_macro", macro_id)
+
+
+def load_macros(
+    connection: Connection, snapshot_id: int, names: Collection[str] | None = None
+) -> list[Macro]:
+    """The macros at a snapshot, by schema and name; of these names only, where given."""
+    t = metadata.of(connection)
+    m, s = t.macro.c, t.schema.c
+    query = (
+        select(m.macro_id, m.macro_name, m.begin_snapshot, s.schema_name)
+        .join_from(t.macro, t.schema, m.schema_id == s.schema_id)
+        .where(visible(t.macro, snapshot_id), visible(t.schema, snapshot_id))
+        .where(*named(m.macro_name, names))
+        .order_by(s.schema_name, m.macro_name)
+    )
+    rows = [row for row in connection.execute(query) if is_named(row.macro_name, names)]
+    check_begin(rows, "macro", "macro_id")
+    forms = _forms(connection, [row.macro_id for row in rows])
+    return [
+        Macro(
+            row.macro_id,
+            row.schema_name,
+            row.macro_name,
+            forms.get(row.macro_id, ()),
+            row.begin_snapshot,
+        )
+        for row in rows
+    ]
+
+
+def _forms(connection: Connection, ids: Sequence[int]) -> dict[int, tuple[MacroForm, ...]]:
+    if not ids:
+        return {}
+    t = metadata.of(connection)
+    p, i = t.macro_parameters.c, t.macro_impl.c
+    parameters: dict[tuple[int, int], list[Parameter]] = defaultdict(list)
+    query = select(t.macro_parameters).where(p.macro_id.in_(ids))
+    for row in connection.execute(query.order_by(p.macro_id, p.impl_id, p.column_id)):
+        parameters[row.macro_id, row.impl_id].append(_read_parameter(row))
+    forms: dict[int, tuple[MacroForm, ...]] = {}
+    query = select(t.macro_impl).where(i.macro_id.in_(ids))
+    for row in connection.execute(query.order_by(i.macro_id, i.impl_id)):
+        form = MacroForm(
+            kind=row.type.lower(),
+            dialect=(row.dialect or "duckdb").lower(),
+            sql=row.sql,
+            parameters=tuple(parameters[row.macro_id, row.impl_id]),
+        )
+        forms[row.macro_id] = (*forms.get(row.macro_id, ()), form)
+    return forms
+
+
+def _read_parameter(row: Record) -> Parameter:
+    """A default of NULL with an unknown type is none (measured)."""
+    has_default = row.default_value_type not in {_NO_TYPE, None} or (
+        row.default_value not in {_NO_DEFAULT, None}
+    )
+    return Parameter(
+        name=row.parameter_name,
+        type=None if row.parameter_type == _NO_TYPE else row.parameter_type,
+        default=row.default_value if has_default else None,
+        default_type=row.default_value_type if has_default else None,
+    )

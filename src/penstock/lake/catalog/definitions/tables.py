@@ -1,26 +1,37 @@
-"""Writing schemas, tables and columns: creating, altering, renaming, dropping.
+"""Schemas, tables and columns: creating, altering, renaming, dropping and describing them.
+
+How files are laid out is defined, too: partitioned by transforms, sorted by expressions.
 
 Names have to be free at the commit: tables and views share theirs, macros have them by kind.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, literal, select, union_all
+from sqlalchemy import (
+    Connection,
+    literal,
+    select,
+    union_all,
+)
 
 from penstock.errors import CommitConflict
 from penstock.lake.catalog.database import metadata
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.database.location import store
-from penstock.lake.catalog.database.rows import Record
-from penstock.lake.catalog.definitions import layouts, tags
+from penstock.lake.catalog.database.rows import Record, check_begin
+from penstock.lake.catalog.definitions import tags
 from penstock.lake.catalog.reads import visible
 from penstock.lake.catalog.work import SchemaEntry, Work
 from penstock.lake.format.changes import ChangeSet, NewTable
+from penstock.lake.format.files import PartitionField, Table
 from penstock.lake.format.naming import directory_name, fold, new_uuid7
+from penstock.lake.format.objects import Description, SortKey
+from penstock.lake.format.partitioning import partition_columns
 from penstock.lake.format.schema import Column, TableSchema
 
 _NO_DEFAULT = "NULL"
@@ -45,8 +56,8 @@ def write_table(
     work.insert(t.column, list(_column_rows(new.schema, table_id, work.snapshot_id)))
     partition_id = None
     if new.partition_by:
-        partition_id = layouts.begin_partitioning(work, table_id, new.schema, new.partition_by)
-    layouts.begin_sorting(work, table_id, new.sort_by)
+        partition_id = begin_partitioning(work, table_id, new.schema, new.partition_by)
+    begin_sorting(work, table_id, new.sort_by)
     tags.write(work, table_id, new.tags, fresh=True)
     tags.write_columns(work, table_id, new.column_tags, fresh=True)
     work.defined[table_id] = None
@@ -335,3 +346,115 @@ def _names_that_go(changes: ChangeSet) -> set[tuple[str, int]]:
         if change.table_id is not None and change.rename_to is not None:
             gone.add(("table", change.table_id))
     return gone
+
+
+def set_partitioning(
+    work: Work, table_id: int, schema: TableSchema, fields: Sequence[PartitionField]
+) -> int:
+    """Another partitioning for files from now on; without fields it has no keys. Its id."""
+    work.end(t.partition_info, t.partition_info.c.table_id == table_id)
+    work.defined[table_id] = None
+    work.tokens.of("altered_table", table_id)
+    return begin_partitioning(work, table_id, schema, fields)
+
+
+def begin_partitioning(
+    work: Work, table_id: int, schema: TableSchema, fields: Sequence[PartitionField]
+) -> int:
+    partition_id = work.ids.catalog()
+    work.insert(
+        t.partition_info,
+        [
+            {
+                "partition_id": partition_id,
+                "table_id": table_id,
+                "begin_snapshot": work.snapshot_id,
+            }
+        ],
+    )
+    columns = partition_columns(schema, fields)
+    work.insert(
+        t.partition_column,
+        [
+            {
+                "partition_id": partition_id,
+                "table_id": table_id,
+                "partition_key_index": index,
+                "column_id": column.id,
+                "transform": field.transform,
+            }
+            for index, (column, field) in enumerate(zip(columns, fields, strict=True))
+        ],
+    )
+    return partition_id
+
+
+def set_sorting(work: Work, table_id: int, keys: Sequence[SortKey]) -> None:
+    """Other sort keys; without any, none. The schema's version of the table stays."""
+    work.end(t.sort_info, t.sort_info.c.table_id == table_id)
+    work.tokens.of("altered_table", table_id)
+    begin_sorting(work, table_id, keys)
+
+
+def begin_sorting(work: Work, table_id: int, keys: Sequence[SortKey]) -> None:
+    if not keys:
+        return
+    sort_id = work.ids.catalog()
+    work.insert(
+        t.sort_info,
+        [{"sort_id": sort_id, "table_id": table_id, "begin_snapshot": work.snapshot_id}],
+    )
+    work.insert(
+        t.sort_expression,
+        [
+            {
+                "sort_id": sort_id,
+                "table_id": table_id,
+                "sort_key_index": index,
+                "expression": key.expression,
+                "dialect": key.dialect,
+                "sort_direction": key.direction,
+                "null_order": key.nulls,
+            }
+            for index, key in enumerate(keys)
+        ],
+    )
+
+
+def describe(connection: Connection, table: Table, snapshot_id: int) -> Description:
+    """The tags of a table and its columns, and what its rows are sorted by."""
+    t = metadata.of(connection)
+    c = t.column_tag.c
+    names = {column.id: column.name for column in table.schema.columns}
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    query = select(c.table_id, c.column_id, c.key, c.value, c.begin_snapshot).where(
+        c.table_id == table.id, visible(t.column_tag, snapshot_id)
+    )
+    rows = connection.execute(query).all()
+    check_begin(rows, "column_tag", "table_id")
+    for row in rows:
+        if row.column_id in names:
+            found[names[row.column_id]][row.key] = row.value
+    return Description(
+        tags=tags.load_tags(connection, snapshot_id, [table.id]).get(table.id, {}),
+        column_tags=dict(found),
+        sorted_by=sort_keys(connection, table.id, snapshot_id),
+    )
+
+
+def sort_keys(connection: Connection, table_id: int, snapshot_id: int) -> tuple[SortKey, ...]:
+    """What the rows of a table are sorted by when files are written, in key order."""
+    t = metadata.of(connection)
+    i, e = t.sort_info.c, t.sort_expression.c
+    query = (
+        select(
+            *(e.expression, e.dialect, e.sort_direction, e.null_order),
+            *(i.sort_id, i.begin_snapshot),
+        )
+        .join_from(t.sort_info, t.sort_expression, i.sort_id == e.sort_id)
+        .where(i.table_id == table_id, visible(t.sort_info, snapshot_id))
+        .order_by(e.sort_key_index)
+    )
+    rows = connection.execute(query).all()
+    check_begin(rows, "sort_info", "sort_id")
+    return tuple(SortKey(*row[:4]) for row in rows)

@@ -1,10 +1,16 @@
-"""Writing tags of tables, views and columns; a comment is one. One taken away is NULL from then."""
+"""Tags of tables, views and columns, comments among them: a removed tag is NULL from then."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 
+from sqlalchemy import Connection, select
+
+from penstock.lake.catalog.database import metadata
 from penstock.lake.catalog.database import metadata as t
+from penstock.lake.catalog.database.rows import check_begin
+from penstock.lake.catalog.reads import visible
 from penstock.lake.catalog.work import Work
 
 Tags = Mapping[str, str | None]
@@ -36,13 +42,13 @@ def write_columns(
 ) -> None:
     """Set tags of columns, by their ids."""
     c = t.column_tag.c
-    for column_id, its in tags.items():
+    for column_id, values in tags.items():
         if not fresh:
             work.end(
                 t.column_tag,
                 c.table_id == table_id,
                 c.column_id == column_id,
-                c.key.in_(list(its)),
+                c.key.in_(list(values)),
             )
         work.insert(
             t.column_tag,
@@ -54,7 +60,7 @@ def write_columns(
                     "key": key,
                     "value": value,
                 }
-                for key, value in its.items()
+                for key, value in values.items()
             ],
         )
 
@@ -64,3 +70,23 @@ def end_columns(work: Work, table_id: int, column_ids: Sequence[int]) -> None:
     c = t.column_tag.c
     if column_ids:
         work.end(t.column_tag, c.table_id == table_id, c.column_id.in_(column_ids))
+
+
+def load_tags(
+    connection: Connection, snapshot_id: int, ids: Collection[int]
+) -> dict[int, dict[str, str]]:
+    """The tags of schemas, tables and views, by object id and key."""
+    if not ids:
+        return {}
+    t = metadata.of(connection)
+    c = t.tag.c
+    query = select(c.object_id, c.key, c.value, c.begin_snapshot).where(
+        c.object_id.in_(list(ids)), visible(t.tag, snapshot_id)
+    )
+    rows = connection.execute(query).all()
+    check_begin(rows, "tag", "object_id")
+    found: dict[int, dict[str, str]] = defaultdict(dict)
+    for object_id, key, value, _ in rows:
+        if value is not None:
+            found[object_id][key] = value
+    return found

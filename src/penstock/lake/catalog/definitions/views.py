@@ -1,15 +1,23 @@
-"""Writing views: creating, renaming, dropping."""
+"""Views: creating, renaming, dropping and listing them."""
 
 from __future__ import annotations
 
+import re
 import uuid
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+
+from sqlalchemy import Connection, Subquery, select
 
 from penstock.errors import CommitConflict
+from penstock.lake.catalog.database import metadata
 from penstock.lake.catalog.database import metadata as t
+from penstock.lake.catalog.database.rows import Record, check_begin
 from penstock.lake.catalog.definitions import tables, tags
+from penstock.lake.catalog.reads import is_named, named, visible
 from penstock.lake.catalog.work import Work
 from penstock.lake.format.changes import NewView
-from penstock.lake.format.objects import COMMENT
+from penstock.lake.format.objects import COMMENT, View
 
 
 def create(work: Work, new: NewView) -> None:
@@ -64,3 +72,84 @@ def _gone(view_id: int) -> CommitConflict:
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+_QUOTED = re.compile(r'"((?:[^"]|"")*)"')
+
+
+def load_views(
+    connection: Connection, snapshot_id: int, names: Collection[str] | None = None
+) -> list[View]:
+    """The views at a snapshot, by schema and name; of these names only, where given."""
+    t = metadata.of(connection)
+    v, s = t.view.c, t.schema.c
+    query = (
+        select(
+            v.view_id, v.view_name, v.dialect, v.sql, v.column_aliases, v.begin_snapshot,
+            s.schema_name,
+        )
+        .join_from(t.view, t.schema, v.schema_id == s.schema_id)
+        .where(visible(t.view, snapshot_id), visible(t.schema, snapshot_id))
+        .where(*named(v.view_name, names))
+        .order_by(s.schema_name, v.view_name)
+    )  # fmt: skip
+    rows = [row for row in connection.execute(query) if is_named(row.view_name, names)]
+    check_begin(rows, "view", "view_id")
+    ids = [row.view_id for row in rows]
+    view_tags = tags.load_tags(connection, snapshot_id, ids)
+    columns = _view_column_tags(connection, snapshot_id, ids)
+    return [
+        _view(row, view_tags.get(row.view_id, {}), columns.get(row.view_id, {})) for row in rows
+    ]
+
+
+def view_names(connection: Connection, snapshot_id: int) -> list[str]:
+    """``main.v`` of every view at a snapshot."""
+    t = metadata.of(connection)
+    query = (
+        select(t.schema.c.schema_name, t.view.c.view_name)
+        .join_from(t.view, t.schema, t.view.c.schema_id == t.schema.c.schema_id)
+        .where(visible(t.view, snapshot_id), visible(t.schema, snapshot_id))
+    )
+    return [f"{schema}.{name}" for schema, name in connection.execute(query)]
+
+
+def _view(
+    row: Record, tags: Mapping[str, str], column_tags: Mapping[str, Mapping[str, str]]
+) -> View:
+    return View(
+        id=row.view_id,
+        schema_name=row.schema_name,
+        name=row.view_name,
+        dialect=(row.dialect or "duckdb").lower(),
+        sql=row.sql,
+        aliases=_aliases(row.column_aliases),
+        begin_snapshot=row.begin_snapshot,
+        tags=tags,
+        column_tags=column_tags,
+    )
+
+
+def _view_column_tags(
+    connection: Connection, snapshot_id: int, ids: Collection[int]
+) -> dict[int, dict[str, dict[str, str]]]:
+    """By view and column name. Only format 1.1 has them; its column names are those of the view."""
+    t = metadata.of(connection)
+    c = t.view_column_tag.c
+    if not ids or isinstance(t.view_column_tag, Subquery):  # the empty one of other versions
+        return {}
+    query = select(c.view_id, c.column_name, c.key, c.value, c.begin_snapshot).where(
+        c.view_id.in_(list(ids)), visible(t.view_column_tag, snapshot_id)
+    )
+    rows = connection.execute(query).all()
+    check_begin(rows, "view_column_tag", "view_id")
+    found: dict[int, dict[str, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
+    for row in rows:
+        if row.value is not None:
+            found[row.view_id][row.column_name][row.key] = row.value
+    return {view: dict(of) for view, of in found.items()}
+
+
+def _aliases(text: str | None) -> tuple[str, ...]:
+    """``"a","b"`` as DuckDB writes them, quotes inside doubled."""
+    return tuple(name.replace('""', '"') for name in _QUOTED.findall(text or ""))

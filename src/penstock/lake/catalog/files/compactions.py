@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import func, select
@@ -11,6 +11,7 @@ from sqlalchemy import func, select
 from penstock.errors import CommitConflict
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.database.location import resolve, stored_path
+from penstock.lake.catalog.database.round_trips import chunks
 from penstock.lake.catalog.files.registration import partition_rows, stats_rows
 from penstock.lake.catalog.inlined import flush
 from penstock.lake.format.changes import FlushInlined, MergeFiles, NewFile, RewriteFiles
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from penstock.lake.format.changes import Compaction
     from penstock.lake.format.files import DataFile
 
-_CHUNK = 5000  # ids bound in one statement
 _OF_FILES = (t.file_column_stats, t.file_partition_value, t.file_variant_stats)
 
 Kind = MergeFiles | RewriteFiles
@@ -35,7 +35,7 @@ def _merge(work: Work, one: MergeFiles) -> None:
     sources = _sources(one)
     _check_in_force(work, one, sources)
     _schedule(work, one, sources)
-    for chunk in _chunks(sources):
+    for chunk in chunks(sources):
         for table in (t.data_file, *_OF_FILES):
             work.connection.execute(table.delete().where(table.c.data_file_id.in_(chunk)))
     _register(work, one, begins_now=False)
@@ -44,7 +44,7 @@ def _merge(work: Work, one: MergeFiles) -> None:
 
 def _rewrite(work: Work, one: RewriteFiles) -> None:
     sources = _sources(one)
-    for chunk in _chunks(sources):
+    for chunk in chunks(sources):
         of_table = (t.data_file.c.data_file_id.in_(chunk), t.data_file.c.table_id == one.table_id)
         if work.end(t.data_file, *of_table) != len(chunk):
             raise _files_gone(one)
@@ -72,7 +72,7 @@ def _sources(one: Kind) -> list[int]:
 
 def _check_in_force(work: Work, one: Kind, sources: Sequence[int]) -> None:
     c = t.data_file.c
-    for chunk in _chunks(sources):
+    for chunk in chunks(sources):
         query = select(func.count()).where(
             c.data_file_id.in_(chunk), c.table_id == one.table_id, c.end_snapshot.is_(None)
         )
@@ -83,7 +83,7 @@ def _check_in_force(work: Work, one: Kind, sources: Sequence[int]) -> None:
 def _schedule(work: Work, one: Kind, sources: Sequence[int]) -> None:
     c = t.data_file.c
     now = dt.datetime.now(dt.UTC)
-    for chunk in _chunks(sources):
+    for chunk in chunks(sources):
         query = select(c.data_file_id, c.path, c.path_is_relative)
         rows = work.connection.execute(query.where(c.data_file_id.in_(chunk))).all()
         work.insert(
@@ -158,11 +158,6 @@ def _count_again(work: Work, one: RewriteFiles) -> None:
             file_size_bytes=int(size) + sum(file.size_bytes for file in new),
         )
     )
-
-
-def _chunks(ids: Sequence[int]) -> Iterator[Sequence[int]]:
-    for start in range(0, len(ids), _CHUNK):
-        yield ids[start : start + _CHUNK]
 
 
 def _files_gone(one: Kind) -> CommitConflict:

@@ -19,8 +19,14 @@ from penstock.lake.catalog.database import metadata
 from penstock.lake.catalog.database.rows import NoNumber, Record
 from penstock.lake.catalog.files import files
 from penstock.lake.catalog.inlined import inlined
-from penstock.lake.format.files import DataFile, FileSet, Table
-from penstock.lake.format.inlined.found import END_COLUMN, InlinedChanges, InlinedDeletes
+from penstock.lake.format.files import (
+    END_COLUMN,
+    DataFile,
+    FileSet,
+    InlinedChanges,
+    InlinedDeletes,
+    Table,
+)
 from penstock.lake.snapshot import At
 
 Bound = int | dt.datetime

@@ -21,7 +21,7 @@ from penstock.errors import CatalogCorrupt, UnsupportedFeature
 from penstock.lake.catalog.database import metadata
 from penstock.lake.catalog.database.location import resolve
 from penstock.lake.catalog.database.rows import Record, check, check_counts, column_of
-from penstock.lake.catalog.files.mappings import load_mappings, mapped_by_history
+from penstock.lake.catalog.files.registration import load_mappings, mapped_by_history
 from penstock.lake.catalog.inlined import inlined
 from penstock.lake.catalog.reads import visible
 from penstock.lake.catalog.statistics import pruning

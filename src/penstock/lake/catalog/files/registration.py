@@ -1,27 +1,34 @@
-"""Registering data files and delete files, and ending them.
+"""Registering data files, their name mappings and delete files, and ending them.
 
-A data file has its rows, row ids, partition values and statistics in the catalog.
+A data file has its rows, row ids, partition values and statistics in the catalog. The fields of a
+file without field ids are found by path, in a name mapping.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
-from sqlalchemy import Connection, Table, func, select
+from sqlalchemy import Connection, func, select
+from sqlalchemy import Table as SqlTable
 
-from penstock.errors import CommitConflict
+from penstock.errors import CommitConflict, UnsupportedFeature
+from penstock.lake.catalog.database import metadata
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.database.location import resolve, stored_path
+from penstock.lake.catalog.database.round_trips import chunks
 from penstock.lake.catalog.database.rows import Record
-from penstock.lake.catalog.files.mappings import mapping_for, mappings_for
+from penstock.lake.catalog.inlined.columns import Schemas
 from penstock.lake.catalog.statistics import totals
 from penstock.lake.catalog.work import Ids, Target, Work
 from penstock.lake.format.delete_files import renumbered
-from penstock.lake.format.files import DataFile, DeleteFile
-from penstock.lake.format.schema import TableSchema
+from penstock.lake.format.files import DataFile, DeleteFile, NameMapping, Table
+from penstock.lake.format.schema import Column, TableSchema
 
 
 def add_files(work: Work, target: Target, files: Sequence[DataFile]) -> None:
@@ -137,12 +144,11 @@ def stats_rows(numbered: FilesById, table_id: int) -> Iterator[dict[str, Any]]:
 
 
 _THREADS = 16
-_CHUNK = 5000  # ids bound in one statement; both databases take 32,000 and more
 
 
 def end_files(work: Work, target: Target, file_ids: Sequence[int]) -> None:
     """End data files whole, and the delete files that were in force on them."""
-    for chunk in _chunks(file_ids):
+    for chunk in chunks(file_ids):
         if _end(work, t.data_file, target.id, chunk) != len(chunk):
             raise _files_gone(target.name)
         _end(work, t.delete_file, target.id, chunk)
@@ -165,7 +171,7 @@ def add_deletes(work: Work, target: Target, deletes: Mapping[int, DeleteFile]) -
     succeeding = {key for key, file in deletes.items() if file.partial_max and key in earlier}
     replaced = [earlier[key] for key in succeeding]
     _replace_deletes(connection, replaced, work.data_path, target.path)
-    for chunk in _chunks([key for key in earlier if key not in succeeding]):
+    for chunk in chunks([key for key in earlier if key not in succeeding]):
         _end(work, t.delete_file, target.id, chunk)
     late = [key for key in succeeding if deletes[key].partial_max != snapshot_id]
     from concurrent.futures import ThreadPoolExecutor  # seldom needed
@@ -206,7 +212,7 @@ def _deletes_in_force(
     """The delete files in force by data file. Raises CommitConflict if a data file has ended."""
     c = t.delete_file.c
     found: dict[int, Record] = {}
-    for chunk in _chunks(file_ids):
+    for chunk in chunks(file_ids):
         if _in_force(connection, table_id, chunk) != len(chunk):
             raise _files_gone(name)
         query = t.delete_file.select().where(
@@ -223,7 +229,7 @@ def _replace_deletes(
     if not rows:
         return
     c = t.delete_file.c
-    for chunk in _chunks([row.delete_file_id for row in rows]):
+    for chunk in chunks([row.delete_file_id for row in rows]):
         connection.execute(t.delete_file.delete().where(c.delete_file_id.in_(chunk)))
     now = dt.datetime.now(dt.UTC)
     connection.execute(
@@ -236,7 +242,7 @@ def _replace_deletes(
     )
 
 
-def _end(work: Work, table: Table, table_id: int, file_ids: Sequence[int]) -> int:
+def _end(work: Work, table: SqlTable, table_id: int, file_ids: Sequence[int]) -> int:
     return work.end(table, table.c.data_file_id.in_(file_ids), table.c.table_id == table_id)
 
 
@@ -248,13 +254,168 @@ def _in_force(connection: Connection, table_id: int, file_ids: Sequence[int]) ->
     return connection.execute(query).scalar_one()
 
 
-def _chunks(file_ids: Sequence[int]) -> Iterator[Sequence[int]]:
-    for start in range(0, len(file_ids), _CHUNK):
-        yield file_ids[start : start + _CHUNK]
-
-
 def _files_gone(name: str) -> CommitConflict:
     return CommitConflict(
         f"files of table {name} that this commit replaces are not there any more",
         hint="run it again on the table as it is now",
     )
+
+
+_INNER_NAMES = {"list": ("list",), "map": ("key", "value")}
+
+
+def load_mappings(connection: Connection, table_id: int) -> dict[int, NameMapping]:
+    """All name mappings of a table, by id.
+
+    Rows are numbered within their mapping and name their parent by that number; a list's child is
+    called ``list``, a map's ``key`` and ``value``.
+    """
+    t = metadata.of(connection)
+    m, n = t.column_mapping.c, t.name_mapping.c
+    query = (
+        select(
+            m.mapping_id,
+            m.type,
+            n.column_id,
+            n.source_name,
+            n.target_field_id,
+            n.parent_column,
+            n.is_partition,
+        )
+        .join_from(t.column_mapping, t.name_mapping, m.mapping_id == n.mapping_id)
+        .where(m.table_id == table_id)
+        .order_by(m.mapping_id, n.column_id)
+    )
+    grouped: dict[int, list[Record]] = defaultdict(list)
+    for row in connection.execute(query):
+        grouped[row.mapping_id].append(row)
+    return {key: _mapping(key, rows) for key, rows in grouped.items()}
+
+
+def _mapping(mapping_id: int, rows: Sequence[Record]) -> NameMapping:
+    for row in rows:
+        if row.type != "map_by_name":
+            raise UnsupportedFeature(
+                f"name mapping {mapping_id} takes columns by {row.type!r}",
+                hint="read the table with DuckDB, or rewrite it there",
+            )
+    by_number = {row.column_id: row for row in rows}
+
+    def path(row: Record) -> tuple[str, ...]:
+        parent = by_number.get(row.parent_column)
+        return (*(path(parent) if parent is not None else ()), row.source_name)
+
+    return NameMapping(
+        mapping_id,
+        {path(row): row.target_field_id for row in rows if not row.is_partition},
+        {row.target_field_id: row.source_name for row in rows if row.is_partition},
+    )
+
+
+def mapping_for(connection: Connection, ids: Ids, table_id: int, schema: TableSchema) -> int:
+    """The name mapping of the table's columns as they are now, made when there is none alike."""
+    wanted = NameMapping(None, dict(mapping_paths(schema.columns)))
+    return mappings_for(connection, ids, table_id, [wanted])[0]
+
+
+def mappings_for(
+    connection: Connection, ids: Ids, table_id: int, wanted: Sequence[NameMapping]
+) -> list[int]:
+    """Ids of these mappings, in their order; those that the table has not are made.
+
+    Two are alike when they give the same names to the same fields, in whatever order.
+    """
+    known = {_content(one): key for key, one in load_mappings(connection, table_id).items()}
+    found: list[int] = []
+    for one in wanted:
+        if _content(one) not in known:
+            known[_content(one)] = _insert(connection, ids, table_id, one)
+        found.append(known[_content(one)])
+    return found
+
+
+def _content(mapping: NameMapping) -> tuple[frozenset[Any], frozenset[Any]]:
+    return frozenset(mapping.fields.items()), frozenset(mapping.partitions.items())
+
+
+def _insert(connection: Connection, ids: Ids, table_id: int, mapping: NameMapping) -> int:
+    mapping_id, wanted = ids.file(), mapping.fields
+    connection.execute(
+        metadata.column_mapping.insert().values(
+            mapping_id=mapping_id, table_id=table_id, type="map_by_name"
+        )
+    )
+    numbers = {path: number for number, path in enumerate(wanted)}
+    connection.execute(
+        metadata.name_mapping.insert(),
+        [
+            {
+                "mapping_id": mapping_id,
+                "column_id": number,
+                "source_name": path[-1],
+                "target_field_id": wanted[path],
+                "parent_column": numbers.get(path[:-1]),
+                "is_partition": False,
+            }
+            for path, number in numbers.items()
+        ]
+        + [
+            {
+                "mapping_id": mapping_id,
+                "column_id": number,
+                "source_name": name,
+                "target_field_id": field_id,
+                "parent_column": None,
+                "is_partition": True,
+            }
+            for number, (field_id, name) in enumerate(mapping.partitions.items(), len(numbers))
+        ],
+    )
+    return mapping_id
+
+
+def mapping_paths(
+    columns: Sequence[Column], parent: tuple[str, ...] = (), names: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Pairs of a field's path in the file and its id; a list's child is called ``list``."""
+    for index, column in enumerate(columns):
+        path = (*parent, names[index] if names else column.name)
+        yield path, column.id or 0
+        yield from mapping_paths(column.children, path, _INNER_NAMES.get(column.type, ()))
+
+
+# Files that other tools wrote, and that were added before lakes had name mappings, have neither
+# field ids nor a mapping: their columns are found by the names that they had then. DuckDB 1.5.5
+# takes their columns by place, which comes to the same until a column is dropped
+# (`DuckLakeMultiFileReader::CreateMapping`, "legacy external file"). Whether a file lacks ids only
+# its footer tells, so only files that neither DuckDB nor Penstock has named are in question.
+_NAMES = ("/ducklake-", "/penstock-")
+_UUID = re.compile("/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}[/.]")  # Spark's writes are below one
+_FIRST = -1_000_000_000  # no commit, and no transaction, numbers mappings from here
+
+
+def mapped_by_history(
+    connection: Connection, table: Table, files: Iterable[DataFile]
+) -> tuple[list[DataFile], Mapping[int, NameMapping]]:
+    """The files, those in question under mappings of their own, and these by id."""
+    listed = list(files)
+    odd = [file for file in listed if file.mapping_id is None and not _is_ours(file.path)]
+    if not odd:
+        return listed, {}
+    schemas = Schemas(connection, table)
+    found: dict[int, NameMapping] = {}
+    for begin in {file.begin_snapshot or 0 for file in odd}:
+        paths = dict(mapping_paths(schemas.in_force(begin).columns))
+        found[_FIRST - begin] = NameMapping(_FIRST - begin, paths, unless_ids=True)
+    ids = {file.id for file in odd}
+    return [_mapped(file, found) if file.id in ids else file for file in listed], found
+
+
+def _mapped(file: DataFile, mappings: Mapping[int, NameMapping]) -> DataFile:
+    own = mappings[_FIRST - (file.begin_snapshot or 0)]
+    # A copy of the file (`rollback`) is registered under it.
+    return replace(file, mapping_id=own.id, mapping=replace(own, id=None, unless_ids=False))
+
+
+def _is_ours(path: str) -> bool:
+    return any(name in path for name in _NAMES) or _UUID.search(path) is not None

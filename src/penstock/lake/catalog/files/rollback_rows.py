@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from sqlalchemy import Connection, bindparam, inspect, select, text
 from sqlalchemy import Table as StoredTable
@@ -11,12 +10,11 @@ from sqlalchemy import Table as StoredTable
 from penstock.errors import CommitConflict, UnsupportedFeature
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.database.engine import metadata_schema
+from penstock.lake.catalog.database.round_trips import chunks
 from penstock.lake.catalog.inlined import inlined
-from penstock.lake.format.files import ColumnStats
-from penstock.lake.format.inlined.found import BEGIN_COLUMN, ROW_ID_COLUMN
+from penstock.lake.format.files import BEGIN_COLUMN, ROW_ID_COLUMN, ColumnStats
 from penstock.lake.format.naming import quote_identifier
 
-_CHUNK = 5000  # ids bound in one statement
 Version = tuple[int, int]  # of an inlined row: its row id, and the snapshot that it began in
 
 
@@ -27,7 +25,7 @@ def file_stats(
     c = t.file_column_stats.c
     names = ("column_id", "column_size_bytes", "value_count", "null_count", "min_value")
     found: dict[int, list[ColumnStats]] = {}
-    for ids in _chunks(file_ids):
+    for ids in chunks(file_ids):
         query = select(c.data_file_id, *(c[n] for n in names), c.max_value, c.contains_nan).where(
             c.table_id == table_id, c.data_file_id.in_(ids)
         )
@@ -76,7 +74,7 @@ def _having(connection: Connection, one: StoredTable, rows: Sequence[Version]) -
     """Those of ``rows`` that are in ``one``."""
     wanted, begins, ids = set(rows), one.c[BEGIN_COLUMN], one.c[ROW_ID_COLUMN]
     found: list[Version] = []
-    for some in _chunks(sorted({row_id for row_id, _ in rows})):
+    for some in chunks(sorted({row_id for row_id, _ in rows})):
         there = connection.execute(select(ids, begins).where(ids.in_(some)))
         found += [(row_id, begin) for row_id, begin in there if (row_id, begin) in wanted]
     return sorted(found)
@@ -123,11 +121,6 @@ def _qualified(connection: Connection, name: str) -> str:
     schema = metadata_schema(connection)
     own = quote_identifier(name)
     return own if schema is None else f"{quote_identifier(schema)}.{own}"
-
-
-def _chunks(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    for start in range(0, len(values), _CHUNK):
-        yield values[start : start + _CHUNK]
 
 
 def _gone(name: str) -> CommitConflict:

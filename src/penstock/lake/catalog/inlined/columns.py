@@ -1,8 +1,9 @@
-"""The columns of an inlined table: which they were, and how each catalog keeps their values.
+"""The columns of an inlined table: their types on each database, how values go into them and out.
 
 DuckDB stores a type natively where the catalog's database has one that holds all its values and as
-text elsewhere, and its versions differ in where. So values are taken for what they are: what is
-fetched is brought to one Arrow type for each type of the format, text for most.
+text elsewhere; on PostgreSQL text goes into bytes, since its text holds no NUL (measured with
+1.5.5). Its versions differ in where, so values are read for what they are: what is fetched becomes
+one Arrow type for each type of the format, text for most.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from penstock.errors import CatalogCorrupt
 from penstock.lake.catalog.database import metadata
 from penstock.lake.catalog.reads import build_schema
 from penstock.lake.format.files import Table as TableInfo
-from penstock.lake.format.naming import fold
+from penstock.lake.format.naming import fold, quote_identifier
 from penstock.lake.format.schema import Column, TableSchema
-from penstock.lake.format.values.bounds import base_type
+from penstock.lake.format.values.bounds import base_type, bound_to_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -127,7 +128,6 @@ def _duckdb_as_text(column: Column, code: Any) -> bool:  # noqa: ARG001 - of the
 
 # bool, bytea, int8, int2, int4, text, float4, float8, varchar: Python has the same values.
 _POSTGRES_NATIVE = frozenset({16, 17, 20, 21, 23, 25, 700, 701, 1043})
-
 _AS_TEXT: Mapping[str, Callable[[Column, Any], bool]] = {
     "postgresql": _postgres_as_text,
     "duckdb": _duckdb_as_text,
@@ -186,3 +186,101 @@ _STORAGE: Sequence[tuple[frozenset[str], tuple[str, Callable[[Any], Any]]]] = (
     (_FLOATS, ("float64", float)),
     (_BYTES, ("binary", bytes)),
 )
+_SQLITE = dict.fromkeys(
+    ("boolean", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"), "BIGINT"
+) | {"blob": "BLOB"}
+_POSTGRES = {
+    "boolean": "BOOLEAN",
+    "int8": "SMALLINT",
+    "int16": "SMALLINT",
+    "int32": "INTEGER",
+    "int64": "BIGINT",
+    "uint8": "INTEGER",
+    "uint16": "INTEGER",
+    "uint32": "BIGINT",
+    "float32": "REAL",
+    "float64": "DOUBLE PRECISION",
+    "time": "TIME",
+    "timetz": "TIMETZ",
+    "uuid": "UUID",
+    "interval": "INTERVAL",
+    **dict.fromkeys(("varchar", "json", "blob"), "BYTEA"),
+}
+_DUCKDB = {
+    "boolean": "BOOLEAN",
+    "int8": "TINYINT",
+    "int16": "SMALLINT",
+    "int32": "INTEGER",
+    "int64": "BIGINT",
+    "uint8": "UTINYINT",
+    "uint16": "USMALLINT",
+    "uint32": "UINTEGER",
+    "uint64": "UBIGINT",
+    "int128": "HUGEINT",
+    "uint128": "UHUGEINT",
+    "float32": "FLOAT",
+    "float64": "DOUBLE",
+    "timetz": "TIME WITH TIME ZONE",
+    "timestamptz": "TIMESTAMP WITH TIME ZONE",
+    **{
+        name: name.upper()
+        for name in (
+            *("date", "time", "timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns"),
+            *("varchar", "json", "uuid", "blob", "interval"),
+        )
+    },
+}
+
+
+def storage_type(column: Column, dialect: str) -> str:
+    """The type of a column of an inlined table, as this database spells it."""
+    return _TYPES[dialect](column)
+
+
+def _on_sqlite(column: Column) -> str:
+    return _SQLITE.get(base_type(column.type), "VARCHAR")
+
+
+def _on_postgres(column: Column) -> str:
+    if base_type(column.type) == "decimal":
+        return column.type.lower().replace("decimal", "NUMERIC")
+    return _POSTGRES.get(base_type(column.type), "VARCHAR")
+
+
+def _on_duckdb(column: Column) -> str:
+    if column.type == "list":
+        return f"{_on_duckdb(column.children[0])}[]"
+    if column.type == "map":
+        return f"MAP({', '.join(map(_on_duckdb, column.children))})"
+    if column.type == "struct":
+        fields = (f"{quote_identifier(c.name)} {_on_duckdb(c)}" for c in column.children)
+        return f"STRUCT({', '.join(fields)})"
+    if base_type(column.type) == "decimal":
+        return column.type.upper()
+    return _DUCKDB[base_type(column.type)]
+
+
+_TYPES: Mapping[str, Callable[[Column], str]] = {
+    "sqlite": _on_sqlite,
+    "postgresql": _on_postgres,
+    "duckdb": _on_duckdb,
+}
+
+
+def placeholder(column: Column, dialect: str) -> str:
+    """What stands for a value in an INSERT, ``?`` for the parameter."""
+    return f"CAST(? AS {_on_duckdb(column)})" if dialect == "duckdb" else "?"
+
+
+def bound(value: Any, column: Column, dialect: str) -> Any:
+    """A value as `inlined.text` stores it, for the parameter."""
+    if value is None:
+        return None
+    kind = base_type(column.type)
+    if dialect == "sqlite" and kind in {"float32", "float64"}:
+        return bound_to_text(column.type, value) or "nan"
+    if dialect == "sqlite" and kind == "boolean":
+        return int(value)
+    if dialect == "postgresql" and kind in {"varchar", "json"}:
+        return value.encode()
+    return value

@@ -17,21 +17,18 @@ from sqlalchemy import Connection, func, select, text
 
 from penstock.errors import CommitConflict
 from penstock.lake.catalog.database import metadata as t
-from penstock.lake.catalog.database.engine import metadata_schema
 from penstock.lake.catalog.database.location import resolve, stored_path
+from penstock.lake.catalog.database.round_trips import chunks
 from penstock.lake.catalog.inlined import inlined
 from penstock.lake.catalog.inlined.columns import Schemas, settle
+from penstock.lake.catalog.inlined.writes import qualified
 from penstock.lake.catalog.statistics import totals
 from penstock.lake.format.changes import Flushed, FlushInlined
-from penstock.lake.format.files import DataFile, DeleteFile
-from penstock.lake.format.inlined.found import BEGIN_COLUMN, END_COLUMN, InlinedPart
-from penstock.lake.format.naming import quote_identifier
+from penstock.lake.format.files import BEGIN_COLUMN, END_COLUMN, DataFile, DeleteFile, InlinedPart
 
 if TYPE_CHECKING:
     from penstock.lake.catalog.work import Work
     from penstock.lake.format.files import Table
-
-_CHUNK = 5000  # ids bound in one statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +111,7 @@ def _empty(work: Work, one: FlushInlined, flushed: Flushed) -> None:
 
 def _drop(work: Work, name: str) -> None:
     """An inlined table of an older version, unless others still insert into it."""
-    schema = metadata_schema(work.connection)
-    own = quote_identifier(name)
-    known = own if schema is None else f"{quote_identifier(schema)}.{own}"
+    known = qualified(work.connection, name)
     if work.connection.execute(text(f"SELECT 1 FROM {known} LIMIT 1")).first() is not None:
         return
     work.connection.execute(text(f"DROP TABLE {known}"))
@@ -128,14 +123,14 @@ def _empty_deletes(work: Work, one: FlushInlined) -> None:
     """Take out the inlined deletes that were read, of the files that get delete files."""
     gone = 0
     for stored in inlined.delete_tables(work.connection, one.table_id):
-        for ids in _chunks(list(one.deletes)):
+        for ids in chunks(list(one.deletes)):
             mine = stored.c.file_id.in_(ids)
             later = select(func.count()).where(mine, stored.c.begin_snapshot > one.snapshot_id)
             if work.connection.execute(later).scalar_one():
                 raise _changed(one)
             gone += int(work.connection.execute(stored.delete().where(mine)).rowcount)
     c = t.data_file.c
-    for ids in _chunks(list(one.deletes)):
+    for ids in chunks(list(one.deletes)):
         there = (c.data_file_id.in_(ids), c.table_id == one.table_id, c.end_snapshot.is_(None))
         if work.connection.execute(select(func.count()).where(*there)).scalar_one() != len(ids):
             raise _changed(one)
@@ -147,12 +142,12 @@ def _write_deletes(work: Work, one: FlushInlined, deletes: Mapping[int, DeleteFi
     """Each takes the place of the delete file before it, which is scheduled for deletion."""
     c = t.delete_file.c
     before: list[Any] = []
-    for ids in _chunks(list(one.deletes)):
+    for ids in chunks(list(one.deletes)):
         query = t.delete_file.select().where(c.data_file_id.in_(ids), c.end_snapshot.is_(None))
         before += work.connection.execute(query.where(c.table_id == one.table_id)).all()
     if {row.delete_file_id for row in before} != one.replaces:
         raise _changed(one)
-    for ids in _chunks([row.delete_file_id for row in before]):
+    for ids in chunks([row.delete_file_id for row in before]):
         work.connection.execute(t.delete_file.delete().where(c.delete_file_id.in_(ids)))
     now = dt.datetime.now(dt.UTC)
     work.insert(
@@ -187,10 +182,6 @@ def _add_size(work: Work, one: FlushInlined) -> None:
     """Rows and their ids were counted when they came; the bytes are new."""
     size = sum(file.size_bytes for flushed in one.flushed for file in flushed.files)
     totals.grow(work, one.table_id, size)
-
-
-def _chunks(values: list[int]) -> list[list[int]]:
-    return [values[start : start + _CHUNK] for start in range(0, len(values), _CHUNK)]
 
 
 def _changed(one: FlushInlined) -> CommitConflict:

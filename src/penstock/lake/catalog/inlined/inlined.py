@@ -34,7 +34,7 @@ from penstock.lake.catalog.database.engine import metadata_schema
 from penstock.lake.catalog.database.rows import check_column
 from penstock.lake.catalog.inlined.columns import Schemas, arrow_type, pick, settle, to_arrow
 from penstock.lake.catalog.reads import begun, visible
-from penstock.lake.format.inlined.found import (
+from penstock.lake.format.files import (
     BEGIN_COLUMN,
     END_COLUMN,
     ROW_ID_COLUMN,

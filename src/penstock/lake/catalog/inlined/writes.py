@@ -9,7 +9,7 @@ table that has one makes another.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import count
 
@@ -18,25 +18,20 @@ from sqlalchemy import Connection, TextClause, func, select, text
 from penstock.errors import CommitConflict
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.database.engine import metadata_schema
-from penstock.lake.catalog.definitions import tables
+from penstock.lake.catalog.database.round_trips import chunks
 from penstock.lake.catalog.inlined import inlined
-from penstock.lake.catalog.inlined.types import bound, placeholder, storage_type
-from penstock.lake.catalog.options import Options
+from penstock.lake.catalog.inlined.columns import bound, placeholder, storage_type
+from penstock.lake.catalog.inlined.limit import makes_table
 from penstock.lake.catalog.reads import build_schema, visible
 from penstock.lake.catalog.statistics import totals
 from penstock.lake.catalog.work import Target, Work
 from penstock.lake.format.changes import ChangeSet, InlineChange
-from penstock.lake.format.files import DataFile
-from penstock.lake.format.inlined.found import BEGIN_COLUMN, END_COLUMN, ROW_ID_COLUMN
+from penstock.lake.format.files import BEGIN_COLUMN, END_COLUMN, ROW_ID_COLUMN, DataFile
 from penstock.lake.format.inlined.text import may_inline
 from penstock.lake.format.naming import quote_identifier
-from penstock.lake.format.option_values import INLINING_ROW_LIMIT
 from penstock.lake.format.schema import TableSchema, same_columns
 
-DEFAULT_LIMIT = 10  # rows; the extension's
-
 _SYSTEM = (ROW_ID_COLUMN, BEGIN_COLUMN, END_COLUMN)
-_CHUNK = 5000  # ids bound in one statement
 
 
 def defines(work: Work, changes: ChangeSet) -> bool:
@@ -63,21 +58,8 @@ def define(work: Work, target: Target, schema_name: str) -> None:
     versions = set(work.connection.execute(known).scalars())
     if not may_inline(target.schema) or work.schema_version in versions:
         return
-    if versions or _is_on(work, target, schema_name):
+    if versions or makes_table(work, target, schema_name):
         _make(work, target)
-
-
-def _is_on(work: Work, target: Target, schema_name: str) -> bool:
-    """Whether inserts of a few rows into this table are inlined: DuckDB 1.5.5 makes no inlined
-    table otherwise, so that a role without the right to create tables can write (measured)."""
-    c = t.metadata.c
-    query = select(c.key, c.value, c.scope, c.scope_id).where(c.key == INLINING_ROW_LIMIT)
-    options = Options(work.connection.execute(query).all())
-    schema_id = None
-    if options.by_schema(INLINING_ROW_LIMIT):
-        schema_id = tables.find_schema(work.schemas, schema_name).id
-    limit = options.value(INLINING_ROW_LIMIT, target.id, schema_id)
-    return work.inlines if limit is None else limit != "0"
 
 
 def write(work: Work, target: Target, change: InlineChange) -> None:
@@ -204,7 +186,7 @@ def _insert_into(table: str, places: tuple[str, ...]) -> TextClause:
 def _end(work: Work, target: Target, row_ids: Sequence[int]) -> None:
     ended = 0
     for stored in inlined.row_tables(work.connection, target.id):
-        ended += sum(work.end(stored, stored.c[ROW_ID_COLUMN].in_(ids)) for ids in _chunks(row_ids))
+        ended += sum(work.end(stored, stored.c[ROW_ID_COLUMN].in_(ids)) for ids in chunks(row_ids))
     if ended != len(row_ids):
         raise _gone(target)
 
@@ -219,7 +201,7 @@ def _delete(work: Work, target: Target, change: InlineChange) -> None:
         connection.execute(text(f"CREATE TABLE {qualified(connection, name)}({columns})"))
     for stored in known:
         for file_id, positions in change.delete.items():
-            for some in _chunks(positions):
+            for some in chunks(positions):
                 there = (stored.c.file_id == file_id, stored.c.row_id.in_(some))
                 if connection.execute(select(func.count()).where(*there)).scalar_one():
                     raise _gone(target)
@@ -235,16 +217,10 @@ def _delete(work: Work, target: Target, change: InlineChange) -> None:
 
 def _check_files(work: Work, target: Target, file_ids: Sequence[int]) -> None:
     c = t.data_file.c
-    for ids in _chunks(file_ids):
+    for ids in chunks(file_ids):
         there = (c.data_file_id.in_(ids), c.table_id == target.id, c.end_snapshot.is_(None))
         if work.connection.execute(select(func.count()).where(*there)).scalar_one() != len(ids):
             raise _gone(target)
-
-
-def _chunks(values: Iterable[int]) -> Iterator[list[int]]:
-    listed = list(values)
-    for start in range(0, len(listed), _CHUNK):
-        yield listed[start : start + _CHUNK]
 
 
 def _gone(target: Target) -> CommitConflict:

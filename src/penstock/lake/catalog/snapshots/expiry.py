@@ -1,26 +1,29 @@
-"""Snapshots that expire, and the rows that no snapshot that is left can see.
+"""Snapshots that expire, the rows that no snapshot sees any more, and files to be removed.
 
-What DuckDB 1.5.5 takes away (measured) goes, and beyond it what it leaves though nobody can see
-it: ended rows and deletes that were inlined, column tags, name mappings and options of tables that
-are gone. Columns, layouts and names that a table had before stay as long as the table: files that
-are still there were written with them.
+What DuckDB 1.5.5 removes (measured) goes, and beyond it what it leaves though nobody can see it:
+ended rows and deletes that were inlined, column tags, name mappings and options of tables that are
+gone. Columns, layouts and names that a table had before stay as long as the table: files that are
+still there were written with them. Files are removed later, from a schedule.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Table, and_, exists, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, exists, or_, select
+from sqlalchemy import Table as SqlTable
 
 from penstock.lake.catalog import reads
+from penstock.lake.catalog.database import metadata
 from penstock.lake.catalog.database import metadata as t
 from penstock.lake.catalog.database.location import resolve, resolve_directory, stored_path
+from penstock.lake.catalog.database.round_trips import chunks
 from penstock.lake.catalog.inlined import inlined
+from penstock.lake.format.files import Table
 from penstock.lake.snapshot import Snapshot
-
-_CHUNK = 5000  # ids bound in one statement
 
 _OF_FILES = (t.file_column_stats, t.file_partition_value, t.file_variant_stats)
 _OF_TABLES = (
@@ -40,8 +43,8 @@ def expire(
     for deletion.
     """
     *listed, _ = reads.snapshots(connection)
-    gone = [one for one in listed if goes(one)]
-    for chunk in _chunks([one.id for one in gone]):
+    gone = [snapshot for snapshot in listed if goes(snapshot)]
+    for chunk in chunks([snapshot.id for snapshot in gone]):
         for table in (t.snapshot, t.snapshot_changes):
             connection.execute(table.delete().where(table.c.snapshot_id.in_(chunk)))
     if gone:
@@ -55,7 +58,7 @@ def _sweep(connection: Connection, data_path: str) -> None:
     _remove_files(connection, data_path, paths, tables)
     for table_id in tables:
         _remove_inlined(connection, table_id)
-    for chunk in _chunks(tables):
+    for chunk in chunks(tables):
         mappings = select(t.column_mapping.c.mapping_id).where(
             t.column_mapping.c.table_id.in_(chunk)
         )
@@ -92,14 +95,17 @@ def _gone_tables(connection: Connection) -> list[int]:
 
 
 def table_paths(connection: Connection, data_path: str) -> dict[int, str]:
-    """Where each table's files are, also of tables that were dropped."""
-    c, s = t.table.c, t.schema.c
-    query = select(
-        c.table_id, c.path, c.path_is_relative, s.path.label("above"), s.path_is_relative.label("r")
-    ).join_from(t.table, t.schema, c.schema_id == s.schema_id)
+    """The directories of all tables that ever were; renaming a table does not move it."""
+    t = metadata.of(connection)
+    s, c = t.schema.c, t.table.c
+    schemas = {
+        row.schema_id: resolve_directory(data_path, row.path, row.path_is_relative)
+        for row in connection.execute(select(s.schema_id, s.path, s.path_is_relative))
+    }
+    query = select(c.table_id, c.schema_id, c.path, c.path_is_relative).order_by(c.begin_snapshot)
     return {
         row.table_id: resolve_directory(
-            resolve_directory(data_path, row.above, row.r), row.path, row.path_is_relative
+            schemas.get(row.schema_id, data_path), row.path, row.path_is_relative
         )
         for row in connection.execute(query)
     }
@@ -112,14 +118,14 @@ def _remove_files(
     c, d = t.data_file.c, t.delete_file.c
     files = _found(connection, t.data_file, c.data_file_id, unseen(t.data_file))
     deletes = _found(connection, t.delete_file, d.delete_file_id, unseen(t.delete_file))
-    for chunk in _chunks(tables):
+    for chunk in chunks(tables):
         files |= _found(connection, t.data_file, c.data_file_id, c.table_id.in_(chunk))
         deletes |= _found(connection, t.delete_file, d.delete_file_id, d.table_id.in_(chunk))
-    for chunk in _chunks(sorted(files)):
+    for chunk in chunks(sorted(files)):
         deletes |= _found(connection, t.delete_file, d.delete_file_id, d.data_file_id.in_(chunk))
         for table in (t.data_file, *_OF_FILES):
             _delete(connection, table, table.c.data_file_id.in_(chunk))
-    for chunk in _chunks(sorted(deletes)):
+    for chunk in chunks(sorted(deletes)):
         _delete(connection, t.delete_file, d.delete_file_id.in_(chunk))
     now = dt.datetime.now(dt.UTC)
     rows = [
@@ -132,7 +138,7 @@ def _remove_files(
 
 
 def _found(
-    connection: Connection, table: Table, key: Any, condition: ColumnElement[bool]
+    connection: Connection, table: SqlTable, key: Any, condition: ColumnElement[bool]
 ) -> dict[int, Any]:
     """Rows by id: the id, the table's, the path and whether it is relative."""
     c = table.c
@@ -145,8 +151,8 @@ def _remove_inlined(connection: Connection, table_id: int) -> None:
         *inlined.row_tables(connection, table_id),
         *inlined.delete_tables(connection, table_id),
     ]
-    for one in stored:
-        one.drop(connection)
+    for table in stored:
+        table.drop(connection)
 
 
 def _sweep_inlined(connection: Connection) -> None:
@@ -178,6 +184,56 @@ def _delete(connection: Connection, table: Any, *conditions: ColumnElement[bool]
     connection.execute(table.delete().where(*conditions))
 
 
-def _chunks(ids: Sequence[int]) -> Iterator[Sequence[int]]:
-    for start in range(0, len(ids), _CHUNK):
-        yield ids[start : start + _CHUNK]
+def known_files(connection: Connection, data_path: str) -> set[str]:
+    """Absolute paths of the data and delete files of all snapshots."""
+    t = metadata.of(connection)
+    directories = table_paths(connection, data_path)
+    return {
+        resolve(directories.get(table_id, data_path), path, relative)
+        for files in (t.data_file, t.delete_file)
+        for table_id, path, relative in connection.execute(
+            select(files.c.table_id, files.c.path, files.c.path_is_relative)
+        )
+    }
+
+
+def in_force(connection: Connection, table: Table, *, before: int) -> set[str]:
+    """Absolute paths of the data files of a table that are in force, begun before a snapshot."""
+    c = t.data_file.c
+    query = select(c.path, c.path_is_relative).where(
+        c.table_id == table.id, c.end_snapshot.is_(None), c.begin_snapshot < before
+    )
+    return {resolve(table.path, path, relative) for path, relative in connection.execute(query)}
+
+
+def scheduled(connection: Connection, data_path: str) -> set[str]:
+    """Absolute paths of the files that are scheduled for deletion."""
+    c = t.files_scheduled_for_deletion.c
+    rows = connection.execute(select(c.path, c.path_is_relative))
+    return {resolve(data_path, path, relative) for path, relative in rows}
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """A file that is to be removed. ``path`` is absolute, or a URI."""
+
+    id: int
+    path: str
+    since: dt.datetime | None
+
+
+def files_to_remove(connection: Connection, data_path: str) -> list[Scheduled]:
+    """The files that wait for their deletion, in the order in which they were put there."""
+    c = t.files_scheduled_for_deletion.c
+    query = select(c.data_file_id, c.path, c.path_is_relative, c.schedule_start)
+    return [
+        Scheduled(row.data_file_id, resolve(data_path, row.path, row.path_is_relative), row[3])
+        for row in connection.execute(query.order_by(c.schedule_start, c.data_file_id))
+    ]
+
+
+def forget(connection: Connection, removed: Sequence[Scheduled]) -> None:
+    """Take files off the schedule: they are gone."""
+    c = t.files_scheduled_for_deletion.c
+    for ids in chunks([file.id for file in removed]):
+        connection.execute(t.files_scheduled_for_deletion.delete().where(c.data_file_id.in_(ids)))

@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import UnsupportedFeature
-from penstock.lake.format.inlined.found import InlinedPart
+from penstock.lake.format.files import InlinedPart
 from penstock.lake.format.inlined.values import arrow_schema, batches, kept
 from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import Column, TableSchema

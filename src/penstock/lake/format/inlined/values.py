@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import CatalogCorrupt, UnsupportedFeature
-from penstock.lake.format.inlined.found import InlinedPart, NestedTexts
+from penstock.lake.format.files import InlinedPart, NestedTexts
 from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.format.types import SparkType, to_spark_json
 from penstock.lake.format.types import parse as parse_type

@@ -2,8 +2,8 @@
 
 A float is what DuckDB makes of a decimal: by a division, which does not always give the nearest.
 What the float holds exactly is divided by the power of ten at once; of other values the part after
-the point alone is, and added (measured, 1.5.5; of more than 18 digits it is another matter). For
-columns of Spark's `promotions` does it.
+the point alone is, and added (measured, 1.5.5; decimals of more than 18 digits differ). For columns
+of Spark `reading.conversions.widening` does it.
 """
 
 from __future__ import annotations

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 from penstock.errors import SchemaMismatch, UnsupportedFeature
 from penstock.lake.format.naming import fold
@@ -25,6 +26,7 @@ from penstock.lake.reading.conversions.spark_types import (
 )
 from penstock.lake.reading.conversions.widening import fits_decimal
 from penstock.lake.spark.session_objects import kept_with
+from penstock.sql.identifiers import nearest
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -46,8 +48,6 @@ _HELD_IN: Mapping[str, frozenset[str]] = {
     "float32": frozenset({"int8", "int16"}),
     "float64": frozenset({"int8", "int16", "int32"}),
 }
-
-
 _SHOWN_COLUMNS, _SHOWN_CHARACTERS = 6, 200
 
 
@@ -223,11 +223,11 @@ def _refuse_unknown(have: Sequence[Column], want: Sequence[Column], place: str) 
     for column in have:
         if fold(column.name) in known:
             continue
-        close = get_close_matches(fold(column.name), known, n=1)
+        close = nearest(column.name, known.values())
         listed = ", ".join(known.values())
         raise SchemaMismatch(
             f"{place} has no column {column.name!r}",
-            hint=f"did you mean {known[close[0]]}?" if close else f"its columns are {listed}",
+            hint=f"did you mean {close}?" if close else f"its columns are {listed}",
             data={"table": place, "column": column.name},
         )
 
@@ -361,3 +361,36 @@ def _fit_map(value: SparkColumn, have: Column, want: Column, path: str) -> Spark
 
 
 _NESTED = {"struct": _fit_struct, "list": _fit_list, "map": _fit_map}
+NOW = "now()"
+_TIMES = frozenset({NOW, "current_timestamp", "get_current_timestamp()", "transaction_timestamp()"})
+_DAYS = frozenset({"current_date", "today()"})
+_KNOWN = {"timestamptz": _TIMES, "timestamp": _TIMES, "date": _TIMES | _DAYS}
+
+
+def with_moment(schema: TableSchema, moment: datetime, zone: Callable[[], str]) -> TableSchema:
+    """The columns with such defaults as the values that they have at ``moment``.
+
+    A time without a zone, and a date, are those of the session's ``zone``.
+    """
+    if not any(_is_of_moment(column) for column in schema.columns):
+        return schema
+    columns = (
+        replace(column, default=_text(column, moment, zone), default_kind="literal")
+        if _is_of_moment(column)
+        else column
+        for column in schema.columns
+    )
+    return TableSchema(tuple(columns))
+
+
+def _is_of_moment(column: Column) -> bool:
+    if column.default is None or column.default_kind != "expression":
+        return False
+    return column.default.strip().lower() in _KNOWN.get(column.type, ())
+
+
+def _text(column: Column, moment: datetime, zone: Callable[[], str]) -> str:
+    if column.type == "timestamptz":
+        return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f+00")
+    local = moment.astimezone(ZoneInfo(zone()))
+    return local.strftime("%Y-%m-%d" if column.type == "date" else "%Y-%m-%d %H:%M:%S.%f")

@@ -21,7 +21,6 @@ from penstock.lake.format.types import (
     to_spark_schema,
 )
 from penstock.lake.format.values.bounds import base_type
-from penstock.lake.reading.conversions.stored_values import READERS
 from penstock.sql.identifiers import quoted as quoted  # noqa: PLC0414 - many take it from this module
 
 if TYPE_CHECKING:
@@ -73,16 +72,6 @@ def file_schema(schema: TableSchema, *, ids: bool) -> StructType:
 def schema_of(df: DataFrame) -> TableSchema:
     """The table that a DataFrame would create; ids unset."""
     return from_spark_schema(df.schema.jsonValue())
-
-
-def from_files(value: SparkColumn, column: Column) -> SparkColumn:
-    """A value as `file_schema` reads it, as the type users see."""
-    return _convert(value, column, column.name, READERS)
-
-
-def is_converted(column: Column) -> bool:
-    """Whether `from_files` does anything to the column."""
-    return any(base_type(part.type) in READERS for part in column.walk())
 
 
 def to_files(value: SparkColumn, column: Column) -> SparkColumn:

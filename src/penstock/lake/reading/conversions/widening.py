@@ -1,21 +1,42 @@
-"""To which types a column may be changed: those that DuckDB changes it to, and answers right by.
+"""To which types a column may be changed, and values of the older type as those of the newer.
 
-All pairs of types were tried (DuckDB 1.5.5). Of those that it changes, these are refused here:
+All pairs of types were tried (DuckDB 1.5.5). Of those that DuckDB changes, these are refused:
+
 * to a finer type (integers and decimals to floats and to other scales, dates to timestamps):
   DuckDB compares older rows in their own type, so that 1 is in its answer for ``c = 1.4``;
 * what it then cannot read, or not all values of: booleans to integers once they are inlined,
   dates to milliseconds, all times to nanoseconds, 128 bits to decimals;
 * what becomes JSON or a VARIANT.
-Where DuckDB made such a change its rows are read all the same (`promotions`).
+
+Where DuckDB made such a change its rows are read all the same (`promoted`). It promotes more than
+the format's list says: booleans to integers, integers to decimals and floats, dates to timestamps,
+nearly everything to ``json`` and ``variant``. Each is read as DuckDB reads the old files; what is
+not in the tables below is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
-from penstock.lake.format.schema import can_widen, wider_types
+from penstock.errors import UnsupportedFeature
+from penstock.lake.format.schema import Column, can_widen, wider_types
 from penstock.lake.format.types import parse
+from penstock.lake.format.values import decimals
 from penstock.lake.format.values.bounds import base_type
+from penstock.lake.reading.conversions.stored_values import (
+    INFINITE,
+    NANOSECONDS_IN_UTC,
+    moment,
+    rounded,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql.types import DataType
+
+    # A value of the old type as users see it, the old type's text, the new type of Spark.
+    Promote = Callable[[SparkColumn, str, DataType], SparkColumn]
 
 # Digits that an integer type may need, for decimals that are to hold it.
 DIGITS: Mapping[str, int] = {
@@ -28,7 +49,6 @@ DIGITS: Mapping[str, int] = {
     "uint32": 10,
     "uint64": 20,
 }
-
 # Besides the format's own promotions (`can_widen`), and those to decimals.
 _MORE: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("int8", "int16", "int32", "int64"), ("int128",)),
@@ -77,3 +97,121 @@ def _whole(kind: str) -> int:
     if given.precision is not None and given.scale is not None:
         return given.precision - given.scale
     return DIGITS.get(base_type(kind), 99)
+
+
+_INTEGERS = (
+    *("int8", "int16", "int32", "int64", "int128"),
+    *("uint8", "uint16", "uint32", "uint64", "uint128"),
+)
+_MOMENTS = ("timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "int96", "milliseconds")
+_LAST_DAY = (1 << 31) - 1  # what "infinity" is among dates
+_FLOATS = ("float32", "float64")
+
+
+def promoted(
+    value: SparkColumn, old: str, new: Column, target: DataType, *, path: str
+) -> SparkColumn:
+    """``value`` of the old type as one of ``new``'s; ``target`` is what Spark calls that.
+
+    Raises UnsupportedFeature naming the column and both types.
+    """
+    key = (base_type(old), base_type(new.type))
+    promote = _same if key[0] == key[1] and key[0] != "decimal" else _PROMOTIONS.get(key)
+    if promote is None or not _turns(old, key[1]):
+        raise UnsupportedFeature(
+            f"column {path!r} is {new.type}, and a file of it has {old}, "
+            "which this version does not turn into that",
+            hint="read an earlier snapshot, or rewrite the table's files with DuckDB",
+            data={"column": path, "type": new.type, "file": old},
+        )
+    return promote(value, old, target)
+
+
+def _turns(old: str, new: str) -> bool:
+    """Whether a decimal becomes the float that DuckDB makes of it."""
+    parsed = parse(old)
+    return new not in _FLOATS or (parsed.precision or 0) <= decimals.MOST_DIGITS
+
+
+def _same(value: SparkColumn, old: str, target: DataType) -> SparkColumn:  # noqa: ARG001 - of the table's shape
+    return value
+
+
+def _cast(value: SparkColumn, old: str, target: DataType) -> SparkColumn:  # noqa: ARG001 - of the table's shape
+    return value.cast(target)
+
+
+def _text(value: SparkColumn, old: str, target: DataType) -> SparkColumn:  # noqa: ARG001 - of the table's shape
+    return value.cast("string")
+
+
+def _day(value: SparkColumn, old: str, target: DataType) -> SparkColumn:  # noqa: ARG001 - of the table's shape
+    """Midnight of a date, infinite ones too: in no zone, or in the session's, as DuckDB does it."""
+    from pyspark.sql import functions as fn
+
+    day = fn.unix_date(value)
+    infinite = fn.abs(day) == _LAST_DAY
+    finite = fn.when(~infinite, value).cast(target)
+    forever = moment(fn.signum(day).cast("long") * fn.lit(INFINITE)).cast(target)
+    return fn.when(infinite, forever).otherwise(finite)
+
+
+def _in_units(unit: int) -> Promote:
+    def promote(value: SparkColumn, old: str, target: DataType) -> SparkColumn:  # noqa: ARG001 - of the table's shape
+        return rounded(value, unit)
+
+    return promote
+
+
+# Microseconds in what a type counts: files added from elsewhere hold finer times.
+_UNITS = {"timestamp_s": 1_000_000, "timestamp_ms": 1000}
+
+
+def _float(value: SparkColumn, old: str, target: DataType) -> SparkColumn:
+    """A decimal as DuckDB makes a float of it (`decimals`)."""
+    from pyspark.sql import functions as fn
+
+    to, scale = target.simpleString(), parse(old).scale or 0
+    whole = value.cast("long")
+    if not scale:
+        return whole.cast(to)
+    power = fn.lit(10**scale).cast("long")
+    rest = (value - whole.cast("decimal(18,0)")).cast(f"decimal({scale},{scale})")
+    digits = (rest * power.cast(f"decimal({scale + 1},0)")).cast("long")
+    unscaled = whole * power + digits
+    divisor = fn.lit(10.0**scale).cast(to)
+    at_once = (unscaled.cast(to) / divisor).cast(to)
+    in_parts = whole.cast(to) + (digits.cast(to) / divisor).cast(to)
+    exact = decimals.EXACT["float32" if to == "float" else "float64"]
+    return fn.when(fn.abs(unscaled) <= exact, at_once).otherwise(in_parts)
+
+
+_PROMOTIONS: Mapping[tuple[str, str], Promote] = {
+    ("decimal", "decimal"): _cast,
+    ("float32", "float64"): _cast,
+    ("float64", "float32"): _cast,  # files hold an int128 as a double
+    ("boolean", "json"): _text,
+    ("decimal", "json"): _text,
+    ("varchar", "json"): _same,
+    ("json", "varchar"): _same,
+    **{("boolean", kind): _cast for kind in _INTEGERS},
+    **{
+        (old, new): _cast
+        for old in (*_INTEGERS, "decimal")
+        for new in (*_INTEGERS, "decimal", "float32", "float64")
+        if old != new and not (old.endswith("128") and new == "decimal")
+    },
+    **{("decimal", new): _float for new in _FLOATS},
+    **{(kind, "json"): _text for kind in _INTEGERS if not kind.endswith("128")},
+    **{("date", kind): _day for kind in (*_MOMENTS, "timestamptz")},
+    **{(old, new): _same for old in _MOMENTS for new in _MOMENTS if old != new},
+    **{(old, new): _in_units(_UNITS[new]) for old in _MOMENTS for new in _UNITS if old != new},
+    **{(old, "timestamptz"): _cast for old in _MOMENTS},
+    (NANOSECONDS_IN_UTC, "timestamptz"): _same,  # as it is read
+    **{
+        (old, "variant"): _cast
+        for old in (*_INTEGERS, "boolean", "decimal", "float32", "float64", *_MOMENTS)
+        if not old.endswith("128") and old != "timestamp_ns"
+    },
+    **{(old, "variant"): _cast for old in ("varchar", "blob", "date", "timestamptz")},
+}

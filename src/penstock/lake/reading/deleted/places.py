@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.lake.format.files import DataFile
-from penstock.lake.reading.parquet.file_facts import FileKeys
+from penstock.lake.reading.parquet.reading import FileKeys
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,26 +1,35 @@
-"""What delete files hold, read here: positions and the snapshots that deleted them, as Arrow.
+"""What delete files hold, read on the driver: positions and the snapshots that deleted them.
 
-Small deletes are quicker read here than by a job of Spark's, and deletion vectors Spark cannot
-read at all. How much is read here is bounded by who calls.
+Small deletes are read faster on the driver, as Arrow, than by a Spark job, and deletion vectors
+Spark cannot read at all. The caller bounds how much is read.
+
+What DuckLake calls puffin is one bare blob of the kind deletion-vector-v1 of Iceberg's Puffin
+specification: the length of magic and vector (4 bytes, big-endian), the magic, the vector, its
+CRC-32 with the magic (big-endian). The vector is a 64-bit roaring bitmap in the portable layout.
+It does not say which snapshot deleted a position.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import NativeFile
 
-from penstock.errors import DataFileCorrupt
-from penstock.lake.format.delete_files import SNAPSHOT_ID
+from penstock.errors import DataFileCorrupt, UnsupportedFeature
+from penstock.lake.format.field_ids import SNAPSHOT_ID
 from penstock.lake.format.files import DataFile, DeleteFile
-from penstock.lake.reading.deleted import puffin
-from penstock.lake.reading.parquet.identity import check_file, check_owner, check_size
+from penstock.lake.reading.parquet.reading import check_file, check_owner, check_size
 from penstock.lake.spark.failures import file_corrupt, file_missing
 from penstock.lake.storage import is_remote, open_system, read_bytes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _THREADS = 16
 
@@ -122,7 +131,7 @@ def _puffin(
 ) -> tuple[pa.Array, pa.Array]:
     content = read_bytes(delete.path)
     check_size(delete.path, len(content), delete.size_bytes)
-    found = puffin.positions(content, delete.path)
+    found = vector_positions(content, delete.path)
     return found, _since(delete, len(found))
 
 
@@ -146,3 +155,53 @@ def as_one(column: pa.ChunkedArray) -> pa.Int64Array:
 
 def _corrupt(delete: DeleteFile, whose: Whose, why: str) -> DataFileCorrupt:
     return file_corrupt(f"delete file {delete.path}", why, whose.table, whose.snapshot_id)
+
+
+_MAGIC = bytes.fromhex("D1D33964")
+_CONTAINER = b"PFA1"  # of a Puffin file proper: blobs, and a footer that lists them
+_FRAME = 12  # bytes around the vector
+
+
+def vector_positions(content: bytes, path: str) -> pa.Int64Array:
+    """The positions, ascending, that the delete file ``path`` holds.
+
+    Raises DataFileCorrupt where it is cut short or changed, UnsupportedFeature for a Puffin file
+    with a footer.
+    """
+    if content.startswith(_CONTAINER):
+        raise UnsupportedFeature(
+            f"delete file {path} is a puffin file with a footer; only bare deletion vectors are "
+            "read, which is what DuckDB writes",
+            hint="rewrite the table with the writer that made the file",
+            data={"path": path, "feature": "puffin files with a footer"},
+        )
+    return _expanded(_vector(content, path), path)
+
+
+def _vector(content: bytes, path: str) -> bytes:
+    length = int.from_bytes(content[:4], "big")
+    if len(content) < _FRAME or len(content) != length + 8 or content[4:8] != _MAGIC:
+        raise _bad_vector(path, "it is no deletion vector, or not a whole one")
+    if zlib.crc32(content[4:-4]) != int.from_bytes(content[-4:], "big"):
+        raise _bad_vector(path, "its checksum does not fit")
+    return content[8:-4]
+
+
+def _expanded(vector: bytes, path: str) -> pa.Int64Array:
+    import pyarrow as pa
+    from pyroaring import BitMap64
+
+    try:
+        values = BitMap64.deserialize(vector).to_array()
+    except (ValueError, IndexError) as error:
+        raise _bad_vector(path, "it holds no roaring bitmap") from error
+    unsigned = pa.Array.from_buffers(pa.uint64(), len(values), [None, pa.py_buffer(values)])
+    return unsigned.cast(pa.int64())
+
+
+def _bad_vector(path: str, why: str) -> DataFileCorrupt:
+    return DataFileCorrupt(
+        f"delete file {path} cannot be read: {why}",
+        hint="restore the file, or read a snapshot that does not need it",
+        data={"path": path, "why": why},
+    )

@@ -1,19 +1,39 @@
-"""Reading a given list of Parquet files with Spark, whatever their paths look like."""
+"""Reading a given list of Parquet files with Spark, whatever their paths look like.
+
+Each file is checked to be the one that the catalog names: its size, its rows, its footer. Another
+file in its place has the same field ids as soon as it is of another table, so it would be read,
+deleted from and compacted without an error. Facts of the catalog about a file go beside its rows:
+its key in a scan, its first row id, its snapshots.
+
+Many files at once: when they are named one by one, Spark globs every path and asks for its status,
+and each travels to the JVM by itself: 10,000 take 2 s. A streaming sink, though, leaves a log of
+its files, and of a directory that has one Spark's reader takes the files from it: 100,000 in 1.5 s.
+So such a log is written to a temporary directory and read once: the DataFrame has the list in
+memory, and the directory is gone before anybody has the DataFrame. (A process killed in between
+leaves one among the system's temporary files.) Nothing is looked up again, so a size that is too
+small would lose rows: the sizes are those of the disk, never those of a catalog.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
+from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
-from penstock.lake.reading.parquet import manifest
-from penstock.lake.reading.parquet.identity import check_size
+from penstock.lake.format.files import DataFile, DeleteFile
 from penstock.lake.spark.failures import explained, file_corrupt, file_missing
 from penstock.lake.spark.session_objects import kept_with
+from penstock.lake.storage import is_remote
 
 if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
     from pyspark.sql.types import StructType
 
@@ -41,8 +61,8 @@ def read_files(
     elsewhere = "connect" in type(spark).__module__  # its server need not have this disk
     sizes = {} if elsewhere else _look(told, table, snapshot_id)
     with explained(table=table, snapshot_id=snapshot_id):
-        if len(sizes) == len(paths) and manifest.serves(spark, len(paths)):
-            return manifest.read(_reader(spark, schema), sizes)
+        if len(sizes) == len(paths) and takes_manifest(spark, len(paths)):
+            return read_with_manifest(_reader(spark, schema), sizes)
         return _read(spark, schema, paths)
 
 
@@ -89,3 +109,195 @@ def _read(spark: SparkSession, schema: StructType, paths: Sequence[str]) -> Data
 
 def _with_scheme(path: str) -> str:
     return f"file://{path}" if path.startswith("/") else path
+
+
+_PLAIN = re.compile(
+    r"[A-Za-z0-9_./~-]*"
+).fullmatch  # needs no quoting, which takes ten times as long
+_LEAST = 32  # files: for fewer it is not worth the while
+_SETTING = "spark.sql.streaming.fileStreamSink.ignoreMetadata"
+
+
+def takes_manifest(spark: SparkSession, count: int) -> bool:
+    """Whether so many local files are better read by a list.
+
+    Not with Spark Connect: its server need not have this disk, and reads the list at every action.
+    """
+    if count < _LEAST or "connect" in type(spark).__module__:
+        return False
+    return str(spark.conf.get(_SETTING, "false")).lower() != "true"
+
+
+def read_with_manifest(reader: DataFrameReader, sizes: Mapping[str, int]) -> DataFrame:
+    """The rows of these files, by absolute local path, with their sizes in bytes."""
+    with tempfile.TemporaryDirectory(prefix="penstock-files-") as folder:
+        log = Path(folder) / "_spark_metadata"
+        log.mkdir()
+        lines = ["v1", *(_line(path, size) for path, size in sizes.items())]
+        (log / "0").write_text("\n".join(lines))
+        # The option keeps Spark from taking `country=x` in a path for a column.
+        df = reader.option("recursiveFileLookup", "true").parquet(Path(folder).as_uri())
+        df.schema  # noqa: B018 - the list is read while it is there
+        return df
+
+
+def _line(path: str, size: int) -> str:
+    url = path if _PLAIN(path) else quote(path)  # neither has what JSON would escape
+    return (
+        f'{{"path":"file://{url}","size":{size},"isDir":false,"modificationTime":0,'
+        '"blockReplication":1,"blockSize":33554432,"action":"add"}'
+    )
+
+
+_PATHS = "file_path"  # of a delete file: the data file that it is of
+
+
+def check_size(
+    path: str, size: int, told: int, table: str | None = None, snapshot_id: int | None = None
+) -> None:
+    """Raises DataFileCorrupt where a file has another size than the catalog says."""
+    if size != told:
+        why = f"it has {size} bytes where the catalog says {told}: another file is in its place"
+        raise file_corrupt(path, why, table, snapshot_id)
+
+
+def check_file(
+    file: DataFile | DeleteFile,
+    metadata: pq.FileMetaData,
+    table: str | None = None,
+    snapshot_id: int | None = None,
+    size: int | None = None,
+) -> None:
+    """Raises DataFileCorrupt unless this is the footer of ``file``.
+
+    ``size`` is that of the file, if known; a local one is asked for its own.
+    """
+    if size is None and not is_remote(file.path):
+        size = os.stat(file.path).st_size  # noqa: PTH116 - a Path costs more than the look
+    if size is not None:
+        check_size(file.path, size, file.size_bytes, table, snapshot_id)
+    rows = file.record_count if isinstance(file, DataFile) else file.delete_count
+    pairs = (("rows", metadata.num_rows, rows), ("bytes of footer", *_footers(file, metadata)))
+    for what, there, told in pairs:
+        if there != told:
+            why = f"it has {there} {what} where the catalog says {told}"
+            raise file_corrupt(file.path, why, table, snapshot_id)
+
+
+def check_owner(metadata: pq.FileMetaData, data_path: str) -> str | None:
+    """Why a delete file is not of this data file, by its statistics; ``None`` if nothing says so.
+
+    Directories may have moved since, or be relative: the file's name and its partition count.
+    """
+    for at in range(metadata.num_row_groups):
+        chunk = metadata.row_group(at).column(0)
+        statistics = chunk.statistics if chunk.path_in_schema == _PATHS else None
+        if statistics is None or not statistics.has_min_max:
+            continue
+        for text in {statistics.min, statistics.max}:
+            if str(text).endswith(".parquet") and _name(str(text)) != _name(data_path):
+                return f"it deletes rows of {text}, not of {data_path}"
+    return None
+
+
+def _footers(file: DataFile | DeleteFile, metadata: pq.FileMetaData) -> tuple[int, int]:
+    """The footer's size as it is and as it should be; some writers leave it out."""
+    return metadata.serialized_size, file.footer_size or metadata.serialized_size
+
+
+def _name(path: str) -> str:
+    """The file's name with the directories ``name=value`` right above it."""
+    *folders, name = path.replace("\\", "/").split("/")
+    while folders and "=" in folders[-1]:
+        name = f"{folders.pop()}/{name}"
+    return name
+
+
+_START, _FIRST = "_penstock_start", "_penstock_first"
+_SNAPSHOTS, _ENDS = "_penstock_snapshots", "_penstock_ends"
+
+
+def with_facts(
+    spark: SparkSession, files: Sequence[DataFile], keys: FileKeys, df: DataFrame, column: str
+) -> DataFrame:
+    """``df``, rows of these files with their keys in ``column``, with what the others here need."""
+    import pyarrow as pa
+    from pyspark.sql import functions as fn
+
+    counts = [file.partial.counts if file.partial else () for file in files]
+    table = pa.table(
+        {
+            column: pa.array([keys.key(file.path) for file in files], pa.string()),
+            _START: pa.array([file.row_id_start for file in files], pa.int64()),
+            _FIRST: pa.array([file.begin_snapshot for file in files], pa.int64()),
+            _SNAPSHOTS: pa.array([[s for s, _ in c] or None for c in counts], pa.list_(pa.int64())),
+            _ENDS: pa.array([[n for _, n in c] or None for c in counts], pa.list_(pa.int64())),
+        }
+    )
+    return df.join(fn.broadcast(spark.createDataFrame(table)), column, "left")
+
+
+def with_row_id(df: DataFrame, name: str, embedded: str, position: str) -> DataFrame:
+    """With the row's id as ``name``: the one in the file, else the file's first plus the place.
+
+    To be asked for last: what `with_facts` added goes.
+    """
+    from pyspark.sql import functions as fn
+
+    row_id = fn.expr(f"coalesce({embedded}, {_START} + {position})")
+    return df.withColumn(name, row_id).drop(_START, _FIRST, _SNAPSHOTS, _ENDS)
+
+
+def with_begin(df: DataFrame, name: str, embedded: str, position: str) -> DataFrame:
+    """With the snapshot that made the row as ``name``: the one in the file, else by its place."""
+    from pyspark.sql import functions as fn
+
+    return df.withColumn(name, fn.coalesce(embedded, _by_place(position), fn.col(_FIRST)))
+
+
+def within_counts(df: DataFrame, position: str, snapshot_id: int | None) -> DataFrame:
+    """Only the rows that were there at the snapshot; of a file without counts, all."""
+    from pyspark.sql import functions as fn
+
+    return df.where(fn.coalesce(_by_place(position) <= fn.lit(snapshot_id), fn.lit(True)))
+
+
+def _by_place(position: str) -> SparkColumn:
+    """The snapshot of the part of the file that the row is in; NULL where there are no counts."""
+    from pyspark.sql import functions as fn
+
+    before = fn.size(fn.filter(_ENDS, lambda end: end <= fn.col(position)))
+    return fn.element_at(fn.col(_SNAPSHOTS), before + 1)
+
+
+_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/+")
+
+
+@dataclass(frozen=True, slots=True)
+class FileKeys:
+    """Keys of files: their names where these differ, else their whole paths."""
+
+    by_name: bool
+
+    @classmethod
+    def of(cls, paths: Iterable[str]) -> FileKeys:
+        names = [_file_name(path) for path in paths]
+        return cls(by_name=len(set(names)) == len(names))
+
+    def key(self, path: str) -> str:
+        return _file_name(path) if self.by_name else "/" + _SCHEME.sub("/", path).lstrip("/")
+
+    def column(self, df: DataFrame) -> SparkColumn:
+        """The key of the file that a row of ``df`` comes from, a frame just read from Parquet."""
+        from pyspark.sql import functions as fn
+
+        metadata = df.metadataColumn("_metadata")  # also where a table has a column of this name
+        if self.by_name:
+            return metadata["file_name"]
+        # Spark gives a URI. url_decode takes + for a space, as forms do and paths do not.
+        path = fn.replace(metadata["file_path"], fn.lit("+"), fn.lit("%2B"))
+        return fn.regexp_replace(fn.url_decode(path), "^[A-Za-z][A-Za-z0-9+.-]*:/+", "/")
+
+
+def _file_name(path: str) -> str:
+    return path.rsplit("/", 1)[-1]

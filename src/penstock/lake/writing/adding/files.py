@@ -1,13 +1,21 @@
-"""Files that were written elsewhere, as values that a commit can register: from their footers."""
+"""Files that were written elsewhere, as values that a commit can register: from their footers.
+
+They are named by a path, a directory or a pattern, on a local disk or in a store. Patterns are
+DuckDB's: ``*`` and ``?`` within a name, ``[ab]``, ``**`` across directories.
+"""
 
 from __future__ import annotations
 
+import glob
 import math
+import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,7 +27,7 @@ from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import Column
 from penstock.lake.format.stats import leaf_stats
 from penstock.lake.format.values.bounds import base_type, compare_bounds
-from penstock.lake.storage import open_system
+from penstock.lake.storage import list_files, open_system
 from penstock.lake.writing.adding.fit import Fit, Leaf, Rules, fit
 from penstock.lake.writing.adding.hive_paths import hive_texts, hive_value, partition_names
 
@@ -27,7 +35,6 @@ _THREADS = 16
 _PARQUET_MR = re.compile(r"parquet-mr version (\d+)\.(\d+)")
 _NAN_SAFE = (1, 10)  # from there on parquet-mr gives no bounds to a chunk with a NaN, or NaN itself
 _MOMENT = re.compile(r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)(?: (?P<hour>\d\d):.*)?")
-
 Progress = Callable[[int, int], None]  # files read, files in all
 
 
@@ -258,3 +265,71 @@ def _check_part(
                 hint="rename the directory; readers pass files over by these values",
                 data={"path": path, "column": column.name, "value": value},
             )
+
+
+_MAGIC = re.compile(r"[*?\[]")
+_TOKEN = re.compile(r"\*\*/|\*\*|\*|\?|\[[^\]]+\]|[^*?\[]+|\[")
+
+
+def expand(patterns: str | Sequence[str]) -> list[str]:
+    """The files that are meant, each once, in the order of the patterns and then by name.
+
+    Paths come absolute. Raises DataFileMissing for what names no file.
+    """
+    listed = [patterns] if isinstance(patterns, str) else list(patterns)
+    found: dict[str, None] = {}
+    for pattern in listed:
+        files = _expand(_absolute(os.fspath(pattern)))
+        if not files:
+            raise DataFileMissing(
+                f"there is no file {pattern}",
+                hint="check the path; patterns take *, ?, [ab] and ** for any directories",
+                data={"path": pattern},
+            )
+        found.update(dict.fromkeys(files))
+    return list(found)
+
+
+def _absolute(pattern: str) -> str:
+    if pattern.startswith("file:"):
+        pattern = unquote("/" + pattern.removeprefix("file:").lstrip("/"))
+    if "://" in pattern:
+        return pattern
+    return os.path.abspath(Path(pattern).expanduser())  # noqa: PTH100 - links stay what they are
+
+
+def _expand(pattern: str) -> Iterable[str]:
+    system, place = open_system(pattern)
+    kind = system.get_file_info(place).type
+    if kind == fs.FileType.File:
+        return [pattern]
+    if kind == fs.FileType.Directory:
+        return list_files(pattern)
+    if not _MAGIC.search(pattern):
+        return []
+    if "://" not in pattern:
+        found = glob.iglob(pattern, recursive=True)  # noqa: PTH207 - Path takes none that are absolute
+        return sorted(path for path in found if Path(path).is_file())
+    return matching(system, pattern, place)
+
+
+def matching(system: fs.FileSystem, pattern: str, place: str) -> list[str]:
+    """Stores have no directories: everything below the last plain one is listed and compared."""
+    match = _MAGIC.search(place)
+    assert match is not None
+    base = place[: match.start()].rpartition("/")[0]
+    scheme = pattern[: len(pattern) - len(place)]
+    wanted = re.compile("".join(map(_token, _TOKEN.findall(place))))
+    infos = system.get_file_info(fs.FileSelector(base, recursive=True, allow_not_found=True))
+    return sorted(
+        f"{scheme}{info.path}" for info in infos if info.is_file and wanted.fullmatch(info.path)
+    )
+
+
+def _token(token: str) -> str:
+    fixed = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    if token in fixed:
+        return fixed[token]
+    if len(token) > 2 and token.startswith("["):
+        return token.replace("[!", "[^")
+    return re.escape(token)

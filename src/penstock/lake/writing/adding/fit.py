@@ -1,12 +1,15 @@
 """How the columns of a Parquet file go to those of a table: by their names, whatever ids they have.
 
 So DuckDB 1.5.5 maps the files that it is told to add (measured): letter case aside, at every depth,
-with the values of the path before the file's own columns.
+with the values of the path before the file's own columns. Which types may be added to which is the
+table of the documents ("Adding Files", Type Mapping) and what DuckDB 1.5.5 takes beyond it
+(measured), without what it takes by mistake: times in milliseconds as whole numbers, bit strings as
+text, half floats as bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -16,8 +19,14 @@ from penstock.errors import SchemaMismatch
 from penstock.lake.format.files import NameMapping
 from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import Column, TableSchema, type_text
-from penstock.lake.reading.parquet.layouts import kind_of
-from penstock.lake.writing.adding.types import accepted, accepts, keeps_bounds
+from penstock.lake.format.values.bounds import base_type
+from penstock.lake.reading.conversions.stored_values import (
+    INT96,
+    MILLISECONDS,
+    NANOSECONDS_IN_UTC,
+    reads_itself,
+)
+from penstock.lake.reading.parquet.footers import kind_of
 
 Path = tuple[str, ...]
 
@@ -232,3 +241,60 @@ def _mismatch(work: _Work, path: Path, what: str, hint: str) -> SchemaMismatch:
         hint=hint,
         data={"path": work.file, "column": column, "table": work.table},
     )
+
+
+_MOMENTS = ("timestamp", MILLISECONDS, INT96)
+# By the table's type: the kinds of `reading.conversions.stored_values`, its own first.
+_ACCEPTED: Mapping[str, tuple[str, ...]] = {
+    "boolean": ("boolean",),
+    "int8": ("int8",),
+    "int16": ("int16", "int8", "uint8"),
+    "int32": ("int32", "int16", "int8", "uint16", "uint8"),
+    "int64": ("int64", "int32", "int16", "int8", "uint32", "uint16", "uint8"),
+    "uint8": ("uint8",),
+    "uint16": ("uint16", "uint8"),
+    "uint32": ("uint32", "uint16", "uint8"),
+    "uint64": ("uint64", "uint32", "uint16", "uint8"),
+    "float32": ("float32",),
+    "float64": ("float64", "float32"),
+    "varchar": ("varchar",),
+    "json": ("json",),
+    "blob": ("blob",),
+    "uuid": ("uuid",),
+    "date": ("date",),
+    "time": ("time",),
+    "timestamp": (*_MOMENTS, "timestamp_ns"),
+    "timestamp_s": _MOMENTS,
+    "timestamp_ms": _MOMENTS,
+    "timestamp_ns": ("timestamp_ns", *_MOMENTS),
+    "timestamptz": ("timestamptz", NANOSECONDS_IN_UTC),
+    "interval": ("interval",),
+}
+_NANOSECONDS = frozenset({"timestamp_ns", NANOSECONDS_IN_UTC})
+_COARSE = frozenset({"timestamp_s", "timestamp_ms"})
+
+
+def accepts(kind: str, type_text: str) -> bool:
+    """Whether a file's column of ``kind`` holds only values of the table's type.
+
+    A decimal must have room before and after the point: ``P' <= P and S' <= S``, as the documents
+    have it, would let 999999.99 into a decimal(8,6).
+    """
+    if base_type(type_text) == "decimal":
+        return base_type(kind) == "decimal" and reads_itself(kind, type_text)
+    return kind in _ACCEPTED.get(base_type(type_text), ())
+
+
+def accepted(type_text: str) -> str:
+    """What `accepts` takes, in words."""
+    if base_type(type_text) == "decimal":
+        return f"{type_text} or a decimal that fits into it"
+    return ", ".join(_ACCEPTED.get(base_type(type_text), ())) or "no column of any type"
+
+
+def keeps_bounds(kind: str, type_text: str) -> bool:
+    """Whether the file's bounds are the column's: finer times are cut when they are read."""
+    table = base_type(type_text)
+    if kind in _NANOSECONDS:
+        return table == "timestamp_ns"
+    return not (table in _COARSE and kind == "timestamp")

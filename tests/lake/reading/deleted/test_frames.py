@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.lake.reading.deleted.masks import masks
+from penstock.lake.reading.deleted.frames import masks
 
 _PLACES = st.lists(st.integers(0, 400) | st.integers(0, 2**62), max_size=200)
 

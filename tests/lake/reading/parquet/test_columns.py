@@ -7,7 +7,7 @@ import pytest
 from penstock.errors import UnsupportedFeature
 from penstock.lake.format.files import NameMapping
 from penstock.lake.format.schema import Column, TableSchema
-from penstock.lake.reading.parquet.mapping import in_force
+from penstock.lake.reading.parquet.columns import in_force
 
 NOW = TableSchema((Column("id", "int32", 1), Column("w", "varchar", 2)))
 THEN = NameMapping(-5, {("k",): 1, ("v",): 2}, unless_ids=True)

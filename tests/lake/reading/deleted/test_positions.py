@@ -8,7 +8,7 @@ import pytest
 from pyroaring import BitMap64
 
 from penstock.errors import DataFileCorrupt, UnsupportedFeature
-from penstock.lake.reading.deleted.puffin import positions
+from penstock.lake.reading.deleted.positions import vector_positions
 
 # DELETE of the rows 1 and 3, by DuckDB 1.5.5.
 THEIRS = bytes.fromhex(
@@ -22,7 +22,7 @@ def framed(vector: bytes) -> bytes:
 
 
 def test_a_vector_of_duckdb() -> None:
-    assert positions(THEIRS, "a").to_pylist() == [1, 3]
+    assert vector_positions(THEIRS, "a").to_pylist() == [1, 3]
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_a_vector_of_duckdb() -> None:
 def test_every_kind_of_container(values: list[int]) -> None:
     bitmap = BitMap64(values)
     bitmap.run_optimize()
-    assert positions(framed(bitmap.serialize()), "a").to_pylist() == values
+    assert vector_positions(framed(bitmap.serialize()), "a").to_pylist() == values
 
 
 @pytest.mark.parametrize(
@@ -51,9 +51,9 @@ def test_every_kind_of_container(values: list[int]) -> None:
 )
 def test_damaged_vectors_name_their_file(content: bytes) -> None:
     with pytest.raises(DataFileCorrupt, match=r"x/d\.puffin cannot be read"):
-        positions(content, "x/d.puffin")
+        vector_positions(content, "x/d.puffin")
 
 
 def test_puffin_files_with_a_footer_are_refused() -> None:
     with pytest.raises(UnsupportedFeature, match="with a footer"):
-        positions(b"PFA1" + THEIRS, "x/d.puffin")
+        vector_positions(b"PFA1" + THEIRS, "x/d.puffin")

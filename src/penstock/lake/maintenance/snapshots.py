@@ -1,15 +1,20 @@
-"""expire_snapshots: the lake forgets snapshots, and what only they could see."""
+"""expire_snapshots: the lake forgets snapshots, and what only they could see; rollback_to_snapshot:
+a table as it was, as a new snapshot (DuckDB has no such function).
+"""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from penstock.errors import ArgumentError
 from penstock.lake.catalog.snapshots import expiry
-from penstock.lake.maintenance.removable import by_option, moment
+from penstock.lake.format.naming import TableRef
+from penstock.lake.maintenance.removal import by_option, moment
 from penstock.lake.maintenance.scope import Expired, HasCatalog
-from penstock.lake.snapshot import Snapshot
+from penstock.lake.recovery.rollback import rollback
+from penstock.lake.snapshot import Moment, Snapshot
 
 
 def expire_snapshots(
@@ -53,3 +58,43 @@ def _row(one: Snapshot) -> Expired:
     return Expired(
         one.id, one.time, one.schema_version, one.changes, one.author, one.message, one.extra
     )
+
+
+@dataclass(frozen=True, slots=True)
+class RolledBackTable:
+    """``new_snapshot`` is ``None`` when the table was as it had been at ``to_snapshot``."""
+
+    table: str
+    to_snapshot: int
+    new_snapshot: int | None
+    files_ended: int
+    files_restored: int
+    rows_ended: int  # of those that the catalog itself holds
+    rows_restored: int
+    columns_changed: bool
+
+
+def rollback_to_snapshot(
+    lake: HasCatalog,
+    table: str,
+    snapshot: int | None = None,
+    *,
+    schema: str | None = None,
+    timestamp: Moment | None = None,
+) -> list[RolledBackTable]:
+    """Roll a table back to a snapshot, or to the one in force at a time; see `rollback`."""
+    ref = TableRef.parse(table) if schema is None else TableRef(schema, table)
+    done = rollback(lake.catalog, ref, snapshot, timestamp)
+    made = None if done.snapshot is None else done.snapshot.id
+    return [
+        RolledBackTable(
+            str(ref),
+            done.to,
+            made,
+            done.files_ended,
+            done.files_restored,
+            done.rows_ended,
+            done.rows_restored,
+            done.columns_changed,
+        )
+    ]

@@ -1,4 +1,4 @@
-"""Which files maintenance may remove, from which age on, and their removal.
+"""Removing files: those scheduled for deletion, and orphans below the data path.
 
 A row of the catalog alone does not justify deleting a file. Paths below the data path are compared
 after ``..`` and symbolic links are resolved: a row may say ``../../etc/passwd``, and a directory
@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,17 +23,92 @@ from sqlalchemy import Connection, func, select
 from penstock.errors import ArgumentError
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.database import metadata as t
-from penstock.lake.catalog.snapshots.expiry import table_paths
+from penstock.lake.catalog.opening import LAKE_FILES
+from penstock.lake.catalog.snapshots import expiry
+from penstock.lake.catalog.snapshots.expiry import Scheduled, table_paths
 from penstock.lake.format.naming import uuid7_time
-from penstock.lake.format.values.intervals import parse_interval
+from penstock.lake.format.values.duck_text import parse_interval
+from penstock.lake.maintenance.scope import HasCatalog, Removed
 from penstock.lake.storage import is_remote, open_system, read_ends, remove_file
+
+_RUNNING = "_temporary"  # where Spark keeps the files of a write in progress
+_GRACE = dt.timedelta(hours=1)
+
+
+def delete_orphaned_files(
+    lake: HasCatalog,
+    *,
+    older_than: dt.datetime | None = None,
+    cleanup_all: bool = False,
+    dry_run: bool = False,
+) -> list[Removed]:
+    """Remove data and delete files of this catalog's tables that the catalog names nowhere.
+
+    Files below the data path that cannot be shown to be of this catalog stay, and are in the answer
+    as left, with the reason: those outside the directories of its tables, those whose names do not
+    tell when they were written or tell that it was before this catalog began (`removable`).
+
+    Such files are left by writes that were killed or rolled back, and are made by writes that are
+    in progress: nobody can tell the one from the other but by age. So only files last changed
+    before ``older_than`` go; without it those older than the option ``delete_older_than``, or than
+    two days. Files of one write count as old as the youngest of them. ``cleanup_all`` takes those
+    of any age, for when nobody writes; a Spark job that wrote within the last hour is left even
+    then. Other kinds of files stay.
+    """
+    catalog = lake.catalog
+    before = age_limit(catalog, older_than, cleanup_all=cleanup_all)
+    # The disk first: a file that is committed while this looks is known when the catalog is asked.
+    there = list(found_below(catalog.data_path))
+    with catalog.reading() as connection:
+        known = expiry.known_files(connection, catalog.data_path)
+        waiting = expiry.files_to_remove(connection, catalog.data_path)
+        owned = Ownership.read(connection, catalog.data_path)
+    data_path = DataPath(catalog.data_path)
+    named = {data_path.canonical(path) for path in known} | {
+        data_path.canonical(file.path) for file in waiting
+    }
+    orphans = sorted(
+        file.path
+        for file in _old_enough(there, before)
+        if file.path.endswith(LAKE_FILES) and data_path.canonical(file.path) not in named
+    )
+    listed = [
+        Removed(path, owned.why_left(path) if data_path.holds(path) else OUTSIDE)
+        for path in orphans
+    ]
+    if not dry_run:
+        remove([file.path for file in listed if file.left is None])
+    return listed
+
+
+def _old_enough(files: Iterable[Found], before: dt.datetime | None) -> Iterator[Found]:
+    """Those last changed before a moment, as all of their write are; all of any age for ``None``,
+    but those of a job that is running."""
+    by_write: dict[str, list[Found]] = defaultdict(list)
+    for file in files:
+        by_write[_write_of(file.path)].append(file)
+    recently = dt.datetime.now(dt.UTC) - _GRACE
+    for together in by_write.values():
+        youngest = max(file.changed for file in together)
+        running = any(f"/{_RUNNING}/" in file.path for file in together)
+        if (before is None or youngest < before) and not (running and youngest > recently):
+            yield from together
+
+
+def _write_of(path: str) -> str:
+    """The directory of the write, which is named by a UUID; else the file is by itself."""
+    parts = path.split("/")
+    for at, part in enumerate(parts[:-1]):
+        if is_write(part):
+            return "/".join(parts[: at + 1])
+    return path
+
 
 OUTSIDE = "outside the data path"
 NOT_PARQUET = "outside the data path, and not a Parquet file"
 NO_TABLE = "below no table of this catalog"
 NO_TIME = "its name does not say when it was written"
 OLDER = "older than this catalog"
-
 _PARQUET = b"PAR1"
 _STEPS = frozenset({"", ".", ".."})  # names of no file
 
@@ -224,3 +300,46 @@ def is_write(name: str) -> bool:
     except ValueError:
         return False
     return len(name) == _UUID_LENGTH
+
+
+def cleanup_old_files(
+    lake: HasCatalog,
+    *,
+    older_than: dt.datetime | None = None,
+    cleanup_all: bool = False,
+    outside_data_path: bool = False,
+    dry_run: bool = False,
+) -> list[Removed]:
+    """Remove files that were merged, rewritten or expired before a moment, or all of them.
+
+    Without either, those older than the option ``delete_older_than``, or than two days: a query
+    that began before they were scheduled may still read them. A file that a snapshot still names
+    (one that was added to two tables, say) stays. Files outside the data path, which were added to
+    a table, are only removed with ``outside_data_path``, and if they are Parquet files; else they
+    are in the answer as left. What was removed when this is killed is taken off the schedule by
+    the next call.
+    """
+    catalog = lake.catalog
+    before = age_limit(catalog, older_than, cleanup_all=cleanup_all)
+    data_path = DataPath(catalog.data_path)
+
+    def unneeded(connection: Connection, files: Iterable[Scheduled]) -> list[Scheduled]:
+        paths = expiry.known_files(connection, catalog.data_path)
+        needed = set(map(data_path.canonical, paths))
+        return [file for file in files if data_path.canonical(file.path) not in needed]
+
+    with catalog.reading() as connection:
+        waiting = expiry.files_to_remove(connection, catalog.data_path)
+        old = [file for file in waiting if before is None or (file.since or before) < before]
+        old = unneeded(connection, old) if old else []
+    left = {file.path: data_path.why_left(file.path, outside_data_path) for file in old}
+
+    def clean(connection: Connection) -> None:
+        # Once more, with nobody else writing: a path that was taken up again since stays.
+        gone = unneeded(connection, (file for file in old if left[file.path] is None))
+        remove([file.path for file in gone])
+        expiry.forget(connection, gone)
+
+    if not dry_run and None in left.values():
+        catalog.write_alone(clean)
+    return [Removed(path, why) for path, why in left.items()]

@@ -11,7 +11,7 @@ import pytest
 from penstock.errors import CommitConflict
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.maintenance.calls import CALLS
-from penstock.lake.maintenance.compacting import as_it_is
+from penstock.lake.maintenance.compaction import as_it_is
 from penstock.lake.maintenance.scope import Compacted
 from tests import duck
 from tests.lake.catalog.conftest import Place

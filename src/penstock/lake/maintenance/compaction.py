@@ -1,0 +1,362 @@
+"""merge_adjacent_files and rewrite_data_files: small files merged, files of deleted rows rewritten.
+
+Nothing else changes that a reader could see. Files are put together that are of one partition and
+of one version of the table's columns.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from penstock.errors import ArgumentError, CommitUnknown, EnvironmentMissing
+from penstock.lake.catalog.catalog import Catalog
+from penstock.lake.catalog.options import columns_at, layout_begins
+from penstock.lake.format.changes import MergeFiles, NewFile, RewriteFiles
+from penstock.lake.format.files import DataFile, FileSet, Table
+from penstock.lake.maintenance.reading import deletes_of
+from penstock.lake.maintenance.scope import (
+    Compacted,
+    HasCatalog,
+    HasSpark,
+    base_of,
+    each,
+    publish,
+    tables_meant,
+)
+from penstock.lake.maintenance.spark_writing import Group, Part, write_on_spark
+from penstock.lake.maintenance.writing import (
+    DEFAULT,
+    Job,
+    ParquetSettings,
+    Resources,
+    remove_staged,
+    settings_of,
+    write_together,
+)
+from penstock.lake.reading.deleted.positions import Whose
+from penstock.lake.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class AsItIs:
+    """A table at the snapshot ``base``; ``begins`` are those at which its layout changed."""
+
+    base: Snapshot
+    table: Table
+    settings: ParquetSettings
+    files: FileSet
+    begins: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Groups of files that become one file each, by the job that ``job_of`` makes for a group."""
+
+    groups: Sequence[Group]
+    job_of: Callable[[Group], Job]
+    kind: type[MergeFiles] | type[RewriteFiles]
+
+
+Planner = Callable[[AsItIs], Plan]
+
+
+def compact_each(
+    lake: HasCatalog,
+    meant: tuple[str | None, str | None],
+    planner: Planner,
+    resources: Resources,
+    *,
+    dry_run: bool,
+) -> list[Compacted]:
+    """Each of the tables that are meant (a table, a schema) by its plan, one commit a table.
+
+    A dry run answers that each group would become one file. A table that was dropped meanwhile is
+    passed over; one that fails does not keep the others from it.
+    """
+
+    def run(table: Table) -> list[Compacted]:
+        found = as_it_is(lake.catalog, table, base_of(lake))
+        if found is None:
+            return []
+        plan = planner(found)
+        if dry_run:
+            name = (found.table.schema_name, found.table.name)
+            return [Compacted(*name, len(group), 1) for group in plan.groups]
+        return compact(lake, found, plan, resources)
+
+    return each(tables_meant(lake.catalog, *meant, base_of(lake)), run)
+
+
+def as_it_is(catalog: Catalog, table: Table, base: Snapshot) -> AsItIs | None:
+    """The table at the snapshot ``base``; ``None`` where it is dropped by then."""
+    now = catalog.current(table, base.id)
+    if now is None:
+        return None
+    files = catalog.files(now, base.id)
+    with catalog.reading() as connection:
+        begins = layout_begins(connection, now.id)
+    return AsItIs(base, now, settings_of(catalog, now, base.id), files, begins)
+
+
+def compact(lake: HasCatalog, found: AsItIs, plan: Plan, resources: Resources) -> list[Compacted]:
+    """Write each group, and commit what came of them as one snapshot, or with the open transaction.
+
+    What others commit meanwhile is no matter unless they deleted rows of the table, compacted or
+    dropped it: that is a CommitConflict, which says who did what. Nothing is left behind where the
+    commit fails; where nobody can tell whether it did, nothing is touched.
+    """
+    table = found.table
+    done: list[NewFile] = []
+    try:
+        _write(lake, plan, resources, done)
+        if done:
+            one = plan.kind(table.id, table.qualified_name, table.path, tuple(done))
+            what = f"compaction of {table.qualified_name}"
+            publish(lake, found.base, (one,), lambda: remove_staged(done), what)
+    except CommitUnknown:
+        raise
+    except BaseException:
+        remove_staged(done)
+        raise
+    return [
+        Compacted(table.schema_name, table.name, len(one.sources), int(one.file is not None))
+        for one in done
+    ]
+
+
+def _write(lake: HasCatalog, plan: Plan, resources: Resources, done: list[NewFile]) -> None:
+    """Add the new files to ``done``, as they come to be."""
+    size = sum(file.size_bytes for group in plan.groups for file in group)
+    large = resources.spark_from is not None and size >= resources.spark_from
+    if plan.groups and large and isinstance(lake, HasSpark):
+        # Without Spark, or executors that have Penstock, this process does it as well, if later.
+        with suppress(EnvironmentMissing):
+            parts = [Part(one, plan.job_of(one)) for one in plan.groups]
+            done += write_on_spark(lake.spark_source(), parts)
+            return
+    for group in plan.groups:
+        done += write_together(group, plan.job_of(group))
+
+
+def merge_adjacent_files(
+    lake: HasCatalog,
+    table: str | None = None,
+    *,
+    schema: str | None = None,
+    max_compacted_files: int | None = None,
+    min_file_size: int | None = None,
+    max_file_size: int | None = None,
+    dry_run: bool = False,
+    resources: Resources = DEFAULT,
+) -> list[Compacted]:
+    """Merge files of one partition that were written with the same columns, of all tables or one.
+
+    Time travel, row ids and the feed of changes stay as they are at every snapshot: each row of a
+    merged file tells which snapshot made it. Files of at least ``min_file_size`` and below
+    ``max_file_size`` bytes (default: the option ``target_file_size``) are taken in their order
+    until the target is reached; ``max_compacted_files`` so many new files at most, of each table.
+    The old files are scheduled for `cleanup_old_files`. A dry run says what would be merged, as far
+    as the catalog tells.
+
+    Raises CommitConflict when rows of a table were deleted or compacted meanwhile.
+    """
+    wanted = _Wanted(max_compacted_files, min_file_size, max_file_size)
+    catalog = lake.catalog
+    return compact_each(
+        *(
+            lake,
+            (table, schema),
+            lambda found: _merge_plan(catalog, found, wanted, resources.memory),
+        ),
+        resources,
+        dry_run=dry_run,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """At most so many new files a table, from files of these sizes in bytes."""
+
+    at_most: int | None
+    least: int | None
+    below: int | None
+
+    def __post_init__(self) -> None:
+        if self.at_most is not None and self.at_most < 1:
+            raise ArgumentError("max_compacted_files is less than 1", hint="give 1 or more")
+        if self.below is not None and self.below < 1:
+            raise ArgumentError("max_file_size must be greater than zero", hint="give bytes")
+        if self.least is not None and self.below is not None and self.least >= self.below:
+            raise ArgumentError(
+                f"min_file_size ({self.least}) must be less than max_file_size ({self.below})",
+                hint="files between the two are merged",
+            )
+
+
+def _merge_plan(catalog: Catalog, found: AsItIs, wanted: _Wanted, memory: int) -> Plan:
+    target = found.settings.target
+    sizes = Sizes(target, wanted.below or target, wanted.least or 0)
+    table, files = found.table, found.files
+
+    def job(group: Group) -> Job:
+        """With the columns that the table had when the group's files were written."""
+        first = min(file.begin_snapshot or 0 for file in group)
+        with catalog.reading() as connection:
+            then = columns_at(connection, catalog.data_path, table.id, first)
+        columns = then or table.schema
+        return Job(*(table, columns, found.settings, memory), merges=True, mappings=files.mappings)
+
+    return Plan(merge_groups(files, found.begins, sizes, wanted.at_most), job, MergeFiles)
+
+
+_THRESHOLD = 0.95  # the format's default
+
+
+def rewrite_data_files(
+    lake: HasCatalog,
+    table: str | None = None,
+    *,
+    schema: str | None = None,
+    delete_threshold: float | None = None,
+    dry_run: bool = False,
+    resources: Resources = DEFAULT,
+) -> list[Compacted]:
+    """Rewrite the files of all tables or one of which a share of rows or more is deleted.
+
+    ``delete_threshold`` is 0 to 1; the option ``rewrite_delete_threshold`` else, or 0.95. Rows
+    keep their ids. Older snapshots go on reading the old files, which go when those expire. (The
+    feed of DuckDB 1.5.5 shows rows that were only rewritten as updates to what they were.)
+
+    Raises CommitConflict when rows of a table were deleted or compacted meanwhile.
+    """
+    if delete_threshold is not None and not 0 <= delete_threshold <= 1:
+        raise ArgumentError(
+            f"delete_threshold is {delete_threshold}", hint="give a number between 0 and 1"
+        )
+    catalog = lake.catalog
+
+    def plan(found: AsItIs) -> Plan:
+        share = _threshold(catalog, found.table, delete_threshold)
+        return _rewrite_plan(found, share, resources.memory)
+
+    return compact_each(lake, (table, schema), plan, resources, dry_run=dry_run)
+
+
+def _threshold(catalog: Catalog, table: Table, given: float | None) -> float:
+    if given is not None:
+        return given
+    told = catalog.option("rewrite_delete_threshold", table)
+    return float(told) if told else _THRESHOLD
+
+
+def _rewrite_plan(found: AsItIs, share: float, memory: int) -> Plan:
+    table, files = found.table, found.files
+
+    def job(group: Group) -> Job:
+        return Job(
+            *(table, table.schema, found.settings, memory),
+            merges=False,
+            mappings=files.mappings,
+            deletes=deletes_of(group, files, Whose(table.qualified_name, found.base.id)),
+        )
+
+    groups = rewrite_groups(files, found.begins, share, found.settings.target)
+    return Plan(groups, job, RewriteFiles)
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """In bytes. Files of ``least`` and more but below ``most`` are merged, near to ``target``."""
+
+    target: int
+    most: int
+    least: int = 0
+
+
+def merge_groups(
+    files: FileSet, begins: Sequence[int], sizes: Sizes, at_most: int | None = None
+) -> list[Group]:
+    """Groups of at least two files, each to become one; ``at_most`` so many groups.
+
+    ``begins`` are the snapshots at which the table's columns or layout changed, ascending. As
+    DuckDB 1.5.5 does, files are taken in their order until the target is reached, and files with
+    deleted rows are left to a rewrite.
+    """
+    deleted_inline = inlined_deletes(files)
+    wanted = (
+        file
+        for file in files.files
+        if not file.deletes
+        and file.id not in deleted_inline
+        and sizes.least <= file.size_bytes < sizes.most
+        and is_whole(file, files)
+    )
+    found = (
+        group
+        for alike in by_layout(wanted, begins)
+        for group in _near(alike, sizes.target)
+        if len(group) > 1
+    )
+    return [group for _, group in zip(range(at_most), found)] if at_most else list(found)  # noqa: B905 - the range ends it
+
+
+def rewrite_groups(
+    files: FileSet, begins: Sequence[int], threshold: float, target: int
+) -> list[Group]:
+    """Groups of files, at least one, of which a share of ``threshold`` or more is deleted."""
+    gone = inlined_deletes(files)
+    counts: dict[int | None, int] = defaultdict(int)
+    for file in files.files:
+        counts[file.id] = sum(delete.delete_count for delete in file.deletes)
+    if files.inlined_deletes is not None:
+        for file_id in files.inlined_deletes.rows["file_id"].to_pylist():
+            counts[file_id] += 1
+    wanted = (
+        file
+        for file in files.files
+        if (file.deletes or file.id in gone)
+        and counts[file.id] >= threshold * file.record_count
+        and is_whole(file, files)
+    )
+    return [group for alike in by_layout(wanted, begins) for group in _near(alike, target)]
+
+
+def inlined_deletes(files: FileSet) -> Collection[int]:
+    """The ids of files of which the catalog itself deletes rows."""
+    if files.inlined_deletes is None:
+        return frozenset()
+    return frozenset(files.inlined_deletes.rows["file_id"].to_pylist())
+
+
+def is_whole(file: DataFile, files: FileSet) -> bool:
+    """Whether all columns are in the file and each row tells when it came."""
+    mapping = files.mappings.get(file.mapping_id) if file.mapping_id is not None else None
+    in_path = mapping is not None and bool(mapping.partitions)
+    return not in_path and not (file.partial is not None and file.partial.counts)
+
+
+def by_layout(files: Iterable[DataFile], begins: Sequence[int]) -> Iterator[list[DataFile]]:
+    """Files of one partition and one version of the columns, in the order of their rows."""
+    found: dict[object, list[DataFile]] = defaultdict(list)
+    for file in files:
+        version = bisect_right(begins, file.begin_snapshot or 0)
+        found[version, file.partition_id, file.partition_values].append(file)
+    for alike in found.values():
+        yield sorted(alike, key=lambda file: (file.begin_snapshot or 0, file.id or 0))
+
+
+def _near(files: Sequence[DataFile], target: int) -> Iterator[Group]:
+    held: list[DataFile] = []
+    size = 0
+    for file in files:
+        held.append(file)
+        size += file.size_bytes
+        if size >= target:
+            yield tuple(held)
+            held, size = [], 0
+    if held:
+        yield tuple(held)
