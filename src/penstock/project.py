@@ -53,15 +53,13 @@ class Project:
             print(project.status("orders")[0].state)
     """
 
-    def __init__(
-        self, settings: Settings, loaded: Loaded, spark: SparkSession | None = None
-    ) -> None:
+    def __init__(self, settings: Settings, loaded: Loaded, connections: Connections) -> None:
         """For `load`."""
         self.settings = settings
         self.models = loaded.models
         self._findings = loaded.diagnostics
         self.on_event: EventSink = ignore  # hears that Spark starts, where reading rows needs it
-        self._connections = Connections(settings, spark)
+        self._connections = connections
 
     @classmethod
     def load(
@@ -77,13 +75,19 @@ class Project:
         ``overrides`` are settings by dotted key. Raises ConfigError, ModelError.
         """
         settings = load_settings(Path(directory), overrides=overrides)
-        loaded = load_models(
-            settings.root,
-            lakes=settings.lakes,
-            models_dir=settings.models,
-            dialect=settings.dialect,
-        )
-        return cls(settings, loaded, spark)
+        connections = Connections(settings, spark)
+        try:
+            loaded = load_models(
+                settings.root,
+                lakes=settings.lakes,
+                models_dir=settings.models,
+                dialect=settings.dialect,
+                macros=connections.macros,
+            )
+        except BaseException:
+            connections.close()
+            raise
+        return cls(settings, loaded, connections)
 
     @cached_property
     def graph(self) -> Graph:
@@ -383,7 +387,15 @@ class Project:
         from penstock.engine.preview import explain_query
 
         made, own = makers_of(self.models), dialect or self.settings.dialect
-        return explain_query(text, args or {}, self.lake, self.settings, makers=made, dialect=own)
+        return explain_query(
+            text,
+            args or {},
+            self.lake,
+            self.settings,
+            makers=made,
+            dialect=own,
+            macros=self._connections.macros,
+        )
 
     def model(self, name: str) -> Model:
         """One model: ``project.model("orders").target``. Raises ArgumentError with the nearest."""
@@ -427,7 +439,14 @@ class Project:
         self._connections.drop_dead_session()
         plan = self.plan(partition, [self.model(model).name], args)
         starts = not self._connections.has_session
-        return preview(plan, self._session, self.lake, self.settings, starts_spark=starts)
+        return preview(
+            plan,
+            self._session,
+            self.lake,
+            self.settings,
+            starts_spark=starts,
+            starts_plain=self._connections.starts_plain(),
+        )
 
     def _queried(self, text: str, args: Mapping[str, Any] | None, dialect: str) -> Resolved:
         from penstock.engine.preview import query
@@ -441,6 +460,8 @@ class Project:
             makers=makers_of(self.models),
             dialect=dialect,
             starts_spark=not self._connections.has_session,
+            starts_plain=self._connections.starts_plain(),
+            macros=self._connections.macros,
         )
 
     def _small(

@@ -91,3 +91,34 @@ def test_in_queries(project: Project) -> None:
 def test_refused(project: Project, text: str, error: type[PenstockError], message: str) -> None:
     with pytest.raises(error, match=message):
         project.sql(text)
+
+
+IN_DUCKDB = """-- pipeline
+-- dialect duckdb
+-- materialize ducklake://main/duck
+-- data_test tests/no_hundred
+ATTACH 'ducklake://main' AS dl;
+SELECT id, twice(id) // 2 AS same, dl.main.twice(len([1, 2])) AS four, b.n
+FROM orders, above(1) b
+"""
+
+
+def test_in_duckdbs_dialect(project: Project, spark: SparkSession) -> None:
+    lake = project.lake("main")
+    lake.sql("CREATE TABLE duck (id INT)")
+    lake.sql("CREATE MACRO size(x) AS x * 100")  # what len becomes in Spark's SQL
+    lake.sql("CREATE MACRO hundred() AS TABLE SELECT * FROM duck WHERE id = 100")
+    root = project.settings.root
+    check = "-- dialect duckdb\nSELECT * FROM hundred() WHERE [id][1] > 0"
+    write_project(root, {"models/duck": IN_DUCKDB, "tests/no_hundred": check})
+    with Project.load(root, spark=spark) as again:
+        assert again.run(select="duck").steps[0].error is None
+        texts = ["SELECT * FROM duck", "SELECT id, same, size(n) // 25, n FROM duck"]
+        rows = [again.sql(text, dialect="duckdb").collect() for text in texts]
+        rows.append(lake.sql(texts[0] + " WHERE len([id]) = 1", dialect="duckdb").collect())
+        assert [[tuple(row) for row in answer] for answer in rows] == [[(2, 2, 4, 1)]] * 3
+        with pytest.raises(ModelError) as caught:
+            again.sql("SELECT\n  twice(1, 2)", dialect="duckdb")
+        assert "query:2:3: error: the arguments do not fit the macro main.twice" in str(
+            caught.value
+        )

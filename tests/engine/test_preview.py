@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,14 @@ from click.testing import CliRunner, Result
 from penstock.cli.main import main
 from tests.engine.toy import write_project
 
+# Run by a process that has not loaded Spark, in which functions may have been registered.
+ASK = """
+import sys
+from click.testing import CliRunner
+from penstock.cli.main import main
+for text in sys.argv[2:]:
+    print(CliRunner().invoke(main, ["sql", text, "--project", sys.argv[1]]).output)
+"""
 MODEL = """
     -- pipeline
     -- materialize ducklake://main/later
@@ -37,6 +47,10 @@ WRONG = {
     'SELECT * FROM orders WHERE name = "ada"': (
         "query:1:35: error: there is no column 'ada' in main.orders",
         "\"ada\" is a name: write 'ada' for the text",
+    ),
+    "SELECT * FROM table_changes('orders', 1)": (
+        "query:1:15: error: table_changes: the argument to is missing",
+        "write table_changes(table, from, to)",
     ),
     "SELECT * FROM later": (
         "query:1:15: error: there is no table main.later at snapshot 2",
@@ -68,6 +82,19 @@ def test_is_named_with_its_place(text: str, options: tuple[str, ...], shop: Path
     assert "starting Spark" not in answer.output
 
 
+def test_a_misspelt_function(shop: Path) -> None:
+    texts = {
+        "SELECT\n  uper(name) FROM orders": "query:2:3: error: there is no function 'uper'",
+        "UPDATE orders SET id = coalese(1)": "query:1:24: error: there is no function 'coalese'",
+        "SELECT * FROM table_chnges('t', 1, 2)": "did you mean table_changes?",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", ASK, str(shop), *texts], capture_output=True, text=True, check=True
+    )
+    assert [said for said in texts.values() if said not in done.stdout] == []
+    assert "starting Spark" not in done.stdout + done.stderr
+
+
 def test_of_a_model_that_is_previewed(shop: Path) -> None:
     answer = ask(shop, "preview", "later")
     assert answer.exit_code == 2
@@ -81,6 +108,13 @@ def test_of_a_model_that_is_previewed(shop: Path) -> None:
         "SELECT * FROM ordes",
         "INSERT INTO orders SELECT * FROM ordes",
         "CREATE TABLE x AS SELECT * FROM ordes",
+        "DELETE FROM orders WHERE id IN (SELECT id FROM ordes)",
+        "DELETE FROM orders USING ordes WHERE orders.id = 1",
+        "UPDATE orders SET id = (SELECT max(id) FROM ordes)",
+        "MERGE INTO t USING orders o ON t.id = o.id AND o.id IN (SELECT id FROM ordes) "
+        "WHEN MATCHED THEN DELETE",
+        "MERGE INTO t USING orders o ON t.id = o.id WHEN MATCHED THEN UPDATE SET id = "
+        "(SELECT 1 FROM ordes)",
     ],
 )
 def test_of_a_statement_on_one_lake(text: str, shop: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -9,14 +10,22 @@ from typing import TYPE_CHECKING
 from penstock.config import LakeSettings, Settings
 from penstock.errors import ArgumentError, CatalogMissing, LakeClosed
 from penstock.events import EventSink, SparkStarted, SparkStarting
-from penstock.model.asset import DEFAULT_LAKE
+from penstock.lake.format.naming import LAKES, fold
+from penstock.lake.spark.session import Starter
+from penstock.model.asset import DEFAULT_LAKE, DEFAULT_SCHEMA, TableName
 from penstock.sql.identifiers import nearest
+from penstock.sql.macros import Book
+from penstock.sql.tokens import SqlText
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from penstock.lake.catalog.catalog import Catalog
     from penstock.lake.lake import Lake
+
+
+# Settings by which a session may have more functions than Spark's.
+_ADD_FUNCTIONS = ("spark.sql.extensions", "spark.sql.catalog", "spark.plugins")
 
 
 class Connections:
@@ -33,6 +42,14 @@ class Connections:
     @property
     def has_session(self) -> bool:
         return self._spark is not None
+
+    def starts_plain(self) -> bool:
+        """Whether a session is still to be started that will have Spark's own functions only."""
+        settings = self.settings.spark
+        added = any(key.startswith(_ADD_FUNCTIONS) for key in settings.conf)
+        connects = (settings.master or "").startswith("sc:")
+        # Who has loaded it may have a session already, which the project would use.
+        return self._spark is None and "pyspark" not in sys.modules and not (added or connects)
 
     def session(self, sink: EventSink) -> SparkSession:
         """The session of the project, started when there is none; ``sink`` hears that it starts."""
@@ -84,7 +101,7 @@ class Connections:
                 data_path=settings.data_path,
                 override_data_path=settings.override_data_path,
                 metadata_schema=settings.metadata_schema,
-                spark=spark,
+                spark=Starter(spark, self.starts_plain),
                 name=name,
                 storage=settings.storage or None,
                 new_catalog=new_catalog,
@@ -113,6 +130,24 @@ class Connections:
                 _refuse_abandoned(settings)
                 return None
         return self._catalogs[name]
+
+    def macros(self, home: TableName, called: frozenset[str], text: str) -> Book:
+        """The macros of a lake that a text of DuckDB's dialect calls, as they are now."""
+        from penstock.lake.catalog.definitions.macros import load_macros
+        from penstock.sql.macro_calls import book_of
+
+        catalog = self.catalog(home.lake)
+        path = tuple(dict.fromkeys((home.schema, DEFAULT_SCHEMA)))
+        book = Book((), path, lakes=LAKES | {fold(home.lake)} | called)
+        if catalog is None:
+            return book
+        with catalog.reading() as connection:
+            latest = catalog.latest().id
+            return book_of(
+                SqlText(text, "duckdb"),
+                lambda names: load_macros(connection, latest, names),
+                book,
+            )
 
     def lake_settings(self, name: str) -> LakeSettings:
         """Raises ArgumentError with the nearest name."""

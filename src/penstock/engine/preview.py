@@ -22,6 +22,7 @@ from penstock.engine.resolve import (
     moment,
     predicates,
     quoted,
+    render,
     resolve,
 )
 from penstock.engine.spark import lakes_for, session_for
@@ -43,14 +44,16 @@ from penstock.lake.snapshot import At
 from penstock.model.asset import TableName
 from penstock.model.constants import Bindings
 from penstock.model.graph import Makers
-from penstock.model.names import Names
+from penstock.model.names import Macros, Names
 from penstock.model.query import Query, read_query
 from penstock.model.render import trial_names
-from penstock.model.sources import FileSource, TableSource
+from penstock.model.sources import FileSource, FunctionSource, TableSource
 from penstock.sql.conditions import Predicate
 from penstock.sql.dialect import Unreadable, name_hint
 from penstock.sql.identifiers import did_you_mean, fold
+from penstock.sql.lake_functions import require_arguments
 from penstock.sql.missing_columns import missing_columns
+from penstock.sql.missing_functions import missing_functions, no_function
 from penstock.sql.tables import analyse
 
 if TYPE_CHECKING:
@@ -75,7 +78,13 @@ _HINTS = {
 
 
 def preview(
-    plan: Plan, session: Session, attach: Attach, settings: Settings, *, starts_spark: bool
+    plan: Plan,
+    session: Session,
+    attach: Attach,
+    settings: Settings,
+    *,
+    starts_spark: bool,
+    starts_plain: bool,
 ) -> Resolved:
     """What the SELECT of the plan's one step returns at this moment.
 
@@ -87,7 +96,7 @@ def preview(
         raise PartitionError(f"{step.name}: {reason}", hint=hint)
     column = settings.lakes[step.model.target.lake].partition_column
     beginning = Beginning.of(step.model, column)
-    reader = _Reader(session, attach, settings, plan.makers, starts_spark)
+    reader = _Reader(session, attach, settings, plan.makers, starts_spark, starts_plain)
     return reader.read(step.model.query, step.bindings, beginning=beginning)
 
 
@@ -101,14 +110,16 @@ def query(
     makers: Makers,
     dialect: str,
     starts_spark: bool,
+    starts_plain: bool,
+    macros: Macros,
 ) -> Resolved:
     """A SELECT with tables named as in a script; ``args`` are bound to its ``:name`` markers.
 
     Raises ModelError for a text that cannot be run and NotFound for names that mean nothing, before
     Spark starts where the catalogs tell: ``starts_spark`` says that there is no session yet.
     """
-    reader = _Reader(session, attach, settings, makers, starts_spark)
-    return reader.read(_parsed(text, settings, dialect), Bindings(), args)
+    reader = _Reader(session, attach, settings, makers, starts_spark, starts_plain)
+    return reader.read(_parsed(text, settings, dialect, macros), Bindings(), args)
 
 
 def published(
@@ -132,9 +143,10 @@ def explain_query(
     *,
     makers: Makers,
     dialect: str,
+    macros: Macros,
 ) -> Explanation:
     """What `query` would read. Starts no Spark. Raises ModelError, NotFound."""
-    parsed = _parsed(text, settings, dialect)
+    parsed = _parsed(text, settings, dialect, macros)
     set_by_query = {setting.name: setting.value for setting in parsed.settings}
     zone = set_by_query.get(_ZONE, settings.spark.conf.get(_ZONE, "UTC"))
     return explain(parsed, _newest(parsed, attach, makers), args, zone)
@@ -153,8 +165,8 @@ def _is_there(table: TableName, pins: Pins) -> bool:
     return catalog.known_table(table.schema, table.table, newest) is not None
 
 
-def _parsed(text: str, settings: Settings, dialect: str) -> Query:
-    names = Names(tuple(settings.lakes))
+def _parsed(text: str, settings: Settings, dialect: str, macros: Macros) -> Query:
+    names = Names(tuple(settings.lakes), macros=macros)
     parsed, findings = read_query(text, _NAME, names=names, dialect=dialect)
     if parsed is None:
         raise ModelError([_for_query(finding) for finding in findings])
@@ -170,6 +182,7 @@ class _Reader:
     settings: Settings
     makers: Makers
     starts_spark: bool  # there is no session yet
+    starts_plain: bool  # and a new one has Spark's own functions only
 
     def read(
         self,
@@ -185,6 +198,8 @@ class _Reader:
         tables = require_tables(parsed, bindings, pins, own)
         if self.starts_spark:  # a session that is there may have variables, which look like columns
             require_columns(parsed, tables)
+        if self.starts_plain:
+            require_functions(parsed, pins)
         common = self.start()
         session = session_for(parsed, common)
         if session is not common:
@@ -263,6 +278,8 @@ def require_tables(
     """
     tables: dict[TableSource, Table] = {}
     for source in query.sources:
+        if isinstance(source, FunctionSource):
+            _require_arguments(source)
         if not isinstance(source, TableSource) or source == own:
             continue
         try:
@@ -274,6 +291,35 @@ def require_tables(
         if table is not None:
             tables[source] = table
     return tables
+
+
+def _require_arguments(source: FunctionSource) -> None:
+    try:
+        named = [name for name, _ in source.named]
+        require_arguments(source.function, len(source.positional), named)
+    except ArgumentError as error:
+        error.location = source.location
+        raise
+
+
+def require_functions(query: Query, pins: Pins) -> None:
+    """Raise QueryFailed, at its place, for the name of a function that is certainly misspelt."""
+    if query.dialect != "spark":  # its translator knows each function
+        return
+    rendered, macros = render(query, quoted(trial_names(query.sources)), pins)
+    try:
+        tree = analyse(rendered.sql).tree
+    except (Unreadable, PenstockError):
+        return
+    book = () if macros is None else macros.book(rendered.sql).macros
+    missing = next(missing_functions(tree, {fold(macro.name) for macro in book}), None)
+    if missing is not None:
+        before = rendered.sql[: missing.start]
+        error = no_function(missing)
+        error.location = rendered.locate(
+            before.count("\n") + 1, missing.start - (before.rfind("\n") + 1)
+        )
+        raise error
 
 
 def require_columns(query: Query, tables: dict[TableSource, Table]) -> None:

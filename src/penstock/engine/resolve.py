@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -35,7 +35,7 @@ from penstock.lake.spark.session import session_zone
 from penstock.model.constants import Bindings
 from penstock.model.file_path import path_of
 from penstock.model.query import Query
-from penstock.model.render import RenderedQuery
+from penstock.model.render import RenderedQuery, UnsupportedSql
 from penstock.model.rewrites import ASOF_SETTING
 from penstock.model.sources import (
     FileSource,
@@ -147,7 +147,7 @@ def resolve(
     Raises QueryFailed, NotFound, ArgumentError at a place of the script.
     """
     view_names = {source: views.name() for source in query.sources}
-    rendered = query.render(quoted(view_names))
+    rendered, macros = render(query, quoted(view_names), pins)
     values = {**(args or {}), **rendered.args(bindings)}
     analysis = analysed(rendered) if query.tables else None
     filters = predicates(analysis, view_names, values, session_zone(session)) if analysis else {}
@@ -170,7 +170,6 @@ def resolve(
     if ASOF_SETTING in rendered.settings:
         session.conf.set(ASOF_SETTING, "true")
     names = {view: called(source, bindings) for source, view in view_names.items()}
-    macros = _macro_names(query, rendered.sql, pins)
     analyse_now = partial(_analysed_by_spark, session, rendered, names, macros, values)
     if beginning is None or empty is None:
         df = analyse_now()
@@ -203,16 +202,28 @@ def _analysed_by_spark(
         raise place(error, rendered, names) from error.__cause__
 
 
-def _macro_names(query: Query, text: str, pins: Pins) -> Resolver | None:
-    """The resolver of names in the macros that ``text`` calls; ``None`` where it calls none.
+def render(
+    query: Query, names: Mapping[QuerySource, str], pins: Pins
+) -> tuple[RenderedQuery, Resolver | None]:
+    """The query's text, and the resolver of names in the macros that it calls; ``None`` where it
+    calls none. Those of DuckDB's dialect are expanded in the text.
 
-    Macros without a lake's name are those of the lake that tables without one belong to.
+    Macros without a lake's name are those of the lake that tables without one belong to. Raises
+    UnsupportedFeature, at its place, for a call that is of no macro any more.
     """
     home = query.home
     if home is None or home.lake not in pins.lakes:
-        return None
-    names = pins.names(home.lake, home.schema, query.names.called(home.lake))
-    return names if names.book(text).macros else None
+        return query.render(names), None
+    resolver = pins.names(home.lake, home.schema, query.names.called(home.lake))
+    if query.dialect == "spark":
+        rendered = query.render(names)
+        return rendered, resolver if resolver.book(rendered.sql).macros else None
+    try:
+        rendered = query.render(names, lambda sql: resolver.book(sql, query.dialect))
+    except UnsupportedSql as error:
+        place_ = query.source.location(error.offset)
+        raise UnsupportedFeature(str(error), location=place_) from None
+    return rendered, replace(resolver, has_no_calls=True) if rendered.calls_macros else None
 
 
 def analysed(rendered: RenderedQuery) -> Analysis | None:

@@ -18,7 +18,7 @@ from penstock.model.graph import check_graph
 from penstock.model.header.lines import read_header
 from penstock.model.mapping import Source
 from penstock.model.model import Model, TestScript
-from penstock.model.names import Names
+from penstock.model.names import Macros, Names
 from penstock.model.query import read_query
 from penstock.sql.identifiers import nearest
 from penstock.sql.tokens import NAME, STRING, Token, Unclosed, words
@@ -61,13 +61,20 @@ def load_models(
     models_dir: str | Path = "models",
     default_lake: str | None = None,
     dialect: str = "spark",
+    macros: Macros | None = None,
 ) -> Loaded:
     """The models of the project at ``root``, and warnings.
 
-    Raises :class:`ModelError` with every finding when one of them is an error.
+    ``macros`` are those that scripts in DuckDB's dialect may call. Raises :class:`ModelError` with
+    every finding when one of them is an error.
     """
     loaded = scan_models(
-        root, lakes=lakes, models_dir=models_dir, default_lake=default_lake, dialect=dialect
+        root,
+        lakes=lakes,
+        models_dir=models_dir,
+        default_lake=default_lake,
+        dialect=dialect,
+        macros=macros,
     )
     if loaded.errors:
         raise ModelError(loaded.diagnostics)
@@ -81,9 +88,12 @@ def scan_models(
     models_dir: str | Path = "models",
     default_lake: str | None = None,
     dialect: str = "spark",
+    macros: Macros | None = None,
 ) -> Loaded:
     """The models that can be read, and what is wrong with the others."""
-    place = _Place(root, root / models_dir, Names(tuple(lakes), default_lake), dialect)
+    place = _Place(
+        root, root / models_dir, Names(tuple(lakes), default_lake, macros=macros), dialect
+    )
     if not place.models.is_dir():
         message = "there is no directory of models"
         hint = "make it, or name another one in penstock.toml: [project] models = ..."

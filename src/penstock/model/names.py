@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from penstock.model.asset import DEFAULT_LAKE, DEFAULT_SCHEMA, TableName
 from penstock.sql.identifiers import nearest
+from penstock.sql.macros import Book
+
+# The macros that a text of DuckDB's dialect calls, by the schema of names without one and what
+# the script calls the lake, folded; an empty book where the lake has no catalog yet.
+Macros = Callable[[TableName, frozenset[str], str], Book]
 
 
 class UnknownName(Exception):
@@ -23,12 +28,14 @@ class Names:
 
     ``lakes`` are those of penstock.toml; ``aliases`` map the names that ATTACH gave (folded) to
     lakes; ``use`` is the lake and schema that bare names belong to (``USE``).
+    ``macros`` looks into the catalogs, which only a function that is not known is worth.
     """
 
     lakes: tuple[str, ...]
     default_lake: str | None = None
     aliases: Mapping[str, str] = field(default_factory=dict)
     use: tuple[str, str] | None = None
+    macros: Macros | None = field(default=None, compare=False, repr=False)
 
     def lake(self, name: str) -> str | None:
         """The lake that an alias or a lake's own name means; case does not count."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +14,7 @@ from penstock.model.asset import TableName
 from penstock.model.mapping import Source
 from penstock.model.names import Names, UnknownName
 from penstock.model.partition_token import TOKEN
-from penstock.model.render import RenderedQuery, UnsupportedSql, render_parts, trial_names
+from penstock.model.render import Calls, RenderedQuery, UnsupportedSql, render_parts, trial_names
 from penstock.model.script import Setting, Statement, read_script
 from penstock.model.sources import FUNCTIONS as FILE_FUNCTIONS
 from penstock.model.sources import (
@@ -27,6 +27,7 @@ from penstock.model.sources import (
 from penstock.sql.dialect import SPARK
 from penstock.sql.identifiers import fold
 from penstock.sql.lake_functions import NAMES as LAKE_FUNCTIONS
+from penstock.sql.macros import Book
 from penstock.sql.tokens import ARGUMENT, NAME, NOT_CALLED, STRING, WORD
 from penstock.sql.trust import FUNCTIONS
 
@@ -111,12 +112,25 @@ class Query:
             for token in tokens
         )
 
-    def render(self, names: Mapping[QuerySource, str]) -> RenderedQuery:
+    def render(
+        self, names: Mapping[QuerySource, str], macros: Callable[[str], Book] | None = None
+    ) -> RenderedQuery:
         """The query as text for Spark; ``names`` gives each of ``sources`` a quoted view name.
 
-        Raises ``KeyError`` for a source without a name.
+        In DuckDB's dialect ``macros``, those that a text calls, are expanded; without them the
+        catalog is asked where a function is not known. Raises `UnsupportedSql`, and ``KeyError``
+        for a source without a name.
         """
-        return render_parts(self.source, self.dialect, self.parts, names, self.settings)
+        calls = Calls(macros, always=True) if macros else Calls(self._macros)
+        return render_parts(
+            self.source, self.dialect, self.parts, names, self.settings, calls=calls
+        )
+
+    def _macros(self, text: str) -> Book:
+        home = self.home
+        if home is None or self.names.macros is None:
+            return Book(())
+        return self.names.macros(home, self.names.called(home.lake), text)
 
     def render_statements(self, names: Mapping[QuerySource, str]) -> tuple[RenderedQuery, ...]:
         """Each statement of a manual script by itself, in order."""

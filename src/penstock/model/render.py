@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from difflib import SequenceMatcher
 
-from penstock.errors import Location, UnsupportedFeature
+from penstock.errors import Location, QueryFailed, UnsupportedFeature
 from penstock.model.analysis import Part
 from penstock.model.constants import Bindings, Constant
 from penstock.model.mapping import Anchor, Edit, Mapped, Piece, Source, assemble, edited
@@ -15,6 +15,7 @@ from penstock.model.rewrites import ASOF_SETTING, asof_joins
 from penstock.model.script import Setting
 from penstock.model.sources import QuerySource
 from penstock.sql.dialect import SPARK, Unreadable, to_spark
+from penstock.sql.macros import Book
 from penstock.sql.tokens import Token, tokenize
 
 _STAND_IN = "penstock_source_{}_"
@@ -23,23 +24,38 @@ _STAND_IN = "penstock_source_{}_"
 class UnsupportedSql(Exception):
     """The other dialect has something with no known equivalent in Spark's SQL.
 
-    ``offset`` is its place in the file.
+    ``offset`` is its place in the file; ``function`` the name of one that is not known.
     """
 
-    def __init__(self, message: str, offset: int) -> None:
+    def __init__(self, message: str, offset: int, function: str = "") -> None:
         self.offset = offset
+        self.function = function
         super().__init__(message)
 
 
 @dataclass(frozen=True, slots=True)
+class Calls:
+    """Calls of macros in DuckDB's dialect: ``find`` gives those that a text calls, and is asked
+    ``always``, or only where a function is not known.
+    """
+
+    find: Callable[[str], Book]
+    always: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class RenderedQuery:
-    """``sql`` goes to Spark with :meth:`args`; ``settings`` must be in force when it does."""
+    """``sql`` goes to Spark with :meth:`args`; ``settings`` must be in force when it does.
+
+    ``calls_macros``: their bodies are in ``sql``, with names of the lake's tables.
+    """
 
     sql: str
     placeholders: Mapping[str, Constant]
     settings: Mapping[str, str]
     source: Source = field(repr=False)
     steps: tuple[Mapped, ...] = field(repr=False)
+    calls_macros: bool = False
 
     def args(self, bindings: Bindings) -> dict[str, object]:
         """Values for the ``:name`` markers. Times go as text, which the query casts."""
@@ -64,13 +80,19 @@ def render_parts(
     parts: Sequence[Part],
     names: Mapping[QuerySource, str],
     settings: Iterable[Setting] = (),
+    *,
+    calls: Calls | None = None,
 ) -> RenderedQuery:
-    """Temporary tables become a WITH around the query, which is the last of ``parts``."""
+    """Temporary tables become a WITH around the query, which is the last of ``parts``.
+
+    ``calls`` are of macros in another dialect than Spark's. Raises UnsupportedSql.
+    """
     foreign = dialect != SPARK
     stand_ins = trial_names(names) if foreign else names
     steps = [assemble(_pieces(source.text, parts, stand_ins))]
-    if foreign:
-        steps.append(_translated(steps[-1], dialect))
+    finder = calls or Calls(lambda _: Book(()))
+    translation = _foreign(steps[-1], dialect, finder) if foreign else []
+    steps += translation
     joins = asof_joins(steps[-1].text, tokenize(steps[-1].text))
     if joins:
         steps.append(assemble(edited(steps[-1].text, joins)))
@@ -84,6 +106,7 @@ def render_parts(
         wanted | ({ASOF_SETTING: "true"} if asof else {}),
         source,
         tuple(steps),
+        calls_macros=len(translation) > 1,
     )
 
 
@@ -119,12 +142,51 @@ def _put_names(text: str, names: Mapping[str, str]) -> Mapped:
     return assemble(edited(text, edits))
 
 
-def _translated(step: Mapped, dialect: str) -> Mapped:
-    """Another dialect's text in Spark's SQL, with a place for every token that both texts have."""
+def _foreign(step: Mapped, dialect: str, calls: Calls) -> list[Mapped]:
+    """Another dialect's text without macros, where it calls some, and then in Spark's SQL."""
+    unknown: UnsupportedSql | None = None
+    if not calls.always:
+        try:
+            return [_translated(step, dialect)]
+        except UnsupportedSql as error:
+            if not error.function:
+                raise
+            unknown = error
+    book = calls.find(step.text)
+    if not book.macros:
+        if unknown is not None:
+            raise unknown
+        return [_translated(step, dialect)]
+    expanded = _expanded(step, dialect, book, 0 if unknown is None else unknown.offset)
     try:
-        result = to_spark(step.text, dialect, asof=True)
+        return [expanded, _translated(expanded, dialect, book.names())]
+    except UnsupportedSql as error:
+        raise UnsupportedSql(str(error), step.back(error.offset)) from None
+
+
+def _expanded(step: Mapped, dialect: str, book: Book, offset: int) -> Mapped:
+    """``offset`` is the place of a call in the file, for errors that have none."""
+    from penstock.sql.macro_calls import expand_named
+
+    try:
+        text = expand_named(step.text, book)
+    except (QueryFailed, UnsupportedFeature) as error:
+        hint = f" ({error.hint})" if error.hint else ""
+        raise UnsupportedSql(f"{error.message}{hint}", offset or step.back(0)) from None
+    return Mapped(text, _align(tokenize(step.text, dialect), tokenize(text, dialect)))
+
+
+def _translated(step: Mapped, dialect: str, own: Collection[str] = ()) -> Mapped:
+    """Another dialect's text in Spark's SQL, with a place for every token that both texts have.
+
+    ``own`` are macros, whose schema stays.
+    """
+    try:
+        result = to_spark(step.text, dialect, own, asof=True)
     except UnsupportedFeature as error:
-        raise UnsupportedSql(error.message, step.back(int(error.data["start"]))) from None
+        function = str(error.data.get("function") or "")
+        offset = step.back(int(error.data["start"]))
+        raise UnsupportedSql(error.message, offset, function) from None
     except Unreadable as error:
         raise UnsupportedSql(f"the query cannot be read{error}", step.back(error.at)) from None
     return Mapped(result, _align(tokenize(step.text, dialect), tokenize(result)))

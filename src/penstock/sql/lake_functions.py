@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any
 
 from sqlglot import exp
@@ -86,3 +87,38 @@ def _span(tokens: Sequence[Token], start: int) -> tuple[int, int]:
         if depth == 0:
             return tokens[first].start, token.end
     return tokens[first].start, tokens[-1].end
+
+
+_LIST_FILES = ("schema", "snapshot_version", "snapshot_time")  # by name
+
+
+def require_arguments(name: str, count: int, named: Collection[str]) -> None:
+    """Raise ArgumentError unless a function takes so many arguments by place and these by name."""
+    wanted = _arguments(name)
+    known = _LIST_FILES if name.endswith("list_files") else ()
+    for other in named:
+        if other not in known:
+            near = get_close_matches(other, known, n=1)
+            listed = ", ".join(known)
+            hint = f"did you mean {near[0]}?" if near else listed and f"it has {listed}"
+            raise ArgumentError(f"{name} has no argument {other!r}", hint=hint or _shape(name))
+    if count < len(wanted):
+        raise ArgumentError(f"{name}: the argument {wanted[count]} is missing", hint=_shape(name))
+    if count > len(wanted):
+        raise ArgumentError(
+            f"{name} takes {len(wanted)} arguments, and {count} are given", hint=_shape(name)
+        )
+
+
+def _arguments(name: str) -> tuple[str, ...]:
+    """Those that are given by their place."""
+    short = name.removeprefix(PREFIX)
+    own = ("table", "from", "to") if short in FEEDS else ("table",) if short == "list_files" else ()
+    before = ("lake", "schema") if short in FEEDS else ("lake",)
+    return (*before, *own) if name.startswith(PREFIX) else own
+
+
+def _shape(name: str) -> str:
+    if name == "list_files":  # which has no other form
+        name = f"{PREFIX}{name}"
+    return f"write {name}({', '.join(_arguments(name))})"

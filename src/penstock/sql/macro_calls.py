@@ -6,8 +6,8 @@ stands before a built-in function of its name, as in DuckDB.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import sqlglot
@@ -16,7 +16,7 @@ from sqlglot.errors import SqlglotError
 
 from penstock.errors import QueryFailed, UnsupportedFeature
 from penstock.sql.duckdb.guards import whole_number
-from penstock.sql.duckdb.text import readable
+from penstock.sql.duckdb.text import named, readable
 from penstock.sql.duckdb.translate import to_spark
 from penstock.sql.identifiers import fold
 from penstock.sql.macros import Book, Macro, MacroForm, Parameter, bind, default_text
@@ -56,6 +56,21 @@ def called(source: SqlText) -> set[str]:
     return {fold(name.value) for name, bracket in pairs if bracket.text == "(" and _is_name(name)}
 
 
+def book_of(source: SqlText, find: Callable[[Sequence[str]], Sequence[Macro]], book: Book) -> Book:
+    """``book`` with the macros that a text may call and those that they call.
+
+    ``find`` gives the macros of some names, in any schema.
+    """
+    names, known = called(source), set[str]()
+    while names - known:
+        more = find(sorted(names - known))
+        known |= names
+        book = replace(book, macros=(*book.macros, *more))
+        forms = [SqlText(form.sql, form.dialect) for macro in more for form in macro.forms]
+        names = {name for form in forms for name in called(form)}
+    return book
+
+
 def expand(text: str | SqlText, book: Book, dialect: str = _SPARK) -> str:
     """``text`` without calls of the book's macros; lines stay lines.
 
@@ -75,6 +90,11 @@ def expand(text: str | SqlText, book: Book, dialect: str = _SPARK) -> str:
         parts += [text[position : call.start], _placed(call, body, dialect), breaks]
         position = call.end
     return "".join([*parts, text[position:]])
+
+
+def expand_named(text: str, book: Book) -> str:
+    """`expand` of a query of DuckDB's, its columns without an alias named by the calls."""
+    return expand(named(text, book.names()).text, book, _DUCKDB) if book.macros else text
 
 
 def _placed(call: _Call, body: str, dialect: str) -> str:

@@ -39,9 +39,9 @@ def wanted(tree: exp.Expr, table: exp.Table | None) -> tuple[Aggregate, ...] | N
     if not isinstance(tree, exp.Select) or table is None or not _is_whole(tree, table):
         return None
     qualifier = fold(table.alias or table.name)
-    found = [_aggregate(item, qualifier) for item in tree.expressions]
-    known = [one for one in found if one is not None]
-    return tuple(known) if known and len(known) == len(found) else None
+    aggregates = [_aggregate(item, qualifier) for item in tree.expressions]
+    known = [aggregate for aggregate in aggregates if aggregate is not None]
+    return tuple(known) if known and len(known) == len(aggregates) else None
 
 
 def _is_whole(tree: exp.Select, table: exp.Table) -> bool:
@@ -86,15 +86,15 @@ def answer(
     aggregates: Sequence[Aggregate],
 ) -> DataFrame | None:
     """One row, without reading a file; ``None`` where the catalog does not know exactly."""
-    found = _values(catalog, table, snapshot_id, aggregates)
-    if found is None:
+    values = _values(catalog, table, snapshot_id, aggregates)
+    if values is None:
         return None
-    values = {f"v{at}": value for at, (value, _) in enumerate(found)}
+    arguments = {f"v{at}": value for at, (value, _) in enumerate(values)}
     items = [
-        f"CAST(:v{at} AS {kind}) AS {quoted(one.name)}"
-        for at, (one, (_, kind)) in enumerate(zip(aggregates, found, strict=True))
+        f"CAST(:v{at} AS {kind}) AS {quoted(aggregate.name)}"
+        for at, (aggregate, (_, kind)) in enumerate(zip(aggregates, values, strict=True))
     ]
-    return spark.sql(f"SELECT {', '.join(items)}", args=values)
+    return spark.sql(f"SELECT {', '.join(items)}", args=arguments)
 
 
 def knows(
@@ -123,14 +123,14 @@ def _values(
             if pair is None:
                 return None
             ends[name] = pair
-    found: list[tuple[Any, str]] = []
+    values: list[tuple[Any, str]] = []
     for aggregate in aggregates:
         if aggregate.column is None:
-            found.append((totals.rows, "BIGINT"))
+            values.append((totals.rows, "BIGINT"))
             continue
         column = columns[fold(aggregate.column)]
         assert column is not None
         text = ends[fold(aggregate.column)][0 if aggregate.function == "min" else 1]
         zoned = base_type(column.type) == "timestamptz" and text is not None
-        found.append((f"{text}:00" if zoned else text, spark_type(column).simpleString()))
-    return found
+        values.append((f"{text}:00" if zoned else text, spark_type(column).simpleString()))
+    return values

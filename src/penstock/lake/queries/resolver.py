@@ -33,8 +33,9 @@ from penstock.sql import lake_functions, literals, tables
 from penstock.sql.conditions import Predicate
 from penstock.sql.dialect import Unreadable
 from penstock.sql.lake_functions import Arguments
-from penstock.sql.macro_calls import called, expand
+from penstock.sql.macro_calls import book_of, expand
 from penstock.sql.macros import Book, Macro
+from penstock.sql.missing_functions import missing_functions, no_function
 from penstock.sql.tables import Analysis, Reference, analyse
 from penstock.sql.tokens import SqlText
 from penstock.sql.trust import harmless_query
@@ -58,6 +59,7 @@ class Resolver:
     path: tuple[str, ...] = (DEFAULT_SCHEMA,)
     inside: tuple[View, ...] = ()
     lakes: frozenset[str] = LAKES  # what the lake is called, folded
+    has_no_calls: bool = False  # of macros: what is read was in DuckDB's SQL, and they are expanded
     transaction: Transaction | None = None  # whose own changes reads see where they name no time
     _seen: dict[At, Snapshot] = field(default_factory=dict)  # one query sees one latest snapshot
     # Tables that are read in another state where no snapshot is named, by folded (schema, name).
@@ -110,8 +112,17 @@ class Resolver:
                 return table
         return self.catalog.table(ref.schema, ref.name, snapshot.id)
 
-    def require_tables(self, text: str, args: Mapping[str, object], local: Collection[str]) -> None:
-        """Raise NotFound for tables and versions that a query names and that are not there.
+    def require_names(
+        self,
+        text: str,
+        args: Mapping[str, object],
+        local: Collection[str],
+        *,
+        functions: bool = False,
+    ) -> None:
+        """Raise NotFound for tables and versions that a query names and that are not there,
+        ArgumentError for arguments of table functions, and with ``functions`` QueryFailed for
+        names of functions that are certainly misspelt.
 
         What takes Spark to tell (a text or a time that it computes) is left to it.
         """
@@ -127,6 +138,12 @@ class Resolver:
             with referred(table, analysis):
                 at = self.at if table.travel is None else travel.point(table.travel, args, "UTC")
                 self.find(table, self.snapshot(at))
+        for call in lake_functions.calls_of(analysis, self.functions()):
+            lake_functions.require_arguments(call.name, len(call.positional), call.named)
+        missing = next(missing_functions(analysis.tree), None) if functions else None
+        if missing is not None:
+            data = {"reference": missing.name, "reference_at": missing.start}
+            raise no_function(missing, data)
 
     @property
     def _changing(self) -> Transaction | None:
@@ -256,9 +273,16 @@ class Resolver:
             chain = " → ".join(v.qualified_name for v in (*self.inside, view))
             raise QueryFailed(f"the view {view.qualified_name} reads itself: {chain}")
         schemas = dict.fromkeys((view.schema_name, *self.path, DEFAULT_SCHEMA))
-        inner = replace(self, at=At(snapshot.id), path=tuple(schemas), inside=(*self.inside, view))
+        inner = replace(
+            self,
+            at=At(snapshot.id),
+            path=tuple(schemas),
+            inside=(*self.inside, view),
+            has_no_calls=False,
+        )
         try:
             text = views.spark_text(view, inner.book(view.sql, view.dialect))
+            inner = replace(inner, has_no_calls=view.dialect == "duckdb")
             df = queries.run(self.spark(), text, inner)
         except QueryFailed as problem:
             raise _in_view(view, problem) from problem
@@ -294,8 +318,9 @@ class Resolver:
     def _is_function(self, _: str | None, name: str) -> bool:
         return name in self.functions()
 
-    def _macros(self, snapshot: Snapshot, names: Sequence[str]) -> list[Macro]:
+    def _macros(self, names: Sequence[str]) -> list[Macro]:
         """The macros of these names, as the transaction leaves them."""
+        snapshot = self.snapshot(self.at)
         with self.catalog.reading() as connection:
             found = load_macros(connection, snapshot.id, names)
         if self._changing is None:
@@ -315,16 +340,8 @@ class Resolver:
         return self._book(SqlText(text, dialect))
 
     def _book(self, source: SqlText) -> Book:
-        names, known = called(source), set[str]()
-        found = Book((), self.path, lakes=self.lakes)
-        while names - known:
-            snapshot = self.snapshot(self.at)
-            more = self._macros(snapshot, sorted(names - known))
-            known |= names
-            found = replace(found, macros=(*found.macros, *more))
-            forms = [SqlText(form.sql, form.dialect) for m in more for form in m.forms]
-            names = {name for form in forms for name in called(form)}
-        return found
+        empty = Book((), self.path, lakes=self.lakes)
+        return empty if self.has_no_calls else book_of(source, self._macros, empty)
 
 
 def _quoted(ref: TableRef) -> str:

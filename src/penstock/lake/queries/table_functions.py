@@ -21,7 +21,7 @@ from penstock.lake.format.naming import TableRef, quote_identifier
 from penstock.lake.reading import feed
 from penstock.lake.snapshot import At, Snapshot, moment
 from penstock.sql.identifiers import dotted
-from penstock.sql.lake_functions import FEEDS, PREFIX, Arguments
+from penstock.sql.lake_functions import FEEDS, PREFIX, Arguments, require_arguments
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -56,7 +56,8 @@ class Place:
 
 
 def call(name: str, place: Place, arguments: Arguments) -> DataFrame:
-    """The rows of the function of this name, folded."""
+    """The rows of the function of this name, folded. Raises ArgumentError."""
+    require_arguments(name, len(arguments.positional), arguments.named)
     if not name.startswith(PREFIX):
         return _ALL[name](place, arguments)
     short = name.removeprefix(PREFIX)

@@ -14,7 +14,7 @@ from penstock.lake.format.objects import View
 from penstock.sql import dialect
 from penstock.sql.duckdb.text import named_inside, projections, readable
 from penstock.sql.duckdb.translate import to_spark
-from penstock.sql.macro_calls import expand
+from penstock.sql.macro_calls import expand, expand_named
 from penstock.sql.macros import Book
 
 
@@ -45,7 +45,7 @@ def translated(text: str, book: Book, *, expression: bool = False) -> str:
     Raises UnsupportedFeature and QueryFailed with the place in ``text`` as ``data["start"]``.
     """
     try:
-        expanded = expand(text, book, dialect.DUCKDB)
+        expanded = expand(text, book, dialect.DUCKDB) if expression else expand_named(text, book)
         return dialect.to_spark(expanded, dialect.DUCKDB, book.names(), expression=expression)
     except dialect.Unreadable as error:
         what = "an expression" if expression else "a query"

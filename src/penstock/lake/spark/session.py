@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.errors import EnvironmentMissing
@@ -55,6 +56,19 @@ def session_zone(spark: SparkSession) -> str:
     return str(spark.conf.get("spark.sql.session.timeZone") or "UTC")
 
 
+@dataclass(frozen=True, slots=True)
+class Starter:
+    """A function that gives a session, and one that says whether there is none yet and the new one
+    will have Spark's own functions only.
+    """
+
+    session: SparkSource
+    is_plain: Callable[[], bool]
+
+    def __call__(self) -> SparkSession:
+        return self.session()
+
+
 class _Source:
     """Gives the prepared session, asked for when it is first needed."""
 
@@ -68,6 +82,10 @@ class _Source:
     @property
     def is_started(self) -> bool:
         return self._prepared is not None
+
+    @property
+    def is_plain(self) -> bool:
+        return isinstance(self._spark, Starter) and self._spark.is_plain()
 
     def __call__(self) -> SparkSession:
         if self._prepared is None:
@@ -95,3 +113,8 @@ def source(
 def may_start(spark: SparkSource) -> bool:
     """Whether asking for the session may take the seconds that Spark needs to start."""
     return isinstance(spark, _Source) and not spark.is_started
+
+
+def starts_plain(spark: SparkSource) -> bool:
+    """Whether a session is still to be started that will have Spark's own functions only."""
+    return isinstance(spark, _Source) and not spark.is_started and spark.is_plain

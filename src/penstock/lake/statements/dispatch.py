@@ -174,8 +174,13 @@ def _one(session: Session, text: str, start: int, end: int) -> DataFrame | Answe
     if session.dialect == "duckdb":
         written = translated.in_spark(session, text, start, end)
         last = len(written.text) - (len(text) - end)
+        in_spark = replace(session, dialect="spark")
+        if written.edits:  # a function of Spark's may be called like a macro
+            in_spark = replace(
+                in_spark, names=lambda t: replace(session.names(t), has_no_calls=True)
+            )
         with translated.placed(written, text):
-            return _one(replace(session, dialect="spark"), written.text, start, last)
+            return _one(in_spark, written.text, start, last)
     named: list[tuple[str, Token]] = []
     try:
         return _run(session, text, start, end, named)

@@ -267,6 +267,7 @@ def execute(session: Session, merge: Merge) -> Answer:
     sides = _Sides(merge, target, named)
     with session.writing() as transaction:
         table = existing(session, transaction, target.ref)
+        _require_names(session, merge)
         text = begun(merge.statement).add("SELECT * FROM ").take(merge.source)
         source = session.asked(text, {})
         _refuse_source(session, sides, table)
@@ -392,6 +393,13 @@ def _refuse_source(session: Session, sides: _Sides, table: TransactionTable) -> 
             for written in when.expressions:
                 text = sides.select(written, f" FROM {sides.target.source}")
                 session.asked(text, {TARGET: target_rows(table)})
+
+
+def _require_names(session: Session, merge: Merge) -> None:
+    """Raise for what the conditions and values name and is not there, before Spark starts."""
+    whens = (expression for when in merge.whens for expression in when.expressions)
+    for written in (*(() if merge.on is None else (merge.on,)), *whens):
+        session.require_names(begun(merge.statement).add("SELECT ").take(written.span))
 
 
 def _find_place(session: Session, sides: _Sides, source: DataFrame, rows: DataFrame) -> None:

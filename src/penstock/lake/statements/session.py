@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from penstock.lake.catalog.definitions.macros import load_macros
 from penstock.lake.format.naming import DEFAULT_SCHEMA, LAKES, TableRef, fold, quote_identifier
 from penstock.lake.queries import running as queries
 from penstock.lake.snapshot import At
-from penstock.lake.spark.session import SparkSource, may_start, session_zone
+from penstock.lake.spark.session import SparkSource, may_start, session_zone, starts_plain
 from penstock.lake.transaction import Transaction
 from penstock.sql.statement import TableName
 from penstock.sql.text import Composed
@@ -100,10 +100,22 @@ class Session:
     def query(self, text: str, views: Mapping[str, DataFrame] | None = None) -> DataFrame:
         """The rows of a SELECT, in the transaction if one is open."""
         named = {**(self.views or {}), **(views or {})}
+        self._require_names(text, named)
         names = self.names(self.transaction)
-        if may_start(self.spark) and self.current.transaction is None:
-            names.require_tables(text, self.args, named)
         return queries.run(self.spark(), text, names, args=self.args, views=named)
+
+    def require_names(self, text: Composed, known: Collection[str] = ()) -> None:
+        """Raise what a SELECT made of parts of a statement certainly raises, before Spark starts.
+
+        ``known`` are names of its tables besides those of the lake.
+        """
+        with text.places():
+            self._require_names(text.text, {*known, *(self.views or {})})
+
+    def _require_names(self, text: str, known: Collection[str]) -> None:
+        if may_start(self.spark) and self.current.transaction is None:
+            names = self.names(self.transaction)
+            names.require_names(text, self.args, known, functions=starts_plain(self.spark))
 
     def asked(self, text: Composed, views: Mapping[str, DataFrame]) -> DataFrame:
         """The rows of a SELECT made of parts of a statement; errors are placed in that."""

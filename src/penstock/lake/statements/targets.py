@@ -225,6 +225,7 @@ def match(
     """The rows that a SELECT over the target finds: by ``condition`` alone, or by what only the
     SELECT says.
     """
+    session.require_names(text, {TARGET})
     return Condition(
         condition,
         partial(_select, session, table, text),

@@ -58,7 +58,7 @@ def _concat_ws(node: exp.Expr) -> exp.Expr:
         if isinstance(expression, exp.Array):
             raise refused("concat_ws of a list")
     separator, *rest = node.expressions
-    parts = [unless("concatenation", NOT_AS_TEXT, one.copy(), one) for one in rest]
+    parts = [unless("concatenation", NOT_AS_TEXT, value.copy(), value) for value in rest]
     return exp.Anonymous(this="CONCAT_WS", expressions=[separator.copy(), *parts])
 
 
@@ -289,8 +289,8 @@ def _pad(node: exp.Expr) -> exp.Expr:
 
 def _named(*names: str) -> dict[type[exp.Expr], Rule]:
     """Classes of sqlglot; one that this version of it has not is no loss."""
-    found = (getattr(exp, name, None) for name in names)
-    return {kind: _same for kind in found if kind is not None}
+    kinds = (getattr(exp, name, None) for name in names)
+    return {kind: _same for kind in kinds if kind is not None}
 
 
 FUNCTIONS: Mapping[type[exp.Expr], Rule] = {

@@ -168,8 +168,8 @@ def unguarded(tree: exp.Expr) -> exp.Expr:
 
 def told(condition: str | None, message: str) -> UnsupportedFeature | None:
     """The refusal that an error of Spark stands for, if it is one of `unless`."""
-    found = _REFUSAL.search(message) if condition == "INVALID_EXTRACT_FIELD" else None
-    return None if found is None else refused(*found[1].split(_ADVICE, 1))
+    mark = _REFUSAL.search(message) if condition == "INVALID_EXTRACT_FIELD" else None
+    return None if mark is None else refused(*mark[1].split(_ADVICE, 1))
 
 
 def whole_number(node: exp.Expr | None) -> int | None:

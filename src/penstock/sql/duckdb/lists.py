@@ -68,7 +68,7 @@ def _sum(node: exp.Expr) -> exp.Expr:
 
 def _concat(node: exp.Expr) -> exp.Expr:
     """A NULL is no items."""
-    parts = [spark("COALESCE(:l, ARRAY())", l=one) for one in (node.this, *node.expressions)]
+    parts = [spark("COALESCE(:l, ARRAY())", l=items) for items in (node.this, *node.expressions)]
     return exp.func("CONCAT", *parts, dialect="databricks")
 
 

@@ -91,14 +91,14 @@ def _replace(node: exp.Expr) -> exp.Expr:
     return spark(text, x=node.this, p=_literal(pattern), r=_literal(new))
 
 
-def _reference(found: re.Match[str], every: bool) -> str:
-    if found[1] is not None and found[1].isdigit():
-        if found[1] in {"0", "9"}:
-            raise refused(f"{found[0]} in a replacement")
-        return f"${int(found[1]) + (not every)}"
-    if found[0] == "\\":
+def _reference(match: re.Match[str], every: bool) -> str:
+    if match[1] is not None and match[1].isdigit():
+        if match[1] in {"0", "9"}:
+            raise refused(f"{match[0]} in a replacement")
+        return f"${int(match[1]) + (not every)}"
+    if match[0] == "\\":
         raise refused("a backslash in a replacement")
-    text = "\\" if found[1] else found[0]
+    text = "\\" if match[1] else match[0]
     return re.sub(r"[\\$\d]", r"\\\g<0>", text)  # a digit after a reference is not its own
 
 

@@ -16,6 +16,7 @@ from sqlglot import exp
 from penstock.errors import UnsupportedFeature
 from penstock.sql.duckdb import kinds
 from penstock.sql.duckdb.casts import CASTS
+from penstock.sql.duckdb.clauses import CLAUSES
 from penstock.sql.duckdb.functions import FUNCTIONS, NAMED
 from penstock.sql.duckdb.guards import called, in_order, placed, refused
 from penstock.sql.duckdb.operators import OPERATORS, intervals
@@ -43,6 +44,7 @@ _SAME: tuple[type[exp.Expr], ...] = (
 _RULES: Mapping[type[exp.Expr], Rule] = {
     **{kind: lambda node: node for kind in _SAME},
     **OPERATORS,
+    **CLAUSES,
     **FUNCTIONS,
     **CASTS,
     **SEQUENCES,
@@ -56,8 +58,9 @@ def translate(
 
     With ``expression`` it is no query but a condition or a value. ``own`` are macros (``main.f``,
     folded) whose schema has to stay. ``asof`` keeps ASOF JOIN as it is, for who knows Spark's form.
-    Raises UnsupportedFeature, whose ``data["start"]`` is the place in ``text``; sqlglot's errors
-    for what cannot be parsed.
+    Raises UnsupportedFeature, whose ``data["start"]`` is the place in ``text`` and which names a
+    function that is not known, or may be a macro, as ``data["function"]``; sqlglot's errors for
+    what cannot be parsed.
     """
     ready = named(text, own)
     into = exp.Condition if expression else None
@@ -97,16 +100,13 @@ def to_spark(tree: exp.Expr, *, asof: bool = False) -> str:
 def _rule(node: exp.Expr) -> Rule:
     if isinstance(node, exp.Anonymous):
         rule = NAMED.get(str(node.name).lower())
-        if rule is None:
-            raise refused(f"the function {node.name}")
+    else:
+        rule = _RULES.get(type(node))
+    if rule is not None:
         return rule
-    rule = _RULES.get(type(node))
-    if rule is None:
-        raise refused(_called(node))
-    return rule
-
-
-def _called(node: exp.Expr) -> str:
-    if isinstance(node, exp.Func):
-        return f"the function {called(node)}"
-    return f"{node.key.upper()} ({node.sql('duckdb')[:60]})"
+    if not isinstance(node, exp.Func):
+        raise refused(f"{node.key.upper()} ({node.sql('duckdb')[:60]})")
+    name = node.name if isinstance(node, exp.Anonymous) else called(node)
+    error = refused(f"the function {name}")
+    error.data["function"] = name
+    raise error
