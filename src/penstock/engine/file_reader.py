@@ -17,7 +17,7 @@ from penstock.engine.input_files import Fault, Unfit, fault_in, local_files, set
 from penstock.errors import ArgumentError, Location, PenstockError, QueryFailed
 from penstock.lake.format.naming import quote_identifier
 from penstock.lake.spark.failures import local_path
-from penstock.lake.spark.session_objects import kept_with
+from penstock.lake.spark.session import cache_of
 from penstock.sql.identifiers import nearest
 from penstock.sql.types import spark_type
 
@@ -54,7 +54,7 @@ class Files:
 
     def read(self, session: SparkSession) -> DataFrame:
         key = ("files", self.format, tuple(sorted(self.options.items())), self.schema)
-        reader = kept_with(session).get(key, lambda: self._reader(session))
+        reader = cache_of(session).get(key, lambda: self._reader(session))
         return reader.load(list(self.paths))
 
     def blamed(self, error: PenstockError) -> QueryFailed | None:

@@ -26,7 +26,7 @@ from penstock.engine.resolve import Views, resolve
 from penstock.engine.results import CheckResult
 from penstock.errors import ArgumentError, Location, NotFound
 from penstock.lake.spark.failures import explained
-from penstock.lake.spark.session_objects import kept_with
+from penstock.lake.spark.session import cache_of
 from penstock.model import data_test
 from penstock.model.asset import Asset, table_of
 from penstock.model.constants import Bindings
@@ -186,7 +186,7 @@ def _counts(failing: DataFrame, columns: Sequence[str]) -> list[int]:
     from pyspark.sql import functions as fn
 
     observation = Observation()
-    sums = kept_with(failing.sparkSession).get(
+    sums = cache_of(failing.sparkSession).get(
         ("sums", *columns), lambda: [fn.expr(f"sum({name}) AS {name}") for name in columns]
     )
     # Spark cannot fold this condition: it evaluates it on every row, and collects none.

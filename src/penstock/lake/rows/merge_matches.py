@@ -17,7 +17,7 @@ from penstock.lake.rows.change import Keys, RowChange
 from penstock.lake.rows.found import FileRows, Positions
 from penstock.lake.rows.merge_source import Source, bounds, collect, distinct, within_bounds
 from penstock.lake.rows.route import Facts, Way, facts_of, is_large, route
-from penstock.lake.spark.session_objects import kept_with
+from penstock.lake.spark.session import cache_of
 from penstock.lake.writing import fingerprint
 from penstock.lake.writing.spark import Target
 from penstock.sql.identifiers import quoted
@@ -218,7 +218,7 @@ def _sides(job: MergeJob, source: DataFrame, *, compare: bool) -> tuple[DataFram
 
 def _hashes(job: MergeJob) -> list[SparkColumn]:
     others = job.source.others
-    return kept_with(job.spark).get(
+    return cache_of(job.spark).get(
         ("hashes", others), lambda: [fingerprint.row_hash(others, seed) for seed in (1, 2)]
     )
 

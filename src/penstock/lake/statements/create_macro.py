@@ -21,7 +21,7 @@ from penstock.lake.statements.answer import Answer, nothing
 from penstock.lake.statements.session import Session, name_of
 from penstock.lake.statements.types import column_type
 from penstock.lake.statements.values import as_text, fitted
-from penstock.sql.duckdb.round_trip import checked
+from penstock.sql.duckdb.translate import checked
 from penstock.sql.expression import SqlExpression
 from penstock.sql.literals import NoLiteral, literal
 from penstock.sql.macros import MacroForm, Parameter

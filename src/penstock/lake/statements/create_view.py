@@ -11,7 +11,7 @@ from penstock.lake.statements.answer import Answer, nothing
 from penstock.lake.statements.session import Session, name_of
 from penstock.lake.transaction import Transaction
 from penstock.sql.dialect import Unreadable
-from penstock.sql.duckdb.round_trip import in_duckdb
+from penstock.sql.duckdb.translate import in_duckdb
 from penstock.sql.identifiers import quoted
 from penstock.sql.statement import Reader, StatementText, TableName, alone, if_not_exists
 from penstock.sql.tables import Analysis, analyse

@@ -14,8 +14,7 @@ from typing import Literal
 from penstock.errors import PenstockError, QueryFailed, UnsupportedFeature
 from penstock.lake.statements import create_table, delete, insert, merge, update
 from penstock.lake.statements.session import Session
-from penstock.sql.duckdb.text import Cuts, cut
-from penstock.sql.duckdb.words import name_in_spark, text_in_spark
+from penstock.sql.duckdb.text import Cuts, cut, name_in_spark, text_in_spark
 from penstock.sql.expression import SqlExpression
 from penstock.sql.identifiers import fold
 from penstock.sql.statement import Reader

@@ -31,8 +31,7 @@ from penstock.lake.format.types import needs_mapping
 from penstock.lake.reading.conversions.spark_types import as_parquet
 from penstock.lake.reading.parquet.footers import describe
 from penstock.lake.spark.failures import explained
-from penstock.lake.spark.session import prepare
-from penstock.lake.spark.session_objects import kept_with
+from penstock.lake.spark.session import cache_of, prepare
 from penstock.lake.storage import open_system
 from penstock.lake.writing import fingerprint
 from penstock.lake.writing.settings import WriteSettings
@@ -144,7 +143,7 @@ def _arranged(frame: DataFrame, target: Target, observation: Observation | None)
         if observation is None:
             return rows
         key = ("fingerprint", target.schema)
-        kept = kept_with(rows.sparkSession)
+        kept = cache_of(rows.sparkSession)
         sums = kept.get(key, lambda: fingerprint.aggregates(target.schema))
         return rows.observe(observation, *sums)
 

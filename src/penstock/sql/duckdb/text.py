@@ -1,4 +1,4 @@
-"""DuckDB's SQL as the format stores it, made readable: what a parser trips over is rewritten.
+"""The text of DuckDB's SQL: made readable for a parser, its columns and words as DuckDB has them.
 
 Views and macros hold SQL as DuckDB prints its own parse tree (measured, 1.5.5): functions carry
 ``main.``, lambdas are ``(lambda x: ...)``, and names that had the lake's own in front have
@@ -7,12 +7,15 @@ Views and macros hold SQL as DuckDB prints its own parse tree (measured, 1.5.5):
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.sql.duckdb.column_names import unnamed
+import sqlglot
+from sqlglot import exp
+
 from penstock.sql.identifiers import fold, quote_identifier
-from penstock.sql.tokens import NAME, STRING, WORD, Token, closing, depth_of, tokenize
+from penstock.sql.tokens import NAME, STRING, WORD, Token, closing, depth_of, tokenize, unquoted
 
 _CATALOG = "{DUCKLAKE_CATALOG}."
 
@@ -244,3 +247,64 @@ def cut(sql: str, cuts: Sequence[tuple[int, int, str]]) -> str:
         parts += [sql[position:start], text]
         position = end
     return "".join([*parts, sql[position:]])
+
+
+def name_in_spark(written: str) -> str:
+    """``"a ""b"`` in backticks."""
+    return quote_identifier(written[1:-1].replace('""', '"'), mark="`")
+
+
+def text_in_spark(token: Token) -> str:
+    r"""``'a\b'``, ``E'a\nb'`` or ``$$a$$``, whose backslashes and quotes Spark escapes."""
+    value = unquoted(token).replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{value}'"
+
+
+_NAMED = (exp.Alias, exp.Column, exp.Star, exp.Columns, exp.Dot, exp.Subquery)
+_OPERATORS: Mapping[type[exp.Expr], str] = {
+    exp.Add: "+", exp.And: "AND", exp.DPipe: "||", exp.Div: "/", exp.EQ: "=", exp.GT: ">",
+    exp.GTE: ">=", exp.IntDiv: "//", exp.LT: "<", exp.LTE: "<=", exp.Mod: "%", exp.Mul: "*",
+    exp.NEQ: "!=", exp.Or: "OR", exp.Sub: "-",
+}  # fmt: skip
+
+
+_TYPED = re.compile(r"\b(DATE|TIMESTAMP|TIMESTAMPTZ)\s+'[^']*'(?=\s*::)", re.IGNORECASE)
+_WRITTEN = (exp.Like, exp.ILike, exp.Is, exp.In, exp.Between, exp.Not, exp.NullSafeEQ, exp.Pow)
+_PRINTED_TYPES = {
+    "INT": "INTEGER",
+    "INT128": '"HUGEINT"',
+    "TEXT": "VARCHAR",
+    "DOUBLE": '"DOUBLE"',
+    "DATE": '"DATE"',
+}
+
+
+def unnamed(text: str) -> str | None:
+    """DuckDB's name for an item of a SELECT; ``None`` where the item has a name by itself.
+
+    Functions are named as they were written, which is DuckDB's name when nothing but columns and
+    constants is in them. Raises sqlglot's errors.
+    """
+    text = _TYPED.sub(r"(\g<0>)", text)  # the name of the type binds closer than a cast
+    items = sqlglot.parse_one(f"SELECT {text}", read="duckdb").expressions
+    if len(items) != 1 or isinstance(items[0], _NAMED) or items[0].is_star:
+        return None
+    return _printed(items[0], text)
+
+
+def _printed(node: exp.Expr, text: str | None = None) -> str:
+    """``text`` is what was written, where that is known."""
+    if isinstance(node, exp.Count) and (node.this is None or isinstance(node.this, exp.Star)):
+        return "count_star()" if not isinstance(node.parent, exp.Filter) else "count(*)"
+    if isinstance(node, exp.Paren):
+        return _printed(node.this)
+    if isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
+        kind = node.args["to"].sql("duckdb")
+        return f"CAST({_printed(node.this)} AS {_PRINTED_TYPES.get(kind, kind)})"
+    if isinstance(node, exp.Neg) and not isinstance(node.this, exp.Literal):
+        return f"-({_printed(node.this)})"
+    operator = _OPERATORS.get(type(node))
+    if operator is not None:
+        return f"({_printed(node.this)} {operator} {_printed(node.expression)})"
+    written = text or node.sql("duckdb", normalize_functions="lower")
+    return f"({written})" if isinstance(node, _WRITTEN) else written

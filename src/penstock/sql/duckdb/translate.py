@@ -3,25 +3,28 @@
 sqlglot writes something for whatever it reads, be it the same or not (``l[-1]`` becomes
 ``l[-2]``, ``QUALIFY`` with ``*`` adds a column), so nothing passes that is not in the tables of
 `penstock.sql.duckdb.functions` and here. Where the meaning hangs on a type that the text does
-not tell, the text asks Spark: ``typeof`` is decided before the query runs.
+not tell, the text asks Spark: ``typeof`` is decided before the query runs. The other way round,
+a query of Spark's is written for DuckDB where this translation gives it back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from penstock.errors import UnsupportedFeature
 from penstock.sql.duckdb import kinds
 from penstock.sql.duckdb.casts import CASTS
 from penstock.sql.duckdb.clauses import CLAUSES
 from penstock.sql.duckdb.functions import FUNCTIONS, NAMED
-from penstock.sql.duckdb.guards import called, in_order, placed, refused
+from penstock.sql.duckdb.guards import called, in_order, placed, refused, unguarded
 from penstock.sql.duckdb.operators import OPERATORS, intervals
 from penstock.sql.duckdb.sequences import SEQUENCES
-from penstock.sql.duckdb.text import named
+from penstock.sql.duckdb.text import named, readable
 from penstock.sql.identifiers import fold
 
 Rule = Callable[[exp.Expr], exp.Expr]
@@ -110,3 +113,46 @@ def _rule(node: exp.Expr) -> Rule:
     error = refused(f"the function {name}")
     error.data["function"] = name
     raise error
+
+
+_DUCKDB = "duckdb"
+
+
+@dataclass(frozen=True, slots=True)
+class Counterpart:
+    """A query in DuckDB's SQL. ``guarded`` is the same in Spark's, which fails when it is analysed
+    where types make them differ; ``None`` where no type does.
+    """
+
+    text: str
+    guarded: str | None
+
+
+def in_duckdb(text: str) -> Counterpart | None:
+    """A query of Spark's in DuckDB's SQL; ``None`` where that is not known to be the same.
+
+    The proof goes round: sqlglot writes the query for DuckDB, and the strict translation of that
+    has to give back the query that one began with.
+    """
+    try:
+        tree = sqlglot.parse_one(text, read="spark")
+        written = tree.sql(_DUCKDB, comments=False)
+        guarded = to_spark(sqlglot.parse_one(readable(written, set()), read=_DUCKDB))
+        back = sqlglot.parse_one(guarded, read=_SPARK)
+    except (SqlglotError, UnsupportedFeature, ValueError):
+        return None
+    bare = unguarded(back)
+    if bare.sql(_SPARK, comments=False) != tree.sql(_SPARK, comments=False):
+        return None
+    return Counterpart(written, None if bare == back else guarded)
+
+
+def checked(text: str, macros: set[str]) -> tuple[str, exp.Expr]:
+    """A query of DuckDB's as it is to be stored, and its tree, once Penstock can read it as well.
+
+    ``macros`` are names of the lake's own (``main.f``), which it may call. Raises
+    UnsupportedFeature naming what is not known, SqlglotError for what is no SQL.
+    """
+    tree = sqlglot.parse_one(readable(text, macros), read=_DUCKDB)
+    to_spark(tree.copy())
+    return tree.sql(_DUCKDB, comments=False), tree

@@ -25,7 +25,7 @@ from penstock.lake.reading.conversions.spark_types import (
     to_files,
 )
 from penstock.lake.reading.conversions.widening import fits_decimal
-from penstock.lake.spark.session_objects import kept_with
+from penstock.lake.spark.session import cache_of
 from penstock.sql.identifiers import nearest
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def align(df: DataFrame, schema: TableSchema, *, table: str) -> list[SparkColumn
     something.
     """
     key = ("align", df.schema, schema, table)  # all that they follow from
-    return list(kept_with(df.sparkSession).get(key, lambda: _aligned(df, schema, table)))
+    return list(cache_of(df.sparkSession).get(key, lambda: _aligned(df, schema, table)))
 
 
 def _aligned(df: DataFrame, schema: TableSchema, table: str) -> list[SparkColumn]:

@@ -28,7 +28,7 @@ from urllib.parse import quote
 
 from penstock.lake.format.files import DataFile, DeleteFile
 from penstock.lake.spark.failures import explained, file_corrupt, file_missing
-from penstock.lake.spark.session_objects import kept_with
+from penstock.lake.spark.session import cache_of
 from penstock.lake.storage import is_remote
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _read(spark: SparkSession, schema: StructType, paths: Sequence[str]) -> Data
     file several times over.
     """
     # A reader is changed by its options: the one that is kept is given no more of them.
-    reader = kept_with(spark).get(("reader", schema), lambda: _reader(spark, schema))
+    reader = cache_of(spark).get(("reader", schema), lambda: _reader(spark, schema))
     odd = [_with_scheme(path) for path in paths if _GLOB.search(path)]
     if not odd or not any(":" in path.split("://", 1)[1] for path in odd):
         return reader.parquet(*(_GLOB.sub(r"\\\g<0>", _with_scheme(path)) for path in paths))

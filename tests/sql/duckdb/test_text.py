@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.sql.duckdb.text import projections
-from penstock.sql.duckdb.words import name_in_spark, text_in_spark
+from penstock.sql.duckdb.text import name_in_spark, projections, text_in_spark
 from penstock.sql.tokens import split, tokenize
 
 
