@@ -233,7 +233,7 @@ def publishing_options(spark: SparkSession, directory: str) -> dict[str, str]:
     found["fs.s3a.committer.name"] = committer
     if committer != "magic":
         return found
-    kept_with(spark).get(_PROBE, lambda: _check(spark))
+    cache_of(spark).get(_PROBE, lambda: _check(spark))
     return {**found, **_MAGIC}
 
 
