@@ -17,9 +17,8 @@ from sqlalchemy import Connection
 
 from penstock.engine.drop import drop
 from penstock.engine.state.store import State, publish
-from penstock.lake.candidate.state import all_rows
 from penstock.lake.catalog.catalog import Catalog
-from penstock.lake.format.files import PartitionField
+from penstock.lake.format.files import PartitionField, all_rows
 from penstock.lake.lake import Lake
 from penstock.model.asset import TableName
 from tests.engine.state.builders import at, publication, run_record

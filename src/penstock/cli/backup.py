@@ -9,8 +9,7 @@ import click
 
 from penstock.cli.failure import EXIT_FAILED
 from penstock.cli.options import common_options, lake_settings
-from penstock.cli.output import print_json, say
-from penstock.cli.render import counting
+from penstock.cli.output import counting, print_json, say
 
 if TYPE_CHECKING:
     from penstock.lake.recovery.backup import FileCheck

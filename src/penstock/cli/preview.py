@@ -15,8 +15,7 @@ from penstock.cli.options import (
     project_option,
     spark_option,
 )
-from penstock.cli.output import print_result
-from penstock.cli.render import starting
+from penstock.cli.output import print_result, starting
 from penstock.errors import ArgumentError
 
 

@@ -9,8 +9,7 @@ import click
 
 from penstock.cli.failure import message_of, plain_error
 from penstock.cli.options import common_options, load_project, read_request, request_options
-from penstock.cli.output import plain, print_table, say, to_json
-from penstock.cli.render import watch
+from penstock.cli.output import plain, print_table, say, to_json, watch
 from penstock.progress.view import count
 
 if TYPE_CHECKING:

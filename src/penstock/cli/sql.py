@@ -14,8 +14,7 @@ from penstock.cli.options import (
     project_option,
     spark_option,
 )
-from penstock.cli.output import print_json, print_result, say
-from penstock.cli.render import starting
+from penstock.cli.output import print_json, print_result, say, starting
 from penstock.config import DIALECTS
 
 

@@ -52,8 +52,7 @@ from penstock.sql.conditions import Predicate
 from penstock.sql.dialect import Unreadable, name_hint
 from penstock.sql.identifiers import did_you_mean, fold
 from penstock.sql.lake_functions import require_arguments
-from penstock.sql.missing_columns import missing_columns
-from penstock.sql.missing_functions import missing_functions, no_function
+from penstock.sql.missing import missing_columns, missing_functions, no_function
 from penstock.sql.tables import analyse
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.errors import ArgumentError
-from penstock.lake.candidate.few_rows import few_rows
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.definitions import tables
 from penstock.lake.catalog.files.feed import Bound
@@ -19,6 +18,7 @@ from penstock.lake.limits import LIMITS, Limits
 from penstock.lake.methods.add_files import Added, add_data_files
 from penstock.lake.methods.altering import Altering
 from penstock.lake.reading import feed, scan
+from penstock.lake.reading.arrow_files import few_rows
 from penstock.lake.recovery.rollback import RolledBack, rollback
 from penstock.lake.rows.change import MergeBuilder, On, RowChange
 from penstock.lake.rows.engine import stage

@@ -28,9 +28,9 @@ from penstock.sql.conditions import (
     all_of,
     rejects_null,
 )
-from penstock.sql.expression import SqlExpression, as_expression
 from penstock.sql.identifiers import fold
 from penstock.sql.tables import Scope, scope_of
+from penstock.sql.text import SqlExpression, as_expression
 
 Resolve = Callable[[exp.Column], "Path | None"]
 Args = Mapping[str, Any]

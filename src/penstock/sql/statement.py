@@ -10,9 +10,8 @@ from typing import Any
 
 from penstock.errors import PenstockError, QueryFailed, UnsupportedFeature
 from penstock.sql import tokens as words
-from penstock.sql.expression import SqlExpression
 from penstock.sql.identifiers import LAKES, called, fold
-from penstock.sql.text import Composed, Span, blank, place, wrong
+from penstock.sql.text import Composed, Span, SqlExpression, blank, place, wrong
 from penstock.sql.tokens import NAME, NUMBER, STRING, WORD, Token
 
 

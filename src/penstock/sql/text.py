@@ -6,9 +6,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from penstock.errors import QueryFailed
 from penstock.sql.identifiers import quote_identifier
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 # sqlglot's own objects in its messages
 _INTERNAL = re.compile(r" (but got <Token|missing for <class).*", re.DOTALL)
@@ -173,3 +178,35 @@ class Composed:
             if column is None and start < begin + length and begin <= start + len(lines[line - 1]):
                 return origin
         return None
+
+
+@dataclass(frozen=True)
+class SqlExpression:
+    """``text`` is in Spark's words; ``start`` is where it stands in its statement."""
+
+    text: str
+    start: int = 0
+
+    @property
+    def span(self) -> Span:
+        """Where it stands in its statement."""
+        return self.start, self.start + len(self.text)
+
+    @cached_property
+    def tree(self) -> exp.Expr | None:
+        """sqlglot's tree, made on the first call; ``None`` where it reads none.
+
+        All share it: whoever changes one copies it before.
+        """
+        import sqlglot
+        from sqlglot import exp
+        from sqlglot.errors import SqlglotError
+
+        try:
+            return sqlglot.parse_one(self.text, read="spark", into=exp.Condition)
+        except (SqlglotError, RecursionError):
+            return None
+
+
+def as_expression(value: str | SqlExpression) -> SqlExpression:
+    return value if isinstance(value, SqlExpression) else SqlExpression(value)

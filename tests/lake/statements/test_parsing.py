@@ -17,8 +17,8 @@ from penstock.lake.statements.insert import Insert
 from penstock.lake.statements.merge import Merge
 from penstock.lake.statements.overwrite import by_row_alone
 from penstock.lake.statements.update import Update
-from penstock.sql.expression import SqlExpression
 from penstock.sql.statement import Reader, TableName
+from penstock.sql.text import SqlExpression
 
 
 def parsed(text: str, **args: object) -> Any:

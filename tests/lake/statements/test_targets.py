@@ -7,8 +7,8 @@ import pytest
 from penstock.lake.format.naming import TableRef
 from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.statements.targets import Target, unqualified
-from penstock.sql.expression import SqlExpression
 from penstock.sql.statement import Reader
+from penstock.sql.text import SqlExpression
 
 SCHEMA = TableSchema(
     (Column("k", "int64", 1), Column("s", "struct", 2, children=(Column("k", "int64", 3),)))

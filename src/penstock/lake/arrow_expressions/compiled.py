@@ -16,7 +16,7 @@ from penstock.lake.arrow_expressions import conditions, nodes, values
 from penstock.lake.arrow_expressions.fence import parsed
 from penstock.lake.arrow_expressions.nodes import Compile, Node, NotSupportedByArrow, Rows
 from penstock.lake.format.naming import fold
-from penstock.sql.expression import SqlExpression, as_expression
+from penstock.sql.text import SqlExpression, as_expression
 
 __all__ = ["Expression", "condition", "expression", "plain"]
 

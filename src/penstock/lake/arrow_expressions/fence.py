@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from penstock.lake.arrow_expressions.nodes import NotSupportedByArrow
 from penstock.lake.format.naming import fold
-from penstock.sql.expression import SqlExpression
+from penstock.sql.text import SqlExpression
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,11 +8,15 @@ and such a table is never inlined.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from penstock.errors import NameTaken, SchemaMismatch, UnsupportedFeature
-from penstock.lake.candidate import sorting
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from penstock.errors import ColumnNotFound, NameTaken, SchemaMismatch, UnsupportedFeature
 from penstock.lake.candidate.state import Candidate, renamed_fields, restaged, with_versions
 from penstock.lake.candidate.table import CandidateTable
 from penstock.lake.catalog.definitions import tables
@@ -54,7 +58,7 @@ class DefinableTable(CandidateTable):
         _check_names(numbered.columns, self._candidate.qualified_name)
         self._refuse_reserved(numbered.names)
         partition_columns(numbered, partition_by)
-        sorting.check(sort_by, numbered)
+        _check_keys(sort_by, numbered)
         uuid = new_uuid7()
         start = self._candidate
         directory = self._context.schema_path(start.schema_name)
@@ -102,7 +106,7 @@ class DefinableTable(CandidateTable):
         self._refuse_retyped_keys(before, after)
         self._check_required(before, after)
         keys = self.sort_keys()
-        renamed = sorting.renamed(keys, before, after)
+        renamed = _renamed_keys(keys, before, after)
         staged = restaged(self._candidate, before, after)
         create = staged.create
         if create is not None:
@@ -150,7 +154,7 @@ class DefinableTable(CandidateTable):
 
     def set_sorting(self, keys: Sequence[SortKey]) -> None:
         """Sort what is written and merged from now on by these; by nothing without any."""
-        sorting.check(keys, self.schema)
+        _check_keys(keys, self.schema)
         if self._candidate.create is not None:
             create = replace(self._candidate.create, sort_by=tuple(keys))
             self._candidate = replace(self._candidate, create=create)
@@ -243,7 +247,7 @@ class DefinableTable(CandidateTable):
         keys = {fold(one.column) for one in self._candidate.partition_by}
         for doing, used in (
             ("partitioned", keys),
-            ("sorted", sorting.columns(self.sort_keys()) if dropped else frozenset()),
+            ("sorted", _key_columns(self.sort_keys()) if dropped else frozenset()),
         ):
             for key in dropped.keys() & used:
                 raise UnsupportedFeature(
@@ -337,3 +341,78 @@ def refuse(names: Iterable[str], table: str, limit: int) -> None:
                 hint="give it another name, or set data_inlining_row_limit to 0 before",
                 data={"column": name, "table": table},
             )
+
+
+_DIALECT = "duckdb"
+_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
+_KEYWORDS = frozenset(sqlglot.Dialect.get_or_raise(_DIALECT).tokenizer_class.KEYWORDS)
+
+
+def _check_keys(keys: Sequence[SortKey], schema: TableSchema) -> None:
+    """Raise UnsupportedFeature for what is no expression, ColumnNotFound for a column it lacks."""
+    known = {fold(name) for name in schema.names}
+    for key in keys:
+        for name in _names(key):
+            if fold(name) not in known:
+                raise ColumnNotFound(
+                    f"there is no column {name!r} to sort by",
+                    hint=f"the columns are {', '.join(schema.names)}",
+                    data={"column": name},
+                )
+
+
+def _key_columns(keys: Sequence[SortKey]) -> frozenset[str]:
+    """The columns that the keys are made of, folded."""
+    return frozenset(fold(name) for key in keys for name in _names(key))
+
+
+def _renamed_keys(
+    keys: Sequence[SortKey], before: TableSchema, after: TableSchema
+) -> tuple[SortKey, ...]:
+    """The keys by the names that the columns have ``after``; ids tell which is which."""
+    names = {column.id: column.name for column in after.columns}
+    new = {
+        fold(column.name): names[column.id]
+        for column in before.columns
+        if column.id in names and names[column.id] != column.name
+    }
+    return tuple(_renamed(key, new) if new else key for key in keys)
+
+
+def _renamed(key: SortKey, new: dict[str, str]) -> SortKey:
+    tree = _tree(key)
+    found = [one for one in _columns_of(tree) if fold(one.parts[0].name) in new]
+    for one in found:
+        root = one.parts[0]
+        root.replace(_identifier(new[fold(root.name)]))
+    return replace(key, expression=tree.sql(_DIALECT)) if found else key
+
+
+def _identifier(name: str) -> exp.Identifier:
+    """In quotes unless it needs none, as the real extension has it."""
+    plain = _PLAIN.fullmatch(name) and name.upper() not in _KEYWORDS
+    return exp.to_identifier(name, quoted=not plain)
+
+
+def _names(key: SortKey) -> list[str]:
+    """Of the columns; a field of a struct is reached through its column."""
+    return [one.parts[0].name for one in _columns_of(_tree(key))]
+
+
+def _columns_of(tree: exp.Expression) -> list[exp.Column]:
+    return list(tree.find_all(exp.Column))
+
+
+def _tree(key: SortKey) -> exp.Expression:
+    try:
+        found = sqlglot.parse_one(f"SELECT {key.expression}", read=_DIALECT).expressions
+    except SqlglotError:
+        found = []
+    if len(found) != 1:
+        raise UnsupportedFeature(
+            f"the sort key {key.expression!r} is no expression",
+            hint="sort by columns, or by an expression of DuckDB's SQL",
+            data={"expression": key.expression},
+        )
+    tree: exp.Expression = found[0]
+    return tree

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import SchemaMismatch, UnsupportedFeature
 from penstock.lake.candidate.definable import DefinableTable
-from penstock.lake.candidate.state import Candidate, Staged, all_rows, live_rows
+from penstock.lake.candidate.state import Candidate, Staged
 from penstock.lake.format.changes import NewTable
 from penstock.lake.format.field_ids import assign_ids
+from penstock.lake.format.files import all_rows, live_rows
 from penstock.lake.format.naming import directory_name, fold, names_of, new_uuid7
 from penstock.lake.format.partitioning import partition_columns, partition_fields
 from penstock.lake.format.schema import evolve, without_columns

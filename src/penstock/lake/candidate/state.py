@@ -330,15 +330,3 @@ def with_versions(after: TableSchema, before: TableSchema, snapshot_id: int) -> 
         return replace(column, versions=past, children=children)
 
     return TableSchema(tuple(map(versioned, after.columns)))
-
-
-def live_rows(files: Iterable[DataFile]) -> int:
-    """Rows of the files that their delete files leave."""
-    return sum(f.record_count - sum(d.delete_count for d in f.deletes) for f in files)
-
-
-def all_rows(files: FileSet) -> int:
-    """Rows of a table: those that the files' deletes leave, and what the catalog itself holds."""
-    inlined = 0 if files.inlined is None else files.inlined.count
-    deleted = 0 if files.inlined_deletes is None else files.inlined_deletes.rows.num_rows
-    return live_rows(files.files) + inlined - deleted

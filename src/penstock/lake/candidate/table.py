@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from penstock.errors import ColumnNotFound, TableNotFound
-from penstock.lake.candidate.few_rows import few_rows
 from penstock.lake.candidate.state import Candidate
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.inlined.limit import OF_FRAMES, row_limit
@@ -21,6 +20,7 @@ from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.limits import LIMITS, Limits
 from penstock.lake.reading import scan
+from penstock.lake.reading.arrow_files import few_rows
 from penstock.lake.reading.conversions.align import with_moment
 from penstock.lake.reading.conversions.spark_types import cast_type, literal
 from penstock.lake.reading.parquet.footers import remove_directory

@@ -8,7 +8,7 @@ rows of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -208,3 +208,15 @@ class InlinedChanges:
 
     begun: tuple[InlinedPart, ...]
     ended: tuple[InlinedPart, ...]
+
+
+def live_rows(files: Iterable[DataFile]) -> int:
+    """Rows of the files that their delete files leave."""
+    return sum(f.record_count - sum(d.delete_count for d in f.deletes) for f in files)
+
+
+def all_rows(files: FileSet) -> int:
+    """Rows of a table: those that the files' deletes leave, and what the catalog itself holds."""
+    inlined = 0 if files.inlined is None else files.inlined.count
+    deleted = 0 if files.inlined_deletes is None else files.inlined_deletes.rows.num_rows
+    return live_rows(files.files) + inlined - deleted

@@ -23,8 +23,7 @@ from penstock.lake.format.naming import DEFAULT_SCHEMA, LAKES, TableRef, fold, q
 from penstock.lake.format.objects import View
 from penstock.lake.queries import metadata_answers, table_functions, travel, views
 from penstock.lake.queries import running as queries
-from penstock.lake.queries.rewriters import Rows, Wanted, Work, point, referred
-from penstock.lake.queries.row_ids import ROWID
+from penstock.lake.queries.rewriters import ROWID, Rows, Wanted, Work, point, referred
 from penstock.lake.snapshot import At, Snapshot
 from penstock.lake.spark.session import SparkSource, session_zone
 from penstock.lake.table import Table
@@ -35,7 +34,7 @@ from penstock.sql.dialect import Unreadable
 from penstock.sql.lake_functions import Arguments
 from penstock.sql.macro_calls import book_of, expand
 from penstock.sql.macros import Book, Macro
-from penstock.sql.missing_functions import missing_functions, no_function
+from penstock.sql.missing import missing_functions, no_function
 from penstock.sql.tables import Analysis, Reference, analyse
 from penstock.sql.tokens import SqlText
 from penstock.sql.trust import harmless_query

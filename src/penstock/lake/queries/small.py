@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.lake.arrow_expressions.fence import would_know_settings
 from penstock.lake.arrow_expressions.nodes import NotSupportedByArrow
-from penstock.lake.candidate.few_rows import PLAIN, few_rows
 from penstock.lake.catalog import answers
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.format.files import FileSet, Table
@@ -23,6 +22,7 @@ from penstock.lake.format.naming import TableRef, fold
 from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.format.types import simple_string
 from penstock.lake.format.values.bounds import base_type
+from penstock.lake.reading.arrow_files import PLAIN, few_rows
 from penstock.lake.reading.scan import Scan
 from penstock.lake.snapshot import Snapshot
 from penstock.sql.plain_select import PlainSelect, SortKey

@@ -32,7 +32,7 @@ from penstock.lake.reading.parquet.reading import check_file
 from penstock.lake.rows.change import Condition, RowChange
 from penstock.lake.rows.found import FileRows, Found
 from penstock.lake.rows.route import is_flat
-from penstock.sql.expression import SqlExpression
+from penstock.sql.text import SqlExpression
 
 if TYPE_CHECKING:
     from penstock.lake.candidate.table import CandidateTable

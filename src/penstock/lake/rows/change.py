@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from penstock.errors import UnsupportedFeature
 from penstock.sql.dialect import hinted, if_text, texts_in
-from penstock.sql.expression import SqlExpression, as_expression
+from penstock.sql.text import SqlExpression, as_expression
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

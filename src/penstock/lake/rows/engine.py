@@ -28,9 +28,9 @@ from penstock.lake.rows.spark_finder import find, find_updated, rows_of
 from penstock.lake.rows.stager import Files, write, write_found
 from penstock.lake.spark.failures import explained
 from penstock.lake.spark.session import session_zone
-from penstock.sql.expression import SqlExpression
 from penstock.sql.identifiers import quoted
 from penstock.sql.predicate import contrary, of_where
+from penstock.sql.text import SqlExpression
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

@@ -17,11 +17,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.lake.candidate.few_rows import few_placed
 from penstock.lake.format.delete_files import sequence
 from penstock.lake.format.files import DataFile
 from penstock.lake.format.inlined.values import arrow_schema
-from penstock.lake.reading.arrow_files import Deleted, read_batches
+from penstock.lake.reading.arrow_files import Deleted, few_placed, read_batches
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID
 from penstock.lake.rows.deletes import take_away
 from penstock.lake.rows.found import FileRows, Found

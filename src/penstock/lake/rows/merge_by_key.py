@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.lake.candidate.state import Removed, Staged, all_rows, live_rows
-from penstock.lake.format.files import DataFile
+from penstock.lake.candidate.state import Removed, Staged
+from penstock.lake.format.files import DataFile, all_rows, live_rows
 from penstock.lake.reading import scan
 from penstock.lake.reading.conversions.align import align, typed
 from penstock.lake.reading.parquet.footers import read_columns

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from penstock.lake.candidate.state import Removed, Staged, all_rows, live_rows
-from penstock.lake.format.files import DataFile, FileSet
+from penstock.lake.candidate.state import Removed, Staged
+from penstock.lake.format.files import DataFile, FileSet, all_rows, live_rows
 from penstock.lake.format.naming import fold
 from penstock.lake.format.partitioning import partition_fields
 from penstock.lake.format.schema import same_columns

@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from penstock.lake.candidate.few_rows import PLAIN, is_simple
-from penstock.lake.candidate.state import live_rows
-from penstock.lake.format.files import ROW_ID_COLUMN
+from penstock.lake.format.files import ROW_ID_COLUMN, live_rows
 from penstock.lake.format.inlined.values import arrow_schema
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.limits import Limits
-from penstock.lake.reading.arrow_files import are_plain
+from penstock.lake.reading.arrow_files import PLAIN, are_plain, is_simple
 from penstock.lake.reading.scan import Scan
 from penstock.lake.rows.change import Condition, Keys, RowChange
 from penstock.lake.writing.arrow import can_write

@@ -17,11 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from penstock.lake.candidate.few_rows import PLAIN
 from penstock.lake.format.inlined.values import arrow_schema
 from penstock.lake.format.naming import fold
 from penstock.lake.format.values.bounds import base_type
-from penstock.lake.reading.arrow_files import has_old_days
+from penstock.lake.reading.arrow_files import PLAIN, has_old_days
 from penstock.lake.reading.conversions.spark_types import spark_type
 
 if TYPE_CHECKING:

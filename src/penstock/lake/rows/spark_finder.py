@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.lake.candidate.state import live_rows
 from penstock.lake.format.field_ids import EMBEDDED_ROW_ID
+from penstock.lake.format.files import live_rows
 from penstock.lake.limits import Limits
 from penstock.lake.reading import scan
 from penstock.lake.reading.conversions.align import align, typed

@@ -11,8 +11,8 @@ from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.rows.new_rows import Path, fields_at, overlaps
 from penstock.lake.statements.targets import Target
-from penstock.sql.expression import SqlExpression
 from penstock.sql.statement import Reader, StatementText
+from penstock.sql.text import SqlExpression
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -26,10 +26,9 @@ from penstock.lake.statements.session import Current, Session
 from penstock.lake.statements.targets import existing
 from penstock.lake.writing.adding.fit import Rules
 from penstock.sql import lake_functions
-from penstock.sql.expression import SqlExpression
 from penstock.sql.literals import Literal, NoLiteral, literal
 from penstock.sql.statement import Reader, StatementText, begun
-from penstock.sql.text import Span
+from penstock.sql.text import Span, SqlExpression
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

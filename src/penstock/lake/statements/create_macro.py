@@ -22,10 +22,10 @@ from penstock.lake.statements.session import Session, name_of
 from penstock.lake.statements.types import column_type
 from penstock.lake.statements.values import as_text, fitted
 from penstock.sql.duckdb.translate import checked
-from penstock.sql.expression import SqlExpression
 from penstock.sql.literals import NoLiteral, literal
 from penstock.sql.macros import MacroForm, Parameter
 from penstock.sql.statement import Reader, StatementText, TableName, if_not_exists
+from penstock.sql.text import SqlExpression
 
 
 @dataclass(frozen=True, slots=True)

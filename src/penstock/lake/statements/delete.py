@@ -20,9 +20,8 @@ from penstock.lake.statements.targets import (
     refuse_tails,
 )
 from penstock.lake.transaction import TransactionTable
-from penstock.sql.expression import SqlExpression
 from penstock.sql.statement import Reader, StatementText, begun
-from penstock.sql.text import Span
+from penstock.sql.text import Span, SqlExpression
 
 
 @dataclass(frozen=True, slots=True)

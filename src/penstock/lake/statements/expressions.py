@@ -12,11 +12,10 @@ from penstock.lake.queries import running as queries
 from penstock.lake.queries.travel import in_zone
 from penstock.lake.statements.session import Session
 from penstock.lake.statements.targets import Target, without_schema
-from penstock.sql.expression import SqlExpression
 from penstock.sql.identifiers import quoted
 from penstock.sql.literals import argument
 from penstock.sql.statement import StatementText, begun
-from penstock.sql.text import Span
+from penstock.sql.text import Span, SqlExpression
 from penstock.sql.tokens import MARKER, closing
 
 if TYPE_CHECKING:

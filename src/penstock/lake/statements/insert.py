@@ -18,10 +18,9 @@ from penstock.lake.statements.assignments import by_position, columns_of, defaul
 from penstock.lake.statements.session import Session
 from penstock.lake.statements.targets import existing
 from penstock.lake.transaction import Staged, TransactionTable
-from penstock.sql.expression import SqlExpression
 from penstock.sql.literals import Literal, NoLiteral, literal
 from penstock.sql.statement import Reader, StatementText, TableName, alone
-from penstock.sql.text import Composed, Span
+from penstock.sql.text import Composed, Span, SqlExpression
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

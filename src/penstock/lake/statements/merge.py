@@ -31,10 +31,9 @@ from penstock.lake.statements.targets import (
     take,
 )
 from penstock.lake.transaction import TransactionTable
-from penstock.sql.expression import SqlExpression
 from penstock.sql.identifiers import quoted
 from penstock.sql.statement import Reader, StatementText, TableName, begun
-from penstock.sql.text import Composed, Span
+from penstock.sql.text import Composed, Span, SqlExpression
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -17,10 +17,10 @@ from penstock.lake.statements.session import Session
 from penstock.lake.statements.targets import Target, add_conditions, match, plain, take
 from penstock.lake.statements.values import fitted
 from penstock.lake.transaction import Staged, TransactionTable
-from penstock.sql.expression import SqlExpression
 from penstock.sql.identifiers import quoted
 from penstock.sql.literals import Literal, NoLiteral
 from penstock.sql.statement import StatementText, begun
+from penstock.sql.text import SqlExpression
 from penstock.sql.tokens import MARKER
 
 if TYPE_CHECKING:

@@ -15,10 +15,9 @@ from penstock.errors import PenstockError, QueryFailed, UnsupportedFeature
 from penstock.lake.statements import create_table, delete, insert, merge, update
 from penstock.lake.statements.session import Session
 from penstock.sql.duckdb.text import Cuts, cut, name_in_spark, text_in_spark
-from penstock.sql.expression import SqlExpression
 from penstock.sql.identifiers import fold
 from penstock.sql.statement import Reader
-from penstock.sql.text import Span, offset, place
+from penstock.sql.text import Span, SqlExpression, offset, place
 from penstock.sql.tokens import MARKER, NAME, NUMBER, STRING, WORD, Token, unquoted
 
 # What comes before a part and after it for the translator, which reads queries and expressions.

@@ -8,9 +8,8 @@ from typing import Any
 
 from sqlglot import exp
 
-from penstock.sql.duckdb import kinds
-from penstock.sql.duckdb.guards import refused, spark, text_of, unless
-from penstock.sql.duckdb.kinds import is_condition
+from penstock.sql.duckdb import guards
+from penstock.sql.duckdb.guards import is_condition, refused, spark, text_of, unless
 from penstock.sql.duckdb.operators import NOT_AS_TEXT
 from penstock.sql.types import CHECKED
 
@@ -50,7 +49,7 @@ def _cast(node: exp.Expr) -> exp.Expr:
         return spark(f"CAST(:x AS {_SAME[kind]})", x=operand)
     if kind in _TEXTS:
         text = spark("CAST(:x AS STRING)", x=operand)
-        return text if kinds.is_uuid(operand) else unless("text", NOT_AS_TEXT, text, operand)
+        return text if guards.is_uuid(operand) else unless("text", NOT_AS_TEXT, text, operand)
     if kind == _T.DECIMAL:
         return unless(
             "cast to DECIMAL", "float|double", exp.cast(operand.copy(), to.copy()), operand
@@ -102,7 +101,7 @@ def _is_uuid(node: exp.Expr) -> bool:
     text = text_of(node)
     if text is not None:
         return re.fullmatch(_UUID, text) is not None and text == text.lower()
-    return kinds.is_uuid(node) or (isinstance(node, exp.Cast) and node.args["to"].this == _T.UUID)
+    return guards.is_uuid(node) or (isinstance(node, exp.Cast) and node.args["to"].this == _T.UUID)
 
 
 _UUID = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-from penstock.sql.duckdb.guards import called, is_number, placed, refused, spark
-from penstock.sql.duckdb.kinds import is_text
+from penstock.sql.duckdb.guards import called, is_number, is_text, placed, refused, spark
 from penstock.sql.identifiers import fold
 
 

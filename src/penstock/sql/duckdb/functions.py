@@ -11,13 +11,14 @@ from penstock.sql.duckdb.guards import (
     alike,
     called,
     in_order,
+    is_condition,
+    is_double,
     refused,
     spark,
     text_of,
     unless,
     whole_number,
 )
-from penstock.sql.duckdb.kinds import is_condition, is_double
 from penstock.sql.duckdb.lists import LISTS, NAMED_LISTS
 from penstock.sql.duckdb.operators import NOT_AS_TEXT
 from penstock.sql.duckdb.patterns import PATTERNS

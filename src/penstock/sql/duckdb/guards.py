@@ -1,4 +1,9 @@
-"""What rules for DuckDB's SQL are made with: refusals, and text for Spark with parts put in."""
+"""What rules for DuckDB's SQL are made with: refusals, text for Spark with parts put in, guards.
+
+Columns have no type before Spark analyses a query. What an expression is by its form alone (a
+text, a list, a DOUBLE, true or false) is decided by the last functions of this file; what depends
+on a column's type is left to Spark (`unless`).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,6 @@ import sqlglot
 from sqlglot import exp
 
 from penstock.errors import UnsupportedFeature
-from penstock.sql.duckdb import kinds
 
 _SPARK = "databricks"
 _MARK = "refused: "
@@ -87,7 +91,7 @@ def alike(what: str, node: exp.Expr, *operands: exp.Expr) -> exp.Expr:
     """
     others = [operand for operand in operands if text_of(operand) is None]
     numbers = [operand for operand in others if is_number(operand)]
-    texts = [operand for operand in others if kinds.is_text(operand)]
+    texts = [operand for operand in others if is_text(operand)]
     mixed, advice = f"{what} of a text and what is not a text", "a cast to one type"
     if numbers and texts:
         raise placed(refused(mixed, advice), texts[0])
@@ -132,7 +136,7 @@ def in_order(what: str, operand: exp.Expr) -> exp.Expr:
     value in DuckDB and the smallest in Spark.
     """
     inner = _inner(operand)
-    if isinstance(inner, (*_SCALARS, exp.Placeholder, exp.Star)) or kinds.is_known(inner):
+    if isinstance(inner, (*_SCALARS, exp.Placeholder, exp.Star)) or is_known(inner):
         return operand
     return unless(what, _NESTED, operand.copy(), operand)
 
@@ -141,7 +145,7 @@ def is_number(operand: exp.Expr) -> bool:
     """Whether it is a number, whatever the types of its columns are."""
     inner = _inner(operand)
     written = isinstance(inner, exp.Literal) and not inner.is_string
-    return written or isinstance(inner, _NUMBERS) or kinds.is_double(inner)
+    return written or isinstance(inner, _NUMBERS) or is_double(inner)
 
 
 def _inner(node: exp.Expr) -> exp.Expr:
@@ -205,3 +209,75 @@ def _parsed(template: str) -> exp.Expr:
     for node in tree.walk():
         node.meta.clear()  # the places are those of the template, not of the user's text
     return tree
+
+
+TEXT, DOUBLE, UUID = "text", "double", "uuid"
+_DOUBLES = (exp.Avg, exp.Div, exp.Exp, exp.Ln, exp.Log, exp.Pow, exp.Sqrt)
+_TEXTS = (
+    exp.Concat, exp.ConcatWs, exp.DPipe, exp.GroupConcat, exp.Left, exp.Lower, exp.MD5, exp.Pad,
+    exp.RegexpExtract, exp.RegexpReplace, exp.Repeat, exp.Replace, exp.Right, exp.SHA2,
+    exp.SplitPart, exp.Substring, exp.TimeToStr, exp.Trim, exp.Upper,
+)  # fmt: skip
+_CASTS = {
+    exp.DataType.Type.DOUBLE: DOUBLE,
+    exp.DataType.Type.TEXT: TEXT,
+    exp.DataType.Type.VARCHAR: TEXT,
+    exp.DataType.Type.UUID: UUID,
+}
+_KEY = "kind"
+
+
+def note(node: exp.Expr, translated: exp.Expr) -> None:
+    """Have ``translated``, which stands for ``node`` of DuckDB, known as what that is."""
+    kind = None
+    if isinstance(node, exp.Cast):
+        kind = _CASTS.get(node.args["to"].this)
+    elif isinstance(node, _DOUBLES):
+        kind = DOUBLE
+    elif isinstance(node, _TEXTS):
+        kind = TEXT
+    if kind is not None:
+        translated.meta[_KEY] = kind
+
+
+def is_double(node: exp.Expr) -> bool:
+    """Whether a translated expression is a DOUBLE, whatever the types of its columns are."""
+    if _KEY in node.meta:
+        return bool(node.meta[_KEY] == DOUBLE)
+    if isinstance(node, exp.Paren | exp.Neg | exp.Window | exp.Filter):
+        return is_double(node.this)
+    if isinstance(node, exp.Add | exp.Sub | exp.Mul):
+        return is_double(node.this) or is_double(node.expression)
+    return False
+
+
+def is_known(node: exp.Expr) -> bool:
+    """Whether a translated expression is a text or a number by its form."""
+    return _KEY in node.meta or is_double(node) or is_text(node)
+
+
+def is_text(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Paren):
+        return is_text(node.this)
+    written = isinstance(node, exp.Literal) and node.is_string
+    return bool(written or node.meta.get(_KEY) == TEXT)
+
+
+def is_uuid(node: exp.Expr) -> bool:
+    return node.meta.get(_KEY) == UUID
+
+
+def is_list(node: exp.Expr) -> bool:
+    """Whether it is written as a list."""
+    if isinstance(node, exp.Paren):
+        return is_list(node.this)
+    return isinstance(node, exp.Array) or (
+        isinstance(node, exp.Anonymous) and node.name.upper() == "ARRAY"
+    )
+
+
+def is_condition(node: exp.Expr) -> bool:
+    """Whether it is written as something that is true or false."""
+    if isinstance(node, exp.Paren):
+        return is_condition(node.this)
+    return isinstance(node, exp.Predicate | exp.Connector | exp.Not | exp.Boolean)

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-from penstock.sql.duckdb.guards import refused, spark, text_of, unless, whole_number
-from penstock.sql.duckdb.kinds import is_text
+from penstock.sql.duckdb.guards import is_text, refused, spark, text_of, unless, whole_number
 
 Rule = Callable[[exp.Expr], exp.Expr]
 

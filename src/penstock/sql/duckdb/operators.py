@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from sqlglot import exp
 
 from penstock.sql.duckdb.guards import (
+    is_list,
     placed,
     refused,
     spark,
@@ -15,7 +16,6 @@ from penstock.sql.duckdb.guards import (
     unless,
     whole_number,
 )
-from penstock.sql.duckdb.kinds import is_list
 from penstock.sql.duckdb.lists import contains, item_at, sliced
 
 _FLOATS = "float|double|decimal%"

@@ -17,7 +17,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from penstock.errors import UnsupportedFeature
-from penstock.sql.duckdb import kinds
+from penstock.sql.duckdb import guards
 from penstock.sql.duckdb.casts import CASTS
 from penstock.sql.duckdb.clauses import CLAUSES
 from penstock.sql.duckdb.functions import FUNCTIONS, NAMED
@@ -88,7 +88,7 @@ def to_spark(tree: exp.Expr, *, asof: bool = False) -> str:
             new = _rule(node)(node)
         except UnsupportedFeature as error:
             raise placed(error, node) from None
-        kinds.note(node, new)
+        guards.note(node, new)
         if new is not node:
             if node is tree:
                 tree = new

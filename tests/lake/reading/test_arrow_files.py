@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.lake.candidate import few_rows as module
 from penstock.lake.catalog.database import metadata
 from penstock.lake.lake import Lake
 from penstock.lake.limits import Limits
+from penstock.lake.reading import arrow_files
 from tests.lake.conftest import Rows
 
 pytestmark = pytest.mark.spark
@@ -112,7 +112,9 @@ def test_what_is_left_to_spark(lake: Lake, rows: Rows) -> None:
     lake.sql("INSERT INTO t SELECT id FROM range(20)")
     lake.sql("ALTER TABLE t ADD COLUMN d INT DEFAULT 5")
     assert same(lake, ["k", "d"])  # no file has d
-    assert module.few_rows(lake.table("t").scan_at(lake.catalog.latest().id), ["k"]) is not None
+    assert (
+        arrow_files.few_rows(lake.table("t").scan_at(lake.catalog.latest().id), ["k"]) is not None
+    )
     lake.limits = Limits(table_files=0)
     assert not same(lake, ["k"])
 
@@ -121,8 +123,8 @@ def test_no_more_than_the_limit(lake: Lake, rows: Rows) -> None:
     lake.table("t").append(rows(KV, ABC))
     with lake.transaction() as tx:
         source = tx.table("t").scan_all()
-        assert module.few_rows(source, ["k"], Limits(table_rows=2)) is None
-        assert module.few_rows(source, ["k"], Limits(table_rows=3)) is not None
+        assert arrow_files.few_rows(source, ["k"], Limits(table_rows=2)) is None
+        assert arrow_files.few_rows(source, ["k"], Limits(table_rows=3)) is not None
 
 
 def test_the_candidate_state_and_a_slice_of_it(lake: Lake, rows: Rows) -> None:

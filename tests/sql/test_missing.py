@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.sql.missing_columns import missing_columns
+from penstock.sql.missing import missing_columns, missing_functions
 from penstock.sql.tables import analyse
 
 KNOWN = {"t": ("id", "name", "d", "s", "xs", "ts"), "u": ("id", "amount")}
-
 # The name that is wrong in each is nope.
 WRONG = (
     "SELECT nope FROM t",
@@ -94,3 +93,18 @@ def test_names_what_no_table_has(text: str) -> None:
 @pytest.mark.parametrize("text", NOT_CERTAIN)
 def test_leaves_to_spark_what_is_not_certain(text: str) -> None:
     assert not list(missing_columns(analyse(text).tree, KNOWN))
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("SELECT uper(a), count(*), `Regexp_Extrac`(a) FROM t", ["uper", "Regexp_Extrac"]),
+        ("SELECT * FROM table_chnges('t', 1, 2) WHERE date_frmat(d, 'y') > 0", None),
+        ("SELECT main.uper(a), twice(a), my_upper(a), xpath_string(a, b) FROM t", []),
+        ("SELECT transform(l, x -> x + 1), st_geomfromwkb(b), to_varchar(a) FROM range(3)", []),
+        ("SELECT uppers(a) FROM t", []),  # a macro
+    ],
+)
+def test_missing_functions(text: str, named: list[str] | None) -> None:
+    missing = [missing.name for missing in missing_functions(analyse(text).tree, {"uppers"})]
+    assert missing == (["table_chnges", "date_frmat"] if named is None else named)
