@@ -53,7 +53,7 @@ def test_no_option_of_duckdb(tmp_path: Path) -> None:
     ("line", "said"),
     [
         ("encrypted = true", "encrypted files are neither written nor read"),
-        ("META_SECRET = 'x'", "said by its URI"),
+        ("META_SECRET = 'x'", "the URI has the parameters"),
         ("read_only = true", "is not for a project's lake"),
         ("snapshot_version = 3", r"Lake.attach\(..., snapshot_version=...\)"),
     ],

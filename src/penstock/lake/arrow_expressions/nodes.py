@@ -10,7 +10,6 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -159,6 +158,8 @@ class Node:
         """Exactly, or not at all."""
         if self.kind == kind:
             return self
+        import pyarrow.compute as pc  # late: small reads without conditions go without it
+
         return of(kind, lambda value: pc.cast(value, kind, safe=True), self)
 
 
