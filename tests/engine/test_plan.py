@@ -94,7 +94,7 @@ def test_arguments_are_typed(tmp_path: Path) -> None:
     ("args", "said"),
     [
         ({"limit": "1"}, "declared: n"),
-        ({"n": "x"}, "'x' is no int"),
+        ({"n": "x"}, "'x' is not a valid int"),
         ({"partition": "2026-05-16"}, "--partition"),
     ],
 )

@@ -150,7 +150,7 @@ def test_an_empty_value_is_none(spec: PartitionSpec) -> None:
 
 
 def test_a_value_that_nothing_can_have_is_said_as_its_kind_says_it() -> None:
-    with pytest.raises(PartitionError, match="'16/05' is no daily partition") as caught:
+    with pytest.raises(PartitionError, match="'16/05' is not a valid daily partition") as caught:
         slices(model("a", DAILY), model("b", MONTHLY), partition="16/05")
     assert "write it like 2026-05-16" in (caught.value.hint or "")
 

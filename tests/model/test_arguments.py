@@ -46,7 +46,7 @@ def test_declarations(line: str, type_name: str, default: str | None) -> None:
 def test_a_wrong_default_is_reported_once() -> None:
     text = "-- $x (int) = five\nSELECT $x"
     _, found = read_query(text, PATH, names=Names(("main",)))
-    assert [one.message for one in found] == ["argument x: 'five' is no int"]
+    assert [one.message for one in found] == ["argument x: 'five' is not a valid int"]
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_wrong_default_is_reported_once() -> None:
         ("-- $x (txt)", "unknown type 'txt'"),
         ("-- $x text", "declares no argument"),
         ("-- $x: int", "declares no argument"),
-        ("-- $x (int) = five", "no int"),
+        ("-- $x (int) = five", "not a valid int"),
         ("-- $x (int)\n-- $x (text)", "declared twice"),
     ],
 )

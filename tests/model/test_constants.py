@@ -46,12 +46,12 @@ def test_values(text: str, value: object) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a", "`a` is no constant"),
-        ("upper('a')", "no constant"),
-        ("'a' + 'b'", "no constant"),
+        ("a", "`a` is not a constant"),
+        ("upper('a')", "not a constant"),
+        ("'a' + 'b'", "not a constant"),
         ("'x/{partition}/y'", "concatenate"),
         ("'a' || ", "a value is missing"),
-        ("(SELECT 1)", "no constant"),
+        ("(SELECT 1)", "not a constant"),
         ("{'a'}", "a field is written"),
         ("", "a value is missing"),
     ],

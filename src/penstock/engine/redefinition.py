@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 from penstock.engine.state.records import WHOLE, SliceRecord
 from penstock.errors import DefinitionChanged, Location, SchemaMismatch
 from penstock.lake.format.naming import fold
-from penstock.lake.reading.conversions.spark_types import quoted
 from penstock.model.model import Model
+from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -89,7 +89,7 @@ def set_type(schema: TableSchema, path: Path, new: Column) -> TableSchema:
     """The column at ``path`` with the type of ``new``; nothing else of ``new`` counts.
 
     A struct takes the fields that ``new`` has, matched by name; fields it lacks are dropped.
-    Raises UnsupportedFeature for what is no lossless promotion, naming those that are.
+    Raises UnsupportedFeature for what is not a lossless promotion, naming those that are.
     """
     return _changed(schema, path, lambda old: _promoted(old, new, tuple(path)))
 
@@ -240,7 +240,7 @@ def _is_value(column: Column) -> bool:
         return True
     raise UnsupportedFeature(
         f"column {column.name!r} cannot be added with the default {column.default}, "
-        "which is no plain value",
+        "which is not a plain value",
         hint="add the column without it, then set the default, which new rows get",
         data={"column": column.name, "default": column.default},
     )

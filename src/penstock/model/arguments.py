@@ -167,7 +167,7 @@ def convert(argument: Argument, text: str) -> object:
         return to_value(text)
     except (ValueError, KeyError, InvalidOperation):
         raise ArgumentError(
-            f"argument {argument.name}: {text!r} is no {argument.type}",
+            f"argument {argument.name}: {text!r} is not a valid {argument.type}",
             hint=f"write it like {argument.name}={example}",
             data={"argument": argument.name, "value": text},
         ) from None

@@ -99,7 +99,7 @@ def as_text(value: object) -> str:
 
 
 class NotConstant(Exception):
-    """``token`` begins something that is no constant; ``None`` when the text ends too early."""
+    """``token`` begins something that is not a constant; ``None`` when the text ends too early."""
 
     def __init__(self, reason: str, token: Token | None) -> None:
         self.token = token
@@ -138,14 +138,14 @@ def _operand(tokens: Sequence[Token]) -> Constant:
             return _WORDS[first.upper]
         build = _SINGLE.get(first.kind)
         if build is None:
-            raise NotConstant(f"`{first.text}` is no constant", first)
+            raise NotConstant(f"`{first.text}` is not a constant", first)
         return build(first)
     if first.text == "-" and len(tokens) == 2 and last.kind == NUMBER:
         return _number(Token(NUMBER, f"-{last.text}", first.start))
     opening = 1 if first.upper == "MAP" else 0
     build_group = _GROUPS.get(tokens[opening].text)
     if build_group is None or closing(tokens, opening) != len(tokens) - 1:
-        raise NotConstant("this is no constant", first)
+        raise NotConstant("this is not a constant", first)
     return build_group(tokens[opening + 1 : -1])
 
 

@@ -239,14 +239,14 @@ def _bucket(spec: PartitionSpec, kind: TimeKind, value: str) -> datetime:
         bucket = kind.floor(read_bucket(value, pattern))
     except (ValueError, OverflowError):
         raise PartitionError(
-            f"{value!r} is no {spec.kind} partition: it does not fit the format {pattern}",
+            f"{value!r} is not a valid {spec.kind} partition: it does not fit the format {pattern}",
             hint=f"write it like {example}",
             data={"value": value, "format": pattern},
         ) from None
     canonical = bucket_text(bucket, pattern)
     if canonical != value:
         raise PartitionError(
-            f"{value!r} is no {spec.kind} partition, though it can be read as {canonical}",
+            f"{value!r} is not a valid {spec.kind} partition, though it can be read as {canonical}",
             hint=f"write {canonical}",
             data={"value": value, "format": pattern},
         )
@@ -278,7 +278,7 @@ def _zone(spec: PartitionSpec) -> ZoneInfo:
     except (KeyError, ValueError, OSError):  # OSError: a directory of the database, as "Europe"
         guess = nearest(name, available_timezones())
         raise PartitionError(
-            f"tz={name!r} is no time zone",
+            f"tz={name!r} is not a time zone",
             hint=f"did you mean {guess}?" if guess else "use an IANA name such as Europe/Paris",
         ) from None
 
@@ -291,7 +291,7 @@ def _start(spec: PartitionSpec) -> date | None:
             return date.fromisoformat(spec.start)
     except ValueError:
         pass
-    raise PartitionError(f"start={spec.start!r} is no date", hint="write it as YYYY-MM-DD")
+    raise PartitionError(f"start={spec.start!r} is not a date", hint="write it as YYYY-MM-DD")
 
 
 def _check_format(spec: PartitionSpec, kind: TimeKind) -> None:
@@ -321,11 +321,11 @@ def _samples(kind: TimeKind) -> Iterator[datetime]:
 def _check_dynamic(spec: PartitionSpec) -> None:
     if spec.kind != "dynamic":
         raise PartitionError(
-            f"{spec.kind!r} is no kind of partition", hint=f"one of: {', '.join(KINDS)}"
+            f"{spec.kind!r} is not a kind of partition", hint=f"one of: {', '.join(KINDS)}"
         )
     if spec.key is None or not _KEY.fullmatch(spec.key):
         raise PartitionError(
-            f"key={spec.key!r} is no path into the payload",
+            f"key={spec.key!r} is not a path into the payload",
             hint='write key="$.a.b": names joined by dots, no index, wildcard or filter',
         )
 
@@ -368,6 +368,6 @@ def _scalar(found: object, key: str) -> str:
     if isinstance(found, bool | int | float):
         return json.dumps(found)
     raise PartitionError(
-        f"{key} of the payload is no text, number or boolean, so it cannot be a partition",
+        f"{key} of the payload is not a text, number or boolean, so it cannot be a partition",
         hint="point key at a scalar, or give --partition VALUE",
     )

@@ -32,7 +32,7 @@ class UnreadableQuery(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TableReference:
-    """A name after FROM or JOIN that is no CTE. Offsets are of the file.
+    """A name after FROM or JOIN that is not a CTE. Offsets are of the file.
 
     ``last`` indexes its last token; ``bare`` says that the query gives it no alias.
     """

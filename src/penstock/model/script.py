@@ -219,7 +219,7 @@ def _set(statement: Statement, reading: _Reading) -> bool:
     if marker is not None and name.startswith("spark."):
         reading.settings.append(Setting(name, "".join(said[marker + 1 :])))
         return True
-    message = f"SET {name} is no setting of Spark and is passed over"
+    message = f"SET {name} is not a setting of Spark and is passed over"
     reading.report("warning", statement.start, message, "take it away", "ignored-statement")
     return True
 

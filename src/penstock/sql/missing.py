@@ -40,7 +40,7 @@ _UNITS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A name at ``text[start]`` that is no column of ``tables``, which have ``columns``."""
+    """A name at ``text[start]`` that is not a column of ``tables``, which have ``columns``."""
 
     name: str
     start: int
@@ -156,7 +156,7 @@ _LIKE = 0.8  # of two names, as difflib measures it
 
 @dataclass(frozen=True, slots=True)
 class MissingFunction:
-    """A name at ``text[start]`` that is no function, and the one that it is most like."""
+    """A name at ``text[start]`` that is not a function, and the one that it is most like."""
 
     name: str
     start: int

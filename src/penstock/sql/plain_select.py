@@ -25,7 +25,7 @@ _SELECT = re.compile(
 )
 _EACH_NAME = re.compile(_NAME)
 _EACH_KEY = re.compile(_KEY, re.IGNORECASE)
-# Words that stand alone for something other than a column, or begin what is no list of columns.
+# Words that stand alone for something other than a column, or begin what is not a list of columns.
 NOT_COLUMNS = frozenset(
     {
         *("all", "distinct", "null", "true", "false", "user", "session_user", "current_user"),

@@ -250,7 +250,7 @@ class Reader:
         return first, last
 
     def _stops(self, phrases: Sequence[tuple[str, ...]]) -> bool:
-        """``IS DISTINCT FROM`` is no FROM."""
+        """``IS DISTINCT FROM`` is not a FROM."""
         before = self.tokens[self.at - 1].upper if self.at else ""
         distinct = before == "DISTINCT" and self.sees("FROM")
         return not distinct and any(self.sees(*phrase) for phrase in phrases)

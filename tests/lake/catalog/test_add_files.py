@@ -194,7 +194,7 @@ def test_values_that_do_not_fit(ready: Catalog, tmp_path: Path) -> None:
     path = write(tmp_path, "hive/country=nl/yr=1/day=2020-01-01/1.parquet", both)
     assert "is nl by the path and something else" in str(refused(ready, "hive", path))
     path = write(tmp_path, "hive/country=nl/yr=x/day=2020-01-01/1.parquet", SMALL)
-    assert "yr=x is no int32" in str(refused(ready, "hive", path))
+    assert "yr=x is not a valid int32" in str(refused(ready, "hive", path))
 
 
 def test_files_that_are_no_good(ready: Catalog, tmp_path: Path) -> None:

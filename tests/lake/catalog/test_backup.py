@@ -128,7 +128,7 @@ def test_refused(sqlite_place: Place, tmp_path: Path) -> None:
         with pytest.raises(ArgumentError, match="there already"):
             backup(catalog, tmp_path / "one.bak")
     (tmp_path / "text").write_text("no backup")
-    with pytest.raises(CatalogCorrupt, match="is no backup"):
+    with pytest.raises(CatalogCorrupt, match="is not a backup"):
         restore(tmp_path / "text", f"ducklake:{tmp_path}/x.ducklake")
     (tmp_path / "y.sqlite-wal").touch()
     with pytest.raises(ArgumentError, match=r"move .*y\.sqlite-wal away"):

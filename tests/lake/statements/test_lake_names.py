@@ -128,8 +128,8 @@ PLACED = {
     "SELECT * FROM fish AT (VERSION => id)": (15, "names a column"),
     "SELECT * FROM fish AT (VERSION => (SELECT 1))": (15, "asks a query"),
     "INSERT INTO fish SELECT * FROM fish VERSION AS OF 99": (32, "no snapshot 99"),
-    "INSERT INTO fish VALUES (3, 'x', 99999999999)": (34, "is no int32"),
-    "INSERT INTO fish VALUES (3, 'x', -99999999999)": (35, "is no int32"),
+    "INSERT INTO fish VALUES (3, 'x', 99999999999)": (34, "is not a valid int32"),
+    "INSERT INTO fish VALUES (3, 'x', -99999999999)": (35, "is not a valid int32"),
     "UPDATE fish SET kind = 'x' FROM fish AT (VERSION => 99) AS f WHERE fish.id = f.id": (
         33,
         "no snapshot 99",

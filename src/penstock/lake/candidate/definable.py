@@ -30,8 +30,8 @@ from penstock.lake.format.naming import directory_name, fold, new_uuid7, quote_i
 from penstock.lake.format.objects import COMMENT, SortKey
 from penstock.lake.format.partitioning import partition_columns
 from penstock.lake.format.schema import Column, TableSchema, can_widen
-from penstock.lake.reading.conversions.spark_types import quoted
 from penstock.lake.reading.parquet.footers import remove_directory
+from penstock.sql.identifiers import quoted
 
 
 class DefinableTable(CandidateTable):
@@ -349,7 +349,7 @@ _KEYWORDS = frozenset(sqlglot.Dialect.get_or_raise(_DIALECT).tokenizer_class.KEY
 
 
 def _check_keys(keys: Sequence[SortKey], schema: TableSchema) -> None:
-    """Raise UnsupportedFeature for what is no expression, ColumnNotFound for a column it lacks."""
+    """Raise UnsupportedFeature where a key is not an expression, ColumnNotFound for its column."""
     known = {fold(name) for name in schema.names}
     for key in keys:
         for name in _names(key):
@@ -410,7 +410,7 @@ def _tree(key: SortKey) -> exp.Expression:
         found = []
     if len(found) != 1:
         raise UnsupportedFeature(
-            f"the sort key {key.expression!r} is no expression",
+            f"the sort key {key.expression!r} is not an expression",
             hint="sort by columns, or by an expression of DuckDB's SQL",
             data={"expression": key.expression},
         )

@@ -73,7 +73,7 @@ def option_text(key: str, value: object) -> tuple[str, str]:
 
 
 def bytes_of(text: str) -> int | None:
-    """``512MB`` or ``1.5 GiB`` in bytes; ``None`` for what is no size."""
+    """``512MB`` or ``1.5 GiB`` in bytes; ``None`` for what is not a size."""
     match = _SIZE.fullmatch(text)
     unit = _UNITS.get(match[2].lower()) if match else None
     return None if match is None or unit is None else int(Decimal(match[1]) * unit)

@@ -74,7 +74,7 @@ def partition_fields(schema: TableSchema, texts: str | Sequence[str]) -> tuple[P
 
 
 def parse_partition_field(text: str) -> PartitionField:
-    """``country``, ``year(at)`` or ``bucket(8, id)``; what is no transform is a column's name."""
+    """``country``, ``year(at)`` or ``bucket(8, id)``; anything else is a column's name."""
     match = _TRANSFORM.fullmatch(text)
     name = match[1].lower() if match else ""
     if match is None or name not in _TAKES or name == "identity":

@@ -13,8 +13,9 @@ from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.format.files import Table
 from penstock.lake.format.naming import fold
 from penstock.lake.format.values.bounds import base_type
-from penstock.lake.reading.conversions.spark_types import quoted, spark_type
+from penstock.lake.reading.conversions.spark_types import spark_type
 from penstock.sql.duckdb.guards import unguarded
+from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

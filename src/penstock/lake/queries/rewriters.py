@@ -16,10 +16,10 @@ from sqlglot import exp
 from penstock.errors import ArgumentError, NotFound, QueryFailed, UnsupportedFeature
 from penstock.lake.format.naming import fold
 from penstock.lake.queries import travel
-from penstock.lake.reading.conversions.spark_types import quoted
 from penstock.lake.snapshot import At
 from penstock.lake.spark.failures import explained
 from penstock.sql.conditions import Predicate
+from penstock.sql.identifiers import quoted
 from penstock.sql.lake_functions import Arguments, Call, calls_of
 from penstock.sql.predicate import of_query
 from penstock.sql.tables import Analysis, Reference
@@ -159,7 +159,7 @@ def referred(one: Reference, analysis: Analysis) -> Iterator[None]:
 
 
 def evaluated(call: Call, spark: SparkSession, args: Mapping[str, Any]) -> Arguments:
-    """Spark computes what is no literal. Raises ArgumentError for a marker without a value."""
+    """Spark computes what is not a literal. Raises ArgumentError for a marker without a value."""
     return Arguments(
         tuple(_value(one, spark, args) for one in call.positional),
         {name: _value(one, spark, args) for name, one in call.named.items()},

@@ -24,7 +24,7 @@ def point(
 ) -> At:
     """The snapshot that a clause names; ``zone`` is that of times without one.
 
-    Raises ArgumentError for a marker without a value and for what is no version or time,
+    Raises ArgumentError for a marker without a value and for what is not a version or time,
     UnsupportedFeature for an expression that only Spark computes where there is no session.
     """
     value: Any = travel.value

@@ -17,10 +17,10 @@ from penstock.lake.catalog.files import feed as catalog_feed
 from penstock.lake.catalog.files.feed import Bound, Changed
 from penstock.lake.format.files import DataFile, FileSet, InlinedPart, InlinedRows, Table
 from penstock.lake.format.naming import TableRef
-from penstock.lake.reading.conversions.spark_types import quoted
 from penstock.lake.reading.deleted.frames import Deletes, deleted_positions
 from penstock.lake.reading.scan import BEGIN, END, FILE, POSITION, ROW_ID, Scan, read, read_inlined
 from penstock.lake.spark.failures import explained
+from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

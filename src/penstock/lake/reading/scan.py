@@ -27,7 +27,7 @@ from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.format.types import FIELD_ID
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.reading.conversions.old_values import from_old
-from penstock.lake.reading.conversions.spark_types import quoted, spark_schema, spark_type
+from penstock.lake.reading.conversions.spark_types import spark_schema, spark_type
 from penstock.lake.reading.deleted.frames import (
     SNAPSHOT_ID,
     Deletes,
@@ -52,6 +52,7 @@ from penstock.lake.reading.parquet.reading import (
     within_counts,
 )
 from penstock.lake.spark.failures import explained
+from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

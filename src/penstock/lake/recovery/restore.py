@@ -59,7 +59,7 @@ def kind_of(source: Path) -> str:
         if head[at : at + len(mark)] == mark:
             return kind
     raise CatalogCorrupt(
-        f"{source} is no backup of a catalog", hint="give a file that `penstock backup` made"
+        f"{source} is not a backup of a catalog", hint="give a file that `penstock backup` made"
     )
 
 
@@ -181,7 +181,7 @@ def _on_server(
             yield connection
     except zipfile.BadZipFile as error:
         raise CatalogCorrupt(
-            f"{path} is no backup of a catalog, or only a part of one ({error})",
+            f"{path} is not a backup of a catalog, or only a part of one ({error})",
             hint="take another backup",
         ) from error
 

@@ -28,7 +28,7 @@ Action = Literal["update", "delete", "insert"]
 class Clause:
     """One WHEN. Of the clauses of a kind the first whose condition is true applies to a row.
 
-    ``values`` are by column of the target: SQL text, a Column or a value that is no text; ``None``
+    ``values`` are by column of the target: SQL text, a Column or another value; ``None``
     for all columns that the source has by name (``UPDATE *``, ``INSERT *``).
     """
 

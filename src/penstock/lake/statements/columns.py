@@ -126,7 +126,9 @@ def with_default(statement: StatementText, column: Column, new: Default) -> Colu
     except NoLiteral:
         typed = value.value
     except SchemaMismatch as error:
-        message = f"the default {value.value!r} of column {column.name!r} is no {column.type}"
+        message = (
+            f"the default {value.value!r} of column {column.name!r} is not a valid {column.type}"
+        )
         raise statement.wrong(message, new.at) from error
     exact = base_type(column.type) in _EXACT or column.type.startswith(("int", "uint"))
     text = as_text(Literal(typed) if exact else value)

@@ -171,7 +171,7 @@ def _default(reader: Reader, column: Column | None) -> _Default:
             kind = column.type
     except NoLiteral:
         raise reader.unsupported(
-            "a default that is no number, text, boolean or date", "write one of these", at
+            "a default that is not a number, text, boolean or date", "write one of these", at
         ) from None
     if text is None:
         raise reader.unsupported("NULL as a default", "write the NULL in the call", at)

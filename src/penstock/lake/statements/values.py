@@ -205,7 +205,7 @@ def _utc() -> str:
 def fitted(written: Literal, column: Column, zone: Zone = _utc) -> Any:
     """The value as the column's type takes it in an INSERT, by DuckDB's casts.
 
-    Raises NoLiteral for types whose text Spark has to read, SchemaMismatch for what is no value
+    Raises NoLiteral for types whose text Spark has to read, SchemaMismatch for what is not a value
     of the type.
     """
     value = written.value
@@ -220,7 +220,7 @@ def fitted(written: Literal, column: Column, zone: Zone = _utc) -> Any:
         cast = read(value, column)
     except (ValueError, ArithmeticError, TypeError) as error:
         raise SchemaMismatch(
-            f"{value!r} is no {column.type}, which column {column.name!r} is",
+            f"{value!r} is not a valid {column.type}, which column {column.name!r} is",
             hint="write the value otherwise, or CAST it",
             data={"column": column.name, "type": column.type, "value": str(value)},
         ) from error

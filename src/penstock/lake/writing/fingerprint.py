@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.format.values.bounds import base_type
-from penstock.lake.reading.conversions.spark_types import quoted
+from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

@@ -54,7 +54,7 @@ def report_misspelt(line: CommentLine, draft: Draft) -> None:
         line,
         draft,
         keyword,
-        f"`{line.keyword}` is no annotation, so the line is dropped",
+        f"`{line.keyword}` is not an annotation, so the line is dropped",
         hint=f"did you mean `{line.prefix} {f'{keyword} {line.rest}'.strip()}`?",
         rule="misspelt-keyword",
     )

@@ -56,7 +56,7 @@ def _unknown(draft: Draft, where: Location, text: str, name: str) -> None:
     guess = nearest(name, OPTIONS)
     draft.error(
         where,
-        f"`{text}` is no option of `partitioned`",
+        f"`{text}` is not an option of `partitioned`",
         f'did you mean `{guess}="..."`?' if guess else f"the options are {', '.join(OPTIONS)}",
         rule="partitioned-option",
     )

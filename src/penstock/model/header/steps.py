@@ -103,7 +103,7 @@ def is_duration(text: str) -> bool:
 
 
 def _first_duration(line: CommentLine, draft: Draft, known: str | None) -> bool:
-    """Whether the line sets the value; one that is no duration is kept and reported."""
+    """Whether the line sets the value; one that is not a duration is kept and reported."""
     if known is not None:
         draft.drop(line, f"the first `{line.keyword}` holds", f"{line.keyword} {known}")
         return False
@@ -113,7 +113,7 @@ def _first_duration(line: CommentLine, draft: Draft, known: str | None) -> bool:
     if not is_duration(line.rest):
         draft.warn(
             line.location,
-            f"`{line.text}`: `{line.rest}` is no duration",
+            f"`{line.text}`: `{line.rest}` is not a duration",
             f"write seconds or <n>s|m|h|d, as `{line.prefix} {line.keyword} 1h`",
             rule=line.keyword,
         )

@@ -157,7 +157,7 @@ def _unknown(word: Word, draft: Draft) -> None:
         guess = by_name.get(nearest(name, by_name) or "")
     draft.error(
         word.location,
-        f"`{word.text}` is no option of `materialize`",
+        f"`{word.text}` is not an option of `materialize`",
         f"did you mean `{guess}`?" if guess else f"the options are {' '.join(hints)}",
         rule="materialize-option",
     )

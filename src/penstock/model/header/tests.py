@@ -40,7 +40,7 @@ def data_test(line: CommentLine, draft: Draft) -> None:
     if test is None:
         guess = kind if kind in FORMS else nearest(kind, FORMS)
         form = _nearest_form(guess, rest) if guess else "path/of/test"
-        draft.refuse(line, "it is no data test", f"data_test {form}")
+        draft.refuse(line, "it is not a data test", f"data_test {form}")
         return
     if isinstance(test, AcceptedValuesTest):
         _report_lost_values(line, rest, test, draft)
@@ -102,7 +102,7 @@ def _report_lost_values(
     if written > len(test.values):
         draft.warn(
             line.location,
-            f"`{line.text}`: an empty value is no accepted value and is dropped",
+            f"`{line.text}`: an empty value is not an accepted value and is dropped",
             "list the values that may occur; NULL is always accepted",
             rule="accepted-values-empty",
         )

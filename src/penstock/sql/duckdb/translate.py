@@ -59,8 +59,8 @@ def translate(
 ) -> str:
     """Spark's text for a query that somebody wrote for DuckDB, its columns named as in DuckDB.
 
-    With ``expression`` it is no query but a condition or a value. ``own`` are macros (``main.f``,
-    folded) whose schema has to stay. ``asof`` keeps ASOF JOIN as it is, for who knows Spark's form.
+    With ``expression`` it is a condition or a value. ``own`` are macros (``main.f``, folded)
+    whose schema has to stay. ``asof`` keeps ASOF JOIN as it is, for who knows Spark's form.
     Raises UnsupportedFeature, whose ``data["start"]`` is the place in ``text`` and which names a
     function that is not known, or may be a macro, as ``data["function"]``; sqlglot's errors for
     what cannot be parsed.
@@ -151,7 +151,7 @@ def checked(text: str, macros: set[str]) -> tuple[str, exp.Expr]:
     """A query of DuckDB's as it is to be stored, and its tree, once Penstock can read it as well.
 
     ``macros`` are names of the lake's own (``main.f``), which it may call. Raises
-    UnsupportedFeature naming what is not known, SqlglotError for what is no SQL.
+    UnsupportedFeature naming what is not known, SqlglotError for what is not SQL.
     """
     tree = sqlglot.parse_one(readable(text, macros), read=_DUCKDB)
     to_spark(tree.copy())

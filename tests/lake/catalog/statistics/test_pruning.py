@@ -39,7 +39,7 @@ NUMBERS: list[list[list[object]]] = [[[2], [9]], [[10], [100]], [[None]], [[5], 
         ("9 < a", [1]),
         ("a = 10", [1]),
         ("a = '10'", [1]),
-        ("a = 2.5", [0]),  # a bound is no histogram
+        ("a = 2.5", [0]),  # a bound is not a histogram
         ("a < 2.5", [0]),
         ("a < 1.5", []),
         ("a = -3", []),

@@ -70,7 +70,7 @@ def test_fields_are_found_by_their_ids_and_new_ones_have_their_defaults() -> Non
 
 
 def test_a_value_that_is_none_of_its_type_is_named() -> None:
-    with pytest.raises(CatalogCorrupt, match="'c' is no date"):
+    with pytest.raises(CatalogCorrupt, match="'c' is not a valid date"):
         _read("tomorrow", _column("date"))
 
 

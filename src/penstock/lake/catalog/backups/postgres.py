@@ -137,7 +137,7 @@ def write_manifest(archive: zipfile.ZipFile, listed: Sequence[PackedTable]) -> N
 
 
 def read_manifest(archive: zipfile.ZipFile) -> tuple[PackedTable, ...]:
-    """Raises CatalogCorrupt for what is no manifest of ours."""
+    """Raises CatalogCorrupt for what is not a manifest of ours."""
     try:
         manifest = json.loads(archive.read(_MANIFEST))
         if manifest["form"] != _FORM:
@@ -145,7 +145,7 @@ def read_manifest(archive: zipfile.ZipFile) -> tuple[PackedTable, ...]:
         return tuple(_table(one) for one in manifest["tables"])
     except (KeyError, TypeError, ValueError) as error:
         raise CatalogCorrupt(
-            f"{archive.filename} is no backup of a catalog that this version knows ({error})",
+            f"{archive.filename} is not a backup of a catalog that this version knows ({error})",
             hint="check the path, or restore it with a newer version of Penstock",
         ) from error
 
@@ -200,7 +200,7 @@ def unpack(source: Path, target: Path) -> None:
             connection.commit()
     except (zipfile.BadZipFile, UnicodeDecodeError, ValueError, KeyError) as error:
         raise CatalogCorrupt(
-            f"{source} is no backup of a catalog, or only a part of one ({error})",
+            f"{source} is not a backup of a catalog, or only a part of one ({error})",
             hint="take another backup",
         ) from error
 

@@ -69,7 +69,7 @@ def _full(where: CatalogLocation, detail: str) -> LakeError:
 
 def _corrupt(where: CatalogLocation, detail: str) -> LakeError:
     return CatalogCorrupt(
-        f"the catalog {where} is damaged or is no DuckLake ({detail})",
+        f"the catalog {where} is damaged or is not a DuckLake ({detail})",
         hint="check that the path is right; restore it from a backup if it is",
     )
 

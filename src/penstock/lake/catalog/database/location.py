@@ -41,7 +41,7 @@ def parse_location(uri: str) -> CatalogLocation:
     """Read a catalog's URI, with or without ``ducklake:`` in front.
 
     A relative path is relative to the working directory, as for DuckDB. Raises ConfigError for
-    what is no URI. A path without a kind is a DuckDB file.
+    what is not a URI. A path without a kind is a DuckDB file.
     """
     text = uri.removeprefix(_PREFIX)
     scheme, colon, rest = text.partition(":")

@@ -158,7 +158,7 @@ def to_arrow(values: Iterable[Any], column: Column, table: str) -> pa.Array:
         return pa.array(kept, arrow_type(column))
     except (TypeError, ValueError, OverflowError, pa.ArrowInvalid) as error:
         raise CatalogCorrupt(
-            f"column {column.name!r} of the inlined table {table} has a value that is no "
+            f"column {column.name!r} of the inlined table {table} has a value that is not a valid "
             f"{column.type}: {error}",
             hint="correct the value in the catalog, or restore it from a backup",
             data={"column": column.name, "type": column.type},

@@ -220,7 +220,7 @@ def compares(kind: str, text: Text, order: Order, value: Any, dialect: str) -> T
 
 
 def _on_sqlite(kind: str, text: Text, order: Order, value: Any) -> Test:
-    """CAST takes what it can of any text there, so what is no number has to be kept away.
+    """CAST takes what it can of any text there, so what is not a number has to be kept away.
 
     The comparison comes first: it is the cheaper test, and most files are told by one side. That a
     number turned into text again is the same text costs a fifth of looking at its characters.
@@ -238,7 +238,7 @@ def _on_sqlite(kind: str, text: Text, order: Order, value: Any) -> Test:
 
 
 def _on_postgresql(kind: str, text: Text, order: Order, value: Any) -> Test:
-    """CAST fails there on what is no number; only CASE is sure to test before it casts."""
+    """CAST fails there on what is not a number; only CASE is sure to test before it casts."""
     pattern = "^-?[0-9]+$" if kind == "integer" else r"^-?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]{1,3})?$"
     exact = Decimal(value) if kind == "integer" else Decimal(repr(value))
     test = order(cast(text, Numeric()), literal(exact, Numeric()))
@@ -246,7 +246,7 @@ def _on_postgresql(kind: str, text: Text, order: Order, value: Any) -> Test:
 
 
 def _on_duckdb(kind: str, text: Text, order: Order, value: Any) -> Test:
-    """As on PostgreSQL: CAST fails, and CASE keeps what is no number from it."""
+    """As on PostgreSQL: CAST fails, and CASE keeps what is not a number from it."""
     if kind == "integer":
         if abs(value) > _INT64:
             return false()

@@ -188,14 +188,16 @@ def _array(values: Sequence[Any], column: Column, kind: pa.DataType, table: str)
         try:
             found.append(convert(value))
         except (ValueError, TypeError, ArithmeticError) as error:
-            why = f"{_shown(value)} is no {type_text(column)}: {error}"
+            why = f"{_shown(value)} is not a valid {type_text(column)}: {error}"
             raise _refused(table, column, row, why) from error
     try:
         return pa.array(found, kind)
-    except UnicodeEncodeError as error:  # half of a pair of surrogates, which is no character
+    except UnicodeEncodeError as error:  # half of a pair of surrogates, which is not a character
         bad = repr(error.object)
         row = next(at for at, value in enumerate(found, 1) if bad in repr(value))
-        raise _refused(table, column, row, f"{_shown(error.object)} is no text: {error}") from error
+        raise _refused(
+            table, column, row, f"{_shown(error.object)} is not valid text: {error}"
+        ) from error
 
 
 def _shown(value: object) -> str:

@@ -129,8 +129,8 @@ class _Reader:
             return pa.array(found, kind)
         except (ValueError, KeyError, ArithmeticError, pa.ArrowInvalid) as error:
             raise CatalogCorrupt(
-                f"an inlined value of column {self._source.name!r} is no {self._source.type}: "
-                f"{error}",
+                f"an inlined value of column {self._source.name!r} is not a valid "
+                f"{self._source.type}: {error}",
                 hint="correct the value in the catalog, or restore it from a backup",
                 data={"column": self._source.name, "type": self._source.type},
             ) from error
@@ -201,7 +201,7 @@ def default_value(column: Column) -> Any:
         return _leaf(column, column)(column.initial_default)
     except (ValueError, KeyError, ArithmeticError) as error:
         raise CatalogCorrupt(
-            f"the initial default of column {column.name!r} is no {column.type}: {error}",
+            f"the initial default of column {column.name!r} is not a valid {column.type}: {error}",
             hint="correct the value in the catalog, or restore it from a backup",
             data={"column": column.name, "type": column.type},
         ) from error

@@ -33,7 +33,7 @@ def bound_to_text(type_text: str, value: object) -> str | None:
     """The text of one bound of a column of this type; ``None`` when it has none that is safe.
 
     ``value`` is Python's for the type: bool, int, float, Decimal, date, datetime (aware for
-    ``timestamptz``), str, bytes, UUID. A NaN is no bound.
+    ``timestamptz``), str, bytes, UUID. A NaN is not a bound.
     """
     writer = _WRITERS.get(base_type(type_text))
     return None if writer is None or value is None else writer(type_text, value)

@@ -39,7 +39,7 @@ def days(text: str) -> int:
         return _INFINITE[text] * DATE_LIMIT
     match = _DATE.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is no date")
+        raise ValueError(f"{text!r} is not a date")
     return _days(*match.groups())
 
 
@@ -64,7 +64,7 @@ def interval(text: str) -> dict[str, int]:
     if rest:
         micros += _clock(rest, text)
     elif rest == text:
-        raise ValueError(f"{text!r} is no interval")
+        raise ValueError(f"{text!r} is not an interval")
     months = 12 * counts["year"] + counts["month"] + counts["mon"]
     return {"months": months, "days": counts["day"], "micros": micros}
 
@@ -93,7 +93,7 @@ def _count(text: str, digits: int) -> int:
         return _INFINITE[text] * MOMENT_LIMIT
     match = _MOMENT.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is no timestamp")
+        raise ValueError(f"{text!r} is not a timestamp")
     year, month, day, before, hour, minute, second, fraction, _, sign, *offset, after = (
         match.groups()
     )
@@ -113,7 +113,7 @@ def _count(text: str, digits: int) -> int:
 def _clock(text: str, whole: str) -> int:
     match = _CLOCK.fullmatch(text)
     if match is None:
-        raise ValueError(f"{whole!r} is no interval")
+        raise ValueError(f"{whole!r} is not an interval")
     sign, hours, minutes, seconds, fraction = match.groups()
     count = (int(hours) * 3600 + int(minutes) * 60 + int(seconds)) * 1_000_000
     count += int((fraction or "").ljust(6, "0"))

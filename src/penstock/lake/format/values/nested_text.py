@@ -48,7 +48,7 @@ def parse(text: str, column: Column, forms: Sequence[Form]) -> Tree:
             return _Reader(text, form).whole(column)
         except _Mismatch:
             continue
-    raise ValueError(f"{text[:100]!r} is no {column.type} as DuckDB writes it")
+    raise ValueError(f"{text[:100]!r} is not a valid {column.type} as DuckDB writes it")
 
 
 class _Mismatch(Exception):

@@ -18,7 +18,6 @@ from penstock.lake.reading.conversions.spark_types import (
     as_bytes,
     as_geometry,
     cast_type,
-    quoted,
     refuse_unwritable,
     schema_of,
     spark_type,
@@ -26,7 +25,7 @@ from penstock.lake.reading.conversions.spark_types import (
 )
 from penstock.lake.reading.conversions.widening import fits_decimal
 from penstock.lake.spark.session import cache_of
-from penstock.sql.identifiers import nearest
+from penstock.sql.identifiers import nearest, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

@@ -10,7 +10,8 @@ from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.reading.conversions.align import filled, fit, fits, typed
-from penstock.lake.reading.conversions.spark_types import quoted, schema_of, spark_type
+from penstock.lake.reading.conversions.spark_types import schema_of, spark_type
+from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

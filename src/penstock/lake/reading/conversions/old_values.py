@@ -181,7 +181,7 @@ def initial_value(column: Column) -> SparkColumn:
         return read(text).cast(spark_type(column))
     except (ValueError, KeyError) as error:
         raise CatalogCorrupt(
-            f"the initial default {text!r} of column {column.name!r} is no {column.type}",
+            f"the initial default {text!r} of column {column.name!r} is not a valid {column.type}",
             hint="look at the row of ducklake_column",
             data={"column": column.name, "type": column.type},
         ) from error
@@ -197,7 +197,7 @@ def _literal(convert: Callable[[str], object]) -> Callable[[str], SparkColumn]:
 
 
 def _number(text: str) -> SparkColumn:
-    """Spark's own cast of the text is exact; what is no number is found out before."""
+    """Spark's own cast of the text is exact; what is not a number is found out before."""
     from pyspark.sql import functions as fn
 
     float(text)

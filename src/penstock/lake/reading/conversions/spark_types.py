@@ -21,7 +21,7 @@ from penstock.lake.format.types import (
     to_spark_schema,
 )
 from penstock.lake.format.values.bounds import base_type
-from penstock.sql.identifiers import quoted as quoted  # noqa: PLC0414 - many take it from this module
+from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

@@ -1,4 +1,4 @@
-"""Texts that are none: bytes in a column of text that are not UTF-8, refused as they are written.
+"""Reject invalid UTF-8 in columns of text as rows are written.
 
 Spark makes text of bytes without a look at them (``CAST(blob AS STRING)``, ``blob || 'a'``, files
 of others), and keeps what it was given. In a data file DuckDB then reads no row of the column.
@@ -32,7 +32,7 @@ def checked(value: SparkColumn, column: Column) -> SparkColumn:
     valid = _valid(value, column)
     if valid is None:
         return value
-    said = f"column {column.name} is text, and a row has bytes that are none (UTF-8)"
+    said = f"column {column.name} is text, and a row has bytes that are not valid UTF-8"
     cause: SparkColumn = fn.lit(f"{said}: {_NEXT}")
     if not column.children:
         shown = fn.substring(fn.hex(value), 1, 64)

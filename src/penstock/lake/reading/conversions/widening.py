@@ -92,7 +92,7 @@ def fits_decimal(old: str, new: str) -> bool:
 
 
 def _whole(kind: str) -> int:
-    """Digits before the point; many of a type that is no number."""
+    """Digits before the point; many of a type that is not a number."""
     given = parse(kind)
     if given.precision is not None and given.scale is not None:
         return given.precision - given.scale

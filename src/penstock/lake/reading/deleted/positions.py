@@ -181,7 +181,7 @@ def vector_positions(content: bytes, path: str) -> pa.Int64Array:
 def _vector(content: bytes, path: str) -> bytes:
     length = int.from_bytes(content[:4], "big")
     if len(content) < _FRAME or len(content) != length + 8 or content[4:8] != _MAGIC:
-        raise _bad_vector(path, "it is no deletion vector, or not a whole one")
+        raise _bad_vector(path, "it is not a deletion vector, or not a whole one")
     if zlib.crc32(content[4:-4]) != int.from_bytes(content[-4:], "big"):
         raise _bad_vector(path, "its checksum does not fit")
     return content[8:-4]

@@ -25,9 +25,10 @@ from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.format.types import FIELD_ID
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.reading.conversions.old_values import from_old, is_as_read
-from penstock.lake.reading.conversions.spark_types import file_schema, quoted, spark_type
+from penstock.lake.reading.conversions.spark_types import file_schema, spark_type
 from penstock.lake.reading.conversions.stored_values import MILLISECONDS, may_differ, reads_itself
 from penstock.lake.reading.parquet.footers import Layout, layouts
+from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

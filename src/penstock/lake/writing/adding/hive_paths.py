@@ -51,7 +51,7 @@ def hive_value(column: Column, text: str | None, path: str) -> str | None:
         value = reader(text, column.type)
     except (ValueError, ArithmeticError):
         raise SchemaMismatch(
-            f"{path}: {column.name}={text} is no {column.type}",
+            f"{path}: {column.name}={text} is not a valid {column.type}",
             hint="rename the directory, or add the file with hive_partitioning off",
             data={"path": path, "column": column.name, "value": text},
         ) from None
