@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.engine.slices import Partition, RunRequest, resolve_slices
-from penstock.errors import ArgumentError, PartitionError
+from penstock.errors import ArgumentError, Location, PartitionError
 from penstock.model.asset import TableName
 from penstock.model.graph import chains
 from penstock.model.model import Model
@@ -36,7 +36,7 @@ def model(name: str, spec: PartitionSpec | None, *reads: str) -> Model:
         target=table(name),
         partition=spec,
         inputs=tuple(map(table, reads)),
-        annotations=SimpleNamespace(places={}),
+        place=lambda _: Location(Path(f"{name}.sql")),
     )
     return cast(Model, known)
 

@@ -287,7 +287,7 @@ class Attempt:
             error.location = error.location or resolved.start
             raise
         except MergeKeyError as error:
-            error.location = self.model.annotations.places.get("materialize")
+            error.location = self.model.place("target")
             raise
 
     def _fit(self, table: TransactionTable, df: DataFrame, into: Slice) -> DataFrame:
@@ -297,8 +297,7 @@ class Attempt:
             return df
         managed = into.place[0] if into.place else None
         columns = difference(df.columns, table.schema.names, managed)
-        materialize = self.model.annotations.materialize
-        policy = (materialize.on_schema_change if materialize else None) or "warn"
+        policy = self.model.on_schema_change
         merges = self.model.strategy == "merge"
         fit = fit_columns(columns, policy, self.model.target.qualified, merges=merges)
         for notice in fit.notices:
@@ -311,7 +310,7 @@ class Attempt:
     def _test(
         self, table: TransactionTable, into: Slice, pins: Pins, views: Views
     ) -> tuple[CheckResult, ...]:
-        if not self.model.annotations.data_tests:
+        if not self.model.data_tests:
             return ()
         tester = Tester(
             model=self.model,

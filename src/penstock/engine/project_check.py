@@ -53,7 +53,7 @@ def _not_run(models: Sequence[Model]) -> Iterator[Diagnostic]:
     for model in models:
         if model.strategy not in RUNNABLE:
             message = f"{model.strategy} steps are not in this version: a run of this one fails"
-            place = model.annotations.places.get("materialize", Location(model.path))
+            place = model.place("target")
             hint = "let Penstock write the table, or take the script out of the models directory"
             yield Diagnostic("error", message, place, hint, "strategy")
 
@@ -62,11 +62,11 @@ def _referenced(models: Sequence[Model], catalogs: Catalogs | None) -> Iterator[
     """Tables of ``relationships`` that no model makes and no lake has."""
     makers = makers_of(models)
     for model in models:
-        for number, test in enumerate(model.annotations.data_tests):
+        for number, test in enumerate(model.data_tests):
             table = table_of(test.to) if isinstance(test, RelationshipsTest) else None
             if table is None or table_key(table) in makers or _is_there(table, catalogs):
                 continue
-            place = model.annotations.places[f"data_test:{number}"]
+            place = model.place(f"data_test:{number}")
             message = f"no model makes {table}, and its lake does not have it"
             hint = "the test fails until there is such a table: is the name right?"
             yield Diagnostic("warning", message, place, hint, "test-table")

@@ -53,7 +53,7 @@ def refuse_other_slices(
     else:
         holds = "rows that belong to no slice"
     now = f"`partitioned {model.slicing}`" if model.slicing else "not partitioned"
-    raise _changed(model, "partitioned", f"holds {holds}, and the model is now {now}", others)
+    raise _changed(model, "partition", f"holds {holds}, and the model is now {now}", others)
 
 
 def refuse_lost_rows(
@@ -74,7 +74,7 @@ def refuse_lost_rows(
         return f"the SELECT's rows are added to {_count(rows, 'row')} made by {known.strategy}"
     raise _changed(
         model,
-        "materialize",
+        "target",
         f"{_of(place)}holds {_count(rows, 'row')} made by {known.strategy}, and replace would "
         "leave only what the SELECT returns",
     )
@@ -93,7 +93,7 @@ def _refuse_keys(
     if lacking:
         raise _changed(
             model,
-            "materialize",
+            "target",
             f"has no column {', '.join(lacking)}, so none of the rows there has the key {keys}",
         )
     nulls, repeated = _not_keys(model.keys, table, place)
@@ -102,7 +102,7 @@ def _refuse_keys(
         faults += [f"{_count(repeated, 'key')} shared by several rows"] if repeated else []
         raise _changed(
             model,
-            "materialize",
+            "target",
             f"{_of(place)}cannot be merged into by {keys}: it holds {' and '.join(faults)}",
         )
 
@@ -156,18 +156,17 @@ def _count(number: int, noun: str) -> str:
 
 
 def _changed(
-    model: Model, line: str, what: str, slices: Sequence[SliceRecord] = ()
+    model: Model, what: str, problem: str, slices: Sequence[SliceRecord] = ()
 ) -> DefinitionChanged:
-    places = model.annotations.places
     or_slice = " (or one slice: --slice VALUE)" if any(record.slice for record in slices) else ""
     return DefinitionChanged(
-        f"{model.target} {what}",
+        f"{model.target} {problem}",
         hint=(
             f"put the line back; or make the table anew: `penstock run {model.name} "
             f"--full-refresh`; or drop it: `penstock drop {model.name}`{or_slice}. Earlier "
             "snapshots keep what is there"
         ),
-        location=places.get(line) or places.get("materialize") or Location(model.path),
+        location=model.place(what),
         data={"table": model.target.qualified, "slices": [record.slice for record in slices]},
     )
 

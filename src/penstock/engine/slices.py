@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
-from penstock.errors import Location, PartitionError
+from penstock.errors import PartitionError
 from penstock.model import partition
 from penstock.model.model import Model
 from penstock.model.partition import TIME_KINDS, PartitionSpec
@@ -173,8 +173,7 @@ def _select(models: Steps) -> str:
 
 
 def _at(model: Model, error: PartitionError) -> PartitionError:
-    place = model.annotations.places.get("partitioned") or Location(model.path)
-    error.location = error.location or place
+    error.location = error.location or model.place("partition")
     return error
 
 

@@ -15,7 +15,7 @@ from penstock.engine.beginning import Beginning
 from penstock.engine.pins import Pins, Readable, Rows
 from penstock.engine.resolve import Resolved, Views, query_start, resolve
 from penstock.engine.spark import lakes_for, session_for
-from penstock.errors import Diagnostic, Location, NotFound, PenstockError
+from penstock.errors import Diagnostic, NotFound, PenstockError
 from penstock.lake.format.naming import fold
 from penstock.model import arguments
 from penstock.model.arguments import Argument
@@ -160,16 +160,15 @@ def _example(argument: Argument) -> str:
 def _missing_columns(model: Model, columns: Sequence[str]) -> Iterator[Diagnostic]:
     """Keys and tested columns that the query does not make."""
     made = {fold(name) for name in columns}
-    places = model.annotations.places
-    wanted = [("materialize", "key", key) for key in model.keys]
+    wanted = [("target", "key", key) for key in model.keys]
     wanted += [
         (f"data_test:{number}", "tested column", test.column)
-        for number, test in enumerate(model.annotations.data_tests)
+        for number, test in enumerate(model.data_tests)
         if not isinstance(test, CustomTest)
     ]
     for keyword, what, name in wanted:
         if fold(name) not in made:
-            place = places.get(keyword, Location(model.path))
+            place = model.place(keyword)
             hint = f"it makes {', '.join(columns)}"
             message = f"the query does not make the {what} {name}"
             yield Diagnostic("error", message, place, hint, "column")

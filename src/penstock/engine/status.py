@@ -36,7 +36,6 @@ from penstock.lake.catalog.snapshots import history
 from penstock.lake.format.conflicts import ParsedChanges
 from penstock.lake.format.naming import fold
 from penstock.model.asset import TableName
-from penstock.model.header.lines import read_header
 from penstock.model.model import Model
 
 if TYPE_CHECKING:
@@ -175,18 +174,12 @@ def detail_of(model: Model, catalog: Catalog | None, column: str) -> ModelDetail
         path=str(model.path),
         keys=model.keys,
         inputs=tuple(str(table) for table in model.inputs),
-        tests=tuple(test.name for test in model.annotations.data_tests),
+        tests=tuple(test.name for test in model.data_tests),
         columns=column_infos(table.schema) if table else (),
         schema_versions=versions,
-        query=query_text(model),
+        query=model.query.text,
         runs=runs,
     )
-
-
-def query_text(model: Model) -> str:
-    """The script's code as written: setup statements and query, without the header."""
-    text = model.query.source.text
-    return text[read_header(text, model.path).end :].strip()
 
 
 def snapshot_infos(lake: str, catalog: Catalog) -> list[SnapshotInfo]:

@@ -19,20 +19,18 @@ from penstock.engine.state.store import State, now
 from penstock.errors import (
     CommitConflict,
     DataTestFailed,
-    Location,
     PenstockError,
     QueryFailed,
     StepError,
 )
 from penstock.events import Notice, StepFinished, StepStarted
 from penstock.lake.spark.failures import explained
-from penstock.model.header.steps import is_duration
+from penstock.model.schedule import seconds_of
 
 # Conditions of Spark that a retry cannot change: the text, or a name in it, is wrong.
 _HOPELESS = ("PARSE_", "UNRESOLVED_", "TABLE_OR_VIEW_NOT_FOUND", "DATATYPE_MISMATCH", "AMBIGUOUS_")
 _CONFLICTS = 3  # how often a step is retried after a conflict before it fails
 INTERRUPTED = "the run was interrupted"
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +88,7 @@ def _run(run: _Run) -> StepResult:
     try:
         run.begin()
         if run.planned.blocked is not None:
-            place = run.planned.model.annotations.places.get("materialize")
-            raise StepError(run.planned.blocked, location=place or Location(run.planned.model.path))
+            raise StepError(run.planned.blocked, location=run.planned.model.place("target"))
         with explained():
             made, snapshot_id = take_up(run.world, run.planned) or _attempts(run)
     except Cancelled:
@@ -116,9 +113,9 @@ def _attempts(run: _Run) -> tuple[Publication, int | None]:
     Retried are a query that failed while running, as often as ``retry`` says, and a step whose
     commit conflicts with another run: nothing of it landed, and it starts from what that run left.
     """
-    retry = run.planned.model.annotations.retry
+    retry = run.planned.model.retry
     left = retry.count if retry else 0
-    delay = delay_seconds(retry.delay if retry else None)
+    delay = seconds_of(retry.delay if retry else None)
     conflicts = 0
     while True:
         try:
@@ -140,14 +137,6 @@ def _attempts(run: _Run) -> tuple[Publication, int | None]:
 def worth_retrying(error: QueryFailed) -> bool:
     condition = error.data.get("condition")
     return bool(error.data) and not str(condition).startswith(_HOPELESS)
-
-
-def delay_seconds(text: str | None) -> float:
-    """Of ``30``, ``30s``, ``5m``, ``1h``, ``1d`` (annotations.md, "Assets"); else none."""
-    if text is None or not is_duration(text):  # reported by check, and then dropped
-        return 0.0
-    unit = _UNITS.get(text[-1])
-    return float(text) if unit is None else float(text[:-1]) * unit
 
 
 def _cancelled(run: _Run) -> StepResult:

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import Diagnostic, Location
-from penstock.model.asset import ColumnLineage, ColumnType, Materialize, Trigger
+from penstock.model.asset import ColumnLineage, ColumnType, Materialize
 from penstock.model.data_test import DataTest
 from penstock.model.header import columns, slices, steps, target, tests, triggers
-from penstock.model.header.draft import Draft, Retry
+from penstock.model.header.draft import Draft
 from penstock.model.header.lines import CommentLine, Header, read_header
 from penstock.model.header.misspelt import report_late, report_misspelt
 from penstock.model.partition import PartitionSpec
+from penstock.model.schedule import Retry, Trigger
 
 KEYWORDS: Mapping[str, Callable[[CommentLine, Draft], None]] = {
     "pipeline": steps.pipeline,

@@ -1,4 +1,4 @@
-"""Assets, and the header lines that name them: ``materialize``, ``on`` and ``column``.
+"""Assets, and the header lines that name them: ``materialize`` and ``column``.
 
 annotations.md; for ``materialize`` seeds/materialization.md, "Grammar".
 """
@@ -79,40 +79,6 @@ def table_of(asset: Asset) -> TableName | None:
         return None
     schema = parts[0] if len(parts) == 2 else DEFAULT_SCHEMA
     return TableName(lake, schema, parts[-1])
-
-
-EVENTS = (
-    "schedule",
-    "webhook",
-    "email",
-    "kafka",
-    "mqtt",
-    "nats",
-    "postgres",
-    "sqs",
-    "gcp",
-    "data_upload",
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Trigger:
-    """``kind`` is ``asset`` or one of :data:`EVENTS`; only an asset has a debounce."""
-
-    kind: str
-    asset: Asset | None = None
-    debounce: str | None = None
-
-    @property
-    def bears_partition(self) -> bool:
-        """Whether it takes part in a join by partition (``trigger all``)."""
-        return self.asset is not None and "{partition}" in self.asset.path
-
-    def to_dict(self) -> dict[str, Any]:
-        if self.asset is None:
-            return {"kind": self.kind}
-        found = {"kind": self.kind, "asset_kind": self.asset.kind, "path": self.asset.path}
-        return found if self.debounce is None else {**found, "debounce": self.debounce}
 
 
 SCHEMA_CHANGES = ("warn", "ignore", "fail", "sync")

@@ -7,23 +7,26 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.errors import Diagnostic, Location, PartitionError
 from penstock.model.analysis import Part
 from penstock.model.annotation import Annotations
-from penstock.model.asset import Asset, Materialize, TableName, table_of
+from penstock.model.asset import SCHEMA_CHANGES, Asset, Materialize, TableName, table_of
 from penstock.model.data_test import RelationshipsTest
 from penstock.model.header.lines import read_header
 from penstock.model.model import Model, TestScript
 from penstock.model.names import Names
 from penstock.model.partition import check_spec
 from penstock.model.query import Query, read_query
+from penstock.model.schedule import Schedule
 from penstock.sql.tokens import canonical
 
 TARGET = "ducklake://main/table"
+# What a model calls the places of a header's lines.
+_PLACES = {"materialize": "target", "partitioned": "partition"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +116,34 @@ def _model(
         keys=made.keys if strategy in {"merge", "history"} else (),
         partition=annotations.partition,
         query=query,
-        annotations=annotations,
         reads=query.reads,
         on=tuple(dict.fromkeys(table for _, _, table in _on_tables(annotations) if table)),
         definition_hash=definition_hash(query, annotations, target),
-        warnings=tuple(findings),
+        on_schema_change=made.on_schema_change or SCHEMA_CHANGES[0],
+        data_tests=annotations.data_tests,
         test_scripts=script.tests,
         test_reads=tuple(_test_reads(target, annotations, script.tests)),
+        column_types=annotations.column_types,
+        column_lineage=annotations.column_lineage,
+        schedule=_schedule(annotations),
+        retry=annotations.retry,
+        tags=(annotations.tag,) if annotations.tag else (),
+        places=_places(annotations),
+        warnings=tuple(findings),
     )
+
+
+def _schedule(annotations: Annotations) -> Schedule:
+    return Schedule(
+        annotations.triggers,
+        annotations.join_mode,
+        annotations.freshness,
+        annotations.debounce_default,
+    )
+
+
+def _places(annotations: Annotations) -> Mapping[str, Location]:
+    return {_PLACES.get(line, line): place for line, place in annotations.places.items()}
 
 
 def _test_reads(

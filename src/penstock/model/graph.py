@@ -154,7 +154,7 @@ def _twice(models: Sequence[Model]) -> tuple[Diagnostic, ...]:
                 Diagnostic(
                     "error",
                     f"{model.target} is made by two models: {other.path} and {model.path}",
-                    model.annotations.places.get("materialize", Location(model.path)),
+                    model.place("target"),
                     "let one of them make another table",
                     "two-makers",
                 )
@@ -204,7 +204,7 @@ def _place(model: Model, table: TableName) -> Location:
         read = table_read(source)
         if read is not None and table_key(read) == table_key(table) and source.location is not None:
             return source.location
-    for name, place in model.annotations.places.items():
+    for name, place in model.places.items():
         if name.startswith("on:"):
             return place
     return Location(model.path)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from penstock.errors import Diagnostic
-from penstock.model.annotation import Annotations
-from penstock.model.asset import TableName
+from penstock.errors import Diagnostic, Location
+from penstock.model.asset import ColumnLineage, ColumnType, TableName
+from penstock.model.data_test import DataTest
 from penstock.model.partition import PartitionSpec
 from penstock.model.query import Query
+from penstock.model.schedule import Retry, Schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ class TestScript:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """One script of a project.
+    """One script of a project, in whatever form it says what it makes.
 
     ``name`` is the script's path below the models directory without its suffix, ``/`` kept
     (``clean/flights``). ``strategy`` is ``replace``, ``append``, ``merge``, ``history`` or
@@ -35,6 +37,8 @@ class Model:
     query refers to, in the order of first mention; ``on`` the tables its ``on`` lines name;
     ``test_reads`` those that only its data tests look at, its own not among them.
     ``definition_hash`` changes when the meaning of the script may have changed.
+    ``places`` says where the script says each thing: ``target``, ``partition``, ``on:0``,
+    ``data_test:0`` and so on.
     """
 
     name: str
@@ -44,13 +48,24 @@ class Model:
     keys: tuple[str, ...]
     partition: PartitionSpec | None
     query: Query
-    annotations: Annotations
     reads: tuple[TableName, ...]
     on: tuple[TableName, ...]
     definition_hash: str
-    warnings: tuple[Diagnostic, ...] = ()
+    on_schema_change: str = "warn"
+    data_tests: tuple[DataTest, ...] = ()
     test_scripts: tuple[TestScript, ...] = ()
     test_reads: tuple[TableName, ...] = ()
+    column_types: tuple[ColumnType, ...] = ()
+    column_lineage: tuple[ColumnLineage, ...] = ()
+    schedule: Schedule = field(default_factory=Schedule)
+    retry: Retry | None = None
+    tags: tuple[str, ...] = ()
+    places: Mapping[str, Location] = field(default_factory=dict, compare=False, repr=False)
+    warnings: tuple[Diagnostic, ...] = ()
+
+    def place(self, what: str) -> Location:
+        """Where the script says ``what``; where that is not said, where it names its table."""
+        return self.places.get(what) or self.places.get("target") or Location(self.path)
 
     @property
     def slicing(self) -> str:

@@ -39,7 +39,7 @@ class Query:
     """``parts`` are the temporary tables of the setup, then the query (manual: all statements).
 
     ``sources`` are what it reads, each once, in order of first mention. ``settings`` are
-    ``SET spark...`` lines.
+    ``SET spark...`` lines. ``start`` is where the code begins, after what declares the model.
     """
 
     source: Source = field(repr=False)
@@ -49,6 +49,12 @@ class Query:
     arguments: tuple[Argument, ...] = ()
     settings: tuple[Setting, ...] = ()
     manual: bool = False
+    start: int = 0
+
+    @property
+    def text(self) -> str:
+        """The script's code as written: setup statements and query."""
+        return self.source.text[self.start :].strip()
 
     @property
     def path(self) -> Path:
@@ -169,7 +175,9 @@ def read_query(
         found += part_findings
         if name is not None:
             scope = replace(scope, hidden=scope.hidden | {name.casefold()})
-    query = Query(source, dialect, script.names, tuple(parts), arguments, script.settings, manual)
+    query = Query(
+        source, dialect, script.names, tuple(parts), arguments, script.settings, manual, start
+    )
     if not _has_error(found):
         found += _try(query)
     return (None if _has_error(found) else query), tuple(found)

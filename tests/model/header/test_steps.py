@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.model.annotation import Annotations, parse
-from penstock.model.header.draft import Retry
+from penstock.model.schedule import Retry
 
 
 def header(text: str) -> Annotations:

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from penstock.model.annotation import parse
-from penstock.model.asset import EVENTS, Asset, Trigger
+from penstock.model.asset import Asset
+from penstock.model.schedule import EVENTS, Trigger
 
 
 @pytest.mark.parametrize("event", EVENTS)

@@ -61,8 +61,8 @@ class Tester:
         view = self.views.name()
         made = {view: candidate.rows}
         checks = []
-        for number, test in enumerate(self.model.annotations.data_tests):
-            place = self.model.annotations.places.get(f"data_test:{number}")
+        for number, test in enumerate(self.model.data_tests):
+            place = self.model.place(f"data_test:{number}")
             scope = Scope(
                 view=view,
                 types=candidate.types,

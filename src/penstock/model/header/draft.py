@@ -5,18 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from penstock.errors import Diagnostic, Location
-from penstock.model.asset import ColumnLineage, ColumnType, Materialize, Trigger
+from penstock.model.asset import ColumnLineage, ColumnType, Materialize
 from penstock.model.data_test import DataTest
 from penstock.model.header.lines import CommentLine
 from penstock.model.partition import PartitionSpec
-
-
-@dataclass(frozen=True, slots=True)
-class Retry:
-    """``count`` >= 1 further attempts, ``delay`` between them as written."""
-
-    count: int
-    delay: str | None = None
+from penstock.model.schedule import Retry, Trigger
 
 
 @dataclass(slots=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 from penstock.config import DIALECTS
-from penstock.model.header.draft import Draft, Retry
+from penstock.model.header.draft import Draft
 from penstock.model.header.lines import CommentLine
+from penstock.model.schedule import Retry, is_duration
 from penstock.sql.identifiers import nearest
 
 MAX_TAG = 50
 MAX_RETRIES = 2**32 - 1
-_DURATION = re.compile(r"\+?\d+[smhd]?")
 _COUNT = re.compile(r"\+?\d+")
 
 
@@ -95,11 +95,6 @@ def debounce(line: CommentLine, draft: Draft) -> None:
     if _first_duration(line, draft, draft.debounce_default):
         draft.debounce_default = line.rest
         draft.places["debounce"] = line.location
-
-
-def is_duration(text: str) -> bool:
-    """An integer of seconds, or ``<n>s|m|h|d``."""
-    return _DURATION.fullmatch(text) is not None
 
 
 def _first_duration(line: CommentLine, draft: Draft, known: str | None) -> bool:

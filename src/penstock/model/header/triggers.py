@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from penstock.model.asset import EVENTS, Trigger, parse_asset
+from penstock.model.asset import parse_asset
 from penstock.model.header.draft import Draft
 from penstock.model.header.lines import CommentLine
-from penstock.model.header.steps import is_duration
+from penstock.model.schedule import EVENTS, Trigger, is_duration
 from penstock.sql.identifiers import nearest
 
 JOINS = ("all", "any")

@@ -1,0 +1,78 @@
+"""When a step runs, and when it is tried again: triggers, freshness, debounce, retries.
+
+A duration is written as an integer of seconds or as ``<n>s|m|h|d`` (annotations.md, "Assets"), and
+is a text in these values, as it was written.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.model.asset import Asset
+
+_DURATION = re.compile(r"\+?(?P<count>\d+)(?P<unit>[smhd]?)")
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def is_duration(text: str) -> bool:
+    return _DURATION.fullmatch(text) is not None
+
+
+def seconds_of(text: str | None) -> float:
+    """The length of a duration; 0 for no duration, and for a text that check has reported."""
+    match = _DURATION.fullmatch(text or "")
+    return float(match["count"]) * _UNITS[match["unit"]] if match else 0.0
+
+
+EVENTS = (
+    "schedule",
+    "webhook",
+    "email",
+    "kafka",
+    "mqtt",
+    "nats",
+    "postgres",
+    "sqs",
+    "gcp",
+    "data_upload",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """``kind`` is ``asset`` or one of :data:`EVENTS`; only an asset has a debounce."""
+
+    kind: str
+    asset: Asset | None = None
+    debounce: str | None = None
+
+    @property
+    def bears_partition(self) -> bool:
+        """Whether it takes part in a join by partition (``trigger all``)."""
+        return self.asset is not None and "{partition}" in self.asset.path
+
+    def to_dict(self) -> dict[str, Any]:
+        if self.asset is None:
+            return {"kind": self.kind}
+        found = {"kind": self.kind, "asset_kind": self.asset.kind, "path": self.asset.path}
+        return found if self.debounce is None else {**found, "debounce": self.debounce}
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """``join`` is how several triggers combine, ``all`` or ``any``; None where nothing says."""
+
+    triggers: tuple[Trigger, ...] = ()
+    join: str | None = None
+    freshness: str | None = None
+    debounce: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """``count`` >= 1 further attempts, ``delay`` between them as written."""
+
+    count: int
+    delay: str | None = None

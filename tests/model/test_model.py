@@ -1,0 +1,63 @@
+"""What a model says, in whatever form its script says it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from penstock.errors import Location
+from penstock.model.annotation import parse
+from penstock.model.asset import Asset, ColumnInput, ColumnLineage
+from penstock.model.building import ScriptFile, build_model
+from penstock.model.data_test import NotNullTest
+from penstock.model.names import Names
+from penstock.model.partition import PartitionSpec
+from penstock.model.schedule import Retry, Schedule, Trigger
+
+TEXT = """\
+-- pipeline
+-- materialize ducklake://main/clean.t key=a,b on_schema_change=sync
+-- partitioned daily
+-- on ducklake://main/s debounce=5m
+-- trigger all
+-- freshness 2h
+-- debounce 30s
+-- retry 2 10s
+-- tag heavy
+-- data_test not_null a
+-- column a <- ducklake://main/s.x
+SELECT a, b FROM main.s WHERE d = '{partition}'
+"""
+
+
+def test_it_has_all_that_a_header_says() -> None:
+    path = Path("m.sql")
+    script = ScriptFile("m", path, TEXT, parse(TEXT, path)[0])
+    model, _ = build_model(script, Names(("main",)), ())
+    assert model is not None
+    assert (str(model.target), model.strategy, model.keys) == ("main.clean.t", "merge", ("a", "b"))
+    assert model.partition == PartitionSpec("daily")
+    assert model.on_schema_change == "sync"
+    assert model.schedule == Schedule(
+        (Trigger("asset", Asset("ducklake", "main/s"), "5m"),),
+        "all",
+        freshness="2h",
+        debounce="30s",
+    )
+    assert model.retry == Retry(2, "10s")
+    assert model.tags == ("heavy",)
+    assert model.data_tests == (NotNullTest("a"),)
+    lineage = ColumnLineage("a", (ColumnInput(Asset("ducklake", "main/s"), "x"),))
+    assert model.column_lineage == (lineage,)
+    assert model.query.text == "SELECT a, b FROM main.s WHERE d = '{partition}'"
+
+
+def test_it_knows_where_each_thing_is_said() -> None:
+    path = Path("m.sql")
+    script = ScriptFile("m", path, TEXT, parse(TEXT, path)[0])
+    model, _ = build_model(script, Names(("main",)), ())
+    assert model is not None
+    lines = {
+        what: model.place(what).line for what in ("target", "partition", "on:0", "data_test:0")
+    }
+    assert lines == {"target": 2, "partition": 3, "on:0": 4, "data_test:0": 10}
+    assert model.place("what it does not say") == Location(path, 2, 4)
