@@ -14,7 +14,7 @@ from penstock.lake.candidate.staged import SliceOf, StagedTable
 from penstock.lake.candidate.state import Staged
 from penstock.lake.format.naming import names_of
 from penstock.lake.rows import overwrite
-from penstock.lake.rows.append import append_rows, is_literal
+from penstock.lake.rows.append import append_frame, append_rows, is_literal
 from penstock.lake.rows.change import Condition, Keys, MergeBuilder, On, RowChange
 from penstock.lake.rows.engine import stage
 from penstock.lake.rows.overwrite import Replacing
@@ -45,7 +45,7 @@ class TransactionTable(StagedTable):
         """
         if is_literal(df):
             return append_rows(self, df)
-        return self.append_frame(df, partition_by, slice)
+        return append_frame(self, df, partition_by, slice)
 
     def replace(
         self,

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from penstock.errors import SchemaMismatch, UnsupportedFeature
+from penstock.errors import SchemaMismatch
 from penstock.lake.candidate.definable import DefinableTable
-from penstock.lake.candidate.state import Candidate, Staged
+from penstock.lake.candidate.state import Candidate
 from penstock.lake.format.changes import NewTable
 from penstock.lake.format.field_ids import assign_ids
 from penstock.lake.format.files import all_rows, live_rows
@@ -30,26 +30,6 @@ SliceOf = tuple[str, object]
 
 class StagedTable(DefinableTable):
     """One table inside a transaction, for whoever changes its rows; for one thread at a time."""
-
-    def append_frame(
-        self, df: DataFrame, partition_by: str | Sequence[str] = (), slice_of: SliceOf | None = None
-    ) -> Staged:
-        """Add the rows of a DataFrame; the table is created where it is missing.
-
-        ``slice_of`` says that all rows have this value in this column: it saves a sort.
-        """
-        with self.all_or_nothing():
-            df = typed(df, self._candidate.schema)
-            if slice_of is not None:
-                df = self.in_slice(df, *slice_of)
-            self.ensure(df, partition_by)
-            written = self.write_frame(df, slice=slice_of)
-            self._candidate = self.with_written(self._candidate, written)
-        return Staged(
-            rows_written=written.rows,
-            rows_inserted=written.rows,
-            slice_rows=self._rows_after(slice_of, written.rows),
-        )
 
     def evolve(self, df: DataFrame, *, drop: str | Sequence[str] = ()) -> None:
         """Make the table able to hold ``df``: its new columns are added at the end (NULL in the
@@ -111,21 +91,14 @@ class StagedTable(DefinableTable):
         slice: tuple[str, object] | None = None,  # noqa: A002 - as in merge
         with_fingerprint: bool = False,
     ) -> Written:
-        """Write the rows of a DataFrame, all of one slice where that is set, as staged files that
-        no table has yet.
+        """Write the rows of a DataFrame, all of one slice where that is set, to files that are
+        removed with what is staged, and that no candidate state has yet.
         """
         target = self.target(slice)
         columns = align(df, self.written_schema, table=self._candidate.qualified_name)
         written = write(df, columns, target, with_fingerprint=with_fingerprint)
         self.stage(self._candidate, written.directory)
         return written
-
-    def _rows_after(self, slice_of: SliceOf | None, added: int) -> int:
-        """Rows of the slice, or table, with those just added; only those where more is unread."""
-        try:
-            return self.count_rows(slice_of)
-        except UnsupportedFeature:  # files of a kind that is not read: rows are added all the same
-            return added
 
     def count_rows(self, slice_of: SliceOf | None = None) -> int:
         """Rows of the table, or of a slice, as they will be; read only where the catalog does not

@@ -137,7 +137,8 @@ class CandidateTable:
     def stage(self, candidate: Candidate, *directories: str | None) -> None:
         """Take on a candidate state; the directories are removed when it is discarded."""
         self._candidate = candidate
-        self._directories += [directory for directory in directories if directory is not None]
+        new = (directory for directory in directories if directory is not None)
+        self._directories += [directory for directory in new if directory not in self._directories]
 
     def unstage(self, written: Written) -> None:
         """Remove files that were written, and that no candidate state has."""
@@ -193,18 +194,20 @@ class CandidateTable:
         """All rows of the candidate state; without files that surely hold none for ``keep``."""
         return self._scan(self.files(keep))
 
-    def take(self, removed: Removed, written: Iterable[Written]) -> None:
-        """Stage rows taken away and rows written."""
+    def take(self, removed: Removed, written: Iterable[Written], *, in_files: bool = False) -> None:
+        """Stage rows taken away and rows written: these in the catalog up to its limit unless they
+        are to stay ``in_files``.
+        """
         new = list(written)
         after = self._candidate.without(removed.files, removed.deletes)
         inline = after.inline.without_rows(removed.inlined).with_deletes(removed.places)
         after = replace(after, inline=inline).with_files(removed.added)
         for rows in new:
-            after = self.with_written(after, rows)
+            after = after.with_files(rows.files) if in_files else self._with_written(after, rows)
         directories = (*removed.directories, *(rows.directory for rows in new))
         self.stage(after, *directories)
 
-    def with_written(self, candidate: Candidate, written: Written) -> Candidate:
+    def _with_written(self, candidate: Candidate, written: Written) -> Candidate:
         """The candidate with rows written, in the catalog up to its limit; files stay staged."""
         limit = self.inline_limit()
         found = rows_to_inline(written, self.schema, limit) if written.rows <= limit else None

@@ -20,12 +20,12 @@ from penstock.lake.reading.conversions.spark_types import cacheable
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID, Scan
 from penstock.lake.rows import arrow_finder, merge, merge_by_key
 from penstock.lake.rows.change import Condition, Keys, On, RowChange
-from penstock.lake.rows.deletes import both, delete_all, end_whole, take_away
+from penstock.lake.rows.deletes import delete_all, end_whole, take_away
 from penstock.lake.rows.found import Found
 from penstock.lake.rows.new_rows import assigned, rewrite
 from penstock.lake.rows.route import Way, facts_of, route
 from penstock.lake.rows.spark_finder import find, find_updated, rows_of
-from penstock.lake.rows.stager import Files, write, write_found
+from penstock.lake.rows.stager import Files, remove_both, write, write_found
 from penstock.lake.spark.failures import explained
 from penstock.lake.spark.session import session_zone
 from penstock.sql.identifiers import quoted
@@ -65,17 +65,24 @@ def _overwrite(table: StagedTable, change: RowChange) -> Staged:
 
     Raises QueryFailed that shows a row which does not.
     """
-    df, match = change.rows, _condition(change)
-    removed = Staged()
-    if table.exists:
-        removed = _removed(table, change).stage(table)
+    df, where = change.rows, _condition(change).for_spark
+    existed = table.exists
+    files = _removed(table, change) if existed else Files()
+    try:
+        if existed and where is not None:
+            df = _satisfying(table, df, where)
+        df = typed(df, table.candidate.schema)
+        table.ensure(df, ())
+        files = replace(files, inserted=table.write_frame(df))
+    except BaseException:
+        files.discard()
+        raise
+    staged = files.stage(table)
+    if existed:
         # Rows that others insert meanwhile may satisfy it too. (DuckDB 1.5.5 lets no delete
         # follow an insert; two that replace the same nothing would leave the rows of both.)
         table.stage(replace(table.candidate, depends_on_rows=True))
-        where = match.for_spark
-        if where is not None:
-            df = _satisfying(table, df, where)
-    return replace(table.append_frame(df), rows_deleted=removed.rows_deleted)
+    return staged
 
 
 def _removed(table: StagedTable, change: RowChange) -> Files:
@@ -88,12 +95,7 @@ def _removed(table: StagedTable, change: RowChange) -> Files:
     rest = replace(source.files, files=tuple(f for f in source.files.files if f.path not in paths))
     some = replace(source, files=rest)
     whole = end_whole(table, source, proven)
-    try:
-        removed = _removed_rows(table, some, change)
-    except BaseException:
-        Files(whole).discard()
-        raise
-    return Files(both(whole, removed))
+    return Files(remove_both(whole, lambda: _removed_rows(table, some, change)))
 
 
 def _removed_rows(table: StagedTable, source: Scan, change: RowChange) -> Removed:

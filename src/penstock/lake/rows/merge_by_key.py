@@ -145,7 +145,7 @@ def _into_many(table: StagedTable, job: MergeJob, files: DataFrame | None) -> St
 
 def _counted(table: StagedTable, job: MergeJob, source: Source) -> Staged:
     if source.rows == 0:
-        return Staged(unchanged=table.candidate.create is None)
+        return Files().stage(table)
     return _stage(table, replace(job, source=source))
 
 
@@ -162,7 +162,7 @@ def _into_nothing(table: StagedTable, df: DataFrame, keys: Sequence[str], target
     part, names = key_columns(df, table.written_schema, keys, table=name)
     written = write(df, align(df, table.written_schema, table=name), target)
     if not written.rows:
-        return Staged(unchanged=table.candidate.create is None)
+        return Files().stage(table)
     try:
         _check_written(table, written, Source(df, part, names, limits=table.context.limits))
     except BaseException:

@@ -20,9 +20,9 @@ from penstock.lake.format.types import from_spark_schema, to_spark_schema
 from penstock.lake.reading.conversions.align import typed
 from penstock.lake.reading.conversions.spark_types import schema_of
 from penstock.lake.recovery.backup import missing_below
-from penstock.lake.rows.deletes import both, end_whole, take_all, take_away
+from penstock.lake.rows.deletes import end_whole, take_all, take_away
 from penstock.lake.rows.spark_finder import find, rows_of
-from penstock.lake.rows.stager import Files
+from penstock.lake.rows.stager import Files, remove_both
 from penstock.lake.writing import fingerprint
 from penstock.lake.writing.spark import Written
 
@@ -50,17 +50,15 @@ def replace_table(table: StagedTable, new: Replacing) -> Staged:
         with table.all_or_nothing():
             table.create_for(df, new.partition_by)
             written = table.write_frame(df, with_fingerprint=True)
-        table.stage(replace(table.candidate, added=written.files))
-        return _replaced(written, 0)
+            return _staged(table, Removed(), written)
     written, files = table.write_frame(df, with_fingerprint=True), table.files()
     current = table.to_df if all_rows(files) == written.rows else None
     if unchanged and _is_same(table, written, new.known, files, current):
         return _as_it_was(table, written)
-    removed = Files(take_all(table)).stage(table).rows_deleted
-    after = table.candidate.with_files(written.files)
-    # Where nothing goes, two that replace the same nothing would leave the rows of both.
-    table.stage(replace(after, depends_on_rows=after.depends_on_rows or not removed))
-    return _replaced(written, removed)
+    staged = _staged(table, take_all(table), written)
+    if not staged.rows_deleted:  # two that replace the same nothing would leave the rows of both
+        table.stage(replace(table.candidate, depends_on_rows=True))
+    return staged
 
 
 def replace_slice(table: StagedTable, slice_of: SliceOf, new: Replacing) -> Staged:
@@ -77,15 +75,13 @@ def replace_slice(table: StagedTable, slice_of: SliceOf, new: Replacing) -> Stag
         current = partial(table.slice_df, *slice_of) if may_be else None
         if unchanged and _is_same(table, written, new.known, files, current):
             return _as_it_was(table, written)
-        removed = _take_slice(table, whole, maybe, slice_of)
-        table.stage(table.candidate.with_files(written.files))
-        return _replaced(written, removed)
+        return _stage_slice(table, whole, maybe, slice_of, written)
 
 
 def drop_slice(table: StagedTable, slice_of: SliceOf) -> int:
     """Take the rows of a slice away; how many they are."""
     with table.all_or_nothing():
-        return _take_slice(table, *table.split(*slice_of), slice_of)
+        return _stage_slice(table, *table.split(*slice_of), slice_of, Written()).rows_deleted
 
 
 def missing_files(table: StagedTable, slice_of: SliceOf | None = None) -> tuple[str, ...]:
@@ -107,15 +103,21 @@ def _missing(table: StagedTable, files: FileSet) -> tuple[str, ...]:
     return missing_below(str(table.candidate.path), paths)
 
 
-def _take_slice(
-    table: StagedTable, whole: Sequence[DataFile], maybe: Sequence[DataFile], slice_of: SliceOf
-) -> int:
-    """Stage that the rows of a slice go; files that hold no others are not read."""
+def _stage_slice(
+    table: StagedTable,
+    whole: Sequence[DataFile],
+    maybe: Sequence[DataFile],
+    slice_of: SliceOf,
+    written: Written,
+) -> Staged:
+    """Stage that the rows of a slice go, and those written come; files that hold no others are not
+    read.
+    """
     before, (column, value) = table.candidate, slice_of
     removed = end_whole(table, table.scan_all(), whole)
     if maybe or table.files().inlined is not None:
-        removed = both(removed, _rows_of_slice(table, maybe, slice_of))
-    staged = Files(removed).stage(table)
+        removed = remove_both(removed, lambda: _rows_of_slice(table, maybe, slice_of))
+    staged = _staged(table, removed, written)
     # What others write meanwhile goes by the names that the columns had.
     name, text = table.slice_key(column, value)
     known = table.schema.find(name)
@@ -130,7 +132,7 @@ def _take_slice(
             replaces=(*before.replaces, *replaced),
         )
     )
-    return staged.rows_deleted
+    return staged
 
 
 def _rows_of_slice(table: StagedTable, files: Sequence[DataFile], slice_of: SliceOf) -> Removed:
@@ -187,11 +189,7 @@ def _as_it_was(table: StagedTable, written: Written) -> Staged:
     return Staged(fingerprint=written.fingerprint, unchanged=True, slice_rows=written.rows)
 
 
-def _replaced(written: Written, before: int) -> Staged:
-    return Staged(
-        rows_written=written.rows,
-        rows_inserted=written.rows,
-        rows_deleted=before,
-        fingerprint=written.fingerprint,
-        slice_rows=written.rows,
-    )
+def _staged(table: StagedTable, removed: Removed, written: Written) -> Staged:
+    """Stage all rows of a table or slice; in files, which the next replacement ends unread."""
+    staged = Files(removed, inserted=written, in_files=True).stage(table)
+    return replace(staged, fingerprint=written.fingerprint, slice_rows=written.rows)

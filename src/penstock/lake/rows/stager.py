@@ -14,7 +14,7 @@ from penstock.lake.candidate.state import Removed, Staged
 from penstock.lake.format.field_ids import EMBEDDED_ROW_ID
 from penstock.lake.format.inlined.values import arrow_schema
 from penstock.lake.reading.parquet.footers import remove_directory
-from penstock.lake.rows.deletes import take_away
+from penstock.lake.rows.deletes import both, take_away
 from penstock.lake.rows.found import Found
 from penstock.lake.writing import arrow as arrow_files
 from penstock.lake.writing.spark import Target, Written
@@ -31,11 +31,16 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Rows ``removed``; rows ``updated``, which are among these, and rows ``inserted``."""
+    """Rows ``removed``; rows ``updated``, which are among these, and rows ``inserted``.
+
+    What is written goes into the catalog up to its limit; ``in_files`` it stays in files, however
+    few rows these are.
+    """
 
     removed: Removed = field(default_factory=Removed)
     updated: Sequence[Written] = ()
     inserted: Written = field(default_factory=Written)
+    in_files: bool = False
 
     def discard(self) -> None:
         """Remove all that was written."""
@@ -45,17 +50,20 @@ class Files:
                 remove_directory(directory)
 
     def stage(self, table: CandidateTable) -> Staged:
-        """Stage all of it; ``slice_rows`` of the result is left to who knows the slice."""
+        """Stage all of it; ``slice_rows`` of the result is left to who knows the slice.
+
+        A table that this transaction makes is a change even without rows.
+        """
         removed, inserted = self.removed.rows, self.inserted.rows
         updated = sum(written.rows for written in self.updated)
         written = [written for written in (*self.updated, self.inserted) if written.rows]
-        table.take(self.removed, written)
+        table.take(self.removed, written, in_files=self.in_files)
         return Staged(
             rows_written=updated + inserted,
             rows_inserted=inserted,
             rows_updated=updated,
             rows_deleted=removed - updated,
-            unchanged=not (removed or inserted),
+            unchanged=not (removed or inserted or table.candidate.create),
         )
 
 
@@ -74,6 +82,17 @@ def write(
         return Files(removed.result(), updated.result(), inserted.result())
     except BaseException:
         Files(_of(removed, Removed()), _of(updated, ()), _of(inserted, Written())).discard()
+        raise
+
+
+def remove_both(removed: Removed, remove: Callable[[], Removed]) -> Removed:
+    """What was removed, and what ``remove`` takes away from other files. Where that fails, what was
+    written for the first is removed.
+    """
+    try:
+        return both(removed, remove())
+    except BaseException:
+        Files(removed).discard()
         raise
 
 
