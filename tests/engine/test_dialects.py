@@ -70,6 +70,8 @@ def test_queries(make: Make) -> None:
     query = "SELECT * EXCLUDE (id), id / 2 AS half FROM notes WHERE s[1:1] = 'a'"
     with pytest.raises(QueryFailed, match=r"query:1:\d+: a slice of string"):
         project.sql(query, dialect="duckdb")
+    with pytest.raises(QueryFailed, match=r"query:1:\d+: UNION of texts and other values"):
+        project.sql("SELECT s FROM notes UNION ALL FROM notes SELECT id", dialect="duckdb")
     text = "SELECT * EXCLUDE (id), id / 2 AS half, $n AS n FROM notes AT (VERSION => 2)"
     lake = project.lake("main")
     df = lake.sql(text, {"n": 7}, dialect="duckdb")

@@ -118,6 +118,17 @@ QUERIES = (
     "'550E8400-E29B-41D4-A716-446655440000'::UUID) AS n, '550e8400-e29b-41d4-a716-446655440000'"
     "::UUID = '550E8400-E29B-41D4-A716-446655440000'::UUID AS same FROM t",
     "SELECT DISTINCT f, max(a) AS m, least(min(b), 2) AS l FROM t GROUP BY f ORDER BY m DESC, f",
+    "SELECT id, s, NULL AS e, l, st FROM t UNION ALL SELECT b, w, d, l, st FROM t, u "
+    "ORDER BY id, s, e",
+    "FROM u UNION ALL FROM u UNION ALL SELECT id, NULL FROM t ORDER BY ALL",
+    "SELECT id FROM t WHERE f UNION SELECT a FROM t EXCEPT (SELECT b FROM t ORDER BY m LIMIT 1) "
+    "ORDER BY 1",
+    "WITH c AS (FROM t SELECT s, m) SELECT m, s FROM c UNION SELECT b, w FROM t, u ORDER BY 2, 1",
+    "SELECT s, l FROM t UNION ALL (WITH c AS (SELECT w, l FROM t, u) FROM c UNION FROM c) "
+    "ORDER BY s",
+    "SELECT u.id, (SELECT max(a) FROM (SELECT a FROM t UNION ALL SELECT b FROM t)) AS m FROM u",
+    "SELECT max(a) AS m, s FROM t GROUP BY s UNION ALL SELECT id, w FROM u WHERE id > 1 "
+    "ORDER BY ALL",
     "SELECT id AS k, upper(s) AS s FROM t UNION ALL SELECT id, w FROM u ORDER BY k, s LIMIT 5",
     "SELECT rank() OVER w AS r, lag(a) OVER w AS l, first_value(s) "
     "OVER (PARTITION BY f ORDER BY d, id) AS v FROM t WINDOW w AS (ORDER BY id)",
@@ -173,7 +184,7 @@ REFUSED = {
     "SELECT §lag(a) OVER w AS n FROM t WINDOW w AS (PARTITION BY f)": "without ORDER BY",
     "SELECT id, §unnest(l) + 1 AS n FROM t": "unnest inside of an expression",
     "SELECT coalesce(upper(§s), 0) FROM t": "coalesce of a text and what is not",
-    "SELECT upper(s) AS n FROM t UNION ALL SELECT §1": "UNION of texts and numbers",
+    "SELECT upper(s) AS n FROM t UNION ALL SELECT §1": "UNION of texts and other values",
     "SELECT id FROM t WHERE §s::UUID = 'x'": "a UUID in",
     "SELECT lower(§s::UUID) FROM t": "a UUID in",
     "SELECT (§a > 1)::UTINYINT FROM t": "the cast of a condition",
@@ -198,4 +209,20 @@ REFUSED_BY_TYPE = {
     "SELECT list_max([st]) FROM t": "list_max of",
     "SELECT coalesce(s, a) FROM t": "coalesce of a text and what is not",
     "SELECT CASE WHEN f THEN s ELSE 0 END FROM t": "CASE of a text and what is not",
+    "SELECT s FROM t UNION ALL SELECT a FROM t": "UNION of texts and other values",
+    "SELECT a FROM t EXCEPT SELECT s FROM t": "EXCEPT of texts",
+    "SELECT a, b FROM t INTERSECT SELECT a, s FROM t": "INTERSECT of texts",
+    "SELECT d FROM t UNION SELECT s FROM t": "UNION of texts",
+    "SELECT NULL AS k UNION ALL SELECT s FROM t UNION ALL (SELECT a FROM t LIMIT 1)": "UNION of",
+    "SELECT id, w AS a FROM u UNION ALL SELECT * FROM (SELECT id, a FROM t)": "UNION of texts",
+    "WITH c AS (SELECT id, s FROM t) SELECT * FROM c UNION ALL SELECT id, a FROM t": "UNION of",
+    "SELECT count(*) FROM (SELECT s FROM t UNION SELECT a FROM t)": "UNION of texts",
+    "SELECT id FROM t WHERE s IN (SELECT s FROM t UNION SELECT a FROM t)": "UNION of texts",
+    "SELECT [s] AS l FROM t UNION ALL SELECT [a] FROM t": "UNION of texts",
+    "SELECT {'p': s} AS l FROM t UNION ALL SELECT {'p': a} FROM t": "UNION of texts",
+    "SELECT id FROM t UNION (WITH z AS (SELECT s FROM t) FROM z UNION FROM z)": "UNION of texts",
+    "SELECT st, id FROM t ORDER BY 1": "ORDER BY of struct",
+    "SELECT id, l FROM t ORDER BY ALL": "ORDER BY ALL or a position beside a list or struct",
+    "SELECT * FROM t ORDER BY 1": "ORDER BY ALL or a position",
+    "SELECT l AS k FROM t UNION ALL SELECT l FROM t ORDER BY 1": "ORDER BY of struct",
 }

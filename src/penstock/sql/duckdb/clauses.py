@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-from penstock.sql.duckdb.guards import called, is_number, is_text, placed, refused, spark
+from penstock.sql.duckdb.guards import called, placed, refused, spark
 from penstock.sql.identifiers import fold
 
 
@@ -150,23 +150,6 @@ def _cte(node: exp.Expr) -> exp.Expr:
     return node
 
 
-def _set_operation(node: exp.Expr) -> exp.Expr:
-    if node.args.get("by_name"):
-        raise refused("UNION BY NAME")
-    for left, right in zip(_items(node.this), _items(node.expression), strict=False):
-        if (is_text(left) and is_number(right)) or (is_number(left) and is_text(right)):
-            raise placed(refused(f"{node.key.upper()} of texts and numbers", "a cast"), right)
-    return node
-
-
-def _items(query: exp.Expr) -> list[exp.Expr]:
-    """The results of a SELECT, of a set operation's first; none where a star is among them."""
-    while isinstance(query, exp.Subquery | exp.SetOperation):
-        query = query.this
-    items = query.expressions if isinstance(query, exp.Select) else []
-    return [] if any(item.is_star for item in items) else [item.unalias() for item in items]
-
-
 def _values(node: exp.Expr) -> exp.Expr:
     """Columns without names are ``col0``, ``col1`` and so on; Spark counts from 1."""
     alias = node.args.get("alias")
@@ -239,15 +222,12 @@ CLAUSES: Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.CTE: _cte,
     exp.Columns: _columns,
     exp.Distinct: _distinct,
-    exp.Except: _set_operation,
-    exp.Intersect: _set_operation,
     exp.Join: _join,
     exp.Limit: _limit,
     exp.Offset: _limit,
     exp.Ordered: _ordered,
     exp.Select: _select,
     exp.Star: _star,
-    exp.Union: _set_operation,
     exp.Values: _values,
     exp.Window: _window,
     exp.WindowSpec: _frame,

@@ -82,7 +82,7 @@ def unless(
         for pattern in types.split("|")
     ]
     names = types.replace("%", "").replace("|", ", ")
-    return _guarded(f"{what} of {names}", advice, checks, node, operands)
+    return guarded(f"{what} of {names}", advice, checks, node, operands)
 
 
 def alike(what: str, node: exp.Expr, *operands: exp.Expr) -> exp.Expr:
@@ -109,10 +109,10 @@ def alike(what: str, node: exp.Expr, *operands: exp.Expr) -> exp.Expr:
     if len(unknown) + bool(texts) + bool(numbers) < 2:
         return node
     check = f"({' OR '.join(a_text)}) AND ({' OR '.join(another)})"
-    return _guarded(mixed, advice, [check], node, unknown)
+    return guarded(mixed, advice, [check], node, unknown)
 
 
-def _guarded(
+def guarded(
     what: str, advice: str, checks: Sequence[str], node: exp.Expr, operands: Sequence[exp.Expr]
 ) -> exp.Expr:
     """``node`` where none of the ``checks`` holds, in which ``:o0``, ``:o1`` are the operands."""
@@ -167,6 +167,9 @@ def unguarded(tree: exp.Expr) -> exp.Expr:
             if node is bare:
                 return inner
             node.replace(inner)
+    for where in list(bare.find_all(exp.Where)):
+        if where.this == exp.true():  # what a guard was put before that had no condition
+            where.pop()
     return bare
 
 

@@ -23,6 +23,7 @@ from penstock.sql.duckdb.clauses import CLAUSES
 from penstock.sql.duckdb.functions import FUNCTIONS, NAMED
 from penstock.sql.duckdb.guards import called, in_order, placed, refused, unguarded
 from penstock.sql.duckdb.operators import OPERATORS, intervals
+from penstock.sql.duckdb.results import RESULTS, check_positions
 from penstock.sql.duckdb.sequences import SEQUENCES
 from penstock.sql.duckdb.text import named, readable
 from penstock.sql.identifiers import fold
@@ -48,6 +49,7 @@ _RULES: Mapping[type[exp.Expr], Rule] = {
     **{kind: lambda node: node for kind in _SAME},
     **OPERATORS,
     **CLAUSES,
+    **RESULTS,
     **FUNCTIONS,
     **CASTS,
     **SEQUENCES,
@@ -94,6 +96,8 @@ def to_spark(tree: exp.Expr, *, asof: bool = False) -> str:
                 tree = new
             else:
                 node.replace(new)
+    for query in list(tree.find_all(exp.Query)):
+        check_positions(query)
     for key in tree.find_all(exp.Ordered):
         if fold(key.this.name) != "all":
             key.set("this", in_order("ORDER BY", key.this))

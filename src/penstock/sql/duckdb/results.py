@@ -1,0 +1,174 @@
+"""Rules about the results of whole queries: set operations, ORDER BY ALL and positions.
+
+Only Spark knows their types, and of a star not even the text tells how many there are. So the text
+asks Spark for the type of the query's row. The question stands in the WHERE of the first SELECT
+and is answered when the query is analysed: nothing of it is left in the plan (`guards.unless`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from sqlglot import exp
+
+from penstock.sql.duckdb.guards import (
+    guarded,
+    in_order,
+    is_condition,
+    is_number,
+    is_text,
+    placed,
+    refused,
+    spark,
+    unguarded,
+    whole_number,
+)
+from penstock.sql.identifiers import fold
+
+# The names of types in the text of a row's type, as Spark's `typeof` writes it: behind a column's
+# name, or within a list or map. None of our regular expressions has a backslash: it would have to
+# be escaped for Spark's literals.
+_TYPE = "(?<=[:<,])(interval [a-z ]+|[a-z_]+([(][0-9]+,[0-9]+[)])?)(?=[,<>])"
+# A letter for each type in the row: S for what holds others, T for a text, ? for NULL, else N.
+_KINDS = f"ARRAY_JOIN(REGEXP_EXTRACT_ALL(TYPEOF(:row), '{_TYPE}', 1), ';')"
+for _types, _letter in (
+    ("(array|struct|map);?", "S"),
+    ("string;?", "T"),
+    ("void;?", "?"),
+    ("[a-z][^;]*;?", "N"),
+):
+    _KINDS = f"REGEXP_REPLACE({_KINDS}, '{_types}', '{_letter}')"
+_HAS_NESTED = "TYPEOF(:row) RLIKE '[:<,](array|struct)<'"
+_CAST = "a cast to one type"
+
+
+def _set_operation(node: exp.Expr) -> exp.Expr:
+    """Of a text and a number DuckDB makes texts, Spark numbers (and dates of a text and a date)."""
+    if node.args.get("by_name"):
+        raise refused("UNION BY NAME")
+    if _holder(node) is not None:  # which looks at the branches of all
+        return node
+    what = f"{node.key.upper()} of texts and other values"
+    branches = list(_branches(node))
+    if _known_alike(what, branches) or _recursive(node):
+        return node
+    together = f"REPLACE(REPLACE({_kinds('o0')}, 'T', '[T?]'), 'N', '[N?]')"
+    each = ", ".join(_kinds(f"o{at}") for at in range(1, len(branches) + 1))
+    alike = f"CONCAT_WS(';', {each}, '') RLIKE CONCAT('^(', {together}, ';)*$')"
+    _guard(node, what, _CAST, f"NOT ({alike})", node, *branches)
+    return node
+
+
+def _kinds(row: str) -> str:
+    return _KINDS.replace(":row", f":{row}")
+
+
+def _holder(node: exp.Expr) -> exp.Expr | None:
+    """The set operation that a set operation is a branch of."""
+    parent = node.parent
+    while isinstance(parent, exp.Subquery):
+        parent = parent.parent
+    held = isinstance(parent, exp.SetOperation) and not node.args.get("with_")
+    return parent if held else None
+
+
+def _branches(query: exp.Expr) -> Iterator[exp.Expr]:
+    """What a set operation puts together, those within its branches as well, in order."""
+    for branch in (query.this, query.expression):
+        inner = branch.unnest()
+        if isinstance(inner, exp.SetOperation) and not inner.args.get("with_"):
+            yield from _branches(inner)
+        else:
+            yield inner
+
+
+def _known_alike(what: str, branches: list[exp.Expr]) -> bool:
+    """Whether the texts among the results are known, and stand beside texts only."""
+    rows = [_items(branch) for branch in branches]
+    for column in zip(*rows, strict=False):
+        number = next((item for item in column if is_number(item)), None)
+        text = next((item for item in column if is_text(item)), None)
+        if number is not None and text is not None:
+            later = max(number, text, key=column.index)
+            raise placed(refused(what, _CAST), later)
+    known = all(
+        isinstance(item, exp.Null) or is_text(item) or is_number(item) or is_condition(item)
+        for row in rows
+        for item in row
+    )
+    return known and all(rows)
+
+
+def _items(query: exp.Expr) -> list[exp.Expr]:
+    """The results of a SELECT; none where a star is among them."""
+    items = query.expressions if isinstance(query, exp.Select) else []
+    return [] if any(item.is_star for item in items) else [item.unalias() for item in items]
+
+
+def _recursive(node: exp.Expr) -> bool:
+    """Whether it makes a recursive table: its branches cannot be looked at by themselves."""
+    cte = node.parent
+    name = fold(cte.alias) if isinstance(cte, exp.CTE) else None
+    return name in {fold(table.name) for table in node.find_all(exp.Table)}
+
+
+def _guard(query: exp.Expr, what: str, advice: str, check: str, *rows: exp.Expr) -> None:
+    """Refuse ``query`` where ``check`` holds, in which ``:o0``, ``:o1`` are rows of ``rows``."""
+    asked = [_row(row, query) for row in rows]
+    select = query
+    while not isinstance(select, exp.Select):
+        select = select.this
+    where = select.args.get("where")
+    condition = exp.true() if where is None else where.this
+    select.set("where", exp.Where(this=guarded(what, advice, [check], condition, asked)))
+
+
+def _row(query: exp.Expr, root: exp.Expr) -> exp.Expr:
+    """A value of the type of the query's row, never computed, for a place within ``root``."""
+    alone = unguarded(query)
+    for clause in ("order", "limit", "offset", *(["with_"] if query is root else [])):
+        alone.set(clause, None)
+    row = spark("SELECT STRUCT(*)")
+    assert isinstance(row, exp.Select)
+    return exp.Subquery(this=row.from_(exp.Subquery(this=alone), copy=False))
+
+
+def check_positions(query: exp.Expr) -> None:
+    """A list or struct is sorted otherwise in DuckDB, also by ORDER BY ALL or a position."""
+    order = query.args.get("order")
+    unknown = False
+    for key in order.expressions if order is not None else []:
+        position = whole_number(key.this)
+        everything = fold(key.this.name) == "all"
+        if position is None and not everything:
+            continue
+        column = None if position is None else _column(query, position)
+        if column is None:
+            unknown = True
+        elif in_order("", column) is not column:
+            key.set("this", column)  # for whoever looks at the types of keys
+    if unknown:
+        what = "ORDER BY ALL or a position beside a list or struct"
+        _guard(query, what, "the columns to sort by", _HAS_NESTED.replace(":row", ":o0"), query)
+
+
+def _column(query: exp.Expr, position: int) -> exp.Expr | None:
+    """A result by its name, or as it is where its type is known; ``None`` behind a star."""
+    while isinstance(query, exp.Subquery | exp.SetOperation):
+        query = query.this
+    items = _items(query)
+    if not 0 < position <= len(items):
+        return None
+    item = items[position - 1]
+    if in_order("", item) is item:
+        return item
+    names = [fold(other.alias_or_name) for other in query.expressions]
+    name = query.expressions[position - 1].alias_or_name
+    return exp.column(name, quoted=True) if name and names.count(fold(name)) == 1 else None
+
+
+RESULTS: Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
+    exp.Except: _set_operation,
+    exp.Intersect: _set_operation,
+    exp.Union: _set_operation,
+}
