@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, create_engine, select
 
 from penstock.lake.catalog.database import metadata as t
-from penstock.lake.catalog.statistics.pruning import kept
+from penstock.lake.catalog.statistics.pruning import may_match
 from penstock.lake.format.files import Table
 from penstock.lake.format.partitioning import bucket
 from penstock.lake.format.schema import Column, TableSchema
@@ -128,7 +128,7 @@ def split(table: Table, files: Sequence[Rows], transform: str) -> list[Rows]:
 
 def chosen(connection: Connection, table: Table, where: str, zone: str = "UTC") -> list[int]:
     """The ids of the files that are kept for a condition in SQL."""
-    test = kept(connection, table, of_where(where, zone=zone))
+    test = may_match(connection, table, of_where(where, zone=zone))
     query = select(t.data_file.c.data_file_id).order_by(t.data_file.c.data_file_id)
     return list(connection.execute(query if test is None else query.where(test)).scalars())
 

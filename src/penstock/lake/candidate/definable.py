@@ -50,7 +50,7 @@ class DefinableTable(CandidateTable):
         comment: str | None = None,
         column_comments: Mapping[str, str] | None = None,
     ) -> None:
-        """Make the table with these columns, in place of the one that is there, if any.
+        """Create the table with these columns, replacing the one that exists, if any.
 
         Columns are numbered anew; their initial default, which older rows get, is their default.
         """
@@ -83,7 +83,7 @@ class DefinableTable(CandidateTable):
         )
 
     def drop(self) -> None:
-        """Take the table away with all that was staged for it. Raises TableNotFound."""
+        """Drop the table and all that was staged for it. Raises TableNotFound."""
         self.schema  # noqa: B018 - raises where there is no table
         self._remove_staged()
         base = self._candidate.base
@@ -91,8 +91,8 @@ class DefinableTable(CandidateTable):
         self._candidate = replace(start, dropped=base is not None)
 
     def alter(self, schema: TableSchema) -> None:
-        """Give the table these columns: those with an id are kept, changed as they are here, those
-        without one are new, and what is not among them is dropped (see `lake.alter`).
+        """Give the table these columns: a column with an id replaces the one that has the id, a
+        column without an id is new, and columns that are missing are dropped (see `lake.alter`).
 
         Raises SchemaMismatch for a column that is to be NOT NULL and has NULLs,
         UnsupportedFeature for one that the table is partitioned or sorted by and that is dropped.
@@ -126,7 +126,7 @@ class DefinableTable(CandidateTable):
         )
 
     def numbered(self, schema: TableSchema) -> TableSchema:
-        """``schema`` with ids that no column of the table ever had for those without one."""
+        """``schema`` with new ids, which the table never used, for columns without an id."""
         base, create = self._candidate.base, self._candidate.create
         used = max((column.id or 0 for column in self.schema.walk()), default=0) + 1
         first = self._next_column_id
@@ -138,7 +138,7 @@ class DefinableTable(CandidateTable):
         return numbered
 
     def set_partitioning(self, fields: Sequence[PartitionField]) -> None:
-        """Partition what is written from now on by these; by nothing without any."""
+        """Partition later writes by these keys; without keys they are not partitioned."""
         partition_columns(self.schema, fields)
         # Files that were staged for a partitioning which no commit ever sees have none.
         added = tuple(
@@ -153,7 +153,7 @@ class DefinableTable(CandidateTable):
             self._candidate = replace(candidate, partitioning=tuple(fields))
 
     def set_sorting(self, keys: Sequence[SortKey]) -> None:
-        """Sort what is written and merged from now on by these; by nothing without any."""
+        """Sort later writes and compactions by these keys; without keys they are not sorted."""
         _check_keys(keys, self.schema)
         if self._candidate.create is not None:
             create = replace(self._candidate.create, sort_by=tuple(keys))
@@ -173,7 +173,7 @@ class DefinableTable(CandidateTable):
         return described.sorted_by
 
     def comment(self, text: str | None, column: str | None = None) -> None:
-        """Comment on the table, or on one of its columns; ``None`` takes the comment away."""
+        """Comment on the table, or on one of its columns; ``None`` removes the comment."""
         candidate, tags = self._candidate, {COMMENT: text}
         column_id = None if column is None else self._id_in(self.schema, column)
         create = candidate.create
@@ -184,23 +184,23 @@ class DefinableTable(CandidateTable):
             self._candidate = replace(candidate, tags={**candidate.tags, **tags})
         else:
             both = {**candidate.column_tags.get(column_id, {}), **tags}
-            its = {**candidate.column_tags, column_id: both}
-            self._candidate = replace(candidate, column_tags=its)
+            column_tags = {**candidate.column_tags, column_id: both}
+            self._candidate = replace(candidate, column_tags=column_tags)
 
     def rename(self, name: str) -> None:
-        """Another name in the same schema; files stay where they are. Raises NameTaken."""
+        """Rename the table within its schema; its files do not move. Raises NameTaken."""
         if self.renaming is None:
             raise ValueError("a table is renamed in a transaction")
-        its = (self._candidate.schema_name, self._candidate.name)
-        self.renaming(".".join(quote_identifier(part) for part in its), name)
+        full_name = (self._candidate.schema_name, self._candidate.name)
+        self.renaming(".".join(quote_identifier(part) for part in full_name), name)
 
     def take_name(self, name: str) -> None:
-        """Another name, which the transaction has seen to be free; the directory stays."""
+        """Take a name that the transaction has found to be free; the directory stays."""
         self.schema  # noqa: B018 - raises where there is no table
         self._candidate = replace(self._candidate, name=name)
 
     def forget_base(self) -> None:
-        """Start without a table: the one that had the name has another now."""
+        """Start without a table: the table that had this name was renamed."""
         self._start = Candidate(self._start.schema_name, self._start.name)
         self._candidate = self._start
 
@@ -213,7 +213,7 @@ class DefinableTable(CandidateTable):
         self._directories.clear()
 
     def _refuse_reserved(self, names: Sequence[str]) -> None:
-        """New columns that the catalog's own are called like."""
+        """Refuse new columns that have the name of a column of the catalog's own."""
         if not any(fold(name) in SYSTEM for name in names):
             return
         context, candidate = self._context, self._candidate
@@ -221,13 +221,13 @@ class DefinableTable(CandidateTable):
         refuse(names, candidate.qualified_name, limit)
 
     def _id_in(self, schema: TableSchema, name: str) -> int:
-        found = schema.find(name)
-        if found is None or found.id is None:
+        column = schema.find(name)
+        if column is None or column.id is None:
             return self._column(name).id or 0  # raises ColumnNotFound
-        return found.id
+        return column.id
 
     def _refuse_retyped_keys(self, before: TableSchema, after: TableSchema) -> None:
-        """A key's values keep their text and their hash where its type only gets wider."""
+        """Refuse a new type for a key unless it is wider: then texts and hashes stay the same."""
         kinds = {column.id: column.type for column in after.columns}
         for key in self._candidate.partition_by:
             old = before.find(key.column)
@@ -244,7 +244,7 @@ class DefinableTable(CandidateTable):
     def _refuse_dropped_keys(self, after: TableSchema) -> None:
         left = {column.id for column in after.columns}
         dropped = {fold(c.name): c.name for c in self.schema.columns if c.id not in left}
-        keys = {fold(one.column) for one in self._candidate.partition_by}
+        keys = {fold(field.column) for field in self._candidate.partition_by}
         for doing, used in (
             ("partitioned", keys),
             ("sorted", _key_columns(self.sort_keys()) if dropped else frozenset()),
@@ -258,7 +258,7 @@ class DefinableTable(CandidateTable):
                 )
 
     def _check_required(self, before: TableSchema, after: TableSchema) -> None:
-        """That columns which are to be NOT NULL from now on hold no NULL."""
+        """Check that columns which become NOT NULL hold no NULL."""
         were = {column.id for column in before.columns if column.nullable}
         asked = [c for c in after.columns if not c.nullable and c.id in were]
         candidate = self._candidate
@@ -288,8 +288,8 @@ class DefinableTable(CandidateTable):
 def _tagged(new: NewTable, column_id: int | None, tags: TagChanges) -> NewTable:
     if column_id is None:
         return replace(new, tags=_applied(new.tags, tags))
-    its = _applied(new.column_tags.get(column_id, {}), tags)
-    return replace(new, column_tags={**new.column_tags, column_id: its})
+    own_tags = _applied(new.column_tags.get(column_id, {}), tags)
+    return replace(new, column_tags={**new.column_tags, column_id: own_tags})
 
 
 def _applied(tags: Mapping[str, str], changes: TagChanges) -> dict[str, str]:
@@ -298,15 +298,15 @@ def _applied(tags: Mapping[str, str], changes: TagChanges) -> dict[str, str]:
 
 
 def _with_initial(column: Column) -> Column:
-    """No row is older than the column, yet the real extension notes what they would have."""
+    """Set the initial default, as the real extension does, though no row predates the column."""
     if column.default is None or column.default_kind != "literal" or column.children:
         return column
     return replace(column, initial_default=column.default)
 
 
 def _check_names(columns: Sequence[Column], where: str) -> None:
-    """Raise where there is no column, two are called the same, or one has a name of the format's,
-    at any depth.
+    """Raise where there are no columns, two have the same name, or the format reserves a name, at
+    any depth.
     """
     if not columns:
         raise SchemaMismatch(f"{where} needs at least one column", hint="name one with its type")
@@ -369,7 +369,7 @@ def _key_columns(keys: Sequence[SortKey]) -> frozenset[str]:
 def _renamed_keys(
     keys: Sequence[SortKey], before: TableSchema, after: TableSchema
 ) -> tuple[SortKey, ...]:
-    """The keys by the names that the columns have ``after``; ids tell which is which."""
+    """The keys under the names that the columns have ``after``; columns are matched by id."""
     names = {column.id: column.name for column in after.columns}
     new = {
         fold(column.name): names[column.id]
@@ -381,11 +381,11 @@ def _renamed_keys(
 
 def _renamed(key: SortKey, new: dict[str, str]) -> SortKey:
     tree = _tree(key)
-    found = [one for one in _columns_of(tree) if fold(one.parts[0].name) in new]
-    for one in found:
-        root = one.parts[0]
+    columns = [column for column in _columns_of(tree) if fold(column.parts[0].name) in new]
+    for column in columns:
+        root = column.parts[0]
         root.replace(_identifier(new[fold(root.name)]))
-    return replace(key, expression=tree.sql(_DIALECT)) if found else key
+    return replace(key, expression=tree.sql(_DIALECT)) if columns else key
 
 
 def _identifier(name: str) -> exp.Identifier:
@@ -396,7 +396,7 @@ def _identifier(name: str) -> exp.Identifier:
 
 def _names(key: SortKey) -> list[str]:
     """Of the columns; a field of a struct is reached through its column."""
-    return [one.parts[0].name for one in _columns_of(_tree(key))]
+    return [column.parts[0].name for column in _columns_of(_tree(key))]
 
 
 def _columns_of(tree: exp.Expression) -> list[exp.Column]:
@@ -405,14 +405,14 @@ def _columns_of(tree: exp.Expression) -> list[exp.Column]:
 
 def _tree(key: SortKey) -> exp.Expression:
     try:
-        found = sqlglot.parse_one(f"SELECT {key.expression}", read=_DIALECT).expressions
+        expressions = sqlglot.parse_one(f"SELECT {key.expression}", read=_DIALECT).expressions
     except SqlglotError:
-        found = []
-    if len(found) != 1:
+        expressions = []
+    if len(expressions) != 1:
         raise UnsupportedFeature(
             f"the sort key {key.expression!r} is not an expression",
             hint="sort by columns, or by an expression of DuckDB's SQL",
             data={"expression": key.expression},
         )
-    tree: exp.Expression = found[0]
+    tree: exp.Expression = expressions[0]
     return tree

@@ -50,18 +50,18 @@ class StagedNames:
         self._gone_macros: dict[int, None] = {}
 
     def clear(self) -> None:
-        for one in self._staged():
-            one.clear()
+        for names in self._staged():
+            names.clear()
 
     def state(self) -> tuple[dict[Any, Any], ...]:
         """All that is staged, for `restore`."""
-        return tuple(dict(one) for one in self._staged())
+        return tuple(dict(names) for names in self._staged())
 
     def restore(self, state: Sequence[Mapping[Any, Any]]) -> None:
-        """As it was at that `state`."""
-        for one, before in zip(self._staged(), state, strict=True):
-            one.clear()
-            one.update(before)
+        """Go back to what `state` returned."""
+        for names, before in zip(self._staged(), state, strict=True):
+            names.clear()
+            names.update(before)
 
     def _staged(self) -> tuple[dict[Any, Any], ...]:
         return (
@@ -70,7 +70,7 @@ class StagedNames:
         )
 
     def changes(self) -> ChangeSet:
-        """All of a change set but its tables."""
+        """The change set without its tables."""
         views = [view for view in self._views.values() if view is not None]
         old = [view for view in views if view.base is not None]
         return ChangeSet(
@@ -79,9 +79,9 @@ class StagedNames:
             create_views=tuple(view.new for view in views if view.new is not None),
             drop_views=tuple(self._gone_views),
             rename_views={
-                one.base.id: one.name for one in old if one.base and one.base.name != one.name
+                view.base.id: view.name for view in old if view.base and view.base.name != view.name
             },
-            view_tags={one.base.id: one.tags for one in old if one.base and one.tags},
+            view_tags={view.base.id: view.tags for view in old if view.base and view.tags},
             create_macros=tuple(m for m in self._macros.values() if isinstance(m, NewMacro)),
             drop_macros=tuple(self._gone_macros),
         )
@@ -104,7 +104,7 @@ class StagedNames:
 
     def require_schema(self, name: str) -> None:
         if not self.has_schema(name):
-            known = {one.name for key, one in self._base_schemas().items()} | set(
+            known = {schema.name for key, schema in self._base_schemas().items()} | set(
                 self._new_schemas.values()
             )
             raise SchemaNotFound(
@@ -118,7 +118,7 @@ class StagedNames:
             self._new_schemas[fold(name)] = name
 
     def drop_schema(self, name: str) -> None:
-        """Take away a schema; what is in it is gone by now."""
+        """Drop a schema, which is empty by now."""
         if fold(name) == DEFAULT_SCHEMA:
             raise ArgumentError(
                 "schema main cannot be dropped: DuckDB attaches no lake without it",
@@ -128,7 +128,7 @@ class StagedNames:
             self._gone_schemas[fold(name)] = self._base_schemas()[fold(name)].id
 
     def is_of_base(self, name: str) -> bool:
-        """Whether what the base has in the schema of this name is still what the name means."""
+        """Whether the name still means the schema that the base has under it."""
         return fold(name) not in self._new_schemas and fold(name) not in self._gone_schemas
 
     def _base_schemas(self) -> Mapping[str, SchemaEntry]:
@@ -146,60 +146,60 @@ class StagedNames:
         return self._views[key]
 
     def views(self, schema: str) -> list[TableRef]:
-        """Of one schema, as they will be."""
+        """The views of a schema as they will be after the commit."""
         with self._catalog.reading() as connection:
             at_base = load_views(connection, self._base.id)
-        for one in at_base:
-            if fold(one.schema_name) == fold(schema):
-                self.view(TableRef(one.schema_name, one.name))
+        for view in at_base:
+            if fold(view.schema_name) == fold(schema):
+                self.view(TableRef(view.schema_name, view.name))
         staged = [view for view in self._views.values() if view is not None]
         return [
-            TableRef(one.schema_name, one.name)
-            for one in staged
-            if fold(one.schema_name) == fold(schema)
+            TableRef(view.schema_name, view.name)
+            for view in staged
+            if fold(view.schema_name) == fold(schema)
         ]
 
     def create_view(self, new: NewView) -> None:
-        """A view in place of that of its name, if any."""
+        """Create or replace a view."""
         ref = TableRef(new.schema_name, new.name)
         if self.view(ref) is not None:
             self.drop_view(ref)
         self._views[key_of(ref)] = StagedView(new.schema_name, new.name, new=new)
 
     def drop_view(self, ref: TableRef) -> None:
-        found = self._required(ref)
-        if found.base is not None:
-            self._gone_views[found.base.id] = None
+        view = self._required(ref)
+        if view.base is not None:
+            self._gone_views[view.base.id] = None
         self._views[key_of(ref)] = None
 
     def rename_view(self, ref: TableRef, name: str) -> None:
-        found = self._required(ref)
-        new = None if found.new is None else replace(found.new, name=name)
+        view = self._required(ref)
+        new = None if view.new is None else replace(view.new, name=name)
         self._views[key_of(ref)] = None
-        self._views[fold(ref.schema), fold(name)] = replace(found, name=name, new=new)
+        self._views[fold(ref.schema), fold(name)] = replace(view, name=name, new=new)
 
     def comment_on_view(self, ref: TableRef, text: str | None) -> None:
-        found = self._required(ref)
-        if found.new is not None:
-            changed = replace(found, new=replace(found.new, comment=text))
+        view = self._required(ref)
+        if view.new is not None:
+            changed = replace(view, new=replace(view.new, comment=text))
         else:
-            changed = replace(found, tags={**found.tags, COMMENT: text})
+            changed = replace(view, tags={**view.tags, COMMENT: text})
         self._views[key_of(ref)] = changed
 
     def _required(self, ref: TableRef) -> StagedView:
-        found = self.view(ref)
-        if found is None:
+        view = self.view(ref)
+        if view is None:
             raise TableNotFound(
                 f"there is no view {ref}", hint="look at lake.views()", data={"view": str(ref)}
             )
-        return found
+        return view
 
     def _view_of_base(self, ref: TableRef) -> StagedView | None:
         with self._catalog.reading() as connection:
             named = load_views(connection, self._base.id, [ref.name])
-        for one in named:
-            if fold(one.schema_name) == fold(ref.schema):
-                return StagedView(one.schema_name, one.name, base=one)
+        for view in named:
+            if fold(view.schema_name) == fold(ref.schema):
+                return StagedView(view.schema_name, view.name, base=view)
         return None
 
     # Macros: scalar and table macros may share a name
@@ -209,42 +209,42 @@ class StagedNames:
         return self._macros.get((*key_of(ref), kind))
 
     def macros(self, schema: str) -> list[tuple[TableRef, str]]:
-        """Of one schema, with their kinds, as they will be."""
+        """The macros of a schema with their kinds, as they will be after the commit."""
         self._load_macros(schema, None)
         return [
-            (TableRef(one.schema_name, one.name), kind)
-            for (its, _, kind), one in self._macros.items()
-            if one is not None and its == fold(schema)
+            (TableRef(macro.schema_name, macro.name), kind)
+            for (schema_key, _, kind), macro in self._macros.items()
+            if macro is not None and schema_key == fold(schema)
         ]
 
     def create_macro(self, new: NewMacro) -> None:
-        """A macro in place of that of its name and kind, if any."""
+        """Create or replace a macro of this kind."""
         ref, kind = TableRef(new.schema_name, new.name), new.forms[0].kind
         if self.macro(ref, kind) is not None:
             self.drop_macro(ref, kind)
         self._macros[*key_of(ref), kind] = new
 
     def drop_macro(self, ref: TableRef, kind: str) -> None:
-        found = self.macro(ref, kind)
-        if found is None:
+        macro = self.macro(ref, kind)
+        if macro is None:
             raise NotFound(
                 f"there is no {kind} macro {ref}",
                 hint="look at lake.macros()",
                 data={"macro": str(ref)},
             )
-        if isinstance(found, Macro):
-            self._gone_macros[found.id] = None
+        if isinstance(macro, Macro):
+            self._gone_macros[macro.id] = None
         self._macros[*key_of(ref), kind] = None
 
     def _load_macros(self, schema: str, names: Sequence[str] | None) -> None:
         if not self.is_of_base(schema):
             return
         with self._catalog.reading() as connection:
-            found = load_macros(connection, self._base.id, names)
-        for one in found:
-            key = (fold(one.schema_name), fold(one.name), one.kind)
-            if one.id not in self._gone_macros and self.is_of_base(one.schema_name):
-                self._macros.setdefault(key, one)
+            macros = load_macros(connection, self._base.id, names)
+        for macro in macros:
+            key = (fold(macro.schema_name), fold(macro.name), macro.kind)
+            if macro.id not in self._gone_macros and self.is_of_base(macro.schema_name):
+                self._macros.setdefault(key, macro)
 
 
 def taken(kind: str, name: str, by: str) -> NameTaken:

@@ -1,5 +1,5 @@
-"""What every change of a table inside a transaction stands on: rows are written, the table is made
-or grows where they need it, and a call that fails leaves nothing behind.
+"""What all changes of a table inside a transaction share: they write rows, create the table or add
+the columns that the rows need, and undo everything when the call fails.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SliceOf = tuple[str, object]
 
 
 class StagedTable(DefinableTable):
-    """One table inside a transaction, for whoever changes its rows; for one thread at a time."""
+    """One table inside a transaction whose rows can change; for one thread at a time."""
 
     def evolve(self, df: DataFrame, *, drop: str | Sequence[str] = ()) -> None:
         """Make the table able to hold ``df``: its new columns are added at the end (NULL in the
@@ -59,7 +59,7 @@ class StagedTable(DefinableTable):
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
-        """A call that fails leaves the table as it was before the call."""
+        """Undo what a call staged when it fails."""
         start, candidate, directories = self._start, self._candidate, list(self._directories)
         outermost = self._aside is None
         aside: list[str] = [] if self._aside is None else self._aside
@@ -91,8 +91,8 @@ class StagedTable(DefinableTable):
         slice: tuple[str, object] | None = None,  # noqa: A002 - as in merge
         with_fingerprint: bool = False,
     ) -> Written:
-        """Write the rows of a DataFrame, all of one slice where that is set, to files that are
-        removed with what is staged, and that no candidate state has yet.
+        """Write the rows of a DataFrame, all of one slice where ``slice`` is set, to files that
+        belong to no candidate state yet and are removed with what is staged.
         """
         target = self.target(slice)
         columns = align(df, self.written_schema, table=self._candidate.qualified_name)
@@ -101,8 +101,8 @@ class StagedTable(DefinableTable):
         return written
 
     def count_rows(self, slice_of: SliceOf | None = None) -> int:
-        """Rows of the table, or of a slice, as they will be; read only where the catalog does not
-        tell them.
+        """The number of rows of the table, or of a slice, after the commit; files are read only
+        where the catalog does not hold the number.
         """
         files = self.files()
         if slice_of is None:
@@ -113,7 +113,7 @@ class StagedTable(DefinableTable):
         return live_rows(whole)
 
     def create_for(self, df: DataFrame, partition_by: str | Sequence[str]) -> None:
-        """Create the table with the columns of ``df``, in place of the one that there is."""
+        """Create the table with the columns of ``df``, replacing the one that exists."""
         schema = assign_ids(schema_of(df))
         if not schema.columns:
             raise SchemaMismatch(

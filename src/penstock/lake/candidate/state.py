@@ -25,9 +25,10 @@ from penstock.lake.format.schema import Column, TableSchema
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """What one call staged. ``unchanged``: the content is what it was, and nothing was staged.
+    """What one call staged. ``unchanged``: the content stays the same and nothing was staged.
 
-    ``rows_written`` are rows in new data files; ``slice_rows`` those of the slice (or table) after.
+    ``rows_written`` counts rows in new data files, ``slice_rows`` those of the slice (or table)
+    after the call.
     """
 
     rows_written: int = 0
@@ -41,11 +42,12 @@ class Staged:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """``files`` end whole; ``deletes`` are new delete files by data file id; ``rows`` go in all.
+    """The rows that a change removes, ``rows`` of them in all.
 
-    ``added`` are files that hold what is left of staged ones among ``files``; ``inlined`` the ids
-    of rows that end in the catalog; ``places`` are positions that are deleted there, by data file
-    id; ``directories`` what was written.
+    ``files`` end as a whole; ``deletes`` are new delete files by data file id; ``added`` are files
+    with the rows that remain of staged files among ``files``; ``inlined`` are the ids of inlined
+    rows that end; ``places`` are positions that the catalog notes as deleted, by data file id;
+    ``directories`` are those that were written.
     """
 
     files: tuple[DataFile, ...] = ()
@@ -59,13 +61,13 @@ class Removed:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A table inside a transaction. ``schema`` None: there is no such table (yet).
+    """A table inside a transaction. ``schema`` is None where the table does not exist (yet).
 
-    ``base`` is the table at the transaction's snapshot; ``create`` one made here, in place of
-    ``base`` when that is set too. ``ended`` and ``deletes`` go by the ids of base files.
-    ``altered`` are the columns that ``base`` gets, all with ids; ``partitioning`` and ``sorting``
-    what its files are laid out by from then on; ``name`` is the one it will have. ``dropped``:
-    ``base`` goes, and unless ``create`` takes its place, nothing stays.
+    ``base`` is the table at the transaction's snapshot; ``create`` is a table that the transaction
+    creates, replacing ``base`` if that is set too. ``ended`` and ``deletes`` use the ids of base
+    files. ``altered`` are the columns that ``base`` gets, all with ids; ``partitioning`` and
+    ``sorting`` are the layout of files from then on; ``name`` is the new name. ``dropped``: the
+    transaction drops ``base``, and unless ``create`` is set no table remains.
     """
 
     schema_name: str
@@ -84,7 +86,7 @@ class Candidate:
     column_tags: Mapping[int, TagChanges] = field(default_factory=dict)
     inline: StagedInline = field(default_factory=StagedInline)
     dropped: bool = False
-    # The columns that staged files of before an ALTER were written by, by their paths.
+    # The columns that staged files had before an ALTER, by their paths.
     written_by: Mapping[str, TableSchema] = field(default_factory=dict)
 
     @property
@@ -131,21 +133,21 @@ class Candidate:
 
     @property
     def reads_base(self) -> bool:
-        """Whether rows of base files are still to be seen."""
+        """Whether rows of base files are still visible."""
         return self.base is not None and self.create is None and not self.dropped
 
     def files(self, base_files: FileSet) -> FileSet:
         """The files of the candidate state; ``base_files`` are those of ``base``.
 
-        All that a staged delete file deletes counts, whichever snapshot it foresees.
+        Every position in a staged delete file counts, whichever snapshot it names.
         """
-        staged = {key: replace(one, partial_max=None) for key, one in self.deletes.items()}
-        kept = [
+        staged = {key: replace(delete, partial_max=None) for key, delete in self.deletes.items()}
+        of_base = [
             replace(file, delete=staged[file.id], more_deletes=()) if file.id in staged else file
             for file in (base_files.files if self.reads_base else ())
             if file.id is not None and file.id not in self.ended
         ]
-        files = (*kept, *self.added)
+        files = (*of_base, *self.added)
         own = {f.mapping.id: f.mapping for f in self.added if f.mapping and f.mapping.id}
         mappings = {**base_files.mappings, **own}
         if not self.reads_base:
@@ -172,8 +174,8 @@ class Candidate:
 
     def partition_index(self, column: str) -> int | None:
         """Which key of the partitioning is the plain value of ``column``."""
-        for at, one in enumerate(self.partition_by):
-            if one.transform == "identity" and fold(one.column) == fold(column):
+        for at, key in enumerate(self.partition_by):
+            if key.transform == "identity" and fold(key.column) == fold(column):
                 return at
         return None
 
@@ -182,12 +184,12 @@ class Candidate:
     ) -> tuple[list[DataFile], list[DataFile]]:
         """Files that hold only rows of a slice, and files that may hold some of its rows."""
         at = self.partition_index(column)
-        found = None if self.schema is None else self.schema.find(column)
+        schema_column = None if self.schema is None else self.schema.find(column)
         whole: list[DataFile] = []
         maybe: list[DataFile] = []
         for file in files:
             known = at is not None and file.partition_values is not None
-            alike = found is None or _same_text(found, file)
+            alike = schema_column is None or _same_text(schema_column, file)
             if not known or not alike or file.partition_id != self.partition_id:
                 maybe.append(file)
             elif at is not None and file.partition_values and file.partition_values[at] == text:
@@ -195,14 +197,16 @@ class Candidate:
         return whole, maybe
 
     def base_name(self, column: Column) -> str | None:
-        """What ``base`` calls the column; ``None`` where it has no such one, or of another type."""
+        """The column's name in ``base``; ``None`` where it is missing or has another type."""
         if not self.reads_base or self.base is None:
             return None
-        known = {one.id: one for one in self.base.schema.columns}.get(column.id)
+        known = {base_column.id: base_column for base_column in self.base.schema.columns}.get(
+            column.id
+        )
         return known.name if known is not None and known.type == column.type else None
 
     def change(self) -> TableChange | None:
-        """What the commit is asked for; ``None`` when nothing was staged."""
+        """The changes for the commit; ``None`` when nothing was staged."""
         if self.create is not None:
             return TableChange(
                 schema_name=self.schema_name,
@@ -248,9 +252,9 @@ class Candidate:
 
 
 def _same_text(column: Column, file: DataFile) -> bool:
-    """Whether the catalog's text of a value in the file is that of the column's type.
+    """Whether the catalog's text of the file's value is the one that the column's type has now.
 
-    Of whole numbers it is the same in each; 1.5 may be 1.500 since the file was written.
+    Whole numbers have the same text in every type; 1.5 may have become 1.500.
     """
     if file.id is None and file.rewritten:  # staged before the columns changed
         return column.type != "float64"  # all others that a key gets are of whole numbers
@@ -261,31 +265,31 @@ def _same_text(column: Column, file: DataFile) -> bool:
 def renamed_fields(
     fields: Sequence[PartitionField], old: TableSchema, new: TableSchema
 ) -> tuple[PartitionField, ...]:
-    """The keys of a partitioning, which go by column ids, by the names that the columns got."""
+    """The keys of a partitioning under the columns' new names: keys belong to column ids."""
     names = {column.id: column.name for column in new.columns}
-    found = ((one, old.find(one.column)) for one in fields)
+    pairs = ((key, old.find(key.column)) for key in fields)
     return tuple(
-        one if column is None else replace(one, column=names.get(column.id, one.column))
-        for one, column in found
+        key if column is None else replace(key, column=names.get(column.id, key.column))
+        for key, column in pairs
     )
 
 
 def restaged(candidate: Candidate, before: TableSchema, after: TableSchema) -> Candidate:
-    """The candidate whose columns are about to change: how its staged files are read is fixed.
+    """The candidate before its columns change, with staged files that stay readable.
 
-    Where names or types change, files get a name mapping of the columns that they were written by:
-    that of one snapshot the catalog does not tell apart otherwise. The footers of the others tell.
-    Ids of mappings that no commit has seen are below -1. Raises UnsupportedFeature for names or
-    types of rows that were updated, whose ids DuckDB would not find.
+    Where names or types change, files get a name mapping with the columns that they were written
+    with: the catalog cannot tell two sets of columns of one snapshot apart. Mappings without a
+    commit have ids below -1. Raises UnsupportedFeature where names or types change and rows were
+    updated, whose row ids DuckDB would not find.
     """
     taken = min((f.mapping_id for f in candidate.added if f.mapping_id is not None), default=0)
     now = {column.id: (column.name, column.type) for column in after.walk()}
-    # Since then columns may have gone, and their names may be others' now.
+    # Since then columns may have been dropped and their names reused.
     written_by = {f.path: candidate.written_by.get(f.path, before) for f in candidate.added}
     made: list[tuple[TableSchema, NameMapping]] = []
 
     def mapping(schema: TableSchema) -> NameMapping:
-        own = next((one for known, one in made if known == schema), None)
+        own = next((name_mapping for known, name_mapping in made if known == schema), None)
         if own is None:
             number = min(taken, -1) - 1 - len(made)
             own = NameMapping(number, dict(mapping_paths(schema.columns)))
@@ -317,7 +321,7 @@ def restaged(candidate: Candidate, before: TableSchema, after: TableSchema) -> C
 def with_versions(after: TableSchema, before: TableSchema, snapshot_id: int) -> TableSchema:
     """``after`` with the versions that its columns get in ``snapshot_id``.
 
-    By them files of the table as it was ``before`` are read for what they are.
+    Files of the table ``before`` are read with the types of those versions.
     """
     known = {column.id: column for column in before.walk()}
 

@@ -1,4 +1,4 @@
-"""A table inside a transaction as it is read: base files less what ended, and staged ones."""
+"""Reading a table inside a transaction: base files without what ended, and staged files."""
 
 from __future__ import annotations
 
@@ -83,22 +83,21 @@ class CandidateTable:
     @property
     def schema(self) -> TableSchema:
         """The columns. Raises TableNotFound."""
-        found = self._candidate.schema
-        if found is None:
+        schema = self._candidate.schema
+        if schema is None:
             raise TableNotFound(
                 f"there is no table {self._candidate.qualified_name} yet",
                 hint="append or replace creates it",
                 data={"table": self._candidate.qualified_name},
             )
-        return found
+        return schema
 
-    def to_df(self, keep: Predicate | None = None) -> DataFrame:
-        """The rows as they will be after the commit; without files that surely hold none for
-        ``keep``."""
-        return scan.read(self._context.spark(), self.scan_all(keep))
+    def to_df(self, predicate: Predicate | None = None) -> DataFrame:
+        """The rows after the commit; files that cannot match ``predicate`` are pruned."""
+        return scan.read(self._context.spark(), self.scan_all(predicate))
 
     def slice_df(self, column: str, value: object) -> DataFrame:
-        """The rows of a slice as they will be; only files that may hold some are read."""
+        """The rows of a slice after the commit; only files that may hold some are read."""
         whole, maybe = self.split(column, value)
         files = replace(self.files(), files=(*whole, *maybe))
         return scan.read(self._context.spark(), self._scan(files)).where(
@@ -110,7 +109,7 @@ class CandidateTable:
         names: Sequence[str],
         slice: Slice | None = None,  # noqa: A002 - as in merge
     ) -> pa.Table | None:
-        """These columns of `to_df`, or of the rows of a slice, without Spark where it can."""
+        """These columns of `to_df`, or of a slice's rows, read without Spark where possible."""
         import pyarrow.compute as pc
 
         limits = self._context.limits
@@ -129,19 +128,19 @@ class CandidateTable:
     def context(self) -> Context:
         return self._context
 
-    def files(self, keep: Predicate | None = None) -> FileSet:
-        """The files of the candidate state; without those that surely hold no row for ``keep``."""
-        base = self._files_of_base(keep) if self._candidate.reads_base else FileSet(())
+    def files(self, predicate: Predicate | None = None) -> FileSet:
+        """The files of the candidate state; those that cannot match ``predicate`` are pruned."""
+        base = self._files_of_base(predicate) if self._candidate.reads_base else FileSet(())
         return self._candidate.files(base)
 
     def stage(self, candidate: Candidate, *directories: str | None) -> None:
-        """Take on a candidate state; the directories are removed when it is discarded."""
+        """Adopt a candidate state; the directories are removed when it is discarded."""
         self._candidate = candidate
         new = (directory for directory in directories if directory is not None)
         self._directories += [directory for directory in new if directory not in self._directories]
 
     def unstage(self, written: Written) -> None:
-        """Remove files that were written, and that no candidate state has."""
+        """Remove written files that belong to no candidate state."""
         if written.directory is not None:
             self._directories.remove(written.directory)
             remove_directory(written.directory)
@@ -156,16 +155,16 @@ class CandidateTable:
         from pyspark.sql import functions as fn
 
         wanted = literal(value)
-        found = next((name for name in df.columns if fold(name) == fold(column)), None)
-        if found is None:
+        name_in_df = next((name for name in df.columns if fold(name) == fold(column)), None)
+        if name_in_df is None:
             known = self._candidate.schema and self._candidate.schema.find(column)
             return df.withColumn(column, wanted.cast(cast_type(known)) if known else wanted)
-        have = fn.col(quoted(found))
+        have = fn.col(quoted(name_in_df))
         refusal = fn.raise_error(f"a row's {column} is not the slice's value {value}")
-        return df.withColumn(found, fn.when(have.eqNullSafe(wanted), have).otherwise(refusal))
+        return df.withColumn(name_in_df, fn.when(have.eqNullSafe(wanted), have).otherwise(refusal))
 
     def target(self, slice: tuple[str, object] | None) -> Target:  # noqa: A002 - as in merge
-        """Where rows of this table go; all of one slice when that is the partitioning."""
+        """Where rows of this table are written; all in one slice if that is the partitioning."""
         candidate = self._candidate
         keys = partition_keys(self.schema, candidate.partition_by)
         values: tuple[str | None, ...] | None = None
@@ -190,14 +189,12 @@ class CandidateTable:
         """The candidate state with these of its files, and what the catalog itself holds."""
         return self._scan(replace(self.files(), files=tuple(files)))
 
-    def scan_all(self, keep: Predicate | None = None) -> scan.Scan:
-        """All rows of the candidate state; without files that surely hold none for ``keep``."""
-        return self._scan(self.files(keep))
+    def scan_all(self, predicate: Predicate | None = None) -> scan.Scan:
+        """All rows of the candidate state; files that cannot match ``predicate`` are pruned."""
+        return self._scan(self.files(predicate))
 
     def take(self, removed: Removed, written: Iterable[Written], *, in_files: bool = False) -> None:
-        """Stage rows taken away and rows written: these in the catalog up to its limit unless they
-        are to stay ``in_files``.
-        """
+        """Stage removed and written rows, inlined up to the limit unless ``in_files`` is set."""
         new = list(written)
         after = self._candidate.without(removed.files, removed.deletes)
         inline = after.inline.without_rows(removed.inlined).with_deletes(removed.places)
@@ -210,12 +207,12 @@ class CandidateTable:
     def _with_written(self, candidate: Candidate, written: Written) -> Candidate:
         """The candidate with rows written, in the catalog up to its limit; files stay staged."""
         limit = self.inline_limit()
-        found = rows_to_inline(written, self.schema, limit) if written.rows <= limit else None
-        if found is None:
+        to_inline = rows_to_inline(written, self.schema, limit) if written.rows <= limit else None
+        if to_inline is None:
             return candidate.with_files(written.files)
         if written.directory is not None:
             remove_directory(written.directory)
-        values, row_ids = found
+        values, row_ids = to_inline
         begin = self._context.base.id + 1
         inline = candidate.inline.with_rows(self.schema, values, begin, row_ids)
         return replace(candidate, inline=inline)
@@ -229,12 +226,12 @@ class CandidateTable:
         name = self._candidate.qualified_name
         return scan.Scan(name, self.schema, files, self._context.base.id)
 
-    def _files_of_base(self, keep: Predicate | None = None) -> FileSet:
+    def _files_of_base(self, predicate: Predicate | None = None) -> FileSet:
         base = self._candidate.base
         catalog, snapshot = self._context.catalog, self._context.base
-        # By names that the columns had before, other columns would be asked.
-        if keep is not None and base is not None and base.schema == self._candidate.schema:
-            return catalog.files(base, snapshot.id, keep)
+        # The catalog knows columns by their old names: after a rename it would test others.
+        if predicate is not None and base is not None and base.schema == self._candidate.schema:
+            return catalog.files(base, snapshot.id, predicate)
         if self._base_files is None:
             self._base_files = FileSet(()) if base is None else catalog.files(base, snapshot.id)
         return self._base_files
@@ -253,8 +250,10 @@ class CandidateTable:
         """The condition that a row belongs to the slice; NULL is a value."""
         from pyspark.sql import functions as fn
 
-        found = self._column(column)
-        return fn.col(quoted(found.name)).eqNullSafe(literal(value).cast(cast_type(found)))
+        schema_column = self._column(column)
+        return fn.col(quoted(schema_column.name)).eqNullSafe(
+            literal(value).cast(cast_type(schema_column))
+        )
 
     def split(self, column: str, value: object) -> tuple[list[DataFile], list[DataFile]]:
         """Files that hold only rows of the slice, and files that may hold some."""
@@ -262,5 +261,5 @@ class CandidateTable:
 
     def slice_key(self, column: str, value: object) -> Slice:
         """The column as the table calls it, and the catalog's text of the value."""
-        found = self._column(column)
-        return found.name, partition_value(found, value)
+        schema_column = self._column(column)
+        return schema_column.name, partition_value(schema_column, value)

@@ -32,13 +32,13 @@ from penstock.lake.format.files import Table
 from penstock.lake.format.schema import Column
 from penstock.lake.format.values.bounds import base_type, bound_from_text
 
-# Text shorter than this is cut by no writer known: the real extension cuts after 256 bytes.
+# No known writer truncates text shorter than this: the real extension does after 256 bytes.
 _CUT = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """``rows`` is ``None`` where only the files tell. ``plain``: all files, no deletes."""
+    """``rows`` is ``None`` where only the files know. ``plain``: only files, no deletes."""
 
     rows: int | None
     files: int
@@ -77,14 +77,14 @@ def totals(connection: Connection, table: Table, snapshot_id: int) -> Totals:
     # A delete file may hold what later snapshots deleted, and the catalog need not say so: the
     # real extension's flush of inlined rows leaves partial_max out.
     last = connection.execute(select(func.max(t.snapshot.c.snapshot_id))).scalar()
-    told = not deletes or (deletes == over and snapshot_id == last)
-    sure = not odd and not no_numbers and told and (rows is not None or not files)
+    deletes_known = not deletes or (deletes == over and snapshot_id == last)
+    sure = not odd and not no_numbers and deletes_known and (rows is not None or not files)
     count = int(rows or 0) - int(deleted or 0) + (0 if held is None else held.count)
     return Totals(count if sure else None, files, sure and not deletes and held is None)
 
 
 def _damaged(f: Any) -> tuple[ColumnElement[bool], ...]:
-    """What no sum may pass over; who reads the files says it by its name."""
+    """Rows that no sum may ignore; reading the files names what is wrong with them."""
     return NoNumber(f.begin_snapshot), NoNumber(f.record_count), f.record_count < 0
 
 
@@ -125,7 +125,7 @@ _ENDS = ("min", "max")
 def _extremes(
     rows: Iterable[Any], column: Column, exact: Callable[[str], bool]
 ) -> tuple[str | None, str | None] | None:
-    found: list[tuple[Any, str]] = []
+    bounds: list[tuple[Any, str]] = []
     for records, values, nulls, low, high, low_exact, high_exact in rows:
         if nulls is None or values is None or values + nulls != records:
             return None
@@ -137,14 +137,14 @@ def _extremes(
             value = None if text is None or not exact(text) else bound_from_text(column.type, text)
             if value is None:
                 return None
-            found.append((value, text))
-    if not found:
+            bounds.append((value, text))
+    if not bounds:
         return None, None
-    return min(found)[1], max(found)[1]
+    return min(bounds)[1], max(bounds)[1]
 
 
 _ANY: Callable[[str], bool] = lambda _: True  # noqa: E731 - a name for the table below
-# Floats are not here: -0.0 has the bound 0.0, and the text of a 32-bit one is rounded.
+# Without floats: -0.0 has the bound 0.0, and the text of a 32-bit float is rounded.
 _EXACT: Mapping[str, Callable[[str], bool]] = {
     "integer": _ANY,
     "decimal": _ANY,

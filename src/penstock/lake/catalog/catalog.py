@@ -1,4 +1,4 @@
-"""The catalog as others see it: every question and every commit goes through here."""
+"""The catalog as the rest of the lake sees it: all reads and commits go through this class."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class Catalog:
         )
 
     def close(self) -> None:
-        """Nothing works from here on: every call raises LakeClosed."""
+        """Close the catalog: every later call raises LakeClosed."""
         self.closed = True
         self._opened.dispose()
 
@@ -188,10 +188,10 @@ class Catalog:
             yield connection
 
     def write_alone(self, act: Callable[[Connection], T]) -> T:
-        """What ``act`` gives in a transaction as of `writing`: again where another was quicker.
+        """The result of ``act`` in a `writing` transaction, retried after a conflict.
 
-        On PostgreSQL DuckDB takes no lock of ours, and both may change rows of the same files.
-        Raises what `writing` does, and RetriesExhausted.
+        DuckDB does not take Penstock's lock on PostgreSQL, so both may change the same rows.
+        Raises what `writing` raises, and RetriesExhausted.
         """
 
         def run() -> T:
@@ -213,14 +213,14 @@ class Catalog:
         return self.snapshot(LATEST)
 
     def beginning(self) -> tuple[Snapshot, Options]:
-        """The latest snapshot and the lake's options, which a write wants: at one time."""
+        """The latest snapshot and the lake's options, read together for a write."""
         from penstock.lake.catalog.commits.writes import BEGINNING, beginning
 
         answer = engines.answer(self._engine, self._location, BEGINNING)
-        found, options = beginning(answer)
-        if found is None:
+        latest, options = beginning(answer)
+        if latest is None:
             raise corrupt(self._location, "it holds no snapshot")
-        return found, Options(options)
+        return latest, Options(options)
 
     def snapshot(self, at: At = LATEST) -> Snapshot:
         """The snapshot at a version, in force at a time, or the latest.
@@ -228,9 +228,9 @@ class Catalog:
         Raises SnapshotNotFound, which names what remains.
         """
         with self.reading() as connection:
-            found = reads.snapshot(connection, at)
-            if found is not None:
-                return found
+            snapshot = reads.snapshot(connection, at)
+            if snapshot is not None:
+                return snapshot
             if at == LATEST:
                 raise corrupt(self._location, "it holds no snapshot")
             raise reads.snapshot_missing(connection, at)
@@ -255,10 +255,10 @@ class Catalog:
 
     def table(self, schema: str, name: str, snapshot_id: int) -> Table:
         """The table of this name, letter case aside. Raises SchemaNotFound, TableNotFound."""
-        found = self.find_table(schema, name, snapshot_id)
-        if found is None:
+        table = self.find_table(schema, name, snapshot_id)
+        if table is None:
             raise self._no_table(schema, name, snapshot_id)
-        return found
+        return table
 
     def find_table(self, schema: str, name: str, snapshot_id: int) -> Table | None:
         with self.reading() as connection:
@@ -273,11 +273,11 @@ class Catalog:
             return self.find_table(schema, name, snapshot.id)
         key = (snapshot.schema_version, snapshot.next_catalog_id, fold(schema), fold(name))
         if key not in self._known:
-            found = self.find_table(schema, name, snapshot.id)
+            table = self.find_table(schema, name, snapshot.id)
             if len(self._known) >= _REMEMBERED:
                 self._known = {}
-            self._known[key] = found
-            return found
+            self._known[key] = table
+            return table
         return self._known[key]
 
     def _no_table(self, schema: str, name: str, snapshot_id: int) -> NotFound:
@@ -298,17 +298,17 @@ class Catalog:
             data={"schema": schema, "table": name},
         )
 
-    def files(self, table: Table, snapshot_id: int, keep: Predicate | None = None) -> FileSet:
+    def files(self, table: Table, snapshot_id: int, predicate: Predicate | None = None) -> FileSet:
         """The files of ``table`` at a snapshot, each with the delete file in force.
 
-        With ``keep`` those only that may hold rows which satisfy it.
+        Files that cannot match ``predicate`` are pruned.
 
-        Raises UnsupportedFeature for what would give wrong rows if it were passed over,
-        SnapshotNotFound where the snapshot has expired since it was looked up: files that only it
-        had are no longer listed then.
+        Raises UnsupportedFeature for a feature that cannot be ignored without wrong rows, and
+        SnapshotNotFound where the snapshot has expired since it was looked up: its files are no
+        longer listed then.
         """
         with self.reading() as connection:
-            listed = files.load_files(connection, table, snapshot_id, keep)
+            listed = files.load_files(connection, table, snapshot_id, predicate)
             if not reads.has_snapshot(connection, snapshot_id):
                 raise reads.snapshot_missing(connection, At(version=snapshot_id))
         return listed
@@ -316,14 +316,14 @@ class Catalog:
     def current(self, table: Table, snapshot_id: int) -> Table | None:
         """The table as it is at a snapshot, by whatever name; ``None`` where it was dropped."""
         with self.reading() as connection:
-            found = reads.load_tables(connection, self.data_path, snapshot_id, table.id)
-        return found[0] if found else None
+            tables = reads.load_tables(connection, self.data_path, snapshot_id, table.id)
+        return tables[0] if tables else None
 
     def add_indexes(self) -> None:
-        """Give a catalog that others made the indexes that one of ours has from the start.
+        """Add the indexes of a catalog made by Penstock to one that another tool made.
 
-        Files are found by them, in large lakes many times sooner. Nothing else changes; DuckDB
-        reads and writes on as before. Raises ReadOnlyLake, CatalogLocked.
+        They make finding files many times faster in large lakes. Nothing else changes for DuckDB.
+        Raises ReadOnlyLake, CatalogLocked.
         """
         with self.writing() as connection:
             opening.create_indexes(connection)
@@ -341,9 +341,9 @@ class Catalog:
     ) -> bool:
         """Whether rows or columns of ``table`` changed after a snapshot.
 
-        ``partition`` is a column and its value as the catalog's text: then files known to hold
-        other values only do not count. When in doubt (a compaction, a file that is not
-        partitioned by the column) the answer is yes.
+        ``partition`` is a column and its value as the catalog's text: files that hold only other
+        values do not count then. In doubt (a compaction, a file that is not partitioned by the
+        column) the answer is yes.
         """
         with self.reading() as connection:
             return history.changed_since(connection, table, snapshot_id, partition)
@@ -364,7 +364,7 @@ class Catalog:
         again on each retry. Raises CommitConflict, RetriesExhausted (neither landed) and
         CommitUnknown (touch nothing).
         """
-        # Late: what only reads loads nothing that writes.
+        # Imported late: readers do not need the code that writes.
         from penstock.lake.catalog.commits.commit import Commit
         from penstock.lake.catalog.commits.writes import CommitInfo
 
@@ -410,7 +410,7 @@ class Catalog:
         return known.value(key, None if table is None else table.id, schema_id)
 
     def option_of(self, known: Options, key: str, table: Table | None) -> str | None:
-        """`option`, of options that were read before; asks the catalog only for a schema's."""
+        """`option` from options read earlier; queries the catalog only for a schema's option."""
         if table is not None and known.by_schema(key):
             return self.option(key, table)
         return known.value(key, None if table is None else table.id, None)

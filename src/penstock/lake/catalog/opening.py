@@ -1,8 +1,8 @@
 """Opening a catalog: it is created or read, and its version and data path are checked.
 
-A new one has the tables and rows of DuckDB 1.5.5. None is made over a data path that holds files of
-a lake whose catalog is not there: it would show an empty lake, and every file of the old one would
-be an orphan. A lake that was moved is noticed: its catalog still has the path where its files were.
+A new catalog has the tables and rows of DuckDB 1.5.5. None is created over a data path with the
+files of a lake whose catalog is missing: the new lake would be empty and the old files orphans. A
+lake that was moved is noticed by the old data path in its catalog.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _ensure(
     may_create: bool,
     new_catalog: bool,
 ) -> Mapping[str, str]:
-    """The global options of the catalog, after creating it where that is due."""
+    """The global options of the catalog, which is created if it is missing and may be."""
     if not engines.is_void(location):
         with engines.reading(engine, location) as connection:
             if exists(connection):
@@ -129,16 +129,16 @@ def _elsewhere(location: CatalogLocation, known: str, wanted: str) -> DataPathEr
 
 
 def was_moved(connection: Connection, stored: str, wanted: str) -> bool:
-    """Whether the directory ``stored`` is gone and the lake's files are in ``wanted``.
+    """Whether the directory ``stored`` is missing and the lake's files are in ``wanted``.
 
-    Of each table one file is looked for; a lake without files shows nothing.
+    It looks for one file of each table; for a lake without files the answer is no.
     """
     if is_remote(stored) or is_remote(wanted) or Path(stored).exists():
         return False
     latest = reads.latest(connection)
     if latest is None:
         return False
-    file, found = metadata.of(connection).data_file, False
+    file, any_file = metadata.of(connection).data_file, False
     for table in reads.load_tables(connection, wanted, latest.id):
         some = select(file.c.path, file.c.path_is_relative).where(
             file.c.table_id == table.id, reads.visible(file, latest.id)
@@ -146,8 +146,8 @@ def was_moved(connection: Connection, stored: str, wanted: str) -> bool:
         row = connection.execute(some.limit(1)).first()
         if row and not Path(resolve(table.path, row.path, row.path_is_relative)).is_file():
             return False
-        found = found or row is not None
-    return found
+        any_file = any_file or row is not None
+    return any_file
 
 
 LAKE_FILES = (".parquet", ".puffin")
@@ -200,7 +200,7 @@ def _lake_file(data_path: str) -> str | None:
 
 
 def _lake_files(directory: str) -> Iterator[str]:
-    """Depth first, so that the first file is met after a few listings, in a bucket too."""
+    """List depth first, which finds the first file after a few listings, also in a bucket."""
     from pyarrow import fs  # late: a catalog that is there does without
 
     system, root = open_system(directory)
@@ -209,7 +209,7 @@ def _lake_files(directory: str) -> Iterator[str]:
         if not waiting:
             return
         selector = fs.FileSelector(waiting.pop(), allow_not_found=True)
-        for info in sorted(system.get_file_info(selector), key=lambda one: str(one.path)):
+        for info in sorted(system.get_file_info(selector), key=lambda entry: str(entry.path)):
             below = str(info.path)[len(root) :]
             if info.type == fs.FileType.Directory:
                 waiting.append(str(info.path))
@@ -266,7 +266,7 @@ def _insert_rows(connection: Connection, data_path: str) -> None:
 
 
 def create_indexes(connection: Connection) -> None:
-    """Indexes of our own, those that are not there yet.
+    """Create those of Penstock's own indexes that are missing.
 
     DuckDB neither minds nor drops them (there is a test).
     """
@@ -313,7 +313,7 @@ _TO_WRITE = {
 
 
 def check_version(where: CatalogLocation, version: str | None) -> str:
-    """``version`` if it is one that is read; else CatalogVersionUnsupported with what to do."""
+    """``version`` if Penstock reads it; raises CatalogVersionUnsupported with advice."""
     if version in READ:
         return version
     said = "no version" if version is None else f"version {version}"
@@ -325,7 +325,7 @@ def check_version(where: CatalogLocation, version: str | None) -> str:
 
 
 def check_writable(where: CatalogLocation, version: str) -> None:
-    """Raise UnsupportedFeature for a catalog that is read only, being of another version."""
+    """Raise UnsupportedFeature for a catalog whose version can only be read."""
     if version != WRITTEN:
         raise UnsupportedFeature(
             f"the catalog {where} has version {version} of the format, which is read but not "

@@ -1,4 +1,4 @@
-"""Options of a lake, and what else a write reads of its table before it begins.
+"""Options of a lake, and what else a write reads about its table before it begins.
 
 Options are rows of ``ducklake_metadata`` as DuckDB 1.5.5 writes them, in no snapshot. A write needs
 the table's options, sort keys and size of rows, and its columns and layout when its files were
@@ -47,7 +47,7 @@ class Options:
         return any(row.key == key and row.scope == "schema" for row in self.rows)
 
     def value(self, key: str, table_id: int | None, schema_id: int | None) -> str | None:
-        """The table's, else its schema's, else the lake's."""
+        """The option of the table, else of its schema, else of the lake."""
         wanted: list[tuple[str | None, int | None]] = [(None, None)]
         if schema_id is not None:
             wanted.insert(0, ("schema", schema_id))
@@ -58,7 +58,7 @@ class Options:
 
 
 def checked(key: str, text: str) -> str:
-    """The text of an option as the catalog has it. Raises CatalogCorrupt for what it cannot be."""
+    """The option's value, parsed from the catalog's text. Raises CatalogCorrupt."""
     kind = OPTIONS.get(key)
     if kind is not None:
         try:
@@ -73,7 +73,7 @@ def checked(key: str, text: str) -> str:
 
 
 def find_scope(connection: Connection, schema: str | None, table: str | None) -> Scope:
-    """What an option is set for: the lake, a schema, or a table (of ``main`` without a schema).
+    """The scope of an option: the lake, a schema, or a table (of ``main`` without a schema).
 
     Raises SchemaNotFound, TableNotFound.
     """
@@ -84,15 +84,15 @@ def find_scope(connection: Connection, schema: str | None, table: str | None) ->
         raise damaged("it holds no snapshot")
     snapshot_id, wanted = latest.id, schema or DEFAULT_SCHEMA
     schemas = reads.schema_rows(connection, snapshot_id)
-    found = next((row for row in schemas if fold(row.schema_name) == fold(wanted)), None)
-    if found is None:
+    schema_row = next((row for row in schemas if fold(row.schema_name) == fold(wanted)), None)
+    if schema_row is None:
         raise SchemaNotFound(
             f"there is no schema {wanted!r}",
             hint=did_you_mean(wanted, [row.schema_name for row in schemas], "schemas"),
             data={"schema": wanted},
         )
     if table is None:
-        return "schema", found.schema_id
+        return "schema", schema_row.schema_id
     rows = reads.table_names(connection, snapshot_id)
     for row in rows:
         if (fold(row.schema_name), fold(row.table_name)) == (fold(wanted), fold(table)):
@@ -107,7 +107,7 @@ def find_scope(connection: Connection, schema: str | None, table: str | None) ->
 
 
 def write_option(connection: Connection, scope: Scope, key: str, value: str | None) -> None:
-    """Set an option in its scope; ``None`` takes it away. Within a transaction that writes."""
+    """Set an option in its scope, or remove it by ``None``. Needs a transaction that writes."""
     where = _of(scope, key)
     if value is None:
         connection.execute(t.metadata.delete().where(where))
@@ -130,7 +130,7 @@ def _of(scope: Scope, key: str) -> ColumnElement[bool]:
 
 
 _NEWEST = 20  # files whose rows tell how large rows are
-_ENOUGH = 1_000  # rows, fewer tell nothing
+_ENOUGH = 1_000  # rows; fewer say nothing about the size of a row
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +145,9 @@ class WriteFacts:
 def write_facts(
     connection: Connection, schema_name: str, table: Table | None, snapshot_id: int
 ) -> WriteFacts:
-    """Of a table, or of one to be made in this schema.
+    """The settings of a table, or of a table to be created in this schema.
 
-    A table's options come before its schema's, those before the lake's.
+    A table's options override its schema's, and these the lake's.
     """
     table_id = None if table is None else table.id
     schema_id = _schema_id(connection, schema_name, snapshot_id)
@@ -186,7 +186,7 @@ def _row_bytes(connection: Connection, table_id: int) -> float | None:
 
 
 def layout_begins(connection: Connection, table_id: int) -> list[int]:
-    """The snapshots in which the table got other columns, another layout or name, ascending."""
+    """The snapshots that changed the table's columns, layout or name, ascending."""
     c = metadata.of(connection).schema_versions.c
     query = select(c.begin_snapshot).where(c.table_id == table_id).order_by(c.begin_snapshot)
     return list(connection.execute(query).scalars())
@@ -196,11 +196,11 @@ def columns_at(
     connection: Connection, data_path: str, table_id: int, snapshot_id: int
 ) -> TableSchema | None:
     """The table's columns at a snapshot, which may have expired."""
-    found = reads.load_tables(connection, data_path, snapshot_id, table_id)
-    return found[0].schema if found else None
+    loaded = reads.load_tables(connection, data_path, snapshot_id, table_id)
+    return loaded[0].schema if loaded else None
 
 
-# What options that the real extension stores are for, in our words.
+# Descriptions of the options that the real extension stores.
 _DESCRIPTIONS = {
     "version": "version of the format",
     "created_by": "what made the lake",
@@ -224,13 +224,13 @@ _DESCRIPTIONS = {
 
 
 def load_options(connection: Connection) -> list[Option]:
-    """Every option that is stored, by name; what it is set for by its name of now."""
+    """Every stored option, by name; its schema or table under its present name."""
     t = metadata.of(connection)
     m = t.metadata.c
     rows = connection.execute(select(m.key, m.value, m.scope, m.scope_id)).all()
     scoped = {row.scope for row in rows if row.scope}
     entries = _entries(connection) if scoped else {}
-    found = [
+    options = [
         Option(
             name=row.key,
             value=row.value,
@@ -241,7 +241,7 @@ def load_options(connection: Connection) -> list[Option]:
         for row in rows
     ]
     order = {"GLOBAL": 0, "SCHEMA": 1, "TABLE": 2}
-    return sorted(found, key=lambda o: (o.name, order.get(o.scope, 3), o.entry or ""))
+    return sorted(options, key=lambda o: (o.name, order.get(o.scope, 3), o.entry or ""))
 
 
 def _entries(connection: Connection) -> dict[tuple[str, int], str]:

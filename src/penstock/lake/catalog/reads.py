@@ -1,6 +1,6 @@
 """Reading snapshots, schemas and tables: each function is a fixed number of queries.
 
-Files keep the types that they were written with, so what columns were before is read too.
+Files keep the types that they were written with, so earlier versions of columns are read, too.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _BEGUN = ("begin_snapshot",)
 def visible(table: FromClause, snapshot_id: int) -> ColumnElement[bool]:
     """The rows of a versioned table that are in force at a snapshot.
 
-    And those that do not say when they began: passed over they would be missed by nobody, so who
-    asks looks at ``begin_snapshot`` (`rows.check_begin`).
+    Also rows without a ``begin_snapshot``: nobody would notice their absence, so callers check the
+    column (`rows.check_begin`).
     """
     return and_(
         begun(table.c.begin_snapshot, snapshot_id),
@@ -118,13 +118,13 @@ def snapshot(connection: Connection, at: At) -> Snapshot | None:
         row = connection.execute(query).first()
         return None if row is None else as_snapshot(row)
     if at.timestamp is not None:
-        found = _id_at(connection, at.timestamp)
-        return None if found is None else snapshot(connection, At(version=found))
+        snapshot_id = _id_at(connection, at.timestamp)
+        return None if snapshot_id is None else snapshot(connection, At(version=snapshot_id))
     return latest(connection)
 
 
 def has_snapshot(connection: Connection, snapshot_id: int) -> bool:
-    """Whether the snapshot is listed: less to compile, in a new engine, than `snapshot` has."""
+    """Whether the snapshot exists; a new engine compiles this query faster than `snapshot`'s."""
     c = metadata.of(connection).snapshot.c
     query = select(c.snapshot_id).where(c.snapshot_id == snapshot_id)
     return connection.execute(query).first() is not None
@@ -152,7 +152,7 @@ def _has_foreign_times(connection: Connection) -> bool:
 
 
 def snapshot_missing(connection: Connection, at: At) -> SnapshotNotFound:
-    """The error that says what was asked for and what there is."""
+    """The error for a missing snapshot, which names the snapshots that exist."""
     s = metadata.of(connection).snapshot.c
     first, last = connection.execute(select(func.min(s.snapshot_id), func.max(s.snapshot_id))).one()
     start = connection.execute(select(s.snapshot_time).where(s.snapshot_id == first)).scalar()
@@ -166,7 +166,7 @@ def snapshot_missing(connection: Connection, at: At) -> SnapshotNotFound:
 
 
 def _around(connection: Connection, version: int) -> str:
-    """For a version that expired between others: those that remain beside it."""
+    """For a version that expired between others: its remaining neighbours."""
     c = metadata.of(connection).snapshot.c
     below = select(func.max(c.snapshot_id)).where(c.snapshot_id < version).scalar_subquery()
     above = select(func.min(c.snapshot_id)).where(c.snapshot_id > version).scalar_subquery()
@@ -198,7 +198,7 @@ def _parent(t: metadata.Tables) -> ColumnElement[int | None]:
 
 
 def refuse_nested(row: Record) -> None:
-    """Raise UnsupportedFeature where ``row`` is of a schema that is in another, as 1.1 allows."""
+    """Raise UnsupportedFeature for a row of a nested schema, which 1.1 allows."""
     if row.parent_schema_id is not None:
         raise UnsupportedFeature(
             f"schema {row.schema_name!r} is in another schema (of id {row.parent_schema_id}); "
@@ -213,8 +213,8 @@ def table_names(
 ) -> Sequence[Record]:
     """``(table_id, schema_name, table_name, parent_schema_id, ...)`` at a snapshot.
 
-    Of those that may be ``name`` only, where it is given. Databases fold more letters than DuckDB
-    does: who asks for a name compares what comes.
+    With ``name`` only tables that may have it: databases fold more letters than DuckDB does, so
+    callers compare the names again.
     """
     t = metadata.of(connection)
     query = (
@@ -243,12 +243,12 @@ def load_tables(
     history = load_history(connection, snapshot_id, table_id)
     partitions = _partitions(connection, snapshot_id, table_id, columns)
     versions = _schema_versions(connection, snapshot_id, table_id)
-    found: list[Table] = []
+    tables: list[Table] = []
     for row in _table_rows(connection, snapshot_id, table_id):
         refuse_nested(row)
         schema_path = resolve_directory(data_path, row.schema_path, row.schema_relative)
         partition_id, fields = partitions.get(row.table_id, (None, ()))
-        found.append(
+        tables.append(
             Table(
                 id=row.table_id,
                 uuid=row.table_uuid,
@@ -262,7 +262,7 @@ def load_tables(
                 schema_version=versions.get(row.table_id),
             )
         )
-    return found
+    return tables
 
 
 def find_table(
@@ -275,7 +275,7 @@ def find_table(
         for row in table_names(connection, snapshot_id, name)
         if (fold(row.schema_name), fold(row.table_name)) == wanted
     ]
-    # One in a nested schema of this name is the last to be meant; it is refused.
+    # A table in a nested schema of this name is refused, unless another table has the name.
     for row in sorted(named, key=lambda row: row.parent_schema_id is not None):
         refuse_nested(row)
         return load_tables(connection, data_path, snapshot_id, row.table_id)[0]
@@ -396,7 +396,7 @@ def _partitions(
         .where(visible(t.partition_info, snapshot_id), *_only(i.table_id, table_id))
         .order_by(i.table_id, c.partition_key_index)
     )
-    found: dict[int, tuple[int, tuple[PartitionField, ...]]] = {}
+    by_table: dict[int, tuple[int, tuple[PartitionField, ...]]] = {}
     rows = connection.execute(query).all()
     check_begin(rows, "partition_info", "partition_id")
     for table, partition_id, _, column_id, transform in rows:
@@ -404,8 +404,8 @@ def _partitions(
         if not isinstance(transform, str):
             raise damaged(f"partitioning {partition_id} of table {table} has no transform")
         field = PartitionField(names.get(column_id, f"#{column_id}"), transform)
-        found[table] = (partition_id, (*found.get(table, (0, ()))[1], field))
-    return found
+        by_table[table] = (partition_id, (*by_table.get(table, (0, ()))[1], field))
+    return by_table
 
 
 def _schema_versions(
@@ -459,15 +459,15 @@ def load_history(connection: Connection, snapshot_id: int, table_id: int | None)
     query = query.where(c.end_snapshot <= snapshot_id).order_by(c.begin_snapshot)
     if table_id is not None:
         query = query.where(c.table_id == table_id)
-    found: dict[tuple[int, int], list[tuple[int, str]]] = defaultdict(list)
+    ended: dict[tuple[int, int], list[tuple[int, str]]] = defaultdict(list)
     for table, column, begin, kind in connection.execute(query):
         if not isinstance(begin, int):
             raise damaged(
                 f"column {column} of table {table} in ducklake_column has {begin!r} as its "
                 "begin_snapshot, where a number must be"
             )
-        found[table, column].append((begin, kind))
-    return {key: tuple(versions) for key, versions in found.items()}
+        ended[table, column].append((begin, kind))
+    return {key: tuple(versions) for key, versions in ended.items()}
 
 
 def named(column: ColumnElement[str], names: Collection[str] | None) -> list[Any]:
@@ -478,4 +478,4 @@ def named(column: ColumnElement[str], names: Collection[str] | None) -> list[Any
 
 
 def is_named(name: str, names: Collection[str] | None) -> bool:
-    return names is None or fold(name) in {fold(one) for one in names}
+    return names is None or fold(name) in {fold(known) for known in names}

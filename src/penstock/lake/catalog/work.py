@@ -1,6 +1,6 @@
-"""What the parts of one commit share: the connection, the ids to give, and the tokens to note.
+"""What the parts of one commit share: the connection, the new ids, and the tokens of its changes.
 
-It begins from the newest snapshot and from what the change set touches.
+It begins with the newest snapshot and with the rows that the change set touches.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _insert_into(table: Table) -> Insert:
 
 @dataclass(slots=True)
 class Tokens:
-    """``changes_made`` as it grows. A token that is noted twice is there once."""
+    """``changes_made`` as it grows; each token is noted once."""
 
     texts: dict[str, dict[str, None]] = field(default_factory=dict)
 
@@ -76,8 +76,8 @@ class Totals:
 class Work:
     """One commit being written as ``snapshot_id``, on top of ``base``, the newest snapshot.
 
-    What ends rows is done at once, to see that they were there. New rows wait for `flush`: nothing
-    that a commit reads depends on them, and together they take fewer round trips.
+    Statements that end rows run at once, to check that the rows exist. New rows wait for `flush`:
+    nothing that a commit reads depends on them, and together they take fewer round trips.
     """
 
     connection: Connection
@@ -103,20 +103,20 @@ class Work:
         return self._schemas
 
     def insert(self, table: Table, rows: Sequence[dict[str, Any]]) -> None:
-        """New rows, all with the same keys; what has no key is NULL."""
+        """Queue new rows, all with the same keys; other columns are NULL."""
         self.later(_insert_into(table), rows)
 
     def later(self, statement: Executable, rows: Sequence[dict[str, Any]]) -> None:
-        """Run ``statement`` once for each of ``rows`` when all is known."""
+        """Queue ``statement`` to run once for each of ``rows`` in `flush`."""
         if rows:
             self._waiting.append((statement, list(rows)))
 
     def first(self, table: Table, row: dict[str, Any]) -> None:
-        """A new row ahead of all that waits, which then may be written in any order."""
+        """Queue a new row before all others, which may then be written in any order."""
         self._first = (_insert_into(table), [row])
 
     def flush(self) -> None:
-        """Run what waits, in order."""
+        """Run the queue, in order."""
         waiting, self._waiting = self._waiting, []
         first, self._first = self._first, None
         if first is not None:

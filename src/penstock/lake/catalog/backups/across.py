@@ -62,10 +62,10 @@ _DATA, _DELETE = "ducklake_inlined_data_", "ducklake_inlined_delete_"
 
 
 def copy(source: Connection, target: Connection, progress: Progress | None) -> None:
-    """Make the catalog at ``source`` where none is: at ``target``, in a transaction that writes.
+    """Copy the catalog at ``source`` to the empty ``target``, in a transaction that writes.
 
-    It has to be of the version that is written. Raises UnsupportedFeature for what has no place in
-    the other database.
+    The catalog must have the format version that Penstock writes. Raises UnsupportedFeature for
+    what the other database cannot hold.
     """
     names = [n for n in inspect(source).get_table_names(metadata_schema(source)) if is_ours(n)]
     own = [name for name in names if name.startswith("penstock_")]
@@ -77,7 +77,7 @@ def copy(source: Connection, target: Connection, progress: Progress | None) -> N
     t.METADATA.create_all(target, checkfirst=False)
     plain = [table for table in t.METADATA.sorted_tables if table is not t.inlined_data_tables]
     steps: list[Callable[[], None]] = [
-        *(partial(_plain, source, target, one) for one in plain),
+        *(partial(_plain, source, target, table) for table in plain),
         *(partial(_own, source, target, name) for name in own),
         *(partial(_deletes, source, target, name) for name in deletes),
         partial(_inlined, source, target),
@@ -103,31 +103,32 @@ def is_ours(name: str) -> bool:
     return name.startswith(("ducklake_", "penstock_"))
 
 
-def _plain(source: Connection, target: Connection, one: Table) -> None:
-    found = inspect(source).get_columns(one.name, metadata_schema(source))
-    more = [column["name"] for column in found if column["name"] not in one.c]
+def _plain(source: Connection, target: Connection, table: Table) -> None:
+    columns = inspect(source).get_columns(table.name, metadata_schema(source))
+    more = [column["name"] for column in columns if column["name"] not in table.c]
     for name in more:  # left by a migration
-        there = Table(one.name, MetaData(), Column(name))
+        there = Table(table.name, MetaData(), Column(name))
         query = select(func.count()).select_from(there).where(there.c[name].is_not(None))
         if source.execute(query).scalar():
             raise UnsupportedFeature(
-                f"{one.name} of the backup has the column {name}, which this version does not know",
+                f"{table.name} of the backup has the column {name}, which this version does not "
+                "know",
                 hint="restore it to the kind of database that it is of",
-                data={"table": one.name, "column": name},
+                data={"table": table.name, "column": name},
             )
-    _rows(source, target, select(one), one)
+    _rows(source, target, select(table), table)
 
 
 def _rows(source: Connection, target: Connection, query: Select[Any], into: Table) -> None:
-    found = source.execute(query.execution_options(yield_per=_CHUNK))
-    for rows in found.mappings().partitions(_CHUNK):
+    result = source.execute(query.execution_options(yield_per=_CHUNK))
+    for rows in result.mappings().partitions(_CHUNK):
         target.execute(into.insert(), [dict(row) for row in rows])
 
 
 def _own(source: Connection, target: Connection, name: str) -> None:
     """A table of Penstock's own: texts and whole numbers, with keys and indexes."""
-    found, schema = inspect(source), metadata_schema(source)
-    key = found.get_pk_constraint(name, schema)["constrained_columns"]
+    inspector, schema = inspect(source), metadata_schema(source)
+    key = inspector.get_pk_constraint(name, schema)["constrained_columns"]
     columns = [
         Column(
             column["name"],
@@ -136,12 +137,12 @@ def _own(source: Connection, target: Connection, name: str) -> None:
             nullable=column["nullable"] and column["name"] not in key,
             autoincrement=False,
         )
-        for column in found.get_columns(name, schema)
+        for column in inspector.get_columns(name, schema)
     ]
     table = Table(name, MetaData(), *columns)
-    for index in found.get_indexes(name, schema):
+    for index in inspector.get_indexes(name, schema):
         if index["name"] is not None and not index["name"].startswith("sqlite_autoindex"):
-            listed = [table.c[one] for one in index["column_names"] if one is not None]
+            listed = [table.c[column] for column in index["column_names"] if column is not None]
             Index(index["name"], *listed, unique=bool(index["unique"]))
     table.create(target, checkfirst=False)
     _rows(source, target, select(table), table)
@@ -160,7 +161,7 @@ def _kind(table: str, kind: types.TypeEngine[Any]) -> types.TypeEngine[Any]:
 
 
 def _deletes(source: Connection, target: Connection, name: str) -> None:
-    columns = (Column(one, BigInteger) for one in ("file_id", "row_id", "begin_snapshot"))
+    columns = (Column(column, BigInteger) for column in ("file_id", "row_id", "begin_snapshot"))
     table = Table(name, MetaData(), *columns)
     table.create(target, checkfirst=False)
     _rows(source, target, select(table), table)
@@ -173,29 +174,29 @@ def _inlined(source: Connection, target: Connection) -> None:
         of = _table(source, table_id)
         schemas = Schemas(source, of)
         for table in inlined.stored_tables(source, table_id):
-            its = replace(of, schema=schemas.at(table.version))
-            if not may_inline(its.schema):
-                _refuse_rows(source, table, its)
+            of_version = replace(of, schema=schemas.at(table.version))
+            if not may_inline(of_version.schema):
+                _refuse_rows(source, table, of_version)
                 continue  # the other database has none of it; DuckDB makes one where it has
-            part = inlined.load_part(source, table, schemas, its, lambda *_: true())
-            make_table(target, table.rows.name, its.schema)
+            part = inlined.load_part(source, table, schemas, of_version, lambda *_: true())
+            make_table(target, table.rows.name, of_version.schema)
             row = {"table_id": table_id, "table_name": table.rows.name}
             target.execute(
                 t.inlined_data_tables.insert(), [row | {"schema_version": table.version}]
             )
-            _insert(target, table.rows.name, part, its)
+            _insert(target, table.rows.name, part, of_version)
 
 
 def _table(source: Connection, table_id: int) -> TableInfo:
-    """What messages call it; there or dropped."""
+    """The table, which may have been dropped, under its name for messages."""
     c = t.table.c
     query = select(c.table_name).where(c.table_id == table_id).order_by(c.begin_snapshot.desc())
     name = source.execute(query.limit(1)).scalar()
     return TableInfo(table_id, "", "", name or f"of id {table_id}", "", TableSchema(()), 0)
 
 
-def _refuse_rows(source: Connection, one: inlined.Stored, of: TableInfo) -> None:
-    if source.execute(select(func.count()).select_from(one.rows)).scalar():
+def _refuse_rows(source: Connection, stored_table: inlined.Stored, of: TableInfo) -> None:
+    if source.execute(select(func.count()).select_from(stored_table.rows)).scalar():
         raise _not_moved(of)
 
 
@@ -218,10 +219,10 @@ def _insert(target: Connection, name: str, part: InlinedPart, of: TableInfo) -> 
     places = ["?"] * len(_SYSTEM) + [placeholder(column, dialect) for column in columns]
     marks = ", ".join(place.replace("?", f":p{at}", 1) for at, place in enumerate(places))
     statement = text(f"INSERT INTO {qualified(target, name)} VALUES ({marks})")
-    listed = [part.rows[one].to_pylist() for one in _SYSTEM]
+    listed = [part.rows[column].to_pylist() for column in _SYSTEM]
     for column in columns:
-        kept = values[str(column.id)].to_pylist()
-        listed.append([bound(value, column, dialect) for value in kept])
+        cells = values[str(column.id)].to_pylist()
+        listed.append([bound(value, column, dialect) for value in cells])
     rows = [{f"p{at}": value for at, value in enumerate(row)} for row in zip(*listed, strict=True)]
     for start in range(0, len(rows), _CHUNK):
         target.execute(statement, rows[start : start + _CHUNK])
@@ -261,7 +262,7 @@ def copy_sqlite(
             raise exc.OperationalError("backup", {}, error) from error
 
 
-Progress = Callable[[int, int], None]  # what is done, of what in all
+Progress = Callable[[int, int], None]  # the number done, and the total
 Reading = Callable[[], AbstractContextManager[Connection]]
 
 

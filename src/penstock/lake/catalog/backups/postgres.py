@@ -49,9 +49,9 @@ def copy_to(connection: Connection, target: Path, progress: Progress | None) -> 
     listed = [_described(connection, schema, name) for name in names]
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=3) as archive:
         write_manifest(archive, listed)
-        for done, one in enumerate(listed, 1):
-            with archive.open(entry(one.name), "w", force_zip64=True) as out:
-                _copy_out(connection, schema, one, out)
+        for done, packed in enumerate(listed, 1):
+            with archive.open(entry(packed.name), "w", force_zip64=True) as out:
+                _copy_out(connection, schema, packed, out)
             if progress is not None:
                 progress(done, len(listed))
 
@@ -59,18 +59,18 @@ def copy_to(connection: Connection, target: Path, progress: Progress | None) -> 
 def _described(connection: Connection, schema: str, name: str) -> PackedTable:
     rows = connection.execute(text(_COLUMNS), {"schema": schema, "name": name})
     columns = tuple((str(row[0]), str(row[1]), bool(row[2])) for row in rows)
-    found = inspect(connection)
+    inspector = inspect(connection)
     indexes = tuple(
         (str(index["name"]), tuple(str(c) for c in index["column_names"]), bool(index["unique"]))
-        for index in found.get_indexes(name, schema)
+        for index in inspector.get_indexes(name, schema)
     )
-    key = tuple(found.get_pk_constraint(name, schema)["constrained_columns"])
+    key = tuple(inspector.get_pk_constraint(name, schema)["constrained_columns"])
     return PackedTable(name, columns, key, indexes)
 
 
-def _copy_out(connection: Connection, schema: str, one: PackedTable, out: IO[bytes]) -> None:
-    columns = ", ".join(quote_identifier(name) for name, *_ in one.columns)
-    statement = f"COPY {_qualified(schema, one.name)} ({columns}) TO STDOUT"
+def _copy_out(connection: Connection, schema: str, packed: PackedTable, out: IO[bytes]) -> None:
+    columns = ", ".join(quote_identifier(name) for name, *_ in packed.columns)
+    statement = f"COPY {_qualified(schema, packed.name)} ({columns}) TO STDOUT"
     with _cursor(connection) as cursor, cursor.copy(statement) as copy:
         for chunk in copy:
             out.write(chunk)
@@ -82,20 +82,20 @@ def copy_from(connection: Connection, source: Path, progress: Progress | None) -
     connection.execute(CreateSchema(schema, if_not_exists=True))
     with zipfile.ZipFile(source) as archive:
         listed = read_manifest(archive)
-        for done, one in enumerate(listed, 1):
-            table = _qualified(schema, one.name)
-            connection.exec_driver_sql(create(table, one))
-            with archive.open(entry(one.name)) as content:
-                _copy_in(connection, schema, one, content)
-            for statement in indexes(table, one):
+        for done, packed in enumerate(listed, 1):
+            table = _qualified(schema, packed.name)
+            connection.exec_driver_sql(create(table, packed))
+            with archive.open(entry(packed.name)) as content:
+                _copy_in(connection, schema, packed, content)
+            for statement in indexes(table, packed):
                 connection.exec_driver_sql(statement)
             if progress is not None:
                 progress(done, len(listed))
 
 
-def _copy_in(connection: Connection, schema: str, one: PackedTable, content: IO[bytes]) -> None:
-    columns = ", ".join(quote_identifier(name) for name, *_ in one.columns)
-    statement = f"COPY {_qualified(schema, one.name)} ({columns}) FROM STDIN"
+def _copy_in(connection: Connection, schema: str, packed: PackedTable, content: IO[bytes]) -> None:
+    columns = ", ".join(quote_identifier(name) for name, *_ in packed.columns)
+    statement = f"COPY {_qualified(schema, packed.name)} ({columns}) FROM STDIN"
     with _cursor(connection) as cursor, cursor.copy(statement) as copy:
         while chunk := content.read(_CHUNK):
             copy.write(chunk)
@@ -127,22 +127,22 @@ class PackedTable:
 
 
 def entry(name: str) -> str:
-    """Where in the archive the rows of a table are."""
+    """The name of a table's rows in the archive."""
     return f"tables/{name}.copy"
 
 
 def write_manifest(archive: zipfile.ZipFile, listed: Sequence[PackedTable]) -> None:
-    manifest = {"form": _FORM, "kind": "postgres", "tables": [asdict(one) for one in listed]}
+    manifest = {"form": _FORM, "kind": "postgres", "tables": [asdict(packed) for packed in listed]}
     archive.writestr(_MANIFEST, json.dumps(manifest, indent=1))
 
 
 def read_manifest(archive: zipfile.ZipFile) -> tuple[PackedTable, ...]:
-    """Raises CatalogCorrupt for what is not a manifest of ours."""
+    """The tables in the manifest of a backup. Raises CatalogCorrupt for another file."""
     try:
         manifest = json.loads(archive.read(_MANIFEST))
         if manifest["form"] != _FORM:
             raise ValueError(f"form {manifest['form']}")
-        return tuple(_table(one) for one in manifest["tables"])
+        return tuple(_table(described) for described in manifest["tables"])
     except (KeyError, TypeError, ValueError) as error:
         raise CatalogCorrupt(
             f"{archive.filename} is not a backup of a catalog that this version knows ({error})",
@@ -150,30 +150,30 @@ def read_manifest(archive: zipfile.ZipFile) -> tuple[PackedTable, ...]:
         ) from error
 
 
-def _table(one: Mapping[str, Any]) -> PackedTable:
+def _table(described: Mapping[str, Any]) -> PackedTable:
     columns = tuple(
-        (str(name), str(kind), bool(required)) for name, kind, required in one["columns"]
+        (str(name), str(kind), bool(required)) for name, kind, required in described["columns"]
     )
-    if not is_ours(one["name"]) or not all(_TYPE.fullmatch(kind) for _, kind, _ in columns):
-        raise ValueError(f"table {one['name']}")
-    indexes = tuple((str(n), tuple(c), bool(u)) for n, c, u in one["indexes"])
-    return PackedTable(one["name"], columns, tuple(one["key"]), indexes)
+    if not is_ours(described["name"]) or not all(_TYPE.fullmatch(kind) for _, kind, _ in columns):
+        raise ValueError(f"table {described['name']}")
+    indexes = tuple((str(n), tuple(c), bool(u)) for n, c, u in described["indexes"])
+    return PackedTable(described["name"], columns, tuple(described["key"]), indexes)
 
 
-def create(table: str, one: PackedTable, kind_of: Callable[[str], str] = str) -> str:
-    """The statement that makes it as ``table``; ``kind_of`` gives the type for PostgreSQL's."""
+def create(table: str, packed: PackedTable, kind_of: Callable[[str], str] = str) -> str:
+    """The CREATE TABLE statement for ``table``; ``kind_of`` translates PostgreSQL's types."""
     parts = [
         f"{quote_identifier(name)} {kind_of(kind)}{' NOT NULL' if required else ''}"
-        for name, kind, required in one.columns
+        for name, kind, required in packed.columns
     ]
-    if one.key:
-        parts.append(f"PRIMARY KEY ({', '.join(map(quote_identifier, one.key))})")
+    if packed.key:
+        parts.append(f"PRIMARY KEY ({', '.join(map(quote_identifier, packed.key))})")
     return f"CREATE TABLE {table} ({', '.join(parts)})"
 
 
-def indexes(table: str, one: PackedTable) -> Iterator[str]:
-    """The statements that make its indexes."""
-    for name, columns, unique in one.indexes:
+def indexes(table: str, packed: PackedTable) -> Iterator[str]:
+    """The CREATE INDEX statements for ``table``."""
+    for name, columns, unique in packed.indexes:
         listed = ", ".join(map(quote_identifier, columns))
         kind = "UNIQUE INDEX" if unique else "INDEX"
         yield f"CREATE {kind} {quote_identifier(name)} ON {table} ({listed})"
@@ -190,13 +190,13 @@ def unpack(source: Path, target: Path) -> None:
     """
     try:
         with zipfile.ZipFile(source) as archive, closing(sqlite3.connect(target)) as connection:
-            for one in read_manifest(archive):
-                table = quote_identifier(one.name)
-                connection.execute(create(table, one, lambda kind: _kind(kind)[0]))
-                for statement in indexes(table, one):
+            for packed in read_manifest(archive):
+                table = quote_identifier(packed.name)
+                connection.execute(create(table, packed, lambda kind: _kind(kind)[0]))
+                for statement in indexes(table, packed):
                     connection.execute(statement)
-                with archive.open(entry(one.name)) as content:
-                    _fill(connection, one, content)
+                with archive.open(entry(packed.name)) as content:
+                    _fill(connection, packed, content)
             connection.commit()
     except (zipfile.BadZipFile, UnicodeDecodeError, ValueError, KeyError) as error:
         raise CatalogCorrupt(
@@ -205,10 +205,10 @@ def unpack(source: Path, target: Path) -> None:
         ) from error
 
 
-def _fill(connection: sqlite3.Connection, one: PackedTable, content: IO[bytes]) -> None:
-    marks = ", ".join("?" for _ in one.columns)
-    statement = f"INSERT INTO {quote_identifier(one.name)} VALUES ({marks})"
-    converts = [_kind(kind)[1] for _, kind, _ in one.columns]
+def _fill(connection: sqlite3.Connection, packed: PackedTable, content: IO[bytes]) -> None:
+    marks = ", ".join("?" for _ in packed.columns)
+    statement = f"INSERT INTO {quote_identifier(packed.name)} VALUES ({marks})"
+    converts = [_kind(kind)[1] for _, kind, _ in packed.columns]
     for rows in _chunks(_rows(content, converts)):
         connection.executemany(statement, rows)
 

@@ -1,4 +1,4 @@
-"""Committing: conflict check, retry, and finding out what became of a COMMIT without an answer."""
+"""Committing: conflict check, retry, and the outcome of a COMMIT whose answer was lost."""
 
 from __future__ import annotations
 
@@ -135,13 +135,13 @@ class Commit:
     def _write(
         self, connection: Connection, known: Answer, since: Answer | None = None
     ) -> tuple[Snapshot, Work]:
-        found = start(self.changes, known)
-        if found is None:
+        beginning = start(self.changes, known)
+        if beginning is None:
             raise corrupt(self.location, "it holds no snapshot")
-        if found.latest.id != self.base.id:
-            self._check(connection, found.latest, since)
+        if beginning.latest.id != self.base.id:
+            self._check(connection, beginning.latest, since)
         return write(
-            connection, self.data_path, found, self.changes, self.info, inlines=self.inlines
+            connection, self.data_path, beginning, self.changes, self.info, inlines=self.inlines
         )
 
     def _check(self, connection: Connection, latest: Snapshot, since: Answer | None) -> None:
@@ -150,7 +150,11 @@ class Commit:
         # snapshot has the id that ours would get: the insert fails and the commit is tried anew.
         if since is None:
             [since] = ask(connection, since_snapshot(self.base.id))
-        others = [one for one in (reads.as_snapshot(row) for row in since) if one.id <= latest.id]
+        others = [
+            snapshot
+            for snapshot in (reads.as_snapshot(row) for row in since)
+            if snapshot.id <= latest.id
+        ]
         if len(others) != latest.id - self.base.id:
             raise CommitConflict(
                 f"what was changed since snapshot {self.base.id} is no longer on record",
@@ -227,11 +231,15 @@ class Commit:
         ) from last
 
     def _is_ours(self, connection: Connection, sent: Snapshot) -> bool:
-        found = reads.snapshot(connection, At(version=sent.id))
+        snapshot = reads.snapshot(connection, At(version=sent.id))
         # To the microsecond when it was made, what it did, and who said so; else its files tell.
-        if found is None or (found.time, found.changes) != (sent.time, sent.changes):
+        if snapshot is None or (snapshot.time, snapshot.changes) != (sent.time, sent.changes):
             return False
-        if (found.author, found.message, found.extra) != (sent.author, sent.message, sent.extra):
+        if (snapshot.author, snapshot.message, snapshot.extra) != (
+            sent.author,
+            sent.message,
+            sent.extra,
+        ):
             return False
         ours = self._file_names()
         paths = connection.execute(

@@ -31,9 +31,9 @@ class RetryPolicy:
 
 
 def retried(act: Callable[[], T], retry: RetryPolicy) -> T:
-    """``act``, a whole transaction, again where it failed only as another writer was quicker.
+    """Run ``act``, a whole transaction, and retry it when another writer committed first.
 
-    Raises RetriesExhausted; what else ``act`` raises passes.
+    Raises RetriesExhausted; other exceptions of ``act`` pass through.
     """
     last: exc.DBAPIError | None = None
     for attempt in range(retry.retries + 1):

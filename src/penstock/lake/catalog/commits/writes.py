@@ -68,10 +68,10 @@ def write(
 ) -> tuple[Snapshot, Work]:
     """Write ``changes`` as the snapshot after that of ``start``; the rest is for `publish`.
 
-    Nobody but writers that do not take our lock (DuckDB on PostgreSQL) can be in the way, and they
-    want the same snapshot id: where rows change that they may change too, that is taken first, so
-    that each waits for the other at the same place. ``inlines``: new tables get one for inlined
-    rows unless an option says otherwise. Raises CommitConflict, SnapshotTaken.
+    Only writers that do not take Penstock's lock (DuckDB on PostgreSQL) can interfere, and they
+    want the same snapshot id. Where both may change the same rows, the id is inserted first, so
+    that they wait for each other at the same place. ``inlines``: new tables get a table for
+    inlined rows unless an option says otherwise. Raises CommitConflict, SnapshotTaken.
     """
     if start.wants_message:
         check_message(info.author, info.message)
@@ -116,14 +116,14 @@ def publish(work: Work, transaction: RootTransaction | None = None) -> None:
 
 
 def _only_adds(changes: ChangeSet) -> bool:
-    """Whether all that happens is that tables which are there get rows."""
+    """Whether the change set only adds rows to existing tables."""
     return changes == ChangeSet(tables=changes.tables) and all(
         change.only_adds for change in changes.tables
     )
 
 
 def _defines(changes: ChangeSet) -> bool:
-    """Whether the schema's version goes up: with every change but that of rows and files."""
+    """Whether the schema version increases: every change does it, except of rows and files."""
     return any(
         (
             changes.create_schemas,
@@ -188,7 +188,7 @@ def _finish(work: Work, time: dt.datetime, info: CommitInfo, *, known: bool) -> 
 
 
 def _take_away(work: Work, changes: ChangeSet) -> None:
-    """What is dropped goes first: its names may be given anew."""
+    """Drops come first: their names may be reused."""
     for change in changes.tables:
         if change.drops is not None:
             tables.drop_table(work, change.drops, _label(change))
@@ -212,8 +212,8 @@ def _define(work: Work, changes: ChangeSet) -> None:
         create_schema(work, name)
     for view_id, new_name in changes.rename_views.items():
         views.rename(work, view_id, new_name)
-    for view_id, its in changes.view_tags.items():
-        views.comment(work, view_id, its)
+    for view_id, view_tags in changes.view_tags.items():
+        views.comment(work, view_id, view_tags)
     for view in changes.create_views:
         views.create(work, view)
     for macro in changes.create_macros:
@@ -264,8 +264,8 @@ def _existing(work: Work, change: TableChange) -> Target | None:
 
 
 def _load(work: Work, table_id: int) -> Table | None:
-    found = reads.load_tables(work.connection, work.data_path, work.base.id, table_id)
-    return found[0] if found else None
+    loaded = reads.load_tables(work.connection, work.data_path, work.base.id, table_id)
+    return loaded[0] if loaded else None
 
 
 def _write_files(work: Work, change: TableChange, target: Target) -> None:
@@ -283,10 +283,10 @@ def _write_files(work: Work, change: TableChange, target: Target) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The newest snapshot, whether commits need a message, and of the table that gets rows, where
-    that is one, the statistics and the inlined table for its rows.
+    """What a commit starts from: the newest snapshot and whether commits need a message.
 
-    ``inline_tables`` has no entry where more than one query is needed to tell.
+    Where a single table gets rows, also its statistics and its inlined table; ``inline_tables``
+    has no entry where finding that table needs a further query.
     """
 
     latest: Snapshot
@@ -307,7 +307,7 @@ BEGINNING = Query(_beginning_query())
 
 
 def beginning(answer: Answer) -> tuple[Snapshot | None, Sequence[reads.OptionRow]]:
-    """What `BEGINNING` gives: the newest snapshot and every option, which are of one time."""
+    """The answer to `BEGINNING`: the newest snapshot and every option, read together."""
     options = [reads.OptionRow(*row[:4]) for row in answer]
     there = bool(answer) and answer[0][4] is not None
     return reads.as_snapshot(answer[0][4:]) if there else None, options
@@ -328,7 +328,7 @@ def since_snapshot(base: int) -> Query:
 
 
 def question(changes: ChangeSet) -> Query:
-    """What to ask before ``changes`` are written; `start` reads the answer."""
+    """The query to send before ``changes`` are written; `start` reads its answer."""
     table_id = _table_id(changes)
     return Query(_QUERY) if table_id is None else Query(_QUERY_OF_TABLE, {"table": table_id})
 
@@ -356,13 +356,13 @@ def start(changes: ChangeSet, answer: Answer) -> Start | None:
 
 
 def _table_id(changes: ChangeSet) -> int | None:
-    """The table that gets rows, if it is one that is there."""
-    found = {
+    """The existing table that gets rows, if there is exactly one."""
+    table_ids = {
         change.table_id
         for change in changes.tables
         if change.add or (change.inline is not None and change.inline.insert is not None)
     }
-    return found.pop() if len(found) == 1 else None
+    return table_ids.pop() if len(table_ids) == 1 else None
 
 
 def message_option() -> ScalarSelect[str]:
@@ -380,7 +380,7 @@ def asks_for_message(message_option: str | None) -> bool:
 
 
 def check_message(author: str | None, message: str | None) -> None:
-    """Raise CommitError unless there is a message or an author, where the lake asks for one."""
+    """Raise CommitError without a message or an author where the lake requires one."""
     if message is None and author is None:
         raise CommitError(
             "the lake wants a message for every commit, and this one has none",
@@ -392,8 +392,8 @@ def check_message(author: str | None, message: str | None) -> None:
 def _queries() -> tuple[Select[*tuple[object, ...]], Select[*tuple[object, ...]]]:
     table: BindParameter[int] = bindparam("table")
     r, v, s, c = (
-        one.c
-        for one in (
+        table.c
+        for table in (
             *(t.inlined_data_tables, t.schema_versions),
             *(t.table_stats, t.table_column_stats),
         )

@@ -161,7 +161,7 @@ def _with_codes(connection: DuckDBPyConnection) -> DuckDBPyConnection:
 
 
 class FileConnection:
-    """A connection as PEP 249 has it, whose transactions are begun by `begin`."""
+    """A PEP 249 connection whose transactions begin with `begin`."""
 
     def __init__(self, file: DuckDBFile, raw: DuckDBPyConnection) -> None:
         self._file = file
@@ -233,14 +233,14 @@ class _Cursor:
             self.description, self._rows = self._raw.description, rows
 
     def executemany(self, statement: str, parameters: Sequence[Sequence[Any]]) -> None:
-        """Rows to insert go in batches: one by one they take ten times as long.
+        """Insert rows in batches, which is ten times as fast as row by row.
 
-        Many go as columns: of their thousands of parameters each would be planned by itself.
+        Many rows are inserted as Arrow columns: DuckDB would plan each of thousands of parameters.
         """
         head, values, row = statement.rpartition(" VALUES ")
         if not (statement.startswith("INSERT") and values):
-            for given in parameters:
-                self.execute(statement, given)
+            for parameter_row in parameters:
+                self.execute(statement, parameter_row)
             return
         if len(parameters) > _BATCH and _ONLY_MARKS.fullmatch(row):
             self._insert(head, parameters)
@@ -253,7 +253,7 @@ class _Cursor:
     def _insert(self, head: str, rows: Sequence[Sequence[Any]]) -> None:
         import pyarrow as pa
 
-        columns = [pa.array([_plain(v) for v in one]) for one in zip(*rows, strict=True)]
+        columns = [pa.array([_plain(v) for v in column]) for column in zip(*rows, strict=True)]
         self._raw.register(_ROWS, pa.table(columns, [f"c{n}" for n in range(len(columns))]))
         try:
             self.execute(f"{head} SELECT * FROM temp.{_ROWS}")
@@ -276,10 +276,10 @@ class _Cursor:
         self._rows = []
 
     def setinputsizes(self, sizes: Any) -> None:
-        """PEP 249 has it; there is nothing to set."""
+        """Required by PEP 249; does nothing."""
 
     def setoutputsize(self, size: Any, column: Any = None) -> None:
-        """PEP 249 has it; there is nothing to set."""
+        """Required by PEP 249; does nothing."""
 
 
 _KINDS: Mapping[str, type[types.TypeEngine[Any]]] = {
@@ -335,8 +335,8 @@ class DuckDBDialect(default.DefaultDialect):
             "SELECT 1 FROM duckdb_tables() WHERE database_name = current_database() "
             "AND schema_name = :schema AND table_name = :table"
         )
-        given = {"schema": schema or "main", "table": table_name}
-        return connection.execute(query, given).first() is not None
+        parameters = {"schema": schema or "main", "table": table_name}
+        return connection.execute(query, parameters).first() is not None
 
     @reflection.cache
     def get_table_names(
@@ -394,7 +394,7 @@ class DuckDBDialect(default.DefaultDialect):
         return [
             {
                 "name": name,
-                "column_names": [one.strip("'\"") for one in listed.strip("[]").split(", ")],
+                "column_names": [column.strip("'\"") for column in listed.strip("[]").split(", ")],
                 "unique": unique,
             }
             for name, unique, listed in rows

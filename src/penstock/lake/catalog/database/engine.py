@@ -138,10 +138,10 @@ def _sqlite_engine(
 
 
 class _SQLiteConnection(sqlite3.Connection):
-    """SQLite keeps a transaction open whose COMMIT is refused (a reader did not let go in time).
+    """Roll back a transaction whose COMMIT SQLite refused because a reader held the file too long.
 
-    It would go back to the pool so, with a lock that keeps all others from reading: SQLAlchemy
-    takes it for ended.
+    SQLite leaves it open, SQLAlchemy takes it for ended, and the connection would go back to the
+    pool with a lock that blocks all readers.
     """
 
     def commit(self) -> None:
@@ -153,14 +153,14 @@ class _SQLiteConnection(sqlite3.Connection):
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    """The driver is told to keep out of transactions: it would begin them too late and too weak."""
+    """Stop the driver from beginning transactions: it would do so too late and too weakly."""
     connection.exec_driver_sql("BEGIN IMMEDIATE" if _writes(connection) else "BEGIN")
 
 
 def roll_back_hot_journal(where: CatalogLocation, lock_timeout: float) -> None:
-    """Undo what a killed writer had begun to commit: read-only connections may not, and fail.
+    """Undo what a killed writer had begun to commit: read-only connections cannot, and fail.
 
-    What fails here is said when the catalog is read (https://sqlite.org/lockingv3.html, 4.0).
+    Reading the catalog reports an error in it (https://sqlite.org/lockingv3.html, 4.0).
     """
     try:
         if Path(f"{where.target}-journal").stat().st_size == 0:
@@ -251,10 +251,10 @@ def _note_use(raw: Any, record: Any) -> None:  # noqa: ARG001 - of the event's s
 
 
 def _check_alive(raw: Any, record: Any, proxy: Any) -> None:  # noqa: ARG001 - of the event's shape
-    """A server that was restarted is no reason to fail: then the pool connects anew.
+    """Check a pooled connection, so that the pool reconnects after a restart of the server.
 
-    A server that ends a connection says so, which shows without asking it; only what was idle for
-    long may be dead unheard.
+    A connection that the server closed shows so without a query; only one that was idle for long
+    may be dead without notice.
     """
     if _USED not in record.info:
         return
@@ -322,7 +322,7 @@ def begin_writing(connection: Connection) -> Iterator[RootTransaction]:
 def begin_and_ask(
     connection: Connection, *queries: Query
 ) -> Iterator[tuple[RootTransaction, list[Answer]]]:
-    """`begin_writing`, with the answers to what is asked first of all under the lock."""
+    """`begin_writing`, with the answers to the first queries under the lock."""
     options: dict[str, Any] = {_WRITES: True}
     lock = (_LOCK,) if connection.dialect.name == "postgresql" else ()
     with connection.execution_options(**options).begin() as transaction:

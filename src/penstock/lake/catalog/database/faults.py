@@ -84,7 +84,7 @@ def _missing(where: CatalogLocation, detail: str) -> LakeError:
 def _hot_journal(where: CatalogLocation, detail: str) -> LakeError:
     return CatalogUnreachable(
         f"a writer of the catalog {where} was killed while it committed, and what it had begun "
-        f"cannot be undone here ({detail})",
+        f"cannot be undone by this user ({detail})",
         hint="nothing is lost: read it once as a user who may write to the file and its directory "
         "(`penstock status` will do), which undoes it",
     )
@@ -128,8 +128,8 @@ _POSTGRES: Mapping[str, Fault] = {
     "58": _unreachable,
 }
 
-# Kind of exception and, of the system's, its errno. A file that is none of DuckDB's is an IO
-# error without a number, what a statement of ours does not find is a damaged catalog.
+# The kind of exception and the system's errno, if any. A file of another format is an IO error
+# without a number; a table or column that our statement does not find means a damaged catalog.
 _DUCKDB: Mapping[tuple[str, str | None], Fault] = {
     ("IO", "11"): _locked,  # EAGAIN
     ("IO", "1"): _read_only,  # EPERM
@@ -151,7 +151,7 @@ _LOST_RACES = frozenset({"40001", "40P01"})  # serialization_failure, deadlock_d
 
 @contextmanager
 def translating(where: CatalogLocation) -> Iterator[None]:
-    """Turn the database's errors into the tree's. What the codes do not tell stays what it is."""
+    """Turn the database's errors into LakeErrors; errors with other codes pass through."""
     try:
         yield
     except exc.DBAPIError as error:
@@ -183,7 +183,7 @@ def translate(where: CatalogLocation, error: exc.DBAPIError) -> LakeError | None
 
 
 def _has_no_room(where: CatalogLocation) -> bool:
-    """DuckDB tells no number where a checkpoint found the disk full."""
+    """Whether a checkpoint found the disk full, for which DuckDB has no error number."""
     try:
         return shutil.disk_usage(Path(where.target).parent).free < _LEAST_ROOM
     except OSError:

@@ -77,8 +77,8 @@ def _duckdb(rest: str) -> CatalogLocation:
 def _bare(rest: str) -> CatalogLocation:
     if not rest:
         raise ConfigError("the catalog's URI is empty", hint=_HINT)
-    if found := _SCHEME.match(rest):
-        raise ConfigError(f"there are no catalogs of kind {found[0][:-1]!r}", hint=_HINT)
+    if scheme := _SCHEME.match(rest):
+        raise ConfigError(f"there are no catalogs of kind {scheme[0][:-1]!r}", hint=_HINT)
     if not _PATH.search(rest) and not Path(rest).exists():
         raise ConfigError(
             f"{_PREFIX}{rest} is neither a path nor a file that exists; DuckDB looks for a secret "
@@ -94,7 +94,7 @@ def _bare(rest: str) -> CatalogLocation:
 
 
 def _is_sqlite(path: str) -> bool:
-    """Told by its first bytes (https://sqlite.org/fileformat.html, 1.3).
+    """Whether the file begins as SQLite's files do (https://sqlite.org/fileformat.html, 1.3).
 
     DuckDB 1.5.5 refuses such a file as well, with "Unsupported parameter for SQLite Attach".
     """
@@ -134,7 +134,7 @@ def absolute_directory(text: str) -> str:
 def resolve(base: str, path: str, is_relative: bool | None) -> str:
     """The absolute path of what the catalog stores; a NULL flag counts as relative.
 
-    Text is put to text, as DuckDB does it: a directory without ``/`` at its end is the beginning
+    The texts are concatenated, as in DuckDB: a directory without ``/`` at its end is the beginning
     of a name.
     """
     if is_relative is None or is_relative:

@@ -420,5 +420,5 @@ _ADDED_IN_1_1 = {
 def _extended(name: str, spec: str) -> Table:
     """A table of 1.0 with what 1.1 added to it."""
     known = METADATA.tables[f"ducklake_{name}"]
-    kept = [Column(c.name, c.type) for c in known.c]
-    return Table(known.name, MetaData(), *kept, *_columns(spec))
+    columns = [Column(c.name, c.type) for c in known.c]
+    return Table(known.name, MetaData(), *columns, *_columns(spec))

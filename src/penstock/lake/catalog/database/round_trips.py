@@ -1,9 +1,9 @@
-"""Fewer waits for PostgreSQL: several statements for one answer, and each sent as it is.
+"""Fewer round trips to PostgreSQL: compiled statements, pipelines and combined changes.
 
-A commit of one row is made of a dozen small statements, and what it costs is mostly what each
-takes on its way. So what SQLAlchemy makes of a statement is kept, and the driver given it again;
-some go without the answer to the one before, and small changes together as one statement. Files
-have no round trips to spare: there all goes the ordinary way.
+Committing one row takes a dozen small statements, which cost mostly round trips. So compiled
+statements are cached, some statements are sent without waiting for the answer to the one before,
+and small changes are combined into one statement. Catalogs in files have no round trips: their
+statements are executed as usual.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 Values = Mapping[str, Any]
 Convert = Callable[[Any], Any]
 
-_KEPT = 512  # statements
+_CACHED = 512  # statements
 _BOUND = 5000  # values in one statement; both databases take 32,000 and more
 _TOGETHER = 16  # changes in one statement
 _ONE_BY_ONE = 32  # rows; above, the driver's own way for many is quicker
@@ -47,7 +47,7 @@ def chunks(values: Iterable[_T]) -> Iterator[list[_T]]:
 
 
 def is_remote(connection: Connection) -> bool:
-    """Whether statements travel: all else here is about that."""
+    """Whether statements go to a server."""
     return connection.dialect.name == "postgresql"
 
 
@@ -61,15 +61,15 @@ def ask(connection: Connection, *queries: Query) -> list[Answer]:
             return [_fetch(*_execute(connection, queries[0]))]
         with raw.pipeline():
             asked = [_execute(connection, query) for query in queries]
-        return [_fetch(*one) for one in asked]
+        return [_fetch(*pending) for pending in asked]
 
 
 @contextmanager
 def pipelined(connection: Connection) -> Iterator[None]:
-    """Statements in the block go to PostgreSQL without waiting for the answer to each.
+    """Send the statements in the block to PostgreSQL without waiting for the answer to each.
 
-    They must not give rows. What fails is known at the end of the block at the latest; behind what
-    failed nothing is done, not even a COMMIT.
+    They must not return rows. An error is raised at the end of the block at the latest; no
+    statement after the failed one is executed, not even a COMMIT.
     """
     if not is_remote(connection):
         yield
@@ -88,8 +88,8 @@ def pipelined(connection: Connection) -> Iterator[None]:
 def committing(connection: Connection) -> Iterator[None]:
     """`pipelined`, for a block that ends with the transaction's commit.
 
-    SQLAlchemy takes a commit that fails for the end of a transaction: here it may be what was sent
-    before that failed, and PostgreSQL waits for a ROLLBACK.
+    SQLAlchemy takes a failed commit for the end of the transaction. In a pipeline an earlier
+    statement may have failed, and PostgreSQL waits for a ROLLBACK.
     """
     raw = _driver(connection)
     try:
@@ -104,7 +104,7 @@ def committing(connection: Connection) -> Iterator[None]:
 
 
 def send(connection: Connection, statement: Executable, rows: Sequence[Values]) -> None:
-    """Run a statement that gives no rows, once for each of ``rows``, which have the same keys."""
+    """Run a statement without a result once for each of ``rows``, which have the same keys."""
     if not is_remote(connection) or len(rows) > _ONE_BY_ONE:
         connection.execute(statement, list(rows))
         return
@@ -112,16 +112,16 @@ def send(connection: Connection, statement: Executable, rows: Sequence[Values]) 
     cursor = _driver(connection).cursor()
     with _errors(connection):
         for row in rows:
-            cursor.execute(text.sql, text.given(row))
+            cursor.execute(text.sql, text.bound(row))
 
 
 def send_together(
     connection: Connection, changes: Sequence[tuple[Executable, Sequence[Values]]]
 ) -> None:
-    """Run all ``changes`` in any order but that the first is done first.
+    """Run ``changes``, the first one first and the others in any order.
 
-    No two may be of one row. Where they are few they are one statement, which costs PostgreSQL and
-    us what one does.
+    No two may change the same row. A small number becomes one statement, which costs one round
+    trip.
     """
     count = sum(len(rows) for _, rows in changes)
     if not is_remote(connection) or not 1 < count <= _TOGETHER:
@@ -134,12 +134,12 @@ def send_together(
         text = _text(statement, connection, rows[0])
         for row in rows:
             texts.append(text.sql)
-            values |= {f"p{len(texts)}_{key}": one for key, one in text.given(row).items()}
+            values |= {f"p{len(texts)}_{key}": value for key, value in text.bound(row).items()}
     with _errors(connection):
         _driver(connection).execute(_joined(tuple(texts)), values)
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHED)
 def _joined(texts: tuple[str, ...]) -> str:
     """One statement of several. PostgreSQL runs what stands last first."""
     own = [_numbered(text, number) for number, text in enumerate(texts, 1)]
@@ -163,18 +163,18 @@ class _Numbered(dict[str, str]):
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """What SQLAlchemy made of a statement; values that need it are converted on their way."""
+    """A statement compiled by SQLAlchemy; some of its values need a conversion."""
 
     sql: str
     fixed: Values  # that the statement brings itself
     into: Mapping[str, Convert]
     out: Sequence[tuple[int, Convert]]
 
-    def given(self, values: Values) -> Values:
-        found = {**self.fixed, **values}
+    def bound(self, values: Values) -> Values:
+        converted = {**self.fixed, **values}
         for name, convert in self.into.items():
-            found[name] = convert(found[name])
-        return found
+            converted[name] = convert(converted[name])
+        return converted
 
 
 def _text(statement: Executable, connection: Connection, values: Values) -> _Text:
@@ -183,7 +183,7 @@ def _text(statement: Executable, connection: Connection, values: Values) -> _Tex
     return _compiled(statement, connection.dialect, schemas.get(None), tuple(values))
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHED)
 def _compiled(statement: Any, dialect: Dialect, schema: str | None, keys: tuple[str, ...]) -> _Text:
     compiled = statement.compile(
         dialect=dialect,
@@ -213,18 +213,18 @@ def _out(kind: TypeEngine[Any], dialect: Dialect) -> Convert | None:
 
 def _execute(connection: Connection, query: Query) -> tuple[Any, _Text]:
     text = _text(query.statement, connection, query.values)
-    return _driver(connection).execute(text.sql, text.given(query.values)), text
+    return _driver(connection).execute(text.sql, text.bound(query.values)), text
 
 
 def _fetch(cursor: Any, text: _Text) -> Answer:
     rows: list[tuple[Any, ...]] = cursor.fetchall()
     if not text.out:
         return rows
-    found = [list(row) for row in rows]
-    for row in found:
+    converted = [list(row) for row in rows]
+    for row in converted:
         for at, convert in text.out:
             row[at] = convert(row[at])
-    return found
+    return converted
 
 
 def _driver(connection: Connection) -> Any:

@@ -19,7 +19,7 @@ _OR_NULL = _NUMBER | {type(None)}
 
 
 class NoNumber(FunctionElement[bool]):
-    """Whether a BIGINT holds none: NULL, or on SQLite, which keeps any value, a text."""
+    """Whether a BIGINT is not a number: NULL, or on SQLite, which stores any value, text."""
 
     type = Boolean()
     inherit_cache = True
@@ -44,7 +44,7 @@ def check(
 ) -> None:
     """Raise CatalogCorrupt unless each of ``numbers`` is an integer and each of ``texts`` a text.
 
-    ``what`` names the row. SQLite keeps any value in any column.
+    ``what`` names the row. SQLite stores any value in any column.
     """
     kinds = ((numbers, int, "a number"), (texts, str, "a text"))
     for names, kind, called in kinds:

@@ -18,7 +18,7 @@ from penstock.lake.catalog.work import Work
 from penstock.lake.format.changes import NewMacro
 from penstock.sql.macros import Macro, MacroForm, Parameter
 
-_NO_TYPE = "unknown"  # of a parameter without one, and of a default that is not there
+_NO_TYPE = "unknown"  # of a parameter without a type, and of a missing default
 _NO_DEFAULT = "NULL"
 
 
@@ -53,17 +53,19 @@ def create(work: Work, new: NewMacro) -> None:
 
 def _parameters(macro_id: int, form_number: int, form: MacroForm) -> list[dict[str, Any]]:
     return [
-        {"macro_id": macro_id, "impl_id": form_number, "column_id": number} | _parameter(one)
-        for number, one in enumerate(form.parameters)
+        {"macro_id": macro_id, "impl_id": form_number, "column_id": number} | _parameter(parameter)
+        for number, parameter in enumerate(form.parameters)
     ]
 
 
-def _parameter(one: Parameter) -> dict[str, str]:
+def _parameter(parameter: Parameter) -> dict[str, str]:
     return {
-        "parameter_name": one.name,
-        "parameter_type": one.type or _NO_TYPE,
-        "default_value": _NO_DEFAULT if one.default is None else one.default,
-        "default_value_type": _NO_TYPE if one.default is None else one.default_type or "varchar",
+        "parameter_name": parameter.name,
+        "parameter_type": parameter.type or _NO_TYPE,
+        "default_value": _NO_DEFAULT if parameter.default is None else parameter.default,
+        "default_value_type": _NO_TYPE
+        if parameter.default is None
+        else parameter.default_type or "varchar",
     }
 
 
@@ -79,7 +81,7 @@ def drop(work: Work, macro_id: int) -> None:
 def load_macros(
     connection: Connection, snapshot_id: int, names: Collection[str] | None = None
 ) -> list[Macro]:
-    """The macros at a snapshot, by schema and name; of these names only, where given."""
+    """The macros at a snapshot, by schema and name; only those in ``names`` unless it is None."""
     t = metadata.of(connection)
     m, s = t.macro.c, t.schema.c
     query = (
@@ -127,7 +129,7 @@ def _forms(connection: Connection, ids: Sequence[int]) -> dict[int, tuple[MacroF
 
 
 def _read_parameter(row: Record) -> Parameter:
-    """A default of NULL with an unknown type is none (measured)."""
+    """A default of NULL with an unknown type means that there is no default (measured)."""
     has_default = row.default_value_type not in {_NO_TYPE, None} or (
         row.default_value not in {_NO_DEFAULT, None}
     )

@@ -66,10 +66,10 @@ def write_table(
 
 
 def alter_table(work: Work, table_id: int, schema: TableSchema) -> None:
-    """Bring the columns of a table to ``schema``: end the rows that differ, begin their successors.
+    """Give a table the columns of ``schema``: end the rows that differ, insert their successors.
 
-    Orders are kept where the columns' sequence allows it. Nothing may differ: then only the
-    schema's version is new, as in the real extension.
+    Columns keep their order numbers where their sequence allows it. If nothing differs, only the
+    schema version is new, as in the real extension.
     """
     current = _current_columns(work.connection, work.base.id, table_id)
     wanted = list(_with_parents(schema.columns, None))
@@ -86,7 +86,7 @@ def alter_table(work: Work, table_id: int, schema: TableSchema) -> None:
     if ended:
         c = t.column.c
         work.end(t.column, c.table_id == table_id, c.column_id.in_(list(ended)))
-        gone = [one for one in ended if one not in orders]
+        gone = [column_id for column_id in ended if column_id not in orders]
         tags.end_columns(work, table_id, gone)
     work.insert(t.column, begun)
     work.defined[table_id] = None
@@ -94,7 +94,7 @@ def alter_table(work: Work, table_id: int, schema: TableSchema) -> None:
 
 
 def rename_table(work: Work, table_id: int, new_name: str, label: str) -> None:
-    """Another name for a table; its directory stays. ``label`` names it in messages.
+    """Rename a table; its directory stays. ``label`` is its name in messages.
 
     The token is that of a creation, as the real extension has it. Raises CommitConflict.
     """
@@ -110,7 +110,7 @@ def rename_table(work: Work, table_id: int, new_name: str, label: str) -> None:
             | {"begin_snapshot": work.snapshot_id, "end_snapshot": None, "table_name": new_name}
         ],
     )
-    schema = next(one for one in work.schemas.values() if one.id == old.schema_id)
+    schema = next(entry for entry in work.schemas.values() if entry.id == old.schema_id)
     work.defined[table_id] = None
     work.tokens.named("created_table", schema.name, new_name)
 
@@ -187,9 +187,9 @@ def _current_columns(connection: Connection, base_id: int, table_id: int) -> dic
 def _orders(
     current: Mapping[int, Record], wanted: Sequence[tuple[Column, int | None]]
 ) -> dict[int, int]:
-    """The order of each column: the one it has, and behind all for new ones, whose id it is.
+    """The order number of each column: its present one, or for new columns their id.
 
-    Where fields of one parent are to stand otherwise, all are numbered anew.
+    Where the fields of one parent change their sequence, all are renumbered.
     """
     top = max((row.column_order for row in current.values()), default=0)
     orders = {
@@ -216,9 +216,9 @@ def _id(column: Column) -> int:
 
 
 def _same_row(old: Record, new: Mapping[str, Any]) -> bool:
-    """Whether a column is as it was. What the real extension leaves unsure does not count.
+    """Whether a column is unchanged, apart from NOT NULL of fields.
 
-    It writes fields that it renames or adds as NOT NULL, which it does not mean.
+    The real extension writes fields that it renames or adds as NOT NULL without meaning it.
     """
     ignored = {"begin_snapshot", "end_snapshot", "default_value_dialect"}
     if old.default_value == new["default_value"]:
@@ -250,7 +250,7 @@ def create_schema(work: Work, name: str) -> None:
 
 def drop_schema(work: Work, schema_id: int) -> None:
     """Drop a schema that is empty by now. Raises CommitConflict when it is not there any more."""
-    key = next((key for key, one in work.schemas.items() if one.id == schema_id), None)
+    key = next((key for key, entry in work.schemas.items() if entry.id == schema_id), None)
     if key is None or work.end(t.schema, t.schema.c.schema_id == schema_id) != 1:
         raise CommitConflict("the schema to drop is not there any more", hint="run it again")
     del work.schemas[key]
@@ -259,10 +259,10 @@ def drop_schema(work: Work, schema_id: int) -> None:
 
 def find_schema(schemas: Mapping[str, SchemaEntry], name: str) -> SchemaEntry:
     """The schema of this name. Raises CommitConflict when there is none."""
-    found = schemas.get(fold(name))
-    if found is None:
+    entry = schemas.get(fold(name))
+    if entry is None:
         raise CommitConflict(f"there is no schema {name!r} any more", hint="run it again")
-    return found
+    return entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,14 +278,14 @@ class Entry:
 def check_free_names(work: Work, changes: ChangeSet) -> None:
     """Raise CommitConflict where a name is taken, or a schema to drop holds what others made.
 
-    Others may have taken a name since the transaction looked; of what they did only names are
-    on record, not what they were given to.
+    Others may have taken a name since the transaction looked; the record of what they did has
+    names, but not the ids of what got them.
     """
     wanted = dict(_wanted(changes))
     if not wanted and not changes.drop_schemas:
         return
     gone = _names_that_go(changes)
-    schemas = {one.id: one.name for one in work.schemas.values()}
+    schemas = {entry.id: entry.name for entry in work.schemas.values()}
     for entry in entries(work.connection, work.base.id):
         if (entry.kind, entry.id) in gone or entry.schema_id not in schemas:
             continue
@@ -333,8 +333,8 @@ def _wanted(changes: ChangeSet) -> Iterator[tuple[tuple[str, str], None]]:
 
 
 def _names_that_go(changes: ChangeSet) -> set[tuple[str, int]]:
-    """What has its name no more after this commit."""
-    gone = {("view", one) for one in (*changes.drop_views, *changes.rename_views)}
+    """The ids, with their kinds, that lose their name in this commit."""
+    gone = {("view", view_id) for view_id in (*changes.drop_views, *changes.rename_views)}
     gone |= {("view", view.replaces) for view in changes.create_views if view.replaces is not None}
     gone |= {("macro", macro) for macro in changes.drop_macros}
     gone |= {
@@ -351,7 +351,7 @@ def _names_that_go(changes: ChangeSet) -> set[tuple[str, int]]:
 def set_partitioning(
     work: Work, table_id: int, schema: TableSchema, fields: Sequence[PartitionField]
 ) -> int:
-    """Another partitioning for files from now on; without fields it has no keys. Its id."""
+    """Set the partitioning of later files, without keys if ``fields`` is empty; its id."""
     work.end(t.partition_info, t.partition_info.c.table_id == table_id)
     work.defined[table_id] = None
     work.tokens.of("altered_table", table_id)
@@ -390,7 +390,7 @@ def begin_partitioning(
 
 
 def set_sorting(work: Work, table_id: int, keys: Sequence[SortKey]) -> None:
-    """Other sort keys; without any, none. The schema's version of the table stays."""
+    """Replace the sort keys, or remove them. The table's schema version stays."""
     work.end(t.sort_info, t.sort_info.c.table_id == table_id)
     work.tokens.of("altered_table", table_id)
     begin_sorting(work, table_id, keys)
@@ -422,11 +422,11 @@ def begin_sorting(work: Work, table_id: int, keys: Sequence[SortKey]) -> None:
 
 
 def describe(connection: Connection, table: Table, snapshot_id: int) -> Description:
-    """The tags of a table and its columns, and what its rows are sorted by."""
+    """The tags of a table and of its columns, and its sort keys."""
     t = metadata.of(connection)
     c = t.column_tag.c
     names = {column.id: column.name for column in table.schema.columns}
-    found: dict[str, dict[str, str]] = defaultdict(dict)
+    column_tags: dict[str, dict[str, str]] = defaultdict(dict)
     query = select(c.table_id, c.column_id, c.key, c.value, c.begin_snapshot).where(
         c.table_id == table.id, visible(t.column_tag, snapshot_id)
     )
@@ -434,16 +434,16 @@ def describe(connection: Connection, table: Table, snapshot_id: int) -> Descript
     check_begin(rows, "column_tag", "table_id")
     for row in rows:
         if row.column_id in names:
-            found[names[row.column_id]][row.key] = row.value
+            column_tags[names[row.column_id]][row.key] = row.value
     return Description(
         tags=tags.load_tags(connection, snapshot_id, [table.id]).get(table.id, {}),
-        column_tags=dict(found),
+        column_tags=dict(column_tags),
         sorted_by=sort_keys(connection, table.id, snapshot_id),
     )
 
 
 def sort_keys(connection: Connection, table_id: int, snapshot_id: int) -> tuple[SortKey, ...]:
-    """What the rows of a table are sorted by when files are written, in key order."""
+    """The keys that the rows of a table are sorted by when files are written, in order."""
     t = metadata.of(connection)
     i, e = t.sort_info.c, t.sort_expression.c
     query = (

@@ -1,4 +1,4 @@
-"""Tags of tables, views and columns, comments among them: a removed tag is NULL from then."""
+"""Tags of tables, views and columns, comments among them; a removed tag becomes NULL."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ def load_tags(
     )
     rows = connection.execute(query).all()
     check_begin(rows, "tag", "object_id")
-    found: dict[int, dict[str, str]] = defaultdict(dict)
+    by_object: dict[int, dict[str, str]] = defaultdict(dict)
     for object_id, key, value, _ in rows:
         if value is not None:
-            found[object_id][key] = value
-    return found
+            by_object[object_id][key] = value
+    return by_object

@@ -41,7 +41,7 @@ def create(work: Work, new: NewView) -> None:
 
 
 def rename(work: Work, view_id: int, new_name: str) -> None:
-    """Another name for a view; the token is that of a creation, as in the real extension."""
+    """Rename a view; the token is that of a creation, as in the real extension."""
     c = t.view.c
     query = t.view.select().where(c.view_id == view_id, c.end_snapshot.is_(None))
     old = work.connection.execute(query).first()
@@ -49,7 +49,7 @@ def rename(work: Work, view_id: int, new_name: str) -> None:
         raise _gone(view_id)
     again = {"begin_snapshot": work.snapshot_id, "end_snapshot": None, "view_name": new_name}
     work.insert(t.view, [dict(old._mapping) | again])
-    schema = next(one for one in work.schemas.values() if one.id == old.schema_id)
+    schema = next(entry for entry in work.schemas.values() if entry.id == old.schema_id)
     work.tokens.named("created_view", schema.name, new_name)
 
 
@@ -80,7 +80,7 @@ _QUOTED = re.compile(r'"((?:[^"]|"")*)"')
 def load_views(
     connection: Connection, snapshot_id: int, names: Collection[str] | None = None
 ) -> list[View]:
-    """The views at a snapshot, by schema and name; of these names only, where given."""
+    """The views at a snapshot, by schema and name; only those in ``names`` unless it is None."""
     t = metadata.of(connection)
     v, s = t.view.c, t.schema.c
     query = (
@@ -133,7 +133,7 @@ def _view(
 def _view_column_tags(
     connection: Connection, snapshot_id: int, ids: Collection[int]
 ) -> dict[int, dict[str, dict[str, str]]]:
-    """By view and column name. Only format 1.1 has them; its column names are those of the view."""
+    """Column tags by view and the view's column name. Only format 1.1 has them."""
     t = metadata.of(connection)
     c = t.view_column_tag.c
     if not ids or isinstance(t.view_column_tag, Subquery):  # the empty one of other versions
@@ -143,11 +143,11 @@ def _view_column_tags(
     )
     rows = connection.execute(query).all()
     check_begin(rows, "view_column_tag", "view_id")
-    found: dict[int, dict[str, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
+    by_view: dict[int, dict[str, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
     for row in rows:
         if row.value is not None:
-            found[row.view_id][row.column_name][row.key] = row.value
-    return {view: dict(of) for view, of in found.items()}
+            by_view[row.view_id][row.column_name][row.key] = row.value
+    return {view: dict(of) for view, of in by_view.items()}
 
 
 def _aliases(text: str | None) -> tuple[str, ...]:

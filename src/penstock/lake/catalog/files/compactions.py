@@ -26,37 +26,40 @@ _OF_FILES = (t.file_column_stats, t.file_partition_value, t.file_variant_stats)
 Kind = MergeFiles | RewriteFiles
 
 
-def write(work: Work, one: Compaction) -> None:
+def write(work: Work, compaction: Compaction) -> None:
     """Write one compaction. Raises CommitConflict where its files are not in force any more."""
-    _WRITERS[type(one)](work, one)
+    _WRITERS[type(compaction)](work, compaction)
 
 
-def _merge(work: Work, one: MergeFiles) -> None:
-    sources = _sources(one)
-    _check_in_force(work, one, sources)
-    _schedule(work, one, sources)
+def _merge(work: Work, compaction: MergeFiles) -> None:
+    sources = _sources(compaction)
+    _check_in_force(work, compaction, sources)
+    _schedule(work, compaction, sources)
     for chunk in chunks(sources):
         for table in (t.data_file, *_OF_FILES):
             work.connection.execute(table.delete().where(table.c.data_file_id.in_(chunk)))
-    _register(work, one, begins_now=False)
-    work.tokens.of("merge_adjacent", one.table_id)
+    _register(work, compaction, begins_now=False)
+    work.tokens.of("merge_adjacent", compaction.table_id)
 
 
-def _rewrite(work: Work, one: RewriteFiles) -> None:
-    sources = _sources(one)
+def _rewrite(work: Work, compaction: RewriteFiles) -> None:
+    sources = _sources(compaction)
     for chunk in chunks(sources):
-        of_table = (t.data_file.c.data_file_id.in_(chunk), t.data_file.c.table_id == one.table_id)
+        of_table = (
+            t.data_file.c.data_file_id.in_(chunk),
+            t.data_file.c.table_id == compaction.table_id,
+        )
         if work.end(t.data_file, *of_table) != len(chunk):
-            raise _files_gone(one)
+            raise _files_gone(compaction)
         c = t.delete_file.c
-        work.end(t.delete_file, c.data_file_id.in_(chunk), c.table_id == one.table_id)
-    _count_again(work, one)
-    _register(work, one, begins_now=True)
-    work.tokens.of("rewrite_delete", one.table_id)
+        work.end(t.delete_file, c.data_file_id.in_(chunk), c.table_id == compaction.table_id)
+    _count_again(work, compaction)
+    _register(work, compaction, begins_now=True)
+    work.tokens.of("rewrite_delete", compaction.table_id)
 
 
-def _flush(work: Work, one: FlushInlined) -> None:
-    flush.write(work, one, _register_numbered)
+def _flush(work: Work, compaction: FlushInlined) -> None:
+    flush.write(work, compaction, _register_numbered)
 
 
 _WRITERS: Mapping[type, Callable[[Work, Any], None]] = {
@@ -66,21 +69,21 @@ _WRITERS: Mapping[type, Callable[[Work, Any], None]] = {
 }
 
 
-def _sources(one: Kind) -> list[int]:
-    return [source for new in one.files for source in new.sources]
+def _sources(compaction: Kind) -> list[int]:
+    return [source for new in compaction.files for source in new.sources]
 
 
-def _check_in_force(work: Work, one: Kind, sources: Sequence[int]) -> None:
+def _check_in_force(work: Work, compaction: Kind, sources: Sequence[int]) -> None:
     c = t.data_file.c
     for chunk in chunks(sources):
         query = select(func.count()).where(
-            c.data_file_id.in_(chunk), c.table_id == one.table_id, c.end_snapshot.is_(None)
+            c.data_file_id.in_(chunk), c.table_id == compaction.table_id, c.end_snapshot.is_(None)
         )
         if work.connection.execute(query).scalar_one() != len(chunk):
-            raise _files_gone(one)
+            raise _files_gone(compaction)
 
 
-def _schedule(work: Work, one: Kind, sources: Sequence[int]) -> None:
+def _schedule(work: Work, compaction: Kind, sources: Sequence[int]) -> None:
     c = t.data_file.c
     now = dt.datetime.now(dt.UTC)
     for chunk in chunks(sources):
@@ -91,28 +94,28 @@ def _schedule(work: Work, one: Kind, sources: Sequence[int]) -> None:
             [
                 {"data_file_id": row.data_file_id, "schedule_start": now}
                 | stored_path(
-                    work.data_path, resolve(one.table_path, row.path, row.path_is_relative)
+                    work.data_path, resolve(compaction.table_path, row.path, row.path_is_relative)
                 )
                 for row in rows
             ],
         )
 
 
-def _register(work: Work, one: Kind, *, begins_now: bool) -> None:
-    """New files have rows that were counted before: only what is by file is written."""
-    new = [one for one in one.files if one.file is not None]
+def _register(work: Work, compaction: Kind, *, begins_now: bool) -> None:
+    """Register new files without statistics of the table, which count their rows already."""
+    new = [new_file for new_file in compaction.files if new_file.file is not None]
     numbered = list(zip(work.ids.files(len(new)), _files(new), strict=True))
-    _register_numbered(work, one, numbered, begins_now=begins_now)
+    _register_numbered(work, compaction, numbered, begins_now=begins_now)
 
 
 def _register_numbered(
     work: Work,
-    one: Kind | FlushInlined,
+    compaction: Kind | FlushInlined,
     numbered: Sequence[tuple[int, DataFile]],
     *,
     begins_now: bool = False,
 ) -> None:
-    table_id = one.table_id
+    table_id = compaction.table_id
     work.insert(
         t.data_file,
         [
@@ -129,7 +132,7 @@ def _register_numbered(
                 "mapping_id": file.mapping_id,
                 "partial_max": file.partial.last if file.partial else None,
             }
-            | stored_path(one.table_path, file.path)
+            | stored_path(compaction.table_path, file.path)
             for file_id, file in numbered
         ],
     )
@@ -138,21 +141,23 @@ def _register_numbered(
 
 
 def _files(new: Sequence[NewFile]) -> list[DataFile]:
-    return [one.file for one in new if one.file is not None]
+    return [new_file.file for new_file in new if new_file.file is not None]
 
 
-def _count_again(work: Work, one: RewriteFiles) -> None:
-    """A rewrite makes the table's counts those of its files in force; row ids go on from where
-    they are. Bounds of columns stay: they hold for fewer rows too."""
+def _count_again(work: Work, compaction: RewriteFiles) -> None:
+    """Count the table's files in force again after a rewrite; row ids continue as before.
+
+    Bounds of columns stay: they are true for fewer rows, too.
+    """
     c = t.data_file.c
     sums = select(
         func.coalesce(func.sum(c.record_count), 0), func.coalesce(func.sum(c.file_size_bytes), 0)
-    ).where(c.table_id == one.table_id, c.end_snapshot.is_(None))
+    ).where(c.table_id == compaction.table_id, c.end_snapshot.is_(None))
     rows, size = work.connection.execute(sums).one()
-    new = _files(one.files)  # which are not in the catalog yet: inserts wait
+    new = _files(compaction.files)  # which are not in the catalog yet: inserts wait
     work.connection.execute(
         t.table_stats.update()
-        .where(t.table_stats.c.table_id == one.table_id)
+        .where(t.table_stats.c.table_id == compaction.table_id)
         .values(
             record_count=int(rows) + sum(file.record_count for file in new),
             file_size_bytes=int(size) + sum(file.size_bytes for file in new),
@@ -160,8 +165,8 @@ def _count_again(work: Work, one: RewriteFiles) -> None:
     )
 
 
-def _files_gone(one: Kind) -> CommitConflict:
+def _files_gone(compaction: Kind) -> CommitConflict:
     return CommitConflict(
-        f"files of table {one.table_name} that were compacted are not there any more",
+        f"files of table {compaction.table_name} that were compacted are not there any more",
         hint="nothing was changed; run it again on the table as it is now",
     )

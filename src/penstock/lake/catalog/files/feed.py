@@ -1,7 +1,7 @@
-"""What of a table came and went in a range of snapshots: a fixed number of queries.
+"""The rows of a table that began and ended in a range of snapshots: a fixed number of queries.
 
-A row version begins with its data file (in a merged file: as the file tells) or as an inlined row.
-It ends by a position in a delete file, by an inlined delete, or with its whole file.
+A row version begins with its data file (a merged file has a column for it) or as an inlined row. It
+ends by a position in a delete file, by an inlined delete, or with its whole file.
 """
 
 from __future__ import annotations
@@ -46,12 +46,13 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """What came and went in ``range``. Data files are without deletes, but for ``deletes``.
+    """The files and inlined rows with changes in ``range``.
 
-    ``begun`` have rows that began in it, ``lost`` rows that ended in it: as a whole by ``ends``
-    (data file id to snapshot), one by one by ``deletes`` (a data file once for each delete file
-    that was in force just before the range or came in it) and by ``inlined_deletes`` (all up to
-    the end of the range).
+    ``begun`` are files with rows that began in the range, ``lost`` files with rows that ended in
+    it. Rows end with their whole file by ``ends`` (data file id to snapshot), or one by one by
+    ``deletes`` (each data file once for every delete file in force just before the range or begun
+    in it) and by ``inlined_deletes`` (all up to the end of the range). Only the data files in
+    ``deletes`` have their delete file.
     """
 
     range: Range
@@ -78,15 +79,16 @@ class Changed:
         return ended
 
     def _span(self, file: DataFile) -> tuple[int, int]:
-        """From which snapshot to which, at most, its delete file deletes."""
+        """The first and the last snapshot in which its delete file may delete rows."""
         delete = file.delete
         assert delete is not None, "listed for its delete file"
-        untold = delete.partial_max is None and file.partial is not None  # see _untold
-        return delete.begin_snapshot or 0, self.range.last if untold else delete.partial_max or 0
+        # See _without_last_snapshot.
+        unknown = delete.partial_max is None and file.partial is not None
+        return delete.begin_snapshot or 0, self.range.last if unknown else delete.partial_max or 0
 
 
 def _spans(spans: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:
-    """Their firsts and lasts, those that touch as one, ascending."""
+    """The ranges as firsts and lasts, ascending; ranges that touch are joined."""
     firsts: list[int] = []
     lasts: list[int] = []
     for first, last in sorted(spans):
@@ -99,10 +101,10 @@ def _spans(spans: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:
 
 
 def load_range(connection: Connection, first: Bound, last: Bound) -> Range:
-    """The snapshots that two bounds name: ids that there are, or times.
+    """The snapshots between two bounds, which are existing ids or times.
 
-    A lower bound that is a time means the first snapshot not before it, an upper one the last not
-    after it, as DuckDB has it. Raises SnapshotNotFound.
+    A time as the lower bound means the first snapshot not before it, as the upper bound the last
+    snapshot not after it, as in DuckDB. Raises SnapshotNotFound.
     """
     lower = _since(connection, first) if isinstance(first, dt.datetime) else _at(connection, first)
     return Range(lower, _at(connection, last))
@@ -110,10 +112,10 @@ def load_range(connection: Connection, first: Bound, last: Bound) -> Range:
 
 def _at(connection: Connection, bound: Bound) -> int:
     at = At(timestamp=_aware(bound)) if isinstance(bound, dt.datetime) else At(version=bound)
-    found = reads.snapshot(connection, at)
-    if found is None:
+    snapshot = reads.snapshot(connection, at)
+    if snapshot is None:
         raise reads.snapshot_missing(connection, at)
-    return found.id
+    return snapshot.id
 
 
 def _since(connection: Connection, moment: dt.datetime) -> int:
@@ -123,19 +125,19 @@ def _since(connection: Connection, moment: dt.datetime) -> int:
     query = select(func.min(s.snapshot_id))
     if before is not None:
         query = query.where(s.snapshot_id > before.id)
-    found: int | None = connection.execute(query).scalar()
-    if found is None:
+    snapshot_id: int | None = connection.execute(query).scalar()
+    if snapshot_id is None:
         raise reads.snapshot_missing(connection, At(timestamp=_aware(moment)))
-    return found
+    return snapshot_id
 
 
 def _aware(moment: dt.datetime) -> dt.datetime:
-    """A time without a zone is taken for UTC, never for the machine's own."""
+    """A time without a zone is in UTC, never in the machine's own zone."""
     return moment.replace(tzinfo=dt.UTC) if moment.tzinfo is None else moment
 
 
 def load_changed(connection: Connection, table: Table, within: Range) -> Changed:
-    """See `Changed`. Raises UnsupportedFeature for what would give wrong rows."""
+    """See `Changed`. Raises UnsupportedFeature for features that would give wrong rows."""
     t = metadata.of(connection)
     begun = connection.execute(_begun(t, table.id, within)).all()
     by_inlined = inlined.files_that_lost(connection, table.id, within.first, within.last)
@@ -159,12 +161,12 @@ def _files(connection: Connection, table: Table, rows: Sequence[Record]) -> File
     return files.as_file_set(connection, table, rows, {})
 
 
-def _without_deletes(found: FileSet) -> FileSet:
-    return replace(found, files=tuple(replace(file, delete=None) for file in found.files))
+def _without_deletes(listed: FileSet) -> FileSet:
+    return replace(listed, files=tuple(replace(file, delete=None) for file in listed.files))
 
 
 def _begun(t: metadata.Tables, table_id: int, within: Range) -> Select[Any]:
-    """Files whose rows began in the range, all or, of a merged file, maybe some."""
+    """Files whose rows began in the range; of a merged file perhaps only some of them."""
     f = t.data_file.c
     return (
         select(*files.selected(t))
@@ -189,7 +191,7 @@ def _lost(
 ) -> Select[Any]:
     """Files whose rows ended in the range, with each delete file in force in it or before it."""
     f, d = t.data_file.c, t.delete_file.c
-    told = and_(
+    of_file = and_(
         d.data_file_id == f.data_file_id,
         d.table_id == table_id,
         reads.begun(d.begin_snapshot, within.last),
@@ -198,7 +200,7 @@ def _lost(
     by = [_delete_files(t, table_id, within), *by_inlined]
     return (
         select(*files.selected(t))
-        .join_from(t.data_file, t.delete_file, told, isouter=True)
+        .join_from(t.data_file, t.delete_file, of_file, isouter=True)
         .where(
             f.table_id == table_id,
             reads.begun(f.begin_snapshot, within.last),
@@ -208,7 +210,7 @@ def _lost(
                 *(f.data_file_id.in_(ids) for ids in by),
                 and_(
                     or_(f.partial_max.is_not(None), t.partial_file_info.is_not(None)),
-                    f.data_file_id.in_(_untold(t, table_id, within)),
+                    f.data_file_id.in_(_without_last_snapshot(t, table_id, within)),
                 ),
             ),
         )
@@ -217,7 +219,7 @@ def _lost(
 
 
 def _was_seen(f: Any) -> ColumnElement[bool]:
-    """Not of a file that ended in the snapshot in which it began."""
+    """The condition that a file did not end in the snapshot in which it began."""
     return or_(
         f.end_snapshot.is_(None),
         f.end_snapshot > f.begin_snapshot,
@@ -239,13 +241,13 @@ def _delete_files(t: metadata.Tables, table_id: int, within: Range) -> Select[in
     )
 
 
-def _untold(t: metadata.Tables, table_id: int, within: Range) -> Select[int]:
+def _without_last_snapshot(t: metadata.Tables, table_id: int, within: Range) -> Select[int]:
     """Data files with a delete file that began earlier and has no last snapshot.
 
-    Those of merged files may delete later all the same: when DuckDB 1.5.5 flushes inlined rows,
-    their delete file tells in its column of all snapshots, and the catalog only of the first.
+    Those of merged files may delete in later snapshots nevertheless: when DuckDB 1.5.5 flushes
+    inlined rows, the delete file has all snapshots in a column, but the catalog only the first.
     """
-    d = t.delete_file.alias("untold").c
+    d = t.delete_file.alias("unbounded").c
     return select(d.data_file_id).where(
         d.table_id == table_id, d.begin_snapshot < within.first, d.partial_max.is_(None)
     )

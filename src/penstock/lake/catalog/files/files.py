@@ -33,23 +33,23 @@ def load_files(
     connection: Connection,
     table: Table,
     snapshot_id: int,
-    keep: Predicate | None = None,
+    predicate: Predicate | None = None,
 ) -> FileSet:
     """The files in force, each with its delete file, the name mappings they use, and what the
     catalog itself holds of the table's rows and deletes.
 
-    Files that surely hold no row which satisfies ``keep`` are left out (`pruning`).
+    Files that cannot match ``predicate`` are pruned (`pruning`).
 
     Raises UnsupportedFeature, naming the feature, where the files alone would give wrong rows.
     """
-    test = None if keep is None else pruning.kept(connection, table, keep)
+    test = None if predicate is None else pruning.may_match(connection, table, predicate)
     query = _query(connection, table.id, snapshot_id)
     rows = connection.execute(query if test is None else query.where(test)).all()
     check_rows(rows)
     refuse(rows, table)
     _check_one_delete_each(rows, table)
     _check_counts(rows, table)
-    partitioned = any(one is not None for one in column_of(rows, "partition_id"))
+    partitioned = any(partition_id is not None for partition_id in column_of(rows, "partition_id"))
     values = _partition_values(connection, table.id, snapshot_id) if partitioned else {}
     return replace(
         _each_once(as_file_set(connection, table, rows, values)),
@@ -83,13 +83,13 @@ _COMPACTIONS = ("rewrite_delete", "merge_adjacent", "inline_flush", "compacted",
 
 
 def _has_changed(table: Table) -> bool:
-    """Whether the table has other columns than those it was made with."""
+    """Whether the table's columns have changed since it was created."""
     versions = [column.versions for column in table.schema.walk() if column.versions]
     return any(len(v) > 1 or v[0][0] != table.begin_snapshot for v in versions)
 
 
 def _is_rewritten(file: DataFile, compacted: frozenset[int]) -> bool:
-    """Whether a file may have been written from older ones, whose names and types it then has.
+    """Whether a file may have been written from older files, with their names and types.
 
     1.4.4 begins a rewritten file where its last row was deleted, and not at the compaction; it has
     no first row id in either version. A flushed file begins where its first row was inlined.
@@ -98,47 +98,48 @@ def _is_rewritten(file: DataFile, compacted: frozenset[int]) -> bool:
 
 
 def _compactions(connection: Connection, table: Table) -> frozenset[int]:
-    """Snapshots from which files of a table are that may have been written later, or from others.
+    """Snapshots whose files may have been compacted, flushed or rolled back, and so were written
+    later than the snapshot says.
 
-    Those are all that did not insert into files of the table itself; one of which nothing is on
-    record any more may be such a one.
+    These are all snapshots that did not insert files into the table. A snapshot without a record
+    may be one of them.
     """
     t = metadata.of(connection)
     f, c = t.data_file.c, t.snapshot_changes.c
     tokens = literal(",") + c.changes_made + literal(",")
-    told = or_(
+    compacted = or_(
         c.changes_made.is_(None),
         not_(tokens.contains(f",inserted_into_table:{table.id},", autoescape=True)),
         c.commit_extra_info.contains(ROLLBACK_MARK, autoescape=True),
-        *(c.changes_made.contains(one) for one in _COMPACTIONS),
+        *(c.changes_made.contains(token) for token in _COMPACTIONS),
     )
     query = (
         select(f.begin_snapshot)
         .distinct()
         .join_from(t.data_file, t.snapshot_changes, c.snapshot_id == f.begin_snapshot, isouter=True)
-        .where(f.table_id == table.id, told)
+        .where(f.table_id == table.id, compacted)
     )
     return frozenset(connection.execute(query).scalars())
 
 
-def _each_once(found: FileSet) -> FileSet:
-    """A file with several delete files once, with all of them."""
-    if len({file.id for file in found.files}) == len(found.files):
-        return found
+def _each_once(listed: FileSet) -> FileSet:
+    """Each file once, with all its delete files."""
+    if len({file.id for file in listed.files}) == len(listed.files):
+        return listed
     by_id: dict[int | None, list[DataFile]] = {}
-    for file in found.files:
+    for file in listed.files:
         by_id.setdefault(file.id, []).append(file)
     once = (
         replace(first, more_deletes=tuple(d for file in others for d in file.deletes))
         for first, *others in by_id.values()
     )
-    return replace(found, files=tuple(once))
+    return replace(listed, files=tuple(once))
 
 
 def _query(connection: Connection, table_id: int, snapshot_id: int) -> Any:
     t = metadata.of(connection)
     f, d = t.data_file.c, t.delete_file.c
-    in_force: ColumnElement[bool] = false()  # not looked for file by file where there is none
+    in_force: ColumnElement[bool] = false()  # no search for delete files where none exist
     if _has_deletes(connection, t, table_id):
         in_force = and_(
             d.data_file_id == f.data_file_id,
@@ -154,8 +155,8 @@ def _query(connection: Connection, table_id: int, snapshot_id: int) -> Any:
 
 
 def _has_deletes(connection: Connection, t: metadata.Tables, table_id: int) -> bool:
-    one = select(t.delete_file.c.table_id).where(t.delete_file.c.table_id == table_id)
-    return connection.execute(one.limit(1)).first() is not None
+    query = select(t.delete_file.c.table_id).where(t.delete_file.c.table_id == table_id)
+    return connection.execute(query.limit(1)).first() is not None
 
 
 def selected(t: metadata.Tables) -> list[ColumnElement[Any]]:
@@ -199,10 +200,10 @@ def _data_files(
     if not set(map(type, paths)) <= {str}:
         for row in rows:
             check(row, _data_row(row), texts=("path",))
-    merged = any(one is not None for one in column_of(rows, "partial_max")) or any(
+    merged = any(partial_max is not None for partial_max in column_of(rows, "partial_max")) or any(
         column_of(rows, "partial_file_info")
     )
-    deleted = any(one is not None for one in column_of(rows, "delete_of"))
+    deleted = any(delete_of is not None for delete_of in column_of(rows, "delete_of"))
     nothing = repeat(None)
     return map(
         DataFile,
@@ -217,7 +218,7 @@ def _data_files(
         repeat(False),  # uses_mapping
         repeat(False),  # has_row_ids
         column_of(rows, "partition_id"),
-        [_in_order(values.get(one)) for one in ids] if values else nothing,
+        [_in_order(values.get(file_id)) for file_id in ids] if values else nothing,
         [_delete_file(row, base) for row in rows] if deleted else nothing,
         repeat(()),  # stats
         [partial_of(row) for row in rows] if merged else nothing,
@@ -269,10 +270,10 @@ _DELETE_LABELS = {
 
 
 def check_rows(rows: Sequence[Record]) -> None:
-    """Raise CatalogCorrupt for a row of `selected` whose numbers are none, or negative."""
+    """Raise CatalogCorrupt for a row of `selected` with invalid or negative numbers."""
     check_counts(rows, _data_row, numbers=_DATA_NUMBERS, optional=_DATA_OPTIONAL)
     of = column_of(rows, "delete_of")
-    deletes = [row for row, one in zip(rows, of, strict=True) if one is not None]
+    deletes = [row for row, data_file_id in zip(rows, of, strict=True) if data_file_id is not None]
     check_counts(
         deletes,
         _delete_row,
@@ -294,9 +295,9 @@ _REFUSED: Mapping[str, _Test] = {
 
 
 def refuse(rows: Sequence[Record], table: Table) -> None:
-    """Raise UnsupportedFeature for a row of `selected` that names what is not read."""
-    told = ("encryption_key", "delete_key", "file_format", "delete_format")
-    kinds = zip(*(column_of(rows, name) for name in told), strict=True)
+    """Raise UnsupportedFeature for a row of `selected` with a feature that is not supported."""
+    columns = ("encryption_key", "delete_key", "file_format", "delete_format")
+    kinds = zip(*(column_of(rows, name) for name in columns), strict=True)
     for row in dict(zip(kinds, rows, strict=True)).values():  # one of each kind
         for feature, test in _REFUSED.items():
             if test(row):
@@ -315,10 +316,10 @@ def _unsupported(table: Table, feature: str, row: Record) -> UnsupportedFeature:
 
 
 def _check_one_delete_each(rows: Sequence[Record], table: Table) -> None:
-    """Of the files that are still in force.
+    """Raise CatalogCorrupt where a file in force has two delete files.
 
-    Deletes that are inlined when their file is rewritten get a delete file of their own when they
-    are flushed (DuckDB 1.5.5), beside the one that the file had: together they tell of the past.
+    A rewritten file may have two: DuckDB 1.5.5 flushes inlined deletes of a file that was rewritten
+    meanwhile to a second delete file, and both are needed for time travel.
     """
     ids = column_of(rows, "data_file_id")
     if len(set(ids)) == len(ids):
@@ -342,8 +343,8 @@ def _check_counts(rows: Sequence[Record], table: Table) -> None:
             )
 
 
-def _check_mappings(wanted: set[int], found: Mapping[int, NameMapping], table: Table) -> None:
-    missing = wanted - found.keys()
+def _check_mappings(wanted: set[int], mappings: Mapping[int, NameMapping], table: Table) -> None:
+    missing = wanted - mappings.keys()
     if missing:
         raise CatalogCorrupt(
             f"table {table.qualified_name} has files under name mapping {min(missing)}, "
@@ -362,10 +363,10 @@ def _partition_values(
         .join_from(t.file_partition_value, t.data_file, v.data_file_id == f.data_file_id)
         .where(f.table_id == table_id, visible(t.data_file, snapshot_id))
     )
-    found: dict[int, dict[int, str | None]] = defaultdict(dict)
+    by_file: dict[int, dict[int, str | None]] = defaultdict(dict)
     for data_file_id, key, value in connection.execute(query):
-        found[data_file_id][key] = value
-    return found
+        by_file[data_file_id][key] = value
+    return by_file
 
 
 _LAST = re.compile(r"partial_max:(\d+)")
@@ -375,16 +376,16 @@ _COUNTS = re.compile(r"\d+:\d+(\|\d+:\d+)*")
 def partial_of(row: Record) -> Partial | None:
     """Of a row with ``data_file_id``, ``partial_max`` and ``partial_file_info``.
 
-    Raises CatalogCorrupt for a text that is neither.
+    Raises CatalogCorrupt for another text.
     """
     if row.partial_max is not None:
         return Partial(row.partial_max)
     text = row.partial_file_info
     if not text:
         return None
-    found = _LAST.fullmatch(text)
-    if found is not None:
-        return Partial(int(found[1]))
+    match = _LAST.fullmatch(text)
+    if match is not None:
+        return Partial(int(match[1]))
     counts = _counts(text)
     if not counts or any(before > after for (_, before), (_, after) in pairwise(counts)):
         raise CatalogCorrupt(

@@ -34,9 +34,9 @@ from penstock.lake.format.schema import Column, TableSchema
 def add_files(work: Work, target: Target, files: Sequence[DataFile]) -> None:
     """Register data files and bring the table's statistics up to date.
 
-    A file that the same transaction deleted rows from is registered with its delete file. One that
-    was staged before the table's partitioning changed keeps the older one. A file whose rows were
-    the table's before (`rollback`) says which row ids they have.
+    A file from which the same transaction deleted rows is registered with its delete file. A file
+    that was staged before the partitioning changed keeps the older one. A file with rows that the
+    table had before (`rollback`) has their row ids.
     """
     connection, table_id = work.connection, target.id
     mapping_ids = _mapping_ids(connection, work.ids, table_id, target.schema, files)
@@ -77,10 +77,10 @@ def _mapping_ids(
     own = None
     if any(file.uses_mapping for file in files):
         own = mapping_for(connection, ids, table_id, schema)
-    given = {id(file.mapping): file.mapping for file in files if file.mapping is not None}
+    mappings = {id(file.mapping): file.mapping for file in files if file.mapping is not None}
     made = dict(
-        zip(given, mappings_for(connection, ids, table_id, list(given.values())), strict=True)
-        if given
+        zip(mappings, mappings_for(connection, ids, table_id, list(mappings.values())), strict=True)
+        if mappings
         else ()
     )
     return [
@@ -156,15 +156,16 @@ def end_files(work: Work, target: Target, file_ids: Sequence[int]) -> None:
 
 
 def add_deletes(work: Work, target: Target, deletes: Mapping[int, DeleteFile]) -> None:
-    """Register cumulative delete files; each takes the place of the one before it.
+    """Register cumulative delete files; each replaces the one before it.
 
-    A file that tells which snapshot deleted each row replaces the row of the one before, as in
-    DuckDB: it begins with the first of them, and the old file is scheduled for deletion. A row
-    that ended instead would overlap the one that DuckDB makes next, which begins with the least
-    snapshot in the file. The staged file foresaw the snapshot after the transaction's; where
-    others were quicker, it is corrected now, while nobody else commits.
+    For a file that says which snapshot deleted each row, the catalog's row of the older file is
+    replaced, as in DuckDB: the new row begins with the first of these snapshots, and the older
+    file is scheduled for deletion. If that row were ended instead, it would overlap the row that
+    DuckDB writes next, which begins with the least snapshot in the file. The staged file assumes
+    the snapshot after the transaction's base; where others committed first, it is corrected now,
+    while nobody else commits.
 
-    After a file that does not tell snapshots the row before ends, and the new one begins.
+    For a file that does not say it, the older row ends and the new row begins.
     """
     connection, snapshot_id = work.connection, work.snapshot_id
     earlier = _deletes_in_force(connection, target.id, list(deletes), target.name)
@@ -194,7 +195,7 @@ def add_deletes(work: Work, target: Target, deletes: Mapping[int, DeleteFile]) -
 
 
 def delete_row(target: Target, data_file_id: int, file: DeleteFile, own_id: int) -> dict[str, Any]:
-    """A row of ``ducklake_delete_file`` but for its snapshots."""
+    """A row of ``ducklake_delete_file`` without its snapshots."""
     return {
         "delete_file_id": own_id,
         "table_id": target.id,
@@ -211,21 +212,21 @@ def _deletes_in_force(
 ) -> dict[int, Record]:
     """The delete files in force by data file. Raises CommitConflict if a data file has ended."""
     c = t.delete_file.c
-    found: dict[int, Record] = {}
+    in_force: dict[int, Record] = {}
     for chunk in chunks(file_ids):
         if _in_force(connection, table_id, chunk) != len(chunk):
             raise _files_gone(name)
         query = t.delete_file.select().where(
             c.data_file_id.in_(chunk), c.table_id == table_id, c.end_snapshot.is_(None)
         )
-        found |= {row.data_file_id: row for row in connection.execute(query)}
-    return found
+        in_force |= {row.data_file_id: row for row in connection.execute(query)}
+    return in_force
 
 
 def _replace_deletes(
     connection: Connection, rows: Sequence[Record], data_path: str, table_path: str
 ) -> None:
-    """Take rows of delete files away, and schedule the files for deletion."""
+    """Remove the rows of delete files, and schedule the files for deletion."""
     if not rows:
         return
     c = t.delete_file.c
@@ -313,7 +314,7 @@ def _mapping(mapping_id: int, rows: Sequence[Record]) -> NameMapping:
 
 
 def mapping_for(connection: Connection, ids: Ids, table_id: int, schema: TableSchema) -> int:
-    """The name mapping of the table's columns as they are now, made when there is none alike."""
+    """The name mapping of the table's present columns; created unless an equal one exists."""
     wanted = NameMapping(None, dict(mapping_paths(schema.columns)))
     return mappings_for(connection, ids, table_id, [wanted])[0]
 
@@ -321,17 +322,17 @@ def mapping_for(connection: Connection, ids: Ids, table_id: int, schema: TableSc
 def mappings_for(
     connection: Connection, ids: Ids, table_id: int, wanted: Sequence[NameMapping]
 ) -> list[int]:
-    """Ids of these mappings, in their order; those that the table has not are made.
+    """Ids of these mappings, in their order; those that the table lacks are created.
 
-    Two are alike when they give the same names to the same fields, in whatever order.
+    Two mappings are equal when they give the same names to the same fields, in whatever order.
     """
-    known = {_content(one): key for key, one in load_mappings(connection, table_id).items()}
-    found: list[int] = []
-    for one in wanted:
-        if _content(one) not in known:
-            known[_content(one)] = _insert(connection, ids, table_id, one)
-        found.append(known[_content(one)])
-    return found
+    known = {_content(mapping): key for key, mapping in load_mappings(connection, table_id).items()}
+    mapping_ids: list[int] = []
+    for mapping in wanted:
+        if _content(mapping) not in known:
+            known[_content(mapping)] = _insert(connection, ids, table_id, mapping)
+        mapping_ids.append(known[_content(mapping)])
+    return mapping_ids
 
 
 def _content(mapping: NameMapping) -> tuple[frozenset[Any], frozenset[Any]]:
@@ -384,11 +385,11 @@ def mapping_paths(
         yield from mapping_paths(column.children, path, _INNER_NAMES.get(column.type, ()))
 
 
-# Files that other tools wrote, and that were added before lakes had name mappings, have neither
-# field ids nor a mapping: their columns are found by the names that they had then. DuckDB 1.5.5
-# takes their columns by place, which comes to the same until a column is dropped
-# (`DuckLakeMultiFileReader::CreateMapping`, "legacy external file"). Whether a file lacks ids only
-# its footer tells, so only files that neither DuckDB nor Penstock has named are in question.
+# Files of other tools that were added before lakes had name mappings have neither field ids nor a
+# mapping: their columns are found by the names of that time. DuckDB 1.5.5 finds them by position,
+# which is the same until a column is dropped (`DuckLakeMultiFileReader::CreateMapping`, "legacy
+# external file"). Only the footer shows whether a file lacks field ids, so the files in question
+# are those whose names neither DuckDB nor Penstock has chosen.
 _NAMES = ("/ducklake-", "/penstock-")
 _UUID = re.compile("/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}[/.]")  # Spark's writes are below one
 _FIRST = -1_000_000_000  # no commit, and no transaction, numbers mappings from here
@@ -397,18 +398,18 @@ _FIRST = -1_000_000_000  # no commit, and no transaction, numbers mappings from 
 def mapped_by_history(
     connection: Connection, table: Table, files: Iterable[DataFile]
 ) -> tuple[list[DataFile], Mapping[int, NameMapping]]:
-    """The files, those in question under mappings of their own, and these by id."""
+    """The files, those in question with a mapping of the names of that time; the mappings by id."""
     listed = list(files)
     odd = [file for file in listed if file.mapping_id is None and not _is_ours(file.path)]
     if not odd:
         return listed, {}
     schemas = Schemas(connection, table)
-    found: dict[int, NameMapping] = {}
+    mappings: dict[int, NameMapping] = {}
     for begin in {file.begin_snapshot or 0 for file in odd}:
         paths = dict(mapping_paths(schemas.in_force(begin).columns))
-        found[_FIRST - begin] = NameMapping(_FIRST - begin, paths, unless_ids=True)
+        mappings[_FIRST - begin] = NameMapping(_FIRST - begin, paths, unless_ids=True)
     ids = {file.id for file in odd}
-    return [_mapped(file, found) if file.id in ids else file for file in listed], found
+    return [_mapped(file, mappings) if file.id in ids else file for file in listed], mappings
 
 
 def _mapped(file: DataFile, mappings: Mapping[int, NameMapping]) -> DataFile:

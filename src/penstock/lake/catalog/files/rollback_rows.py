@@ -1,4 +1,4 @@
-"""What a rollback needs of the catalog beyond a table's files, and inlined rows that come back."""
+"""Catalog rows for a rollback: statistics of files, and inlined rows that are restored."""
 
 from __future__ import annotations
 
@@ -24,35 +24,35 @@ def file_stats(
     """The statistics of these data files, as they are registered."""
     c = t.file_column_stats.c
     names = ("column_id", "column_size_bytes", "value_count", "null_count", "min_value")
-    found: dict[int, list[ColumnStats]] = {}
+    stats_by_file: dict[int, list[ColumnStats]] = {}
     for ids in chunks(file_ids):
         query = select(c.data_file_id, *(c[n] for n in names), c.max_value, c.contains_nan).where(
             c.table_id == table_id, c.data_file_id.in_(ids)
         )
         for file_id, *values in connection.execute(query):
-            found.setdefault(file_id, []).append(ColumnStats(*values))
-    return {key: tuple(stats) for key, stats in found.items()}
+            stats_by_file.setdefault(file_id, []).append(ColumnStats(*values))
+    return {key: tuple(stats) for key, stats in stats_by_file.items()}
 
 
 def bring_back(
     connection: Connection, table_id: int, name: str, snapshot_id: int, rows: Sequence[Version]
 ) -> None:
-    """Begin versions of inlined rows anew that have ended, as they are stored.
+    """Insert ended versions of inlined rows again, as they are stored.
 
-    Within the commit that makes ``snapshot_id``, after its other changes. Raises UnsupportedFeature
-    where they were stored for other columns than the table has by then.
+    Runs within the commit that makes ``snapshot_id``, after its other changes. Raises
+    UnsupportedFeature where they were stored with other columns than the table has now.
     """
     stored = inlined.row_tables(connection, table_id)
     if not stored:
         raise _gone(name)
     newest = stored[-1]
     back = 0
-    for one in stored:
-        found = _having(connection, one, rows)
-        if found:
-            _check_columns(connection, one, newest, name)
-            _copy(connection, one, newest, snapshot_id, found)
-        back += len(found)
+    for table in stored:
+        versions = _having(connection, table, rows)
+        if versions:
+            _check_columns(connection, table, newest, name)
+            _copy(connection, table, newest, snapshot_id, versions)
+        back += len(versions)
     if back != len(rows):
         raise _gone(name)
     c, s = t.snapshot_changes.c, t.table_stats.c
@@ -70,20 +70,20 @@ def bring_back(
     )
 
 
-def _having(connection: Connection, one: StoredTable, rows: Sequence[Version]) -> list[Version]:
-    """Those of ``rows`` that are in ``one``."""
-    wanted, begins, ids = set(rows), one.c[BEGIN_COLUMN], one.c[ROW_ID_COLUMN]
-    found: list[Version] = []
+def _having(connection: Connection, table: StoredTable, rows: Sequence[Version]) -> list[Version]:
+    """Those of ``rows`` that are in ``table``."""
+    wanted, begins, ids = set(rows), table.c[BEGIN_COLUMN], table.c[ROW_ID_COLUMN]
+    versions: list[Version] = []
     for some in chunks(sorted({row_id for row_id, _ in rows})):
         there = connection.execute(select(ids, begins).where(ids.in_(some)))
-        found += [(row_id, begin) for row_id, begin in there if (row_id, begin) in wanted]
-    return sorted(found)
+        versions += [(row_id, begin) for row_id, begin in there if (row_id, begin) in wanted]
+    return sorted(versions)
 
 
 def _check_columns(
-    connection: Connection, one: StoredTable, newest: StoredTable, name: str
+    connection: Connection, table: StoredTable, newest: StoredTable, name: str
 ) -> None:
-    if _columns(connection, one.name) != _columns(connection, newest.name):
+    if _columns(connection, table.name) != _columns(connection, newest.name):
         raise UnsupportedFeature(
             f"rows of table {name} that the catalog itself held then had other columns, so that "
             "they cannot come back as they were",
@@ -94,17 +94,17 @@ def _check_columns(
 
 def _copy(
     connection: Connection,
-    one: StoredTable,
+    table: StoredTable,
     newest: StoredTable,
     snapshot_id: int,
     rows: Sequence[Version],
 ) -> None:
-    names = [quote_identifier(column) for column, _ in _columns(connection, one.name)]
+    names = [quote_identifier(column) for column, _ in _columns(connection, table.name)]
     row_id, begin, end, *own = names
     listed = "".join(f", {column}" for column in own)
     statement = text(
         f"INSERT INTO {_qualified(connection, newest.name)} ({row_id}, {begin}, {end}{listed}) "
-        f"SELECT {row_id}, :snapshot, NULL{listed} FROM {_qualified(connection, one.name)} "
+        f"SELECT {row_id}, :snapshot, NULL{listed} FROM {_qualified(connection, table.name)} "
         f"WHERE {row_id} = :row AND {begin} = :began"
     ).bindparams(bindparam("snapshot"), bindparam("row"), bindparam("began"))
     for key, began in rows:
@@ -113,8 +113,8 @@ def _copy(
 
 def _columns(connection: Connection, name: str) -> list[tuple[str, str]]:
     """Names and types as stored, the three system columns first."""
-    found = inspect(connection).get_columns(name, schema=metadata_schema(connection))
-    return [(str(one["name"]), str(one["type"])) for one in found]
+    columns = inspect(connection).get_columns(name, schema=metadata_schema(connection))
+    return [(str(column["name"]), str(column["type"])) for column in columns]
 
 
 def _qualified(connection: Connection, name: str) -> str:

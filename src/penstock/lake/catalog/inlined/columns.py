@@ -1,9 +1,9 @@
 """The columns of an inlined table: their types on each database, how values go into them and out.
 
-DuckDB stores a type natively where the catalog's database has one that holds all its values and as
-text elsewhere; on PostgreSQL text goes into bytes, since its text holds no NUL (measured with
-1.5.5). Its versions differ in where, so values are read for what they are: what is fetched becomes
-one Arrow type for each type of the format, text for most.
+DuckDB stores a type natively where the catalog's database has one that holds all its values, and as
+text otherwise; on PostgreSQL text is stored as bytes, since its text cannot hold NUL (measured with
+1.5.5). Versions of DuckDB differ in which types are native, so the stored types are looked up.
+Fetched values become one Arrow type for each type of the format, mostly strings.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _TEXTS = frozenset({"varchar", "json"})
 
 
 class Schemas:
-    """The columns that a table had at each version of its schema: two queries."""
+    """The columns of a table at each version of its schema: two queries."""
 
     def __init__(self, connection: Connection, table: TableInfo) -> None:
         t = metadata.of(connection)
@@ -61,7 +61,7 @@ class Schemas:
         return self.in_force(max(begins))
 
     def in_force(self, snapshot_id: int) -> TableSchema:
-        """The columns at a snapshot, as far as they are still on record."""
+        """The columns at a snapshot, as far as the catalog still has them."""
         rows = [
             row
             for row in self._columns
@@ -91,26 +91,28 @@ def pick(
     codes = [] if described.cursor is None else [c[1] for c in described.cursor.description or ()]
     described.close()
     source = _bare(name, *names)
-    exact = {fold(found): found for found in reversed(names)} | {found: found for found in names}
+    exact = {fold(stored_name): stored_name for stored_name in reversed(names)} | {
+        stored_name: stored_name for stored_name in names
+    }
     ids = {column.id for column in wanted.columns}
     picked = []
     for column in known.columns:
         if column.id in ids:
-            found = exact.get(column.name, exact.get(fold(column.name)))
-            if found is None:
+            stored_name = exact.get(column.name, exact.get(fold(column.name)))
+            if stored_name is None:
                 raise CatalogCorrupt(
                     f"the inlined table {name} has no column {column.name!r}",
                     hint="restore the catalog from a backup",
                 )
-            value = source.c[found]
+            value = source.c[stored_name]
             as_text = _AS_TEXT.get(connection.dialect.name, _never)
-            lossy = as_text(column, codes[names.index(found)])
+            lossy = as_text(column, codes[names.index(stored_name)])
             picked.append(Picked(column, cast(value, Text) if lossy else value))
     return picked, source
 
 
 def _bare(name: str, *columns: str) -> Table:
-    """A table whose columns are fetched as the driver has them."""
+    """A table whose columns are fetched without a conversion by SQLAlchemy."""
     return Table(name, MetaData(), *(StoredColumn(each, NullType()) for each in columns))
 
 
@@ -142,20 +144,20 @@ def settle(connection: Connection) -> None:
 
 
 def arrow_type(column: Column) -> pa.DataType:
-    """The Arrow type in which a column's values are kept."""
+    """The Arrow type of a column's fetched values."""
     import pyarrow as pa
 
     return getattr(pa, _storage(column)[0])()
 
 
 def to_arrow(values: Iterable[Any], column: Column, table: str) -> pa.Array:
-    """Fetched values in the type they are kept in. Raises CatalogCorrupt, naming the column."""
+    """Fetched values as an Arrow array. Raises CatalogCorrupt, naming the column."""
     import pyarrow as pa
 
     convert = _storage(column)[1]
     try:
-        kept = [None if value is None else convert(value) for value in values]
-        return pa.array(kept, arrow_type(column))
+        converted = [None if value is None else convert(value) for value in values]
+        return pa.array(converted, arrow_type(column))
     except (TypeError, ValueError, OverflowError, pa.ArrowInvalid) as error:
         raise CatalogCorrupt(
             f"column {column.name!r} of the inlined table {table} has a value that is not a valid "
@@ -167,7 +169,7 @@ def to_arrow(values: Iterable[Any], column: Column, table: str) -> pa.Array:
 
 def _storage(column: Column) -> tuple[str, Callable[[Any], Any]]:
     kind = base_type(column.type)
-    return next((found for kinds, found in _STORAGE if kind in kinds), ("string", _text))
+    return next((storage for kinds, storage in _STORAGE if kind in kinds), ("string", _text))
 
 
 def _text(value: Any) -> str:
@@ -268,7 +270,7 @@ _TYPES: Mapping[str, Callable[[Column], str]] = {
 
 
 def placeholder(column: Column, dialect: str) -> str:
-    """What stands for a value in an INSERT, ``?`` for the parameter."""
+    """The SQL of a value in an INSERT, with ``?`` for the parameter."""
     return f"CAST(? AS {_on_duckdb(column)})" if dialect == "duckdb" else "?"
 
 

@@ -1,9 +1,10 @@
-"""What the catalog itself holds of a table, taken out of it into files.
+"""Flushing: inlined rows and deletes of a table move from the catalog to files.
 
-Rows go by the schema version that they were inlined under, all that ever began, so that every
-snapshot reads what it did. As DuckDB 1.5.5 leaves it (measured): the newest inlined table stays,
-empty, older ones are dropped; the file begins with its first row, its delete file with the first
-end; inlined deletes are folded into the delete files of their data files.
+Each schema version with inlined rows gets files of its own, with all rows that ever began, so that
+every snapshot reads the same rows as before. The catalog is left as DuckDB 1.5.5 leaves it
+(measured): the newest inlined table remains, empty, and older ones are dropped; the data file
+begins with its first row, its delete file with the first row that ended; inlined deletes are folded
+into the delete files of their data files.
 """
 
 from __future__ import annotations
@@ -40,47 +41,47 @@ class Held:
 
 
 def load_held(connection: Connection, of: Table, snapshot_id: int) -> list[Held]:
-    """What inlined tables hold of ``of`` up to a snapshot, one after the other; none is empty."""
+    """The inlined rows of ``of`` up to a snapshot, by inlined table; empty ones are left out."""
     settle(connection)
     schemas = Schemas(connection, of)
-    found: list[Held] = []
+    held: list[Held] = []
     for stored in inlined.stored_tables(connection, of.id):
-        its = replace(of, schema=schemas.at(stored.version))
+        of_version = replace(of, schema=schemas.at(stored.version))
         part = inlined.load_part(
-            connection, stored, schemas, its, lambda begin, _: begin <= snapshot_id
+            connection, stored, schemas, of_version, lambda begin, _: begin <= snapshot_id
         )
         if part.rows.num_rows:
-            found.append(Held(stored.rows.name, part))
-    return found
+            held.append(Held(stored.rows.name, part))
+    return held
 
 
 Register = Callable[["Work", FlushInlined, Sequence[tuple[int, DataFile]]], None]
 
 
-def write(work: Work, one: FlushInlined, register: Register) -> None:
-    """Register the files of a flush, by ``register``, and empty what they hold.
+def write(work: Work, flush: FlushInlined, register: Register) -> None:
+    """Register the files of a flush, by ``register``, and delete the inlined rows in them.
 
-    Raises CommitConflict where a row or a delete came or went since they were read.
+    Raises CommitConflict where an inlined row or delete has changed since they were read.
     """
-    newest = _newest(work.connection, one.table_id)
-    for flushed in one.flushed:
-        _empty(work, one, flushed)
+    newest = _newest(work.connection, flush.table_id)
+    for flushed in flush.flushed:
+        _empty(work, flush, flushed)
         if flushed.name != newest:
             _drop(work, flushed.name)
-    ids: dict[int, DeleteFile] = dict(one.deletes)
-    new = [file for flushed in one.flushed for file in flushed.files]
+    ids: dict[int, DeleteFile] = dict(flush.deletes)
+    new = [file for flushed in flush.flushed for file in flushed.files]
     numbered = list(zip(work.ids.files(len(new)), new, strict=True))
     for file_id, file in numbered:
         if file.delete is not None:
             ids[file_id] = file.delete
-    register(work, one, numbered)
-    if one.deletes:
-        _empty_deletes(work, one)
-        work.tokens.of("deleted_from_table", one.table_id)
-    _write_deletes(work, one, ids)
+    register(work, flush, numbered)
+    if flush.deletes:
+        _empty_deletes(work, flush)
+        work.tokens.of("deleted_from_table", flush.table_id)
+    _write_deletes(work, flush, ids)
     if new:
-        work.tokens.of("inline_flush", one.table_id)
-        _add_size(work, one)
+        work.tokens.of("inline_flush", flush.table_id)
+        _add_size(work, flush)
 
 
 def _newest(connection: Connection, table_id: int) -> str | None:
@@ -89,28 +90,28 @@ def _newest(connection: Connection, table_id: int) -> str | None:
     return connection.execute(query.order_by(c.schema_version.desc()).limit(1)).scalar()
 
 
-def _stored(work: Work, one: FlushInlined, name: str) -> inlined.Stored:
-    for stored in inlined.stored_tables(work.connection, one.table_id):
+def _stored(work: Work, flush: FlushInlined, name: str) -> inlined.Stored:
+    for stored in inlined.stored_tables(work.connection, flush.table_id):
         if stored.rows.name == name:
             return stored
-    raise _changed(one)
+    raise _changed(flush)
 
 
-def _empty(work: Work, one: FlushInlined, flushed: Flushed) -> None:
-    """Take out the rows that were read. Rows that others inserted since stay."""
-    rows = _stored(work, one, flushed.name).rows
+def _empty(work: Work, flush: FlushInlined, flushed: Flushed) -> None:
+    """Delete the rows that were read. Rows that others have inserted since stay."""
+    rows = _stored(work, flush, flushed.name).rows
     begin, end = rows.c[BEGIN_COLUMN], rows.c[END_COLUMN]
-    read = begin <= one.snapshot_id
-    ended = select(func.count()).where(read, end > one.snapshot_id)
+    read = begin <= flush.snapshot_id
+    ended = select(func.count()).where(read, end > flush.snapshot_id)
     if work.connection.execute(ended).scalar_one():
-        raise _changed(one)
+        raise _changed(flush)
     gone = work.connection.execute(rows.delete().where(read))
     if gone.rowcount != flushed.rows:
-        raise _changed(one)
+        raise _changed(flush)
 
 
 def _drop(work: Work, name: str) -> None:
-    """An inlined table of an older version, unless others still insert into it."""
+    """Drop an inlined table of an older version, unless others still insert into it."""
     known = qualified(work.connection, name)
     if work.connection.execute(text(f"SELECT 1 FROM {known} LIMIT 1")).first() is not None:
         return
@@ -119,34 +120,34 @@ def _drop(work: Work, name: str) -> None:
     work.connection.execute(t.inlined_data_tables.delete().where(c.table_name == name))
 
 
-def _empty_deletes(work: Work, one: FlushInlined) -> None:
-    """Take out the inlined deletes that were read, of the files that get delete files."""
+def _empty_deletes(work: Work, flush: FlushInlined) -> None:
+    """Delete the inlined deletes that were read, of the files that get delete files."""
     gone = 0
-    for stored in inlined.delete_tables(work.connection, one.table_id):
-        for ids in chunks(list(one.deletes)):
+    for stored in inlined.delete_tables(work.connection, flush.table_id):
+        for ids in chunks(list(flush.deletes)):
             mine = stored.c.file_id.in_(ids)
-            later = select(func.count()).where(mine, stored.c.begin_snapshot > one.snapshot_id)
+            later = select(func.count()).where(mine, stored.c.begin_snapshot > flush.snapshot_id)
             if work.connection.execute(later).scalar_one():
-                raise _changed(one)
+                raise _changed(flush)
             gone += int(work.connection.execute(stored.delete().where(mine)).rowcount)
     c = t.data_file.c
-    for ids in chunks(list(one.deletes)):
-        there = (c.data_file_id.in_(ids), c.table_id == one.table_id, c.end_snapshot.is_(None))
+    for ids in chunks(list(flush.deletes)):
+        there = (c.data_file_id.in_(ids), c.table_id == flush.table_id, c.end_snapshot.is_(None))
         if work.connection.execute(select(func.count()).where(*there)).scalar_one() != len(ids):
-            raise _changed(one)
-    if gone != one.deleted:
-        raise _changed(one)
+            raise _changed(flush)
+    if gone != flush.deleted:
+        raise _changed(flush)
 
 
-def _write_deletes(work: Work, one: FlushInlined, deletes: Mapping[int, DeleteFile]) -> None:
-    """Each takes the place of the delete file before it, which is scheduled for deletion."""
+def _write_deletes(work: Work, flush: FlushInlined, deletes: Mapping[int, DeleteFile]) -> None:
+    """Register delete files; each replaces an older one, which is scheduled for deletion."""
     c = t.delete_file.c
     before: list[Any] = []
-    for ids in chunks(list(one.deletes)):
+    for ids in chunks(list(flush.deletes)):
         query = t.delete_file.select().where(c.data_file_id.in_(ids), c.end_snapshot.is_(None))
-        before += work.connection.execute(query.where(c.table_id == one.table_id)).all()
-    if {row.delete_file_id for row in before} != one.replaces:
-        raise _changed(one)
+        before += work.connection.execute(query.where(c.table_id == flush.table_id)).all()
+    if {row.delete_file_id for row in before} != flush.replaces:
+        raise _changed(flush)
     for ids in chunks([row.delete_file_id for row in before]):
         work.connection.execute(t.delete_file.delete().where(c.delete_file_id.in_(ids)))
     now = dt.datetime.now(dt.UTC)
@@ -154,7 +155,7 @@ def _write_deletes(work: Work, one: FlushInlined, deletes: Mapping[int, DeleteFi
         t.files_scheduled_for_deletion,
         [
             {"data_file_id": row.delete_file_id, "schedule_start": now}
-            | stored_path(work.data_path, resolve(one.table_path, row.path, row.path_is_relative))
+            | stored_path(work.data_path, resolve(flush.table_path, row.path, row.path_is_relative))
             for row in before
         ],
     )
@@ -163,7 +164,7 @@ def _write_deletes(work: Work, one: FlushInlined, deletes: Mapping[int, DeleteFi
         [
             {
                 "delete_file_id": work.ids.file(),
-                "table_id": one.table_id,
+                "table_id": flush.table_id,
                 "begin_snapshot": file.begin_snapshot,
                 "partial_max": file.partial_max,
                 "data_file_id": key,
@@ -172,20 +173,20 @@ def _write_deletes(work: Work, one: FlushInlined, deletes: Mapping[int, DeleteFi
                 "file_size_bytes": file.size_bytes,
                 "footer_size": file.footer_size,
             }
-            | stored_path(one.table_path, file.path)
+            | stored_path(flush.table_path, file.path)
             for key, file in deletes.items()
         ],
     )
 
 
-def _add_size(work: Work, one: FlushInlined) -> None:
-    """Rows and their ids were counted when they came; the bytes are new."""
-    size = sum(file.size_bytes for flushed in one.flushed for file in flushed.files)
-    totals.grow(work, one.table_id, size)
+def _add_size(work: Work, flush: FlushInlined) -> None:
+    """Count the bytes; the rows and their ids were counted when they were inlined."""
+    size = sum(file.size_bytes for flushed in flush.flushed for file in flushed.files)
+    totals.grow(work, flush.table_id, size)
 
 
-def _changed(one: FlushInlined) -> CommitConflict:
+def _changed(flush: FlushInlined) -> CommitConflict:
     return CommitConflict(
-        f"rows of table {one.table_name} changed while they were flushed",
+        f"rows of table {flush.table_name} changed while they were flushed",
         hint="nothing was changed; flush again",
     )

@@ -1,8 +1,8 @@
 """Rows and deletes that live in the catalog itself: one table for each version of a schema.
 
 `ducklake_inlined_data_<table>_<schema version>` has rows with the snapshots in which they began
-and ended, `ducklake_inlined_delete_<table>` the places of rows in data files and the snapshots
-that deleted them. Flushing moves both to files and takes them out of here.
+and ended, `ducklake_inlined_delete_<table>` the positions of rows in data files and the snapshots
+that deleted them. Flushing moves both to files.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ _BATCH = 10_000  # rows that are Python's at a time
 _TERMS = 100  # of one UNION ALL; SQLite ends at 500
 _SYSTEM = (ROW_ID_COLUMN, BEGIN_COLUMN, END_COLUMN)
 
-# The system columns' names avoid the users' from 1.1 on. The table of deletes has no users' ones.
+# Since 1.1 system columns have names that users' columns cannot have. The table of deletes has no
+# columns of users.
 _PREFIXES = {"1.1": "_ducklake_"}
 
 # Of the snapshots in which a row began and ended.
@@ -86,8 +87,8 @@ def load_deletes(connection: Connection, of: TableInfo, snapshot_id: int) -> Inl
         .where(begun(stored.c.begin_snapshot, snapshot_id), visible(f, snapshot_id))
         for stored in delete_tables(connection, of.id)
     ]
-    found = _deletes(connection, queries)
-    return found if found.rows.num_rows else None
+    deletes = _deletes(connection, queries)
+    return deletes if deletes.rows.num_rows else None
 
 
 def load_changes(connection: Connection, of: TableInfo, first: int, last: int) -> InlinedChanges:
@@ -125,7 +126,7 @@ def files_that_lost(
 
 
 def changed_since(connection: Connection, table_id: int, snapshot_id: int) -> bool:
-    """Whether inlined rows or deletes came or went after a snapshot."""
+    """Whether inlined rows or deletes changed after a snapshot."""
     rows = _having(
         connection,
         stored_tables(connection, table_id),
@@ -149,7 +150,7 @@ def _load(connection: Connection, of: TableInfo, where: _Condition) -> tuple[Inl
         return ()
     settle(connection)
     schemas = Schemas(connection, of)
-    return tuple(load_part(connection, one, schemas, of, where) for one in stored)
+    return tuple(load_part(connection, table, schemas, of, where) for table in stored)
 
 
 def load_part(
@@ -227,17 +228,17 @@ def _deletes(connection: Connection, queries: Sequence[Select[Any]]) -> InlinedD
 
 
 def _having(connection: Connection, stored: Sequence[Stored], where: _Condition) -> list[Stored]:
-    """Those with rows for which ``where`` holds: most are empty, as every alteration makes one."""
-    found: set[int] = set()
+    """The tables with rows that match ``where``: most are empty, as every ALTER creates one."""
+    with_rows: set[int] = set()
     for first in range(0, len(stored), _TERMS):
         queries = [
             select(literal(n).label("n")).where(
-                exists().select_from(one.rows).where(where(*_bounds(one.rows)))
+                exists().select_from(table.rows).where(where(*_bounds(table.rows)))
             )
-            for n, one in enumerate(stored[first : first + _TERMS], first)
+            for n, table in enumerate(stored[first : first + _TERMS], first)
         ]
-        found.update(connection.execute(union_all(*queries)).scalars())
-    return [one for n, one in enumerate(stored) if n in found]
+        with_rows.update(connection.execute(union_all(*queries)).scalars())
+    return [table for n, table in enumerate(stored) if n in with_rows]
 
 
 def _bounds(stored: Table) -> tuple[Column[int], Column[int]]:
@@ -245,7 +246,7 @@ def _bounds(stored: Table) -> tuple[Column[int], Column[int]]:
 
 
 def stored_tables(connection: Connection, table_id: int) -> list[Stored]:
-    """They are registered, one per schema version that had inlining on, oldest first."""
+    """The registered inlined tables, one per schema version with inlining, oldest first."""
     c = metadata.of(connection).inlined_data_tables.c
     query = select(c.table_name, c.schema_version).where(c.table_id == table_id)
     rows = connection.execute(query.order_by(c.schema_version)).all()
@@ -255,18 +256,18 @@ def stored_tables(connection: Connection, table_id: int) -> list[Stored]:
 
 @lru_cache(maxsize=256)
 def _row_table(name: str, prefix: str) -> Table:
-    """One table a name, or SQLAlchemy would compile each query of it anew: 1 ms, four a step."""
+    """The same table for a name each time, so that SQLAlchemy can reuse its compiled queries."""
     columns = (Column(f"{prefix}{each}", BigInteger, key=each) for each in _SYSTEM)
     return Table(name, MetaData(), *columns)
 
 
 def row_tables(connection: Connection, table_id: int) -> list[Table]:
-    """The tables of inlined rows, their system columns called as `inlined.found` does."""
+    """The tables of inlined rows, with the system columns' names as of `stored_tables`."""
     return [table.rows for table in stored_tables(connection, table_id)]
 
 
 def delete_tables(connection: Connection, table_id: int) -> list[Table]:
-    """Known by its name alone, and made only when the first delete is inlined."""
+    """The table of inlined deletes: it has a fixed name and is created by the first delete."""
     name = f"ducklake_inlined_delete_{int(table_id)}"
     if not inspect(connection).has_table(name, schema=metadata_schema(connection)):
         return []

@@ -14,8 +14,8 @@ from penstock.lake.format.files import Table
 from penstock.lake.format.option_values import INLINING_ROW_LIMIT
 
 DEFAULT_LIMIT = 10  # rows; the extension's
-# DataFrames are inlined only where a limit was set: they have few rows by chance more often than by
-# intent, and it takes a Spark job either way.
+# DataFrames are inlined only where a limit was set: they are small by chance more often than by
+# intent, and writing them takes a Spark job either way.
 OF_FRAMES = 0
 
 

@@ -1,4 +1,4 @@
-"""Rows that the catalog itself takes: inserted, ended, and deletes of rows in files.
+"""Writing inlined rows: inserts, rows that end, and deletes of rows in files.
 
 As DuckDB 1.5.5 does it (measured): a table has one inlined table for each version of its columns,
 made when the table is created or altered, or by the first insert (then the version of the lake's
@@ -35,8 +35,8 @@ _SYSTEM = (ROW_ID_COLUMN, BEGIN_COLUMN, END_COLUMN)
 
 
 def defines(work: Work, changes: ChangeSet) -> bool:
-    """Whether rows go into an inlined table that has to be made for them, the columns being as
-    they are: then the lake's schema gets a new version."""
+    """Whether rows need a new inlined table although the columns do not change: then the lake's
+    schema gets a new version."""
     return any(
         change.inline is not None
         and change.inline.insert is not None
@@ -48,10 +48,9 @@ def defines(work: Work, changes: ChangeSet) -> bool:
 
 
 def define(work: Work, target: Target, schema_name: str) -> None:
-    """Make the inlined table of a table that this commit creates or alters, where it is to have
-    one.
+    """Create the inlined table of a table that this commit creates or alters, where needed.
 
-    With inlining off that is only where an older one shows that DuckDB would insert into that.
+    With inlining off it is needed only if an older one exists: DuckDB would insert into that.
     """
     registered = t.inlined_data_tables.c
     known = select(registered.schema_version).where(registered.table_id == target.id)
@@ -65,7 +64,7 @@ def define(work: Work, target: Target, schema_name: str) -> None:
 def write(work: Work, target: Target, change: InlineChange) -> None:
     """Write the change of one table.
 
-    Raises CommitConflict where a row or file that it takes from is not there any more.
+    Raises CommitConflict where a row or file that it removes or deletes from has ended.
     """
     if change.end_rows:
         _end(work, target, change.end_rows)
@@ -103,7 +102,7 @@ def _newest(connection: Connection, table_id: int) -> str | None:
 
 
 def _unaltered(connection: Connection, table_id: int, version: int) -> bool:
-    """Whether the columns are those of an older version: a new default makes a version, too."""
+    """Whether the columns equal those of an older version: a new default makes a version, too."""
     v, c = t.schema_versions.c, t.column
     at = select(func.max(v.begin_snapshot)).where(
         v.table_id == table_id, v.schema_version <= version
@@ -158,7 +157,7 @@ def _insert(work: Work, target: Target, change: InlineChange, name: str) -> None
     first = totals.of(work, target.id).next_row_id
     ids = change.row_ids or (None,) * rows.num_rows
     fresh = count(first)
-    given = [next(fresh) if one is None else one for one in ids]
+    row_ids = [next(fresh) if row_id is None else row_id for row_id in ids]
     columns = [
         [bound(value, column, dialect) for value in rows[str(column.id)].to_pylist()]
         for column in target.schema.columns
@@ -167,10 +166,10 @@ def _insert(work: Work, target: Target, change: InlineChange, name: str) -> None
     statement = _insert_into(qualified(work.connection, name), tuple(places))
     values = [
         {"p0": row_id, "p1": work.snapshot_id} | {f"p{n}": value for n, value in enumerate(row, 3)}
-        for row_id, row in zip(given, zip(*columns, strict=True), strict=True)
+        for row_id, row in zip(row_ids, zip(*columns, strict=True), strict=True)
     ]
     work.later(statement, values)
-    new = sum(one is None for one in ids)
+    new = sum(row_id is None for row_id in ids)
     like = DataFile("", rows.num_rows, 0, 0, stats=change.stats)
     totals.add(work, target, [like], row_ids=new)  # updated rows take no new ids
 

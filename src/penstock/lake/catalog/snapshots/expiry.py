@@ -1,9 +1,9 @@
-"""Snapshots that expire, the rows that no snapshot sees any more, and files to be removed.
+"""Expiring snapshots, removing rows that no snapshot sees any more, and scheduling files.
 
-What DuckDB 1.5.5 removes (measured) goes, and beyond it what it leaves though nobody can see it:
-ended rows and deletes that were inlined, column tags, name mappings and options of tables that are
-gone. Columns, layouts and names that a table had before stay as long as the table: files that are
-still there were written with them. Files are removed later, from a schedule.
+This removes what DuckDB 1.5.5 removes (measured), and also what it leaves though nobody can see it:
+ended inlined rows and deletes, column tags, name mappings and options of dropped tables. Earlier
+columns, layouts and names of a table stay as long as the table: existing files were written with
+them. Files are removed later, from a schedule.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _ENDING = (t.schema, t.view, t.macro, t.tag, t.column_tag)  # rows that stand by
 def expire(
     connection: Connection, data_path: str, goes: Callable[[Snapshot], bool]
 ) -> list[Snapshot]:
-    """Take the snapshots away of which ``goes`` says so, but the latest; those that went.
+    """Remove the snapshots for which ``goes`` is true, but never the latest; those removed.
 
-    Within a transaction that is alone in writing. Files that nothing sees any more are scheduled
+    Needs a transaction that is alone in writing. Files that no snapshot sees any more are scheduled
     for deletion.
     """
     *listed, _ = reads.snapshots(connection)
@@ -114,7 +114,7 @@ def table_paths(connection: Connection, data_path: str) -> dict[int, str]:
 def _remove_files(
     connection: Connection, data_path: str, paths: dict[int, str], tables: Sequence[int]
 ) -> None:
-    """Data files that nothing sees with what belongs to them, and delete files likewise."""
+    """Remove data files that no snapshot sees with their rows, and delete files likewise."""
     c, d = t.data_file.c, t.delete_file.c
     files = _found(connection, t.data_file, c.data_file_id, unseen(t.data_file))
     deletes = _found(connection, t.delete_file, d.delete_file_id, unseen(t.delete_file))
@@ -156,7 +156,7 @@ def _remove_inlined(connection: Connection, table_id: int) -> None:
 
 
 def _sweep_inlined(connection: Connection) -> None:
-    """Of tables that are there: rows that ended unseen, and deletes of files that are gone."""
+    """Remove inlined rows that no snapshot sees, and inlined deletes of removed files."""
     c = t.inlined_data_tables.c
     for table_id in sorted(set(connection.execute(select(c.table_id)).scalars())):
         for stored in inlined.row_tables(connection, table_id):
@@ -167,7 +167,7 @@ def _sweep_inlined(connection: Connection) -> None:
 
 
 def _remove_orphaned_parts(connection: Connection) -> None:
-    """The overloads of macros that are gone, and the options of schemas that are."""
+    """Remove the overloads of dropped macros and the options of dropped schemas."""
     macros = select(t.macro.c.macro_id)
     for table in (t.macro_impl, t.macro_parameters):
         _delete(connection, table, table.c.macro_id.not_in(macros))
@@ -233,7 +233,7 @@ def files_to_remove(connection: Connection, data_path: str) -> list[Scheduled]:
 
 
 def forget(connection: Connection, removed: Sequence[Scheduled]) -> None:
-    """Take files off the schedule: they are gone."""
+    """Remove files from the schedule after their deletion."""
     c = t.files_scheduled_for_deletion.c
     for ids in chunks([file.id for file in removed]):
         connection.execute(t.files_scheduled_for_deletion.delete().where(c.data_file_id.in_(ids)))

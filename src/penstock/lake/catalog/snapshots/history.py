@@ -1,7 +1,7 @@
-"""What changed since a snapshot: of a table, and by other writers.
+"""What changed in a table since a snapshot, and what other writers did.
 
-Whether a table changed decides what may be skipped: a doubtful case is a change. What other writers
-did is known as far as the catalog still has it.
+Whether a table changed decides what may be skipped: a doubtful case counts as a change. What other
+writers did is known as far as the catalog still has their snapshots.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def changed_since(
 def slice_changed(
     connection: Connection, table: Table, snapshot_id: int, partition: tuple[str, str | None]
 ) -> bool:
-    """Whether rows of a slice came or went after a snapshot: a column and its value as text.
+    """Whether rows of a slice changed after a snapshot: a column and its value as text.
 
     When in doubt (rows that the catalog itself holds, another partitioning) the answer is yes.
     """
@@ -67,15 +67,15 @@ def slice_changed(
 def renamed_since(
     connection: Connection, ids: Collection[int], snapshot_id: int
 ) -> Mapping[int, frozenset[int]]:
-    """Which of these tables and views got another name after a snapshot, by the one that did it."""
+    """The tables and views of these that were renamed after a snapshot, by the renaming one."""
     t = metadata.of(connection)
-    found: dict[int, set[int]] = defaultdict(set)
+    by_snapshot: dict[int, set[int]] = defaultdict(set)
     for part, own in ((t.table, t.table.c.table_id), (t.view, t.view.c.view_id)):
         query = select(part.c.begin_snapshot, own)
         query = query.where(own.in_(ids), part.c.begin_snapshot > snapshot_id)
-        for begin, one in connection.execute(query):
-            found[begin].add(one)
-    return {begin: frozenset(renamed) for begin, renamed in found.items()}
+        for begin, object_id in connection.execute(query):
+            by_snapshot[begin].add(object_id)
+    return {begin: frozenset(renamed) for begin, renamed in by_snapshot.items()}
 
 
 def _touched(part: FromClause, snapshot_id: int) -> ColumnElement[bool]:
@@ -97,9 +97,9 @@ def _files_changed(
     snapshot_id: int,
     partition: tuple[str, str | None] | None,
 ) -> bool:
-    """Data files and delete files begun or ended; ``partial_max`` tells of later rows in a file.
+    """Data files and delete files begun or ended; ``partial_max`` shows later rows in a file.
 
-    In 0.3 a merged file tells it otherwise; there, each counts as touched.
+    In 0.3 merged files lack it, so each of them counts as touched.
     """
     t = metadata.of(connection)
     f, d = t.data_file.c, t.delete_file.c
@@ -115,14 +115,14 @@ def _files_changed(
         ),
         *mine,
     )
-    # What a flush of inlined rows leaves: deletes of snapshots that only the file tells.
-    untold = and_(
+    # A flush of inlined rows leaves delete files whose snapshots only the file itself holds.
+    flushed = and_(
         d.partial_max.is_(None),
         or_(f.partial_max.is_not(None), t.partial_file_info.is_not(None)),
     )
     deletes = exists().where(
         d.table_id == table.id,
-        or_(_touched(t.delete_file, snapshot_id), d.partial_max > snapshot_id, untold),
+        or_(_touched(t.delete_file, snapshot_id), d.partial_max > snapshot_id, flushed),
         f.data_file_id == d.data_file_id,
         *mine,
     )
@@ -190,10 +190,12 @@ def gone_at(connection: Connection, name: _Name) -> int | None:
 def values_touched(
     connection: Connection, table_id: int, column: tuple[int, str], since: int
 ) -> Mapping[int, frozenset[str | None]]:
-    """For each snapshot after ``since`` the slices in which rows came or went: their values, None
-    for one that the catalog does not know. ``column``: the id and name of the slices' column.
+    """For each snapshot after ``since`` the values of the slices whose rows changed.
+
+    None stands for a value that the catalog does not know. ``column`` is the id and name of the
+    slices' column.
     """
-    found: dict[int, set[str | None]] = defaultdict(set)
+    by_snapshot: dict[int, set[str | None]] = defaultdict(set)
     queries = (
         *_of_files(connection, table_id, column[0], since),
         *_of_rows(connection, table_id, column[1], since),
@@ -203,8 +205,8 @@ def values_touched(
             text = value.decode() if isinstance(value, bytes) else value
             for moment in moments:
                 if moment is not None and moment > since:
-                    found[moment].add(text if isinstance(text, str) else None)
-    return {moment: frozenset(values) for moment, values in found.items()}
+                    by_snapshot[moment].add(text if isinstance(text, str) else None)
+    return {moment: frozenset(values) for moment, values in by_snapshot.items()}
 
 
 def _of_files(

@@ -1,10 +1,10 @@
 """When a file holds no row that satisfies a condition on one column: tests in SQL.
 
 Everything is decided by the lowest and the highest value, as text, of a file's column; a partition
-value is both at once. A test that cannot be made is ``None``; one that is NULL or false keeps the
-file. A bound is compared with one constant, as what both mean, and the comparison is true only when
-it surely holds: text that is not plainly a value of the kind (``inf``, dates BC, years above 9999)
-compares with nothing.
+value is both at once. A test that cannot be made is ``None``; a file is pruned only where its test
+is true, not where it is NULL or false. A bound and a constant are compared as values of the
+column's type, and the comparison is true only when it is certain: unusual text (``inf``, dates BC,
+years above 9999) makes it false.
 """
 
 from __future__ import annotations
@@ -220,10 +220,10 @@ def compares(kind: str, text: Text, order: Order, value: Any, dialect: str) -> T
 
 
 def _on_sqlite(kind: str, text: Text, order: Order, value: Any) -> Test:
-    """CAST takes what it can of any text there, so what is not a number has to be kept away.
+    """SQLite's CAST accepts any text, so text that is not a number has to be excluded.
 
-    The comparison comes first: it is the cheaper test, and most files are told by one side. That a
-    number turned into text again is the same text costs a fifth of looking at its characters.
+    The comparison comes first: it is the cheaper test, and most files are decided by one side.
+    Comparing the text with that of the cast number costs a fifth of testing its characters.
     """
     glob = text.bool_op("GLOB")
     if kind == "integer":
@@ -238,7 +238,7 @@ def _on_sqlite(kind: str, text: Text, order: Order, value: Any) -> Test:
 
 
 def _on_postgresql(kind: str, text: Text, order: Order, value: Any) -> Test:
-    """CAST fails there on what is not a number; only CASE is sure to test before it casts."""
+    """PostgreSQL's CAST fails on other text; only CASE is certain to test before it casts."""
     pattern = "^-?[0-9]+$" if kind == "integer" else r"^-?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]{1,3})?$"
     exact = Decimal(value) if kind == "integer" else Decimal(repr(value))
     test = order(cast(text, Numeric()), literal(exact, Numeric()))
@@ -246,7 +246,7 @@ def _on_postgresql(kind: str, text: Text, order: Order, value: Any) -> Test:
 
 
 def _on_duckdb(kind: str, text: Text, order: Order, value: Any) -> Test:
-    """As on PostgreSQL: CAST fails, and CASE keeps what is not a number from it."""
+    """As on PostgreSQL: CAST fails on text that is not a number, so CASE tests first."""
     if kind == "integer":
         if abs(value) > _INT64:
             return false()

@@ -1,8 +1,8 @@
-"""Choosing files in the catalog's database: which of a table's may hold rows that matter.
+"""Pruning files in the catalog's database: which files of a table may match a predicate.
 
-A file is left out only when its statistics or partition values show that none of its rows can
-satisfy the predicate: a condition leaves some buckets, years, months, days and hours. Files without
-a row of statistics for a column (older than the column, written without) are kept by it.
+A file is pruned only when its statistics or partition values show that none of its rows can satisfy
+the predicate; partition values include buckets, years, months, days and hours. A file without
+statistics for a column (older than the column, or written without) is never pruned by it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class _Key:
     transform: str
 
 
-def kept(connection: Connection, table: Table, predicate: Predicate) -> Test | None:
+def may_match(connection: Connection, table: Table, predicate: Predicate) -> Test | None:
     """A test on ``ducklake_data_file``; ``None`` when nothing can be left out."""
     if predicate.condition is None:
         return None
@@ -68,7 +68,7 @@ def kept(connection: Connection, table: Table, predicate: Predicate) -> Test | N
     choice = _Choice(
         t, table, _keys(connection, t, table.id), predicate.zone, connection.dialect.name
     )
-    return choice.kept(predicate.condition)
+    return choice.may_match(predicate.condition)
 
 
 def _prepare(connection: Connection) -> None:
@@ -87,15 +87,15 @@ def _keys(connection: Connection, t: metadata.Tables, table_id: int) -> list[_Ke
 def find(schema: TableSchema, path: Path) -> Column | None:
     """The column at a path through structs, letter case aside."""
     columns: Sequence[Column] = schema.columns
-    found: Column | None = None
+    column: Column | None = None
     for name in path:
-        if found is not None and found.type != "struct":
+        if column is not None and column.type != "struct":
             return None
-        found = next((c for c in columns if fold(c.name) == fold(name)), None)
-        if found is None:
+        column = next((c for c in columns if fold(c.name) == fold(name)), None)
+        if column is None:
             return None
-        columns = found.children
-    return None if found is None or found.children else found
+        columns = column.children
+    return None if column is None or column.children else column
 
 
 def paths(condition: Condition) -> frozenset[tuple[str, ...]]:
@@ -113,30 +113,30 @@ class _Choice:
     zone: str
     dialect: str
 
-    def kept(self, condition: Condition) -> Test | None:
+    def may_match(self, condition: Condition) -> Test | None:
         """True for files that may hold a row for which ``condition`` is true."""
         over = paths(condition)
         if len(over) == 1:
             return self._by_column(condition, next(iter(over)))
         if isinstance(condition, Or):
-            tests = [self.kept(part) for part in condition.parts]
+            tests = [self.may_match(part) for part in condition.parts]
             known = [test for test in tests if test is not None]
             return or_(*known) if len(known) == len(tests) else None
         assert isinstance(condition, And)
         return self._every(condition)
 
     def _every(self, condition: And) -> Test | None:
-        """Parts on the same column are asked at once: one look at its statistics."""
+        """Test conditions on the same column together, with one look at its statistics."""
         together: dict[frozenset[tuple[str, ...]], list[Condition]] = defaultdict(list)
         for part in condition.parts:
             together[paths(part)].append(part)
         tests = [
-            self.kept(parts[0] if len(parts) == 1 else And(tuple(parts)))
+            self.may_match(parts[0] if len(parts) == 1 else And(tuple(parts)))
             for over, parts in together.items()
             if len(over) == 1 or len(parts) == 1
         ]
         tests += [
-            self.kept(part)
+            self.may_match(part)
             for over, parts in together.items()
             if len(over) > 1 and len(parts) > 1
             for part in parts
@@ -176,9 +176,9 @@ class _Choice:
         mine = and_(s.table_id == self.table.id, s.column_id == column.id, test)
         f = t.data_file.c
         if self.dialect == "postgresql":
-            one = select(literal(1)).select_from(t.file_column_stats)
-            return not_(exists(one.where(mine, s.data_file_id == f.data_file_id)))
-        # Asked once for all files: SQLite would look for each, without an index through them all.
+            query = select(literal(1)).select_from(t.file_column_stats)
+            return not_(exists(query.where(mine, s.data_file_id == f.data_file_id)))
+        # One query for all files: SQLite would search for each, through all rows without an index.
         ids = select(s.data_file_id).where(mine, s.data_file_id.is_not(None))
         return f.data_file_id.not_in(ids)
 
@@ -203,8 +203,8 @@ class _Choice:
         mine = and_(v.table_id == self.table.id, v.partition_key_index == key.index, test)
         ours = f.partition_id == key.partition_id
         if self.dialect == "postgresql":
-            one = select(literal(1)).select_from(t.file_partition_value)
-            return not_(exists(one.where(mine, ours, v.data_file_id == f.data_file_id)))
+            query = select(literal(1)).select_from(t.file_partition_value)
+            return not_(exists(query.where(mine, ours, v.data_file_id == f.data_file_id)))
         ids = select(v.data_file_id).where(mine, v.data_file_id.is_not(None))
         return not_(and_(func.coalesce(ours, false()), f.data_file_id.in_(ids)))
 
@@ -231,12 +231,12 @@ def excluded_by_transform(
 ) -> Test | None:
     """The test that no row of a file with this partition value satisfies ``condition``.
 
-    The value of a file whose rows have no such part (NULL, infinity) is NULL: it is kept.
+    A file whose rows have no such part (NULL, infinity) has the value NULL and is not pruned.
     """
     match = _BUCKET.fullmatch(transform)
     if match is not None:
         wanted = _buckets(condition, column, int(match[1]), zone)
-        return None if wanted is None else value.not_in([str(one) for one in sorted(wanted)])
+        return None if wanted is None else value.not_in([str(number) for number in sorted(wanted)])
     if transform not in _PARTS:
         return None
     span = _span(condition, column, zone)
@@ -255,7 +255,7 @@ def _buckets(condition: Condition, column: Column, count: int, zone: str) -> set
     """The buckets that rows which satisfy the condition can be in; ``None``: any."""
     if isinstance(condition, And | Or):
         sets = [_buckets(part, column, count, zone) for part in condition.parts]
-        known = [found for found in sets if found is not None]
+        known = [buckets for buckets in sets if buckets is not None]
         if isinstance(condition, And):
             return set.intersection(*known) if known else None
         return set.union(*known) if len(known) == len(sets) else None
@@ -263,14 +263,14 @@ def _buckets(condition: Condition, column: Column, count: int, zone: str) -> set
     if not kinds <= _HASHED or count == 0:  # unsigned numbers have other hashes than signed ones
         return None
     values = _equals(condition)
-    found: set[int] = set()
+    buckets: set[int] = set()
     for value in values:
-        one = comparable(column.type, value, zone)
-        number = bucket(one.low, count) if one is not None and one.exact else None
+        bounds = comparable(column.type, value, zone)
+        number = bucket(bounds.low, count) if bounds is not None and bounds.exact else None
         if number is None:
             return None
-        found.add(number)
-    return found or None
+        buckets.add(number)
+    return buckets or None
 
 
 def _equals(condition: Condition) -> tuple[Constant, ...]:
@@ -283,7 +283,7 @@ def _equals(condition: Condition) -> tuple[Constant, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """From when to when, both included; ``None`` is without end."""
+    """The first and the last moment, both included; ``None`` is unbounded."""
 
     low: dt.datetime | None = None
     high: dt.datetime | None = None

@@ -22,12 +22,12 @@ def columns_without_nulls(connection: Connection, table_id: int) -> set[int]:
 
 
 def new_row_ids(file: DataFile) -> int:
-    """How many row ids the commit has to give to the rows of a staged file."""
+    """How many row ids the rows of a staged file still need."""
     return file.record_count if file.row_id_start is None else 0
 
 
 def of(work: Work, table_id: int) -> Totals:
-    """The table's statistics as the commit has them so far; read once, in one query."""
+    """The table's statistics as changed by the commit so far; read once, in one query."""
     if table_id not in work.totals:
         work.totals[table_id] = _load(work, table_id)
     return work.totals[table_id]
@@ -51,7 +51,7 @@ def from_rows(rows: Sequence[Sequence[Any]]) -> Totals:
 def add(
     work: Work, target: Target, files: Sequence[DataFile], *, row_ids: int | None = None
 ) -> None:
-    """Count new files, or inlined rows as a file of no size; ``row_ids`` of them are given."""
+    """Count new files, or inlined rows as a file of no size, with ``row_ids`` new row ids."""
     totals = of(work, target.id)
     fresh = not totals.exists and not totals.touched
     totals.record_count += sum(file.record_count for file in files)
@@ -76,13 +76,13 @@ def add(
 
 def grow(work: Work, table_id: int, size: int) -> None:
     """Count the bytes of files whose rows were counted before."""
-    found = of(work, table_id)
-    found.file_size_bytes += size
-    found.touched = True
+    totals = of(work, table_id)
+    totals.file_size_bytes += size
+    totals.touched = True
 
 
 def write(work: Work) -> None:
-    """Have what was counted written at the end of the commit."""
+    """Queue the statistics to be written at the end of the commit."""
     for table_id, totals in work.totals.items():
         if not totals.touched:
             continue
@@ -95,13 +95,20 @@ def write(work: Work) -> None:
             work.later(_COUNT, [{"its_table": table_id, **counts}])
         else:
             work.insert(t.table_stats, [{"table_id": table_id, **counts}])
-        changed = [(one, totals.columns[one]) for one in totals.changed if one in totals.columns]
-        old = [one for key, one in changed if totals.changed[key]]
-        new = [one for key, one in changed if not totals.changed[key]]
-        work.later(_BOUND, [_key(table_id, one) | _bounds(one) for one in old])
+        changed = [
+            (column_id, totals.columns[column_id])
+            for column_id in totals.changed
+            if column_id in totals.columns
+        ]
+        old = [stats for key, stats in changed if totals.changed[key]]
+        new = [stats for key, stats in changed if not totals.changed[key]]
+        work.later(_BOUND, [_key(table_id, stats) | _bounds(stats) for stats in old])
         work.insert(
             t.table_column_stats,
-            [{"table_id": table_id, "column_id": one.column_id} | _bounds(one) for one in new],
+            [
+                {"table_id": table_id, "column_id": stats.column_id} | _bounds(stats)
+                for stats in new
+            ],
         )
 
 
@@ -109,16 +116,16 @@ def _stats_by_column(files: Sequence[DataFile]) -> list[dict[int, Any]]:
     return [{stat.column_id: stat for stat in file.stats} for file in files if file.record_count]
 
 
-def _key(table_id: int, one: TableColumnStats) -> dict[str, Any]:
-    return {"its_table": table_id, "its_column": one.column_id}
+def _key(table_id: int, stats: TableColumnStats) -> dict[str, Any]:
+    return {"its_table": table_id, "its_column": stats.column_id}
 
 
-def _bounds(one: TableColumnStats) -> dict[str, Any]:
+def _bounds(stats: TableColumnStats) -> dict[str, Any]:
     return {
-        "contains_null": one.contains_null,
-        "contains_nan": one.contains_nan,
-        "min_value": one.min_value,
-        "max_value": one.max_value,
+        "contains_null": stats.contains_null,
+        "contains_nan": stats.contains_nan,
+        "min_value": stats.min_value,
+        "max_value": stats.max_value,
     }
 
 
