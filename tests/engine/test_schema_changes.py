@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.engine.redefinition import Difference, difference, fit_columns
+from penstock.engine.redefinition import Difference, Fit, difference, fit_columns
 from penstock.errors import SchemaMismatch
+from penstock.model.declaration import SchemaChange
 from penstock.project import Project
 from tests import duck
 from tests.engine.conftest import Make
@@ -27,16 +28,56 @@ def test_names_compare_without_case_and_the_managed_column_is_no_difference() ->
 
 
 def test_fail_refuses_any_difference() -> None:
-    with pytest.raises(SchemaMismatch, match="on_schema_change=fail"):
-        fit_columns(Difference((), ("old",)), "fail", "main.t")
+    with pytest.raises(SchemaMismatch, match="old is missing"):
+        fit_columns(Difference((), ("old",)), SchemaChange("error", "error"), "main.t")
 
 
 def test_ignore_leaves_new_columns_out() -> None:
-    assert fit_columns(Difference(("new",), ()), "ignore", "main.t").leave_out == ("new",)
+    assert fit_columns(
+        Difference(("new",), ()), SchemaChange("ignore", "ignore"), "main.t"
+    ).leave_out == ("new",)
 
 
 def test_warn_says_what_is_missing() -> None:
-    assert "old is missing" in fit_columns(Difference((), ("old",)), "warn", "main.t").notices[0]
+    fit = fit_columns(Difference((), ("old",)), SchemaChange(), "main.t")
+    assert fit.notices == ("main.t: old is missing in the SELECT: NULL from now on",)
+
+
+@pytest.mark.parametrize(
+    ("change", "fit"),
+    [
+        (SchemaChange("allow", "allow"), Fit((), ("old",), True)),
+        (SchemaChange("allow", "ignore"), Fit((), (), True)),
+        (SchemaChange("ignore", "ignore"), Fit(("new",), (), False)),
+        (SchemaChange("ignore", "allow"), Fit(("new",), ("old",), True)),
+        (
+            SchemaChange("warn", "warn"),
+            Fit(
+                drop=("old",),
+                evolves=True,
+                notices=(
+                    "main.t: new is added; NULL in the rows of earlier runs",
+                    "main.t: old is dropped: the SELECT lacks it",
+                ),
+            ),
+        ),
+    ],
+)
+def test_new_and_missing_columns_have_a_rule_each(change: SchemaChange, fit: Fit) -> None:
+    assert fit_columns(Difference(("new",), ("old",)), change, "main.t") == fit
+
+
+@pytest.mark.parametrize(
+    ("change", "refused"),
+    [
+        (SchemaChange("error", "allow"), "new is new"),
+        (SchemaChange("allow", "error"), "old is missing"),
+    ],
+)
+def test_an_error_names_the_columns_of_its_rule_only(change: SchemaChange, refused: str) -> None:
+    with pytest.raises(SchemaMismatch) as caught:
+        fit_columns(Difference(("new",), ("old",)), change, "main.t")
+    assert caught.value.message == f"the SELECT's columns are not those of main.t: {refused}"
 
 
 MERGED = """

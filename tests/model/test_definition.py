@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.model.annotated import declare
 from penstock.model.annotation import parse
 from penstock.model.building import ScriptFile, build_model
 from penstock.model.names import Names
@@ -14,8 +15,10 @@ BODY = "ATTACH 'ducklake://main' AS dl;\nSELECT a, 'x y' AS b FROM dl.s WHERE d 
 
 def digest(text: str) -> str:
     path = Path("m.sql")
-    script = ScriptFile("m", path, text, parse(text, path)[0])
-    built, findings = build_model(script, Names(("main", "other")), ())
+    names = Names(("main", "other"))
+    declaration, _ = declare(text, path, parse(text, path)[0], names)
+    assert declaration is not None
+    built, findings = build_model(ScriptFile("m", text, declaration), names, ())
     assert built is not None, findings
     return built.definition_hash
 

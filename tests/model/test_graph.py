@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import ModelError
+from penstock.model.annotated import declare
 from penstock.model.annotation import parse
 from penstock.model.building import ScriptFile, build_model
 from penstock.model.graph import Graph
@@ -26,8 +27,9 @@ def model(name: str, *reads: str, on: tuple[str, ...] = (), tests: tuple[str, ..
         f"SELECT * FROM {', '.join(reads)}" if reads else "SELECT 1",
     ]
     text, path = "\n".join(lines), Path(f"{name}.sql")
-    script = ScriptFile(name, path, text, parse(text, path)[0])
-    built, findings = build_model(script, NAMES, ())
+    declaration, _ = declare(text, path, parse(text, path)[0], NAMES)
+    assert declaration is not None
+    built, findings = build_model(ScriptFile(name, text, declaration), NAMES, ())
     assert built is not None, findings
     return built
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from penstock.errors import Location
+from penstock.model.annotated import declare
 from penstock.model.annotation import parse
 from penstock.model.asset import Asset, ColumnInput, ColumnLineage
 from penstock.model.building import ScriptFile, build_model
 from penstock.model.data_test import NotNullTest
+from penstock.model.declaration import SchemaChange
+from penstock.model.model import Model
 from penstock.model.names import Names
 from penstock.model.partition import PartitionSpec
 from penstock.model.schedule import Retry, Schedule, Trigger
 
+PATH = Path("m.sql")
 TEXT = """\
 -- pipeline
 -- materialize ducklake://main/clean.t key=a,b on_schema_change=sync
@@ -29,14 +33,20 @@ SELECT a, b FROM main.s WHERE d = '{partition}'
 """
 
 
-def test_it_has_all_that_a_header_says() -> None:
-    path = Path("m.sql")
-    script = ScriptFile("m", path, TEXT, parse(TEXT, path)[0])
-    model, _ = build_model(script, Names(("main",)), ())
+def built() -> Model:
+    names = Names(("main",))
+    declaration, _ = declare(TEXT, PATH, parse(TEXT, PATH)[0], names)
+    assert declaration is not None
+    model, _ = build_model(ScriptFile("m", TEXT, declaration), names, ())
     assert model is not None
+    return model
+
+
+def test_it_has_all_that_a_header_says() -> None:
+    model = built()
     assert (str(model.target), model.strategy, model.keys) == ("main.clean.t", "merge", ("a", "b"))
     assert model.partition == PartitionSpec("daily")
-    assert model.on_schema_change == "sync"
+    assert model.schema_change == SchemaChange("warn", "warn")
     assert model.schedule == Schedule(
         (Trigger("asset", Asset("ducklake", "main/s"), "5m"),),
         "all",
@@ -52,12 +62,9 @@ def test_it_has_all_that_a_header_says() -> None:
 
 
 def test_it_knows_where_each_thing_is_said() -> None:
-    path = Path("m.sql")
-    script = ScriptFile("m", path, TEXT, parse(TEXT, path)[0])
-    model, _ = build_model(script, Names(("main",)), ())
-    assert model is not None
+    model = built()
     lines = {
         what: model.place(what).line for what in ("target", "partition", "on:0", "data_test:0")
     }
     assert lines == {"target": 2, "partition": 3, "on:0": 4, "data_test:0": 10}
-    assert model.place("what it does not say") == Location(path, 2, 4)
+    assert model.place("what it does not say") == Location(PATH, 2, 4)

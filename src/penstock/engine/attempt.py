@@ -297,9 +297,9 @@ class Attempt:
             return df
         managed = into.place[0] if into.place else None
         columns = difference(df.columns, table.schema.names, managed)
-        policy = self.model.on_schema_change
         merges = self.model.strategy == "merge"
-        fit = fit_columns(columns, policy, self.model.target.qualified, merges=merges)
+        name = self.model.target.qualified
+        fit = fit_columns(columns, self.model.schema_change, name, merges=merges)
         for notice in fit.notices:
             self.world.sink(Notice(notice, self.model.name))
         df = without(df, fit.leave_out)

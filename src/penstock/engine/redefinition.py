@@ -1,9 +1,7 @@
 """A model that no longer fits its table: its columns, its slices, its strategy or its keys.
 
-Other columns are for ``on_schema_change`` to decide; a whole-table replace makes the table anew and
-needs none of it. Of the four values of annotations.md: ``warn`` (the default) adds new columns and
-says so, ``sync`` also drops those that the SELECT lacks, ``ignore`` leaves new columns out, and
-``fail`` fails the step.
+Other columns are for the model's `SchemaChange` to decide; a whole-table replace makes the table
+anew and needs none of it.
 
 Other slices, another strategy or other keys are refused where rows of the table would be counted
 twice, or lost, without a word. `penstock run MODEL --full-refresh` and `penstock drop` are the ways
@@ -12,13 +10,14 @@ on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.engine.state.records import WHOLE, SliceRecord
 from penstock.errors import DefinitionChanged, Location, SchemaMismatch
 from penstock.lake.format.naming import fold
+from penstock.model.declaration import SchemaChange
 from penstock.model.model import Model
 from penstock.sql.identifiers import quoted
 
@@ -225,60 +224,64 @@ def refuse_managed(columns: Sequence[str], managed: str, location: Location) -> 
         )
 
 
-def fit_columns(columns: Difference, policy: str, table: str, *, merges: bool = False) -> Fit:
-    """Raises SchemaMismatch when the policy does not allow the difference.
+def fit_columns(
+    columns: Difference, change: SchemaChange, table: str, *, merges: bool = False
+) -> Fit:
+    """Raises SchemaMismatch when the model does not allow the difference.
 
     ``merges``: rows that the SELECT updates keep their values of columns that it lacks.
     """
-    if policy == "warn":
-        return _warn(columns, table, merges=merges)
-    return _POLICIES[policy](columns, table)
+    _refuse_columns(columns, change, table)
+    adds, drops = change.added in _ACTS, change.missing in _ACTS
+    drop = columns.missing if drops else ()
+    return Fit(
+        leave_out=() if adds else columns.added,
+        drop=drop,
+        evolves=adds or bool(drop),
+        notices=tuple(_column_notices(columns, change, table, merges=merges)),
+    )
 
 
 def without(df: DataFrame, columns: Sequence[str]) -> DataFrame:
     return df.drop(*columns) if columns else df
 
 
-def _warn(columns: Difference, table: str, *, merges: bool) -> Fit:
-    notices = []
-    if columns.added:
-        notices.append(f"{table}: {_list(columns.added)} added; NULL in the rows of earlier runs")
-    if columns.missing:
+_ACTS = ("allow", "warn")
+
+
+def _refuse_columns(columns: Difference, change: SchemaChange, table: str) -> None:
+    added = columns.added if change.added == "error" else ()
+    missing = columns.missing if change.missing == "error" else ()
+    refused = Difference(added, missing)
+    if refused:
+        raise SchemaMismatch(
+            f"the SELECT's columns are not those of {table}: {refused}",
+            hint="change the SELECT, or let the table follow it: on_schema_change in a header, "
+            "on_additive_change and on_destructive_change in MODEL (...)",
+            data={"added": added, "missing": missing},
+        )
+
+
+def _column_notices(
+    columns: Difference, change: SchemaChange, table: str, *, merges: bool
+) -> Iterator[str]:
+    if columns.added and change.added == "warn":
+        yield f"{table}: {_list(columns.added)} added; NULL in the rows of earlier runs"
+    if columns.missing and change.missing == "warn":
+        yield f"{table}: {_list(columns.missing)} dropped: the SELECT lacks {_it(columns.missing)}"
+    if columns.missing and change.missing == "keep":
         now = "NULL from now on"
         if merges:
             now = "NULL in new rows; rows that are updated keep what they have"
-        notices.append(f"{table}: {_list(columns.missing)} missing in the SELECT: {now}")
-    return Fit(evolves=True, notices=tuple(notices))
-
-
-def _ignore(columns: Difference, _table: str) -> Fit:
-    return Fit(leave_out=columns.added)
-
-
-def _fail(columns: Difference, table: str) -> Fit:
-    if not columns:
-        return Fit()
-    raise SchemaMismatch(
-        f"the SELECT's columns are not those of {table}: {columns}",
-        hint="on_schema_change=fail is set: change the SELECT, or the option",
-        data={"added": columns.added, "missing": columns.missing},
-    )
-
-
-def _sync(columns: Difference, table: str) -> Fit:
-    notices = (f"{table}: columns follow the SELECT: {columns}",) if columns else ()
-    return Fit(drop=columns.missing, evolves=True, notices=notices)
-
-
-_POLICIES: Mapping[str, Callable[[Difference, str], Fit]] = {
-    "ignore": _ignore,
-    "fail": _fail,
-    "sync": _sync,
-}
+        yield f"{table}: {_list(columns.missing)} missing in the SELECT: {now}"
 
 
 def _list(names: Sequence[str]) -> str:
     return f"{', '.join(names)} {_is(names)}"
+
+
+def _it(names: Sequence[str]) -> str:
+    return "it" if len(names) == 1 else "them"
 
 
 def _is(names: Sequence[str]) -> str:

@@ -10,10 +10,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock.errors import Diagnostic, Location, ModelError
+from penstock.model.annotated import declare
 from penstock.model.annotation import Annotations, parse
 from penstock.model.asset import DEFAULT_SCHEMA
 from penstock.model.building import ScriptFile, build_model
 from penstock.model.data_test import CustomTest
+from penstock.model.declaration import Declaration
 from penstock.model.graph import check_graph
 from penstock.model.header.lines import read_header
 from penstock.model.mapping import Source
@@ -131,9 +133,12 @@ def _load(path: Path, place: _Place) -> _File:
     annotations, findings = parse(text, path, dialect=place.dialect)
     if not annotations.in_pipeline and annotations.materialize is None:
         return _File(path, report_script(text, path, annotations, findings))
-    tests, test_findings = _test_scripts(annotations, place)
+    declaration, findings = declare(text, path, annotations, place.names, findings)
+    if declaration is None:
+        return _File(path, findings)
+    tests, test_findings = _test_scripts(declaration, place)
     name = path.relative_to(place.models).with_suffix("").as_posix()
-    script = ScriptFile(name, path, text, annotations, tests)
+    script = ScriptFile(name, text, declaration, tests)
     model, findings = build_model(script, place.names, (*findings, *test_findings))
     return _File(path, findings, model, tests)
 
@@ -150,21 +155,21 @@ def _read(path: Path) -> tuple[str | None, tuple[Diagnostic, ...]]:
 
 
 def _test_scripts(
-    annotations: Annotations, place: _Place
+    declaration: Declaration, place: _Place
 ) -> tuple[tuple[TestScript, ...], tuple[Diagnostic, ...]]:
     scripts: list[TestScript] = []
     findings: list[Diagnostic] = []
-    for number, test in enumerate(annotations.data_tests):
+    for number, test in enumerate(declaration.data_tests):
         if isinstance(test, CustomTest):
-            where = annotations.places[f"data_test:{number}"]
-            script, found = _test_script(test.path, where, annotations, place)
+            where = declaration.places[f"data_test:{number}"]
+            script, found = _test_script(test.path, where, declaration, place)
             findings += found
             scripts += [script] if script else []
     return tuple(scripts), tuple(findings)
 
 
 def _test_script(
-    name: str, where: Location, annotations: Annotations, place: _Place
+    name: str, where: Location, declaration: Declaration, place: _Place
 ) -> tuple[TestScript | None, tuple[Diagnostic, ...]]:
     path = next((path for path in _candidates(name, place) if path.is_file()), None)
     if path is None:
@@ -181,7 +186,7 @@ def _test_script(
         names=place.names,
         start=read_header(text, path).end,
         dialect=own.dialect,
-        partitioned=annotations.partition is not None,
+        partitioned=declaration.partition is not None,
     )
     return (TestScript(name, query) if query else None), (*findings, *found)
 

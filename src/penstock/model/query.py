@@ -155,10 +155,11 @@ def read_query(
     dialect: str = "spark",
     partitioned: bool = False,
     manual: bool = False,
+    settings: tuple[Setting, ...] = (),
 ) -> tuple[Query | None, tuple[Diagnostic, ...]]:
     """The query of the script ``text`` whose code begins at ``start``, with all findings.
 
-    ``None`` when a finding is an error.
+    ``settings`` are those that it has besides its own. ``None`` when a finding is an error.
     """
     source = Source.of(path, text, dialect)
     arguments, findings = declared(text, path, partitioned=partitioned)
@@ -176,7 +177,14 @@ def read_query(
         if name is not None:
             scope = replace(scope, hidden=scope.hidden | {name.casefold()})
     query = Query(
-        source, dialect, script.names, tuple(parts), arguments, script.settings, manual, start
+        source,
+        dialect,
+        script.names,
+        tuple(parts),
+        arguments,
+        (*settings, *script.settings),
+        manual,
+        start,
     )
     if not _has_error(found):
         found += _try(query)

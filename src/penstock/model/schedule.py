@@ -76,3 +76,18 @@ class Retry:
 
     count: int
     delay: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cadence:
+    """When a model of MODEL (...) is due, and the intervals that it has. All as written.
+
+    ``cron`` None is ``@daily``; ``cron_tz`` shifts when it is due, not the intervals.
+    """
+
+    cron: str | None = None
+    cron_tz: str | None = None
+    interval_unit: str | None = None
+    start: str | None = None
+    end: str | None = None
+    allow_partials: bool = False

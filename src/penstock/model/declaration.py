@@ -1,0 +1,128 @@
+"""What a script says of its model besides its query, in whatever form: annotations or MODEL (...).
+
+Both forms are read into a `Declaration`, and with its query that is a `Model`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from penstock.errors import Location
+from penstock.model.asset import ColumnLineage, ColumnType, TableName, table_of
+from penstock.model.data_test import DataTest
+from penstock.model.partition import PartitionSpec
+from penstock.model.schedule import Cadence, Retry, Schedule
+from penstock.model.script import Setting
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChange:
+    """What becomes of columns that only the SELECT has, and of those that only the table has.
+
+    ``added``: ``allow`` and ``warn`` add them (the latter says so), ``ignore`` leaves them out,
+    ``error`` fails the step. ``missing``: ``allow`` and ``warn`` drop them, ``ignore`` and ``keep``
+    leave them, NULL in new rows (the latter says so), ``error`` fails the step.
+    """
+
+    added: str = "warn"
+    missing: str = "keep"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Keys that files are partitioned and sorted by, as the lake writes them: ``month(at)``."""
+
+    partitioned_by: tuple[str, ...] = ()
+    clustered_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MergeClause:
+    """One WHEN MATCHED: ``values`` are by column, None for all; conditions are Spark's SQL."""
+
+    action: str  # update or delete
+    condition: str | None = None
+    values: tuple[tuple[str, str], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """How a merge differs from updating and inserting by key: both sides are ``target`` and
+    ``source`` in its expressions."""
+
+    matched: tuple[MergeClause, ...] = ()
+    filters: tuple[str, ...] = ()
+
+    @property
+    def is_plain(self) -> bool:
+        return not (self.matched or self.filters)
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What people are to know of a model; nothing acts on it."""
+
+    description: str | None = None
+    column_descriptions: tuple[tuple[str, str], ...] = ()
+    owner: str | None = None
+    stamp: str | None = None
+    project: str | None = None
+    grains: tuple[tuple[str, ...], ...] = ()
+    references: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declaration:
+    """``strategy`` is ``replace``, ``append``, ``merge``, ``partitions``, ``history`` or
+    ``manual``; ``keys`` are empty but for merge and history.
+
+    ``code`` is the offset at which the script's code begins. ``column_types`` are those that only a
+    model which reads its own table needs; to ``columns`` the query's columns are cast.
+    ``meaning`` says, for the definition's hash, how the table is written, and ``places`` where the
+    script says each thing: ``target``, ``partition``, ``on:0``, ``data_test:0`` and so on.
+    """
+
+    path: Path
+    target: TableName
+    strategy: str
+    code: int = 0
+    dialect: str = "spark"
+    keys: tuple[str, ...] = ()
+    partition: PartitionSpec | None = None
+    merge: Merge = field(default_factory=Merge)
+    layout: Layout = field(default_factory=Layout)
+    schema_change: SchemaChange = field(default_factory=SchemaChange)
+    forward_only: bool = False
+    disable_restatement: bool = False
+    data_tests: tuple[DataTest, ...] = ()
+    columns: tuple[ColumnType, ...] = ()
+    column_types: tuple[ColumnType, ...] = ()
+    column_lineage: tuple[ColumnLineage, ...] = ()
+    depends_on: tuple[TableName, ...] = ()
+    schedule: Schedule = field(default_factory=Schedule)
+    cadence: Cadence = field(default_factory=Cadence)
+    retry: Retry | None = None
+    settings: tuple[Setting, ...] = ()
+    tags: tuple[str, ...] = ()
+    about: About = field(default_factory=About)
+    formatted: bool = True
+    meaning: Mapping[str, object] = field(default_factory=dict)
+    places: Mapping[str, Location] = field(default_factory=dict, compare=False, repr=False)
+
+    def place(self, what: str) -> Location:
+        """Where the script says ``what``; where that is not said, where it names its table."""
+        return self.places.get(what) or self.places.get("target") or Location(self.path)
+
+    @property
+    def on(self) -> tuple[TableName, ...]:
+        """The tables that trigger it."""
+        assets = (trigger.asset for trigger in self.schedule.triggers)
+        tables = (table_of(asset) for asset in assets if asset is not None)
+        return tuple(dict.fromkeys(table for table in tables if table is not None))
+
+    @property
+    def slicing(self) -> str:
+        """What a slice of the table is; ``""`` where that is all of it."""
+        return self.partition.slicing if self.partition else ""
