@@ -1,4 +1,4 @@
-"""What one transaction wants of the catalog, as values. Ids are given by the commit.
+"""What one transaction changes in the catalog, as values. The commit assigns ids.
 
 `check_together` says which changes and compactions go into one commit.
 `penstock.lake.catalog.files.compactions` writes compactions as DuckDB 1.5.5 does (seen in its
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 Tags = Mapping[str, str]
-TagChanges = Mapping[str, str | None]  # None takes the tag away
+TagChanges = Mapping[str, str | None]  # None removes the tag
 
 
 class Compaction(Protocol):
@@ -50,13 +50,13 @@ class NewTable:
 
 @dataclass(frozen=True, slots=True)
 class InlineChange:
-    """Rows of one table that the catalog itself takes, and rows that it ends.
+    """Inlined rows of one table that a commit inserts and ends.
 
-    ``insert`` has the table's columns, called by their field ids as text, its values as
-    `lake.format.inlined.text` stores them; ``stats`` are their statistics. ``row_ids`` has one
-    for each inserted row (an update keeps its rows' ids) or ``None``, which is given at the
-    commit; ``None`` altogether: all are given then. ``end_rows`` are the row ids of inlined rows
-    that end; ``delete`` the positions deleted from data files, by their ids.
+    ``insert`` has the table's columns, named by their field ids, with values as
+    `lake.format.inlined.text` stores them; ``stats`` are their statistics. ``row_ids`` has an id
+    for each inserted row (an update keeps its rows' ids), or ``None`` where the commit assigns it;
+    ``None`` instead of the sequence means that the commit assigns all. ``end_rows`` are the row
+    ids of inlined rows that end; ``delete`` are positions deleted from data files, by file id.
     """
 
     insert: pa.Table | None = None
@@ -70,9 +70,9 @@ class InlineChange:
 class TableChange:
     """The change of one table in one commit.
 
-    ``table_id`` None means created here. ``drops`` is the id of the table of this name that the
-    same commit drops first (create or replace); with nothing else set, that is all. ``schema`` set
-    on an existing table means altered: the full new list of columns, with ids.
+    ``table_id`` None means that the commit creates the table. ``drops`` is the id of the table of
+    this name that the same commit drops first (create or replace); with nothing else set, it only
+    drops. ``schema`` on an existing table alters it: the full new list of columns, with ids.
     """
 
     schema_name: str
@@ -84,8 +84,8 @@ class TableChange:
     add: tuple[DataFile, ...] = ()
     end: tuple[int, ...] = ()  # data_file_ids that end whole
     deletes: Mapping[int, DeleteFile] | None = None  # data_file_id -> new, cumulative delete file
-    # What is written follows from the rows that were seen (a merge, for instance): then rows that
-    # others insert meanwhile are a conflict too, which the format by itself lets pass.
+    # The new rows depend on the rows that were read (as in a merge): then rows that others insert
+    # meanwhile are a conflict, too, which the format itself would allow.
     depends_on_rows: bool = False
     # Slices that are replaced, by column, as it was called before, and the catalog's text of its
     # value: rows that others insert there meanwhile are a conflict, those elsewhere are not.
@@ -110,7 +110,7 @@ class TableChange:
 
     @property
     def only_adds(self) -> bool:
-        """Whether a table that exists gets rows, and nothing else happens to it."""
+        """Whether the only change is that an existing table gets rows."""
         inline = self.inline
         return (
             self.table_id is not None
@@ -122,7 +122,7 @@ class TableChange:
 
 @dataclass(frozen=True, slots=True)
 class NewView:
-    """A view to create, in place of the view of id ``replaces`` when that is set.
+    """A view to create, replacing the view of id ``replaces`` when that is set.
 
     ``dialect`` is that of ``sql``: ``duckdb`` or ``spark``. ``aliases`` name its first columns.
     """
@@ -138,7 +138,7 @@ class NewView:
 
 @dataclass(frozen=True, slots=True)
 class NewMacro:
-    """A macro with its overloads, in place of the macro of id ``replaces`` when that is set."""
+    """A macro with its overloads, replacing the macro of id ``replaces`` when that is set."""
 
     schema_name: str
     name: str
@@ -148,12 +148,11 @@ class NewMacro:
 
 @dataclass(frozen=True, slots=True)
 class ChangeSet:
-    """What one commit does: changes, ``compactions``, or what `check_together` lets go together
-    of both.
+    """What one commit does: changes, ``compactions``, or both as far as `check_together` allows.
 
     ``create_schemas`` holds names; table changes, views and macros may refer to them. What is
-    dropped, renamed or tagged goes by its id. Dropped schemas are empty by then: what is in them
-    is dropped by the same change set.
+    dropped, renamed or tagged is identified by its id. The same change set drops what dropped
+    schemas contain.
     """
 
     create_schemas: tuple[str, ...] = ()
@@ -168,7 +167,7 @@ class ChangeSet:
     compactions: tuple[Compaction, ...] = ()
 
     def __bool__(self) -> bool:
-        return any(getattr(self, one.name) for one in fields(self))
+        return any(getattr(self, part.name) for part in fields(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +185,7 @@ class NewFile:
 
 @dataclass(frozen=True, slots=True)
 class MergeFiles:
-    """Small files become larger ones that tell which snapshot made each row.
+    """Small files become larger ones with a column for the snapshot that made each row.
 
     The sources leave the catalog, at every snapshot, and are scheduled for deletion.
     """
@@ -199,9 +198,9 @@ class MergeFiles:
 
 @dataclass(frozen=True, slots=True)
 class RewriteFiles:
-    """Files with many deleted rows are written anew without those.
+    """Files with many deleted rows are rewritten without those.
 
-    The sources and their delete files end, so that older snapshots read them; the new files begin.
+    The sources and their delete files end, so older snapshots still read them; the new files begin.
     """
 
     table_id: int
@@ -226,10 +225,10 @@ class Flushed:
 
 @dataclass(frozen=True, slots=True)
 class FlushInlined:
-    """What the catalog itself held of a table up to ``snapshot_id`` becomes files.
+    """The inlined rows and deletes of a table up to ``snapshot_id`` become files.
 
     ``deletes`` are the delete files that fold in ``deleted`` inlined deletes, by data file id;
-    they take the place of those in ``replaces`` (ids of delete files).
+    they replace the delete files whose ids are in ``replaces``.
     """
 
     table_id: int
@@ -254,8 +253,8 @@ def check_together(changes: ChangeSet) -> None:
     """Raise CommitError where compactions and changes do not go into one commit.
 
     A merge or rewrite excludes changes and flushes; DuckDB 1.5.5 refuses both at the COMMIT. A
-    flush excludes changes of its table other than new rows, and a table is compacted once: of what
-    DuckDB lets pass there, some loses or doubles rows (measured).
+    flush excludes changes of its table other than new rows, and a table is compacted only once:
+    some combinations that DuckDB allows lose or double rows (measured).
     """
     flushes = [
         compaction for compaction in changes.compactions if isinstance(compaction, FlushInlined)
@@ -284,7 +283,7 @@ def check_together(changes: ChangeSet) -> None:
 
 
 def fits(compaction: Compaction, changes: Sequence[TableChange]) -> bool:
-    """Whether changes leave the rows that a flush has written as they are."""
+    """Whether the changes do not touch the rows that a flush has written."""
     return not isinstance(compaction, FlushInlined) or all(
         change.only_adds
         for change in changes

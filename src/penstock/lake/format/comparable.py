@@ -1,8 +1,8 @@
-"""A query's constant as something that a column's bounds, which are text, are compared with.
+"""A query's constant as a value that can be compared with a column's bounds, which are text.
 
-Only what is certain: how Spark coerces the constant to the column's type has to leave one meaning.
-Where the comparison is not exact (floats, times across zones) the constant becomes an interval that
-surely holds it.
+A constant is usable only where Spark's coercion to the column's type leaves a single meaning. Where
+the comparison is not exact (floats, times across zones) the constant becomes an interval that
+certainly contains it.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ INTEGERS = frozenset(
 ZONELESS = frozenset({"timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns"})
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d:\d\d(\.\d{1,6})?)?")
-# Further apart than a zone's clock ever jumps: one wall clock may be two instants, or none.
+# More than a zone's clock ever jumps: one wall clock may mean two instants, or none.
 _JUMP = dt.timedelta(hours=3)
 _DAY = dt.timedelta(days=1)
-# By how much bounds may be finer than the values that are read of them.
+# By how much bounds may be finer than the values that readers see.
 _FINER = {
     "timestamp_ns": dt.timedelta(microseconds=1),
     "timestamp_ms": dt.timedelta(milliseconds=1),
@@ -56,7 +56,7 @@ class Comparable:
 
 
 def comparable(type_text: str, constant: Constant, zone: str) -> Comparable | None:
-    """``None`` when it is not certain how Spark compares the two."""
+    """The constant for bounds of this type; ``None`` when Spark's comparison is not certain."""
     reader = _BY_TYPE.get(base_type(type_text))
     try:
         return None if reader is None else reader(type_text, constant, zone)
@@ -76,14 +76,14 @@ def _exact(kind: str, value: Any) -> Comparable:
 
 
 def _number_of(constant: Constant) -> int | Decimal | float | None:
-    """A number, or a string that is plainly one: Spark casts it to the column's side."""
+    """A number, or a string that is clearly a number, which Spark casts to the column's type."""
     if constant.kind == "string":
         if re.fullmatch(r"-?\d{1,18}", constant.value):
             return int(constant.value)
         return float(constant.value) if re.fullmatch(r"-?\d+\.\d+", constant.value) else None
     if constant.kind in {"integer", "decimal", "float"}:
-        found: int | Decimal | float = constant.value
-        return found
+        value: int | Decimal | float = constant.value
+        return value
     return None
 
 
@@ -110,14 +110,14 @@ def _inexact(_: str, constant: Constant, __: str) -> Comparable | None:
 
 
 def _decimal(type_text: str, constant: Constant, zone: str) -> Comparable | None:
-    """Bounds may be finer than the column: of a file that is older than a change of its type, whose
-    values are rounded to the scale that the column has since.
+    """An interval around the constant: bounds of older files may be finer than the column, whose
+    type has changed since and to whose scale values are rounded.
     """
-    found = _inexact(type_text, constant, zone)
-    if found is None:
+    exact = _inexact(type_text, constant, zone)
+    if exact is None:
         return None
     half = 0.500001 * 10.0 ** -(parse(type_text).scale or 0)
-    return Comparable("number", found.low - half, found.high + half, False)
+    return Comparable("number", exact.low - half, exact.high + half, False)
 
 
 def _text(_: str, constant: Constant, __: str) -> Comparable | None:

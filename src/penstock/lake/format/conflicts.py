@@ -2,12 +2,12 @@
 
 The rules are the format's ("Conflict Resolution", Logical Conflicts). What others did is read from
 ``changes_made``; a token that is not known counts as a conflict with everything. Where the format
-says nothing (macros) the rules are those for views. The real extension lets fewer pass: in 1.5.5
+says nothing (macros) the rules are those for views. The real extension allows less: in 1.5.5
 inserts and deletes of one table exclude each other.
 
-A rename says only ``created_table`` with the new name, also where DuckDB made it, which lets two of
-them pass: who was renamed is looked up in the catalog (`ParsedChanges.renamed`), and excludes
-whatever else changes the table or view.
+A rename leaves only ``created_table`` with the new name, also when DuckDB does it, which would
+allow two of them. So renamed tables and views are looked up in the catalog
+(`ParsedChanges.renamed`), and a rename excludes every other change of the table or view.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class ParsedChanges:
     created_scalar_macros: frozenset[Name] = frozenset()
     created_table_macros: frozenset[Name] = frozenset()
     dropped_macros: frozenset[int] = frozenset()
-    renamed: frozenset[int] = frozenset()  # tables and views; no token tells
+    renamed: frozenset[int] = frozenset()  # tables and views; there is no token for it
     unknown: str | None = None  # from the first token that is not understood
 
 
@@ -82,7 +82,7 @@ class Conflict:
 
 
 @dataclass(slots=True)
-class _Found:
+class _Changes:
     sets: dict[str, set[object]] = field(default_factory=dict)
 
     def add(self, where: str, value: object) -> None:
@@ -91,17 +91,17 @@ class _Found:
 
 def parse_changes(snapshot_id: int, text: str) -> ParsedChanges:
     """Parse ``created_table:"main"."t",inserted_into_table:1``."""
-    found = _Found()
+    changes = _Changes()
     position = 0
     while position < len(text):
         match = _TOKEN.match(text, position)
-        if match is None or not _note(found, match):
-            return _parsed(snapshot_id, found, text[position:])
+        if match is None or not _note(changes, match):
+            return _parsed(snapshot_id, changes, text[position:])
         position = match.end()
-    return _parsed(snapshot_id, found, None)
+    return _parsed(snapshot_id, changes, None)
 
 
-def _note(found: _Found, match: re.Match[str]) -> bool:
+def _note(changes: _Changes, match: re.Match[str]) -> bool:
     kind, first, second, number = match.groups()
     if number is not None:
         where = _BY_ID.get(kind)
@@ -111,7 +111,7 @@ def _note(found: _Found, match: re.Match[str]) -> bool:
         value = _folded(first) if second is None else (_folded(first), _folded(second))
     if where is None:
         return False
-    found.add(where, value)
+    changes.add(where, value)
     return True
 
 
@@ -119,13 +119,13 @@ def _folded(quoted: str) -> str:
     return fold(quoted.replace('""', '"'))
 
 
-def _parsed(snapshot_id: int, found: _Found, unknown: str | None) -> ParsedChanges:
-    sets: dict[str, frozenset[object]] = {k: frozenset(v) for k, v in found.sets.items()}
+def _parsed(snapshot_id: int, changes: _Changes, unknown: str | None) -> ParsedChanges:
+    sets: dict[str, frozenset[object]] = {k: frozenset(v) for k, v in changes.sets.items()}
     return ParsedChanges(snapshot_id, unknown=unknown, **sets)  # type: ignore[arg-type] # by name
 
 
 def check(mine: ChangeSet, theirs: ParsedChanges, schema_ids: Mapping[str, int]) -> Conflict | None:
-    """The first rule of the format that keeps ``mine`` from following ``theirs``.
+    """The first rule of the format by which ``mine`` cannot follow ``theirs``.
 
     ``schema_ids`` gives the ids of schemas by folded name, as of the snapshot of ``mine``.
     """
@@ -139,14 +139,16 @@ def check(mine: ChangeSet, theirs: ParsedChanges, schema_ids: Mapping[str, int])
 
 def touched(mine: ChangeSet) -> frozenset[int]:
     """The ids of the tables and views that ``mine`` changes, which others may have renamed."""
-    tables = (one for change in mine.tables for one in (change.table_id, change.drops))
+    tables = (table_id for change in mine.tables for table_id in (change.table_id, change.drops))
     replaced = (view.replaces for view in mine.create_views)
     views = (*mine.drop_views, *mine.rename_views, *mine.view_tags)
-    return frozenset(one for one in (*tables, *replaced, *views) if one is not None)
+    return frozenset(
+        object_id for object_id in (*tables, *replaced, *views) if object_id is not None
+    )
 
 
 def needs_schemas(mine: ChangeSet) -> bool:
-    """Whether `check` looks at ``schema_ids``: not for what only changes rows and columns."""
+    """Whether `check` needs ``schema_ids``: not for changes of rows and columns only."""
     rows_only = ChangeSet(tables=mine.tables, compactions=mine.compactions)
     return mine != rows_only or any(
         change.create is not None or change.rename_to is not None for change in mine.tables
@@ -165,7 +167,7 @@ def _schemas(
             continue
         if schema_id in theirs.dropped_schemas:
             yield f"dropped schema {name} too"
-        for _, entry in sorted(one for one in made if one[0] == name):
+        for _, entry in sorted(pair for pair in made if pair[0] == name):
             yield f"created {name}.{entry} in the schema to drop"
 
 
@@ -290,7 +292,8 @@ def _mine(change: TableChange) -> _Mine:
         inserts=bool(change.add) or (inline is not None and inline.insert is not None),
         deletes=bool(change.end or change.deletes)
         or (inline is not None and bool(inline.end_rows or inline.delete)),
-        alters=any(one is not None for one in defined) or bool(change.tags or change.column_tags),
+        alters=any(definition is not None for definition in defined)
+        or bool(change.tags or change.column_tags),
         reads=change.depends_on_rows,
         renames=change.rename_to is not None,
     )

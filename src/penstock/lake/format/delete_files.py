@@ -1,8 +1,8 @@
-"""Delete files in Parquet: writing one, and correcting the snapshot that a staged one foresaw.
+"""Delete files in Parquet: writing them, and correcting the snapshot that a staged file assumed.
 
-Positions are in order. A file that takes the place of another has a third column which tells the
-snapshot that deleted each position, as DuckDB 1.5.5 writes it (`DuckLakeDelete`, "delete file with
-snapshots"): its row in the catalog begins with the least of them, and ends with the greatest.
+Positions are in order. A file that replaces another has a third column with the snapshot that
+deleted each position, as DuckDB 1.5.5 writes it (`DuckLakeDelete`, "delete file with snapshots"):
+its row in the catalog begins with the least of them, and ends with the greatest.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def write(
 
 
 def renumbered(file: DeleteFile, snapshot_id: int) -> DeleteFile:
-    """The staged ``file`` with ``snapshot_id`` in place of the snapshot that it foresaw.
+    """The staged ``file`` with ``snapshot_id`` in place of the snapshot that it assumed.
 
-    That one was never the commit's, which lost a race; older positions keep theirs. The file is
-    written over, again where a second race is lost. Nobody reads it before it is committed.
+    The commit lost a race for that snapshot; positions of older snapshots keep theirs. The file is
+    overwritten, once for each lost race. Nobody reads it before it is committed.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -57,9 +57,9 @@ def renumbered(file: DeleteFile, snapshot_id: int) -> DeleteFile:
     system, place = open_system(file.path)
     with system.open_input_file(place) as source:
         content = pq.read_table(source, columns=list(OF_DELETES), read_dictionary=["file_path"])
-    told = content[SNAPSHOT_ID]
-    mine = pc.greater_equal(told, file.partial_max)
-    since = pc.if_else(mine, pa.scalar(snapshot_id, pa.int64()), told)
+    snapshots = content[SNAPSHOT_ID]
+    mine = pc.greater_equal(snapshots, file.partial_max)
+    since = pc.if_else(mine, pa.scalar(snapshot_id, pa.int64()), snapshots)
     if not is_remote(file.path):  # Hadoop's checksum is that of the content before
         folder, _, name = file.path.rpartition("/")
         Path(f"{folder}/.{name}.crc").unlink(missing_ok=True)
@@ -87,8 +87,8 @@ def _written(path: str, columns: Sequence[pa.Array | pa.ChunkedArray]) -> Delete
 
 
 def sequence(count: int) -> pa.Int64Array:
-    """The integers from 0 on. Not from Python's range, whose numbers are made one by one: 60 ms a
-    million, in which no other thread runs."""
+    """The integers from 0 on. Python's range would take 60 ms a million under the interpreter's
+    lock."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -51,10 +51,10 @@ class DeleteFile:
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """What tells the snapshots of a merged file's rows apart. From ``last`` on all are there.
+    """How a merged file distinguishes its rows' snapshots. From ``last`` on all rows are visible.
 
-    ``counts`` are pairs of a snapshot and where its rows end, in the file's order (0.3); where
-    there are none, a column of the file names each row's snapshot.
+    ``counts`` are pairs of a snapshot and the position where its rows end (0.3); without them, a
+    column of the file has each row's snapshot.
     """
 
     last: int
@@ -82,12 +82,12 @@ class DataFile:
     partial: Partial | None = None  # a merged file, which holds rows of several snapshots
     more_deletes: tuple[DeleteFile, ...] = ()  # in force too; only where the file has ended since
     rewritten: bool = False  # from older files: its columns may be those that the table had then
-    # Staged: of a file that was added from elsewhere, what its columns are called there.
+    # For a staged file that another tool wrote: the names of its columns in the file.
     mapping: NameMapping | None = field(default=None, compare=False)
 
     @property
     def deletes(self) -> tuple[DeleteFile, ...]:
-        """All delete files in force: what they delete counts together."""
+        """All delete files in force; their positions count together."""
         return self.more_deletes if self.delete is None else (self.delete, *self.more_deletes)
 
 
@@ -95,9 +95,9 @@ class DataFile:
 class NameMapping:
     """``map_by_name``: source field path (names from the root) to field id.
 
-    ``partitions`` are the ids of columns whose value the file's path has, with their names there.
-    With ``unless_ids`` it is what the columns were called when the file came, which the catalog
-    gives a mapping for only by its history: field ids, where the file has them, go before it.
+    ``partitions`` are the ids of columns whose value is in the file's path, with their names there.
+    With ``unless_ids`` the mapping comes from the catalog's history, as the columns' names when the
+    file was added; field ids, where the file has them, take precedence over it.
     """
 
     id: int | None
@@ -141,7 +141,7 @@ class Table:
 class FileSet:
     """All files of a table at one snapshot, with the mappings they use, by id.
 
-    ``inlined`` and ``inlined_deletes`` are what the catalog itself holds, ``None`` for nothing.
+    ``inlined`` and ``inlined_deletes`` are the inlined rows and deletes, ``None`` without any.
     """
 
     files: tuple[DataFile, ...]
@@ -161,10 +161,10 @@ NestedTexts = Literal["cast", "sql"]
 
 @dataclass(frozen=True, slots=True)
 class InlinedPart:
-    """Rows of one schema version: the table's columns as they were then, and what was stored.
+    """Inlined rows of one schema version: the columns of that version, and the stored values.
 
     ``rows`` has ROW_ID_COLUMN, BEGIN_COLUMN, END_COLUMN (int64) and for each column of ``schema``
-    one called by its field id, whose Arrow type is how the catalog keeps it.
+    a column named by its field id, in the Arrow type in which the catalog stores it.
     """
 
     schema: TableSchema
@@ -211,12 +211,12 @@ class InlinedChanges:
 
 
 def live_rows(files: Iterable[DataFile]) -> int:
-    """Rows of the files that their delete files leave."""
+    """The number of rows in the files, without those that their delete files delete."""
     return sum(f.record_count - sum(d.delete_count for d in f.deletes) for f in files)
 
 
 def all_rows(files: FileSet) -> int:
-    """Rows of a table: those that the files' deletes leave, and what the catalog itself holds."""
+    """The number of rows of a table: undeleted rows in files, and inlined rows."""
     inlined = 0 if files.inlined is None else files.inlined.count
     deleted = 0 if files.inlined_deletes is None else files.inlined_deletes.rows.num_rows
     return live_rows(files.files) + inlined - deleted

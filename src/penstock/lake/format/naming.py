@@ -49,7 +49,7 @@ def names_of(names: str | Iterable[str], argument: str) -> tuple[str, ...]:
 
 def _not_names(value: object, argument: str) -> ArgumentError:
     return ArgumentError(
-        f"{argument} takes names, and {value!r} is none",
+        f"{argument} takes names, and {value!r} is not a name",
         hint=f'write {argument}="a", or {argument}=["a", "b"]',
     )
 
@@ -57,9 +57,9 @@ def _not_names(value: object, argument: str) -> ArgumentError:
 def schema_in_lake(
     before: Sequence[str], lakes: Collection[str], schemas: Iterable[str]
 ) -> tuple[str, ...] | None:
-    """The schema (or nothing) that ``before``, what stands before a function's name, says.
+    """The schema (or nothing) in ``before``, the qualifier of a function's name.
 
-    That is the lake, a schema, or both. ``None`` where it says neither: it is another lake's.
+    It names the lake, a schema, or both; the answer is ``None`` where it names another lake.
     """
     parts = tuple(before)
     known = {fold(schema) for schema in schemas}

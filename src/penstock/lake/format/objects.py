@@ -57,7 +57,7 @@ class SortKey:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What is said of a table at one snapshot; ``column_tags`` by column."""
+    """The description of a table at one snapshot; ``column_tags`` by column."""
 
     tags: Mapping[str, str] = field(default_factory=dict)
     column_tags: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

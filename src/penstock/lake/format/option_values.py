@@ -1,7 +1,7 @@
 """The options of a lake: which there are, what values they take, and what text the catalog holds.
 
-As ``CALL lake.set_option`` of DuckDB 1.5.5 has it (measured): the same keys, the same texts. Where
-it is pickier than it need be (``'true'`` for a flag, a size without a unit) more is taken.
+Keys and texts are those of ``CALL lake.set_option`` in DuckDB 1.5.5 (measured). Where that is
+stricter than necessary (``'true'`` for a flag, a size without a unit) Penstock accepts more.
 """
 
 from __future__ import annotations
@@ -105,17 +105,17 @@ def _whole(least: int) -> _Reader:
 
 
 def _size(name: str, value: object) -> str:
-    found = None if isinstance(value, bool) else bytes_of(str(value))
-    if not found or found >= _UINT64:
+    size = None if isinstance(value, bool) else bytes_of(str(value))
+    if not size or size >= _UINT64:
         raise _wrong(name, value, "a size such as '512MB', '64MiB', or a number of bytes")
-    return str(found)
+    return str(size)
 
 
 def _flag(name: str, value: object) -> str:
-    found = _FLAGS.get(str(value).lower())
-    if found is None:
+    flag = _FLAGS.get(str(value).lower())
+    if flag is None:
         raise _wrong(name, value, "true or false")
-    return found
+    return flag
 
 
 def _one_of(*known: str) -> _Reader:
@@ -145,7 +145,7 @@ def _share(name: str, value: object) -> str:
 
 
 def _age(name: str, value: object) -> str:
-    """The text stays as it was given, as DuckDB keeps it; an empty one means "no default"."""
+    """Check the text and store it unchanged, as DuckDB does; an empty one means "no default"."""
     if isinstance(value, dt.timedelta):
         whole = value // dt.timedelta(microseconds=1)
         days, rest = divmod(whole, 86_400_000_000)
@@ -187,7 +187,7 @@ OPTIONS: Mapping[str, OptionKind] = {kind.name: kind for kind in _KINDS}
 _AT_CREATION = "give it when the lake is made"
 _FIXED: Mapping[str, tuple[str, str]] = {
     "version": ("it is the format's version", "attach it with DuckDB to migrate it"),
-    "created_by": ("it says what made the lake", "leave it"),
+    "created_by": ("it names the tool that created the lake", "leave it unchanged"),
     "data_path": ("it says where the files are", _AT_CREATION + ", or override it on attach"),
     "encrypted": ("it is fixed when the lake is made", "make a lake with DuckDB (ENCRYPTED)"),
     "compaction_schema": ("DuckDB 1.5 has given it up", "set auto_compact for a schema or table"),

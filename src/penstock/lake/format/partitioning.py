@@ -23,7 +23,7 @@ from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.format.values.bounds import base_type, bound_to_text, partition_to_text
 
 NULL_DIRECTORY = "__HIVE_DEFAULT_PARTITION__"
-# What a file system takes as one name, in bytes; the real extension fails beyond it.
+# The longest file name that file systems allow, in bytes; the real extension fails beyond it.
 _LONGEST_NAME = 255
 _BUCKET = re.compile(r"bucket\(\s*(\d+)\s*\)")
 _TRANSFORM = re.compile(r"\s*(\w+)\s*\(\s*(.*?)\s*\)\s*", re.DOTALL)
@@ -113,19 +113,19 @@ def _not_written(field: PartitionField, hint: str) -> UnsupportedFeature:
 
 
 def partition_value(column: Column, value: object) -> str | None:
-    """The text that the catalog keeps for a partition value; NULL stays NULL."""
+    """The text that the catalog stores for a partition value; NULL stays NULL."""
     return partition_to_text(column.type, value)
 
 
 def directory_names(keys: Sequence[PartitionKey]) -> list[str]:
-    """What the keys are called in directories: the column or the transform, as the extension does.
+    """The keys' names in directories: the column or the transform, as in the real extension.
 
-    A name that an earlier key has gets the column's after it: ``bucket=5/bucket_id=0``.
+    If an earlier key has the name, the column's name is appended: ``bucket=5/bucket_id=0``.
     """
     names: list[str] = []
     for key in keys:
         name = key.column.name if key.transform == "identity" else key.transform
-        taken = {fold(one) for one in names}
+        taken = {fold(earlier) for earlier in names}
         names.append(f"{name}_{key.column.name}" if fold(name) in taken else name)
     return names
 
@@ -133,7 +133,7 @@ def directory_names(keys: Sequence[PartitionKey]) -> list[str]:
 def hive_segment(column: str, value: str | None) -> str:
     """One directory, ``country=a%2Fb``, escaped as the real extension does.
 
-    One too long for a file system, which fails there, ends in a digest of the whole.
+    A name that is too long for file systems, where the extension fails, ends in a digest.
     """
     name = f"{_escape(column)}={NULL_DIRECTORY if value is None else _escape(value)}"
     if len(name) <= _LONGEST_NAME:

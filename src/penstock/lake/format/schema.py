@@ -131,7 +131,7 @@ def without_columns(schema: TableSchema, names: Sequence[str]) -> TableSchema:
 
 
 def evolve(current: TableSchema, wanted: TableSchema) -> TableSchema:
-    """``current`` made able to hold ``wanted``: columns added at the end, types widened.
+    """``current`` extended to hold ``wanted``: columns added at the end, types widened.
 
     Columns that ``wanted`` lacks stay; a narrower type in ``wanted`` changes nothing. New columns
     have no id yet (`assign_missing_ids`). Raises SchemaMismatch when a type cannot be widened.
@@ -141,24 +141,24 @@ def evolve(current: TableSchema, wanted: TableSchema) -> TableSchema:
 
 def _evolve(current: Sequence[Column], wanted: Sequence[Column], path: str) -> tuple[Column, ...]:
     news = {fold(column.name): column for column in wanted}
-    kept = [
+    columns = [
         _widened(column, news[fold(column.name)], path) if fold(column.name) in news else column
         for column in current
     ]
     known = {fold(column.name) for column in current}
-    return (*kept, *(column for column in wanted if fold(column.name) not in known))
+    return (*columns, *(column for column in wanted if fold(column.name) not in known))
 
 
 def _widened(old: Column, new: Column, path: str) -> Column:
-    here = f"{path}{old.name}"
+    full_name = f"{path}{old.name}"
     if old.children and old.type == new.type:
-        return replace(old, children=_evolve(old.children, new.children, f"{here}."))
+        return replace(old, children=_evolve(old.children, new.children, f"{full_name}."))
     if old.type == new.type or can_widen(new.type, old.type):
         return old
     if can_widen(old.type, new.type):
         return replace(old, type=new.type)
     raise SchemaMismatch(
-        f"column {here!r} is {type_text(old)} and cannot become {type_text(new)} without loss",
+        f"column {full_name!r} is {type_text(old)} and cannot become {type_text(new)} without loss",
         hint="cast the column in the SELECT, or give it another name",
-        data={"column": here, "old": type_text(old), "new": type_text(new)},
+        data={"column": full_name, "old": type_text(old), "new": type_text(new)},
     )

@@ -53,15 +53,15 @@ def from_footer(
 ) -> tuple[ColumnStats, ...]:
     """Statistics of the leaf columns of one file that ``schema`` knows, nested ones too.
 
-    ``nan_columns`` are the ids of float columns known to hold a NaN, all others being known to
-    hold none; ``None`` means that nobody looked, and then float columns get no bounds. Footers
-    do not settle it: Parquet writers disagree on what a NaN does to the bounds.
+    ``nan_columns`` are the ids of the float columns that hold a NaN; ``None`` means that nobody
+    looked, and then float columns get no bounds. Footers cannot answer it: Parquet writers disagree
+    on what a NaN does to the bounds.
     """
-    found: list[ColumnStats] = []
+    statistics: list[ColumnStats] = []
     for index, column in leaves(metadata.schema.to_arrow_schema(), schema):
         chunks = [metadata.row_group(g).column(index) for g in range(metadata.num_row_groups)]
-        found.append(leaf_stats(chunks, column, nan_columns))
-    return tuple(found)
+        statistics.append(leaf_stats(chunks, column, nan_columns))
+    return tuple(statistics)
 
 
 def leaves(file: pa.Schema, schema: TableSchema) -> Iterator[tuple[int, Column]]:
@@ -146,7 +146,7 @@ def _null_count(chunk: pq.ColumnChunkMetaData) -> int | None:
 def _bounds(
     chunks: Sequence[pq.ColumnChunkMetaData], nulls: Sequence[int | None], column: Column
 ) -> tuple[str | None, str | None]:
-    """Lowest and highest over the row groups; nothing when one with values does not say."""
+    """Lowest and highest over the row groups; none where a group with values has no bounds."""
     low: str | None = None
     high: str | None = None
     for chunk, null_count in zip(chunks, nulls, strict=True):
@@ -179,7 +179,7 @@ def _chunk_bounds(chunk: pq.ColumnChunkMetaData, column: Column) -> tuple[str, s
 def _physical_text(statistics: pq.Statistics, raw: Any, type_text: str) -> str | None:
     """The bound's text from its physical value and the *file's* logical type.
 
-    The file's type may be narrower than the column's: the column was promoted since.
+    The file's type may be narrower than the column's, which may have been promoted since.
     """
     reader = _PHYSICAL.get(base_type(type_text))
     value = None if reader is None else reader(statistics, raw)
@@ -299,9 +299,8 @@ def merge(
     """A table's statistics of a column after files were added; ``None``: nothing is known.
 
     ``before`` is ``None`` for a table that had no rows; a file without statistics is ``None``.
-    Unknown must be told by having no row at all: the real extension takes a row without bounds
-    for a column of NULLs only, and a later insert of its own would give it bounds that leave out
-    ours (measured).
+    Unknown statistics must have no row at all: the real extension takes a row without bounds for a
+    column of NULLs only, and its next insert would write bounds that ignore our rows (measured).
     """
     parts = [_as_table(column, file) for file in files]
     if before is not None:
@@ -322,14 +321,14 @@ def _nothing(column: Column) -> TableColumnStats:
     return TableColumnStats(column.id or 0, False, nan, None, None)
 
 
-def _as_table(column: Column, one: ColumnStats | None) -> TableColumnStats | None:
-    if one is None:
+def _as_table(column: Column, stats: ColumnStats | None) -> TableColumnStats | None:
+    if stats is None:
         return None
-    if one.value_count > 0 and (one.min_value is None or one.max_value is None):
+    if stats.value_count > 0 and (stats.min_value is None or stats.max_value is None):
         return None
-    nan = one.contains_nan if one.value_count else _nothing(column).contains_nan
-    nulls = one.null_count is None or one.null_count > 0
-    return TableColumnStats(one.column_id, nulls, nan, one.min_value, one.max_value)
+    nan = stats.contains_nan if stats.value_count else _nothing(column).contains_nan
+    nulls = stats.null_count is None or stats.null_count > 0
+    return TableColumnStats(stats.column_id, nulls, nan, stats.min_value, stats.max_value)
 
 
 def _trusted(before: TableColumnStats) -> TableColumnStats | None:

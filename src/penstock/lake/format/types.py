@@ -1,7 +1,8 @@
 """DuckLake types and Spark types, as values: Spark's side is its DataType JSON.
 
 Widths follow Spark's own Parquet reader: an unsigned integer needs the next wider signed type, and
-``uint64`` a decimal. Types that Spark has none for stand as follows, at any depth (docs/types.md):
+``uint64`` a decimal. Types that Spark lacks are represented as follows, at any depth
+(docs/types.md):
 
 * ``time``, ``time_ns``, ``timetz``: DuckDB's own text (``01:02:03.5``, ``01:02:03.5+02``), which
   sorts as the times do where zones agree. Spark's TIME is off by default, ends before 24:00:00,
@@ -164,10 +165,10 @@ def to_spark_json(column: Column, *, form: Form = "shown", path: str = "") -> Sp
 
     Raises UnsupportedFeature naming the type and the column.
     """
-    here = path or column.name
+    column_path = path or column.name
     nested = _TO_NESTED.get(column.type)
     if nested is not None:
-        return nested(column, form, here)
+        return nested(column, form, column_path)
     parsed = parse(column.type)
     if parsed.name == "decimal" and parsed.precision is not None:
         return f"decimal({parsed.precision},{parsed.scale})"
@@ -176,9 +177,10 @@ def to_spark_json(column: Column, *, form: Form = "shown", path: str = "") -> Sp
     spark = _interval() if parsed.name == "interval" else _PRIMITIVES.get(parsed.name)
     if spark is None:
         raise UnsupportedFeature(
-            f"column {here!r} has type {column.type}, which this version does not read on Spark",
+            f"column {column_path!r} has type {column.type}, which this version does not read "
+            "on Spark",
             hint="leave the column out of the table, or store it as varchar",
-            data={"column": here, "type": column.type},
+            data={"column": column_path, "type": column.type},
         )
     return spark
 
@@ -241,12 +243,12 @@ def from_spark_json(json: SparkType, name: str, *, path: str = "") -> Column:
 
     Raises SchemaMismatch for types that a table cannot hold.
     """
-    here = path or name
+    column_path = path or name
     if isinstance(json, dict):
         nested = _FROM_NESTED.get(str(json.get("type")))
         if nested is None:
-            raise _no_such_type(json.get("type"), here)
-        return nested(json, name, here)
+            raise _no_such_type(json.get("type"), column_path)
+        return nested(json, name, column_path)
     if _SPARK_TEXT.fullmatch(json):
         return Column(name, "varchar")
     parsed = parse(json)
@@ -254,7 +256,7 @@ def from_spark_json(json: SparkType, name: str, *, path: str = "") -> Column:
         return Column(name, f"decimal({parsed.precision},{parsed.scale})")
     duck = _FROM_SPARK.get(json)
     if duck is None:
-        raise _no_such_type(json, here)
+        raise _no_such_type(json, column_path)
     return Column(name, duck)
 
 
@@ -264,7 +266,7 @@ def from_spark_schema(json: Mapping[str, Any]) -> TableSchema:
     return TableSchema(tuple(from_spark_json(f["type"], f["name"]) for f in fields))
 
 
-# What to write in a SELECT instead of a value of a type whose name begins so.
+# What to write in a SELECT instead of a value of a type, by the beginning of the type's name.
 _INSTEAD = {
     "interval": (
         "write a number, as in datediff(b, a) or unix_seconds(b) - unix_seconds(a), or a text: "

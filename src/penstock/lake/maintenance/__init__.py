@@ -1,1 +1,1 @@
-"""Upkeep of a lake: merge, rewrite, expire, clean up. One function a file; `calls` lists them."""
+"""Maintenance of a lake: merge, rewrite, expire, clean up; `calls` lists the functions."""

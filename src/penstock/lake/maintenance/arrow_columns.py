@@ -1,7 +1,7 @@
-"""Columns of Parquet files as Arrow, brought into one form, so that files can be put together.
+"""Columns of Parquet files as Arrow columns of one type, so that files can be merged.
 
-Arrow keeps the types of Parquet but for a few (``interval``, ``timetz``, ``geometry``,
-``variant``): tables with those are refused rather than written as something else.
+Arrow preserves the types of Parquet except a few (``interval``, ``timetz``, ``geometry``,
+``variant``): tables with those are refused rather than written with other types.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ def arrow_field(column: Column, table: str) -> pa.Field:
     kind = base_type(column.type)
     inside = [arrow_field(child, table) for child in column.children]
     if kind in _NESTED:
-        found = _NESTED[kind](inside)
+        type_ = _NESTED[kind](inside)
     elif kind == "decimal":
         precision, scale = column.type.removeprefix("decimal(").rstrip(")").split(",")
-        found = pa.decimal128(int(precision), int(scale))
+        type_ = pa.decimal128(int(precision), int(scale))
     elif kind in _LEAVES:
-        found = _LEAVES[kind]
+        type_ = _LEAVES[kind]
     else:
         raise UnsupportedFeature(
             f"table {table} has column {column.name!r} of type {column.type}, whose files are "
@@ -69,7 +69,7 @@ def arrow_field(column: Column, table: str) -> pa.Field:
             hint="compact the table with DuckDB",
             data={"table": table, "column": column.name, "type": column.type},
         )
-    return pa.field(column.name, found, metadata={FIELD_ID: str(column.id).encode()})
+    return pa.field(column.name, type_, metadata={FIELD_ID: str(column.id).encode()})
 
 
 def _map_type(inside: list[pa.Field]) -> pa.DataType:
@@ -85,67 +85,67 @@ _NESTED: Mapping[str, Callable[[list[pa.Field]], pa.DataType]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """Which columns of a table a file has, at any depth, and where: see `kept_columns`."""
+class FileColumn:
+    """A column of a table as a file has it, at any depth: see `columns_of_file`."""
 
     column: Column  # with only those children that the file has
     at: int  # its index in the file, or in what it is inside
-    inside: tuple[Kept, ...] = ()
+    inside: tuple[FileColumn, ...] = ()
 
 
-def kept_columns(
+def columns_of_file(
     file: pa.Schema, schema: TableSchema, mapping: NameMapping | None
-) -> tuple[Kept, ...]:
+) -> tuple[FileColumn, ...]:
     """The columns of ``schema`` that the file has: by field id, name mapping, or name."""
-    found = (_kept(column, list(file), mapping, ()) for column in schema.columns)
-    return tuple(one for one in found if one is not None)
+    columns = (_file_column(column, list(file), mapping, ()) for column in schema.columns)
+    return tuple(column for column in columns if column is not None)
 
 
-def kept_schema(kept: tuple[Kept, ...]) -> TableSchema:
-    return TableSchema(tuple(one.column for one in kept))
+def schema_of(columns: tuple[FileColumn, ...]) -> TableSchema:
+    return TableSchema(tuple(column.column for column in columns))
 
 
-def _kept(
+def _file_column(
     column: Column, fields: list[pa.Field], mapping: NameMapping | None, path: tuple[str, ...]
-) -> Kept | None:
+) -> FileColumn | None:
     at = _index(column, fields, mapping, path)
     if at is None:
         return None
-    return _kept_at(column, fields[at], at, mapping, (*path, fields[at].name))
+    return _file_column_at(column, fields[at], at, mapping, (*path, fields[at].name))
 
 
 _INNER = {"list": ("list",), "map": ("key", "value")}
 
 
-def _kept_at(
+def _file_column_at(
     column: Column, field: pa.Field, at: int, mapping: NameMapping | None, path: tuple[str, ...]
-) -> Kept:
-    """What of ``column`` is in ``field``, whose own path is ``path``."""
+) -> FileColumn:
+    """The parts of ``column`` that ``field`` has; ``path`` is the path of the field."""
     inner = _children(field.type)
     names = _INNER.get(base_type(column.type))
     if names is None:
-        looked = (_kept(child, inner, mapping, path) for child in column.children)
-        found = [one for one in looked if one is not None]
+        looked = (_file_column(child, inner, mapping, path) for child in column.children)
+        children = [child for child in looked if child is not None]
     else:  # a list's element, a map's key and value are where they are, whatever they are called
         places = zip(column.children, inner, names, strict=True)
-        found = [
-            _kept_at(child, one, place, mapping, (*path, name))
-            for place, (child, one, name) in enumerate(places)
+        children = [
+            _file_column_at(child, child_field, place, mapping, (*path, name))
+            for place, (child, child_field, name) in enumerate(places)
         ]
-    held = replace(column, children=tuple(one.column for one in found))
-    return Kept(held, at, tuple(found))
+    held = replace(column, children=tuple(child.column for child in children))
+    return FileColumn(held, at, tuple(children))
 
 
 def _index(
     column: Column, fields: list[pa.Field], mapping: NameMapping | None, path: tuple[str, ...]
 ) -> int | None:
     for at, field in enumerate(fields):
-        told = (field.metadata or {}).get(FIELD_ID)
-        if told is not None and int(told) == column.id:
+        field_id = (field.metadata or {}).get(FIELD_ID)
+        if field_id is not None and int(field_id) == column.id:
             return at
     if mapping is not None:
         named = (mapping.fields.get((*path, field.name)) for field in fields)
-        return next((at for at, one in enumerate(named) if one == column.id), None)
+        return next((at for at, mapped_id in enumerate(named) if mapped_id == column.id), None)
     if any((field.metadata or {}).get(FIELD_ID) is not None for field in fields):
         return None
     wanted = fold(column.name)
@@ -164,35 +164,35 @@ def _is_list(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
 
 
-def conform(column: pa.ChunkedArray, kept: Kept, wanted: pa.DataType) -> pa.ChunkedArray:
-    """A file's column as ``wanted``, the type of `arrow_field` of what was kept of it."""
-    if column.type == wanted and not kept.inside:
+def conform(column: pa.ChunkedArray, source: FileColumn, wanted: pa.DataType) -> pa.ChunkedArray:
+    """A file's column as ``wanted``, the type of `arrow_field` for the parts that the file has."""
+    if column.type == wanted and not source.inside:
         return column
-    if not kept.inside:
+    if not source.inside:
         return pa.chunked_array([_leaf(chunk, wanted) for chunk in column.chunks], wanted)
     whole = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-    return pa.chunked_array([_nested(whole, kept, wanted)], wanted)
+    return pa.chunked_array([_nested(whole, source, wanted)], wanted)
 
 
-def _nested(array: pa.Array, kept: Kept, wanted: pa.DataType) -> pa.Array:
-    """``array`` starts at its buffers' beginning, as one put together does."""
-    if not kept.inside:
+def _nested(array: pa.Array, source: FileColumn, wanted: pa.DataType) -> pa.Array:
+    """``array`` starts at the beginning of its buffers, as a concatenated array does."""
+    if not source.inside:
         return _leaf(array, wanted)
     mask = array.is_null() if array.null_count else None
     if pa.types.is_struct(wanted):
         fields = [wanted.field(at) for at in range(wanted.num_fields)]
         inner = [
-            _nested(array.field(one.at), one, field.type)
-            for one, field in zip(kept.inside, fields, strict=True)
+            _nested(array.field(child.at), child, field.type)
+            for child, field in zip(source.inside, fields, strict=True)
         ]
         return pa.StructArray.from_arrays(inner, fields=fields, mask=mask)
     if pa.types.is_map(wanted):
-        key, value = kept.inside
+        key, value = source.inside
         keys = _nested(array.keys, key, wanted.key_type)
         items = _nested(array.items, value, wanted.item_type)
         return pa.MapArray.from_arrays(array.offsets, keys, items, type=wanted, mask=mask)
     offsets = array.offsets.cast(pa.int32())
-    inner_values = _nested(array.values, kept.inside[0], wanted.value_type)
+    inner_values = _nested(array.values, source.inside[0], wanted.value_type)
     return pa.ListArray.from_arrays(offsets, inner_values, type=wanted, mask=mask)
 
 
@@ -211,7 +211,7 @@ def _leaf(array: pa.Array, wanted: pa.DataType) -> pa.Array:
 def _promoted(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     """Values of a file that is older than the column's type. Raises UnsupportedFeature."""
     kind = array.type
-    has_zone = [pa.types.is_timestamp(one) and one.tz is not None for one in (kind, wanted)]
+    has_zone = [pa.types.is_timestamp(type_) and type_.tz is not None for type_ in (kind, wanted)]
     by_division = pa.types.is_decimal(kind) and pa.types.is_floating(wanted)
     if has_zone != [False, True] and not by_division:
         if pa.types.is_timestamp(kind) and pa.types.is_timestamp(wanted):
@@ -224,8 +224,8 @@ def _promoted(array: pa.Array, wanted: pa.DataType) -> pa.Array:
         except pa.ArrowInvalid:
             pass
     raise UnsupportedFeature(
-        f"a file to be compacted has values of {kind}, where its table has {wanted} since, which "
-        "this version does not turn into that",
+        f"a file to be compacted has values of {kind}, which this version does not convert to "
+        f"{wanted}, the type that its table has now",
         hint="compact the table with DuckDB: CALL ducklake_rewrite_data_files('lake')",
         data={"type": str(wanted), "file": str(kind)},
     )
@@ -257,12 +257,12 @@ def _moments(array: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def int64(value: int) -> pa.Scalar:
-    """A number as Arrow's. Without a type pyarrow looks for pandas, each time."""
+    """A number as an Arrow scalar. Without a type pyarrow looks for pandas each time."""
     return pa.scalar(value, pa.int64())
 
 
 def _uuid_bytes(array: pa.Array) -> pa.Array:
-    """Sixteen raw bytes; text of 36 characters becomes those."""
+    """UUIDs as sixteen raw bytes, also from text of 36 characters."""
     raw = pa.binary(16)
     if array.type == raw:
         return array
@@ -278,25 +278,25 @@ def _uuid_bytes(array: pa.Array) -> pa.Array:
 
 def nan_columns(table: pa.Table) -> frozenset[int]:
     """The ids of the float columns, at any depth, that hold a NaN; see `stats.from_footer`."""
-    found: set[int] = set()
+    ids: set[int] = set()
     for field, column in zip(table.schema, table.columns, strict=True):
         if _has_float(field.type):
             for chunk in column.chunks:
-                found |= set(_nans(field, chunk))
-    return frozenset(found)
+                ids |= set(_nans(field, chunk))
+    return frozenset(ids)
 
 
 def _has_float(kind: pa.DataType) -> bool:
     inside = _children(kind)
-    return any(_has_float(one.type) for one in inside) if inside else pa.types.is_floating(kind)
+    return any(_has_float(child.type) for child in inside) if inside else pa.types.is_floating(kind)
 
 
 def _nans(field: pa.Field, array: pa.Array) -> Iterator[int]:
     kind = field.type
     if pa.types.is_floating(kind):
-        told = (field.metadata or {}).get(FIELD_ID)
-        if told is not None and pc.any(pc.is_nan(array)).as_py():
-            yield int(told)
+        field_id = (field.metadata or {}).get(FIELD_ID)
+        if field_id is not None and pc.any(pc.is_nan(array)).as_py():
+            yield int(field_id)
     elif pa.types.is_struct(kind):
         for at in range(kind.num_fields):
             if _has_float(kind.field(at).type):

@@ -144,7 +144,7 @@ class Maintained:
     ) -> list[Compacted]:
         """Rewrite files: ``lake.rewrite_data_files("orders", delete_threshold=0.5)``.
 
-        Those with many deleted rows are written anew; see `rewrite_data_files`.
+        Files with many deleted rows are rewritten without those; see `rewrite_data_files`.
         """
         return rewrite_data_files(
             self,
@@ -168,7 +168,7 @@ class Maintained:
         versions: Sequence[int] | None = None,
         dry_run: bool = False,
     ) -> list[Expired]:
-        """Forget snapshots: ``lake.expire_snapshots(versions=[1, 2], dry_run=True)``.
+        """Expire snapshots: ``lake.expire_snapshots(versions=[1, 2], dry_run=True)``.
 
         Never the latest; see `expire_snapshots`.
         """
@@ -217,5 +217,5 @@ class Maintained:
         dry_run: bool = False,
         resources: Resources = DEFAULT,
     ) -> list[Done]:
-        """All of it, by the lake's options: ``lake.checkpoint()``; see `checkpoint`."""
+        """All maintenance by the lake's options: ``lake.checkpoint()``; see `checkpoint`."""
         return checkpoint(self, table, schema=schema, dry_run=dry_run, resources=resources)

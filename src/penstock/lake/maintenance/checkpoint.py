@@ -1,4 +1,4 @@
-"""CHECKPOINT: all of the upkeep, in the order of the real extension, by the lake's options."""
+"""CHECKPOINT: all maintenance, in the order of the real extension, by the lake's options."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.lake.maintenance.writing import DEFAULT, Resources
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """One function of the checkpoint and the rows that it answered."""
+    """One function of the checkpoint and the rows that it returned."""
 
     name: str
     rows: tuple[Any, ...]
@@ -32,14 +32,14 @@ def checkpoint(
     resources: Resources = DEFAULT,
     on_done: Callable[[Done], None] | None = None,
 ) -> list[Done]:
-    """Flush, expire, merge, rewrite, clean up, remove orphans; of a table or schema its files only.
+    """Flush, expire, merge, rewrite, clean up, remove orphans; of a table or schema only files.
 
     Snapshots expire by the option ``expire_older_than`` (without it none does), files are
     rewritten by ``rewrite_delete_threshold`` and removed by ``delete_older_than``; tables with
-    ``auto_compact`` off are left alone. ``on_done`` is called after each function. In a dry run
-    each says what it would do to the lake as it is now; a flush is left out. When one fails (a
-    table with columns that are not compacted, say) the others are run all the same, and its error
-    is raised at the end.
+    ``auto_compact`` off are skipped. ``on_done`` is called after each function. In a dry run each
+    function reports what it would do to the lake as it is now; the flush is skipped. When a
+    function fails (for a table with columns that cannot be compacted, say) the others still run,
+    and the error is raised at the end.
     """
     whole = table is None and schema is None
     done: list[Done] = []
@@ -48,13 +48,13 @@ def checkpoint(
         if not (is_of_tables or whole):
             continue
         try:
-            one = Done(name, tuple(run()))
+            step = Done(name, tuple(run()))
         except LakeError as error:
-            failed.append(error)  # one table that cannot be merged must not keep all files for ever
+            failed.append(error)  # a table that cannot be merged must not stop the other functions
             continue
-        done.append(one)
+        done.append(step)
         if on_done is not None:
-            on_done(one)
+            on_done(step)
     if failed:
         raise failed[0]
     return done

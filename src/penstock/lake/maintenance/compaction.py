@@ -1,7 +1,7 @@
 """merge_adjacent_files and rewrite_data_files: small files merged, files of deleted rows rewritten.
 
-Nothing else changes that a reader could see. Files are put together that are of one partition and
-of one version of the table's columns.
+Nothing else changes that a reader could see. Only files of one partition and of one version of the
+table's columns are merged.
 """
 
 from __future__ import annotations
@@ -72,27 +72,27 @@ def compact_each(
     *,
     dry_run: bool,
 ) -> list[Compacted]:
-    """Each of the tables that are meant (a table, a schema) by its plan, one commit a table.
+    """Compact each of the tables by its plan, with one commit a table.
 
-    A dry run answers that each group would become one file. A table that was dropped meanwhile is
-    passed over; one that fails does not keep the others from it.
+    A dry run reports that each group would become one file. A table that was dropped meanwhile is
+    skipped; the failure of a table does not stop the others.
     """
 
     def run(table: Table) -> list[Compacted]:
-        found = as_it_is(lake.catalog, table, base_of(lake))
-        if found is None:
+        state = as_it_is(lake.catalog, table, base_of(lake))
+        if state is None:
             return []
-        plan = planner(found)
+        plan = planner(state)
         if dry_run:
-            name = (found.table.schema_name, found.table.name)
+            name = (state.table.schema_name, state.table.name)
             return [Compacted(*name, len(group), 1) for group in plan.groups]
-        return compact(lake, found, plan, resources)
+        return compact(lake, state, plan, resources)
 
     return each(tables_meant(lake.catalog, *meant, base_of(lake)), run)
 
 
 def as_it_is(catalog: Catalog, table: Table, base: Snapshot) -> AsItIs | None:
-    """The table at the snapshot ``base``; ``None`` where it is dropped by then."""
+    """The table at the snapshot ``base``; ``None`` where it was dropped before."""
     now = catalog.current(table, base.id)
     if now is None:
         return None
@@ -102,40 +102,42 @@ def as_it_is(catalog: Catalog, table: Table, base: Snapshot) -> AsItIs | None:
     return AsItIs(base, now, settings_of(catalog, now, base.id), files, begins)
 
 
-def compact(lake: HasCatalog, found: AsItIs, plan: Plan, resources: Resources) -> list[Compacted]:
-    """Write each group, and commit what came of them as one snapshot, or with the open transaction.
+def compact(lake: HasCatalog, state: AsItIs, plan: Plan, resources: Resources) -> list[Compacted]:
+    """Write each group, and commit the files as one snapshot, or with the open transaction.
 
-    What others commit meanwhile is no matter unless they deleted rows of the table, compacted or
-    dropped it: that is a CommitConflict, which says who did what. Nothing is left behind where the
-    commit fails; where nobody can tell whether it did, nothing is touched.
+    Commits of others meanwhile are harmless unless they deleted rows of the table, compacted or
+    dropped it: then it raises a CommitConflict that says who did what. A failed commit leaves no
+    files behind; where its outcome is unknown, no file is removed.
     """
-    table = found.table
+    table = state.table
     done: list[NewFile] = []
     try:
         _write(lake, plan, resources, done)
         if done:
-            one = plan.kind(table.id, table.qualified_name, table.path, tuple(done))
+            compaction = plan.kind(table.id, table.qualified_name, table.path, tuple(done))
             what = f"compaction of {table.qualified_name}"
-            publish(lake, found.base, (one,), lambda: remove_staged(done), what)
+            publish(lake, state.base, (compaction,), lambda: remove_staged(done), what)
     except CommitUnknown:
         raise
     except BaseException:
         remove_staged(done)
         raise
     return [
-        Compacted(table.schema_name, table.name, len(one.sources), int(one.file is not None))
-        for one in done
+        Compacted(
+            table.schema_name, table.name, len(new_file.sources), int(new_file.file is not None)
+        )
+        for new_file in done
     ]
 
 
 def _write(lake: HasCatalog, plan: Plan, resources: Resources, done: list[NewFile]) -> None:
-    """Add the new files to ``done``, as they come to be."""
+    """Write the groups and append the new files to ``done``."""
     size = sum(file.size_bytes for group in plan.groups for file in group)
     large = resources.spark_from is not None and size >= resources.spark_from
     if plan.groups and large and isinstance(lake, HasSpark):
-        # Without Spark, or executors that have Penstock, this process does it as well, if later.
+        # Without Spark, or without Penstock on its executors, this process writes the files, later.
         with suppress(EnvironmentMissing):
-            parts = [Part(one, plan.job_of(one)) for one in plan.groups]
+            parts = [Part(group, plan.job_of(group)) for group in plan.groups]
             done += write_on_spark(lake.spark_source(), parts)
             return
     for group in plan.groups:
@@ -155,12 +157,12 @@ def merge_adjacent_files(
 ) -> list[Compacted]:
     """Merge files of one partition that were written with the same columns, of all tables or one.
 
-    Time travel, row ids and the feed of changes stay as they are at every snapshot: each row of a
-    merged file tells which snapshot made it. Files of at least ``min_file_size`` and below
-    ``max_file_size`` bytes (default: the option ``target_file_size``) are taken in their order
-    until the target is reached; ``max_compacted_files`` so many new files at most, of each table.
-    The old files are scheduled for `cleanup_old_files`. A dry run says what would be merged, as far
-    as the catalog tells.
+    Time travel, row ids and the change feed stay the same at every snapshot: merged files have a
+    column with the snapshot that made each row. Files of at least ``min_file_size`` and below
+    ``max_file_size`` bytes (default: the option ``target_file_size``) are merged in their order
+    until the target is reached, into at most ``max_compacted_files`` new files for each table. The
+    old files are scheduled for `cleanup_old_files`. A dry run reports what would be merged, as far
+    as the catalog alone can show.
 
     Raises CommitConflict when rows of a table were deleted or compacted meanwhile.
     """
@@ -170,7 +172,7 @@ def merge_adjacent_files(
         *(
             lake,
             (table, schema),
-            lambda found: _merge_plan(catalog, found, wanted, resources.memory),
+            lambda state: _merge_plan(catalog, state, wanted, resources.memory),
         ),
         resources,
         dry_run=dry_run,
@@ -179,7 +181,7 @@ def merge_adjacent_files(
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """At most so many new files a table, from files of these sizes in bytes."""
+    """The largest number of new files a table, and the sizes in bytes of files to merge."""
 
     at_most: int | None
     least: int | None
@@ -197,20 +199,20 @@ class _Wanted:
             )
 
 
-def _merge_plan(catalog: Catalog, found: AsItIs, wanted: _Wanted, memory: int) -> Plan:
-    target = found.settings.target
+def _merge_plan(catalog: Catalog, state: AsItIs, wanted: _Wanted, memory: int) -> Plan:
+    target = state.settings.target
     sizes = Sizes(target, wanted.below or target, wanted.least or 0)
-    table, files = found.table, found.files
+    table, files = state.table, state.files
 
     def job(group: Group) -> Job:
-        """With the columns that the table had when the group's files were written."""
+        """Merge with the columns that the table had when the group's files were written."""
         first = min(file.begin_snapshot or 0 for file in group)
         with catalog.reading() as connection:
             then = columns_at(connection, catalog.data_path, table.id, first)
         columns = then or table.schema
-        return Job(*(table, columns, found.settings, memory), merges=True, mappings=files.mappings)
+        return Job(*(table, columns, state.settings, memory), merges=True, mappings=files.mappings)
 
-    return Plan(merge_groups(files, found.begins, sizes, wanted.at_most), job, MergeFiles)
+    return Plan(merge_groups(files, state.begins, sizes, wanted.at_most), job, MergeFiles)
 
 
 _THRESHOLD = 0.95  # the format's default
@@ -225,11 +227,11 @@ def rewrite_data_files(
     dry_run: bool = False,
     resources: Resources = DEFAULT,
 ) -> list[Compacted]:
-    """Rewrite the files of all tables or one of which a share of rows or more is deleted.
+    """Rewrite files of one table, or of all, with at least a share of deleted rows.
 
-    ``delete_threshold`` is 0 to 1; the option ``rewrite_delete_threshold`` else, or 0.95. Rows
-    keep their ids. Older snapshots go on reading the old files, which go when those expire. (The
-    feed of DuckDB 1.5.5 shows rows that were only rewritten as updates to what they were.)
+    ``delete_threshold`` is 0 to 1, by default the option ``rewrite_delete_threshold`` or 0.95. Rows
+    keep their ids. Older snapshots still read the old files, which are removed when those expire.
+    (DuckDB 1.5.5's change feed shows rows that were only rewritten as updates to the same values.)
 
     Raises CommitConflict when rows of a table were deleted or compacted meanwhile.
     """
@@ -239,38 +241,38 @@ def rewrite_data_files(
         )
     catalog = lake.catalog
 
-    def plan(found: AsItIs) -> Plan:
-        share = _threshold(catalog, found.table, delete_threshold)
-        return _rewrite_plan(found, share, resources.memory)
+    def plan(state: AsItIs) -> Plan:
+        share = _threshold(catalog, state.table, delete_threshold)
+        return _rewrite_plan(state, share, resources.memory)
 
     return compact_each(lake, (table, schema), plan, resources, dry_run=dry_run)
 
 
-def _threshold(catalog: Catalog, table: Table, given: float | None) -> float:
-    if given is not None:
-        return given
-    told = catalog.option("rewrite_delete_threshold", table)
-    return float(told) if told else _THRESHOLD
+def _threshold(catalog: Catalog, table: Table, requested: float | None) -> float:
+    if requested is not None:
+        return requested
+    option = catalog.option("rewrite_delete_threshold", table)
+    return float(option) if option else _THRESHOLD
 
 
-def _rewrite_plan(found: AsItIs, share: float, memory: int) -> Plan:
-    table, files = found.table, found.files
+def _rewrite_plan(state: AsItIs, share: float, memory: int) -> Plan:
+    table, files = state.table, state.files
 
     def job(group: Group) -> Job:
         return Job(
-            *(table, table.schema, found.settings, memory),
+            *(table, table.schema, state.settings, memory),
             merges=False,
             mappings=files.mappings,
-            deletes=deletes_of(group, files, Whose(table.qualified_name, found.base.id)),
+            deletes=deletes_of(group, files, Whose(table.qualified_name, state.base.id)),
         )
 
-    groups = rewrite_groups(files, found.begins, share, found.settings.target)
+    groups = rewrite_groups(files, state.begins, share, state.settings.target)
     return Plan(groups, job, RewriteFiles)
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """In bytes. Files of ``least`` and more but below ``most`` are merged, near to ``target``."""
+    """Sizes in bytes: files from ``least`` to below ``most`` are merged up to ``target``."""
 
     target: int
     most: int
@@ -280,7 +282,7 @@ class Sizes:
 def merge_groups(
     files: FileSet, begins: Sequence[int], sizes: Sizes, at_most: int | None = None
 ) -> list[Group]:
-    """Groups of at least two files, each to become one; ``at_most`` so many groups.
+    """Groups of at least two files, each to become one file; not more than ``at_most`` groups.
 
     ``begins`` are the snapshots at which the table's columns or layout changed, ascending. As
     DuckDB 1.5.5 does, files are taken in their order until the target is reached, and files with
@@ -295,19 +297,19 @@ def merge_groups(
         and sizes.least <= file.size_bytes < sizes.most
         and is_whole(file, files)
     )
-    found = (
+    groups = (
         group
         for alike in by_layout(wanted, begins)
         for group in _near(alike, sizes.target)
         if len(group) > 1
     )
-    return [group for _, group in zip(range(at_most), found)] if at_most else list(found)  # noqa: B905 - the range ends it
+    return [group for _, group in zip(range(at_most), groups)] if at_most else list(groups)  # noqa: B905 - the range ends it
 
 
 def rewrite_groups(
     files: FileSet, begins: Sequence[int], threshold: float, target: int
 ) -> list[Group]:
-    """Groups of files, at least one, of which a share of ``threshold`` or more is deleted."""
+    """Groups of files whose share of deleted rows is at least ``threshold``."""
     gone = inlined_deletes(files)
     counts: dict[int | None, int] = defaultdict(int)
     for file in files.files:
@@ -326,14 +328,14 @@ def rewrite_groups(
 
 
 def inlined_deletes(files: FileSet) -> Collection[int]:
-    """The ids of files of which the catalog itself deletes rows."""
+    """The ids of files with inlined deletes."""
     if files.inlined_deletes is None:
         return frozenset()
     return frozenset(files.inlined_deletes.rows["file_id"].to_pylist())
 
 
 def is_whole(file: DataFile, files: FileSet) -> bool:
-    """Whether all columns are in the file and each row tells when it came."""
+    """Whether the file has all columns and the snapshot of each row is known."""
     mapping = files.mappings.get(file.mapping_id) if file.mapping_id is not None else None
     in_path = mapping is not None and bool(mapping.partitions)
     return not in_path and not (file.partial is not None and file.partial.counts)
@@ -341,11 +343,11 @@ def is_whole(file: DataFile, files: FileSet) -> bool:
 
 def by_layout(files: Iterable[DataFile], begins: Sequence[int]) -> Iterator[list[DataFile]]:
     """Files of one partition and one version of the columns, in the order of their rows."""
-    found: dict[object, list[DataFile]] = defaultdict(list)
+    by_key: dict[object, list[DataFile]] = defaultdict(list)
     for file in files:
         version = bisect_right(begins, file.begin_snapshot or 0)
-        found[version, file.partition_id, file.partition_values].append(file)
-    for alike in found.values():
+        by_key[version, file.partition_id, file.partition_values].append(file)
+    for alike in by_key.values():
         yield sorted(alike, key=lambda file: (file.begin_snapshot or 0, file.id or 0))
 
 

@@ -1,9 +1,9 @@
-"""flush_inlined_data: rows and deletes that the catalog itself holds become files.
+"""flush_inlined_data: inlined rows and deletes become files.
 
-Rows keep their ids and the snapshots that made and ended them, so time travel and the feed of
-changes stay what they were. The rows are in the catalog's database, so no Spark is needed: one
-inlined table is here at a time. As the inlining limit is by write, many writes may have gone into
-one: flush before they are millions.
+Rows keep their ids and the snapshots that made and ended them, so time travel and the change feed
+stay the same. The rows are in the catalog's database, so no Spark is needed; one inlined table at a
+time is held in memory. The inlining limit counts the rows of one write, so many writes may have
+filled a table: flush before it has millions of rows.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _SYSTEM = {name: f"_penstock_{name}" for name in (ROW_ID_COLUMN, BEGIN_COLUMN, E
 
 @dataclass(frozen=True, slots=True)
 class FlushedTable:
-    """How many rows went to files, counting those that had ended and each version of others."""
+    """How many row versions went to files, those that had ended included."""
 
     schema_name: str
     table_name: str
@@ -59,12 +59,12 @@ class FlushedTable:
 def flush_inlined_data(
     lake: HasCatalog, table: str | None = None, *, schema: str | None = None
 ) -> list[FlushedTable]:
-    """Flush one table, those of a schema, or all: one snapshot, none where there is nothing.
+    """Flush one table, those of a schema, or all, in one snapshot if there is anything to flush.
 
-    In an open transaction it is part of that.
+    In an open transaction the flush is part of it.
 
-    Where that fails for one of several tables, each is flushed by itself; the others' errors are
-    raised at the end.
+    If the flush of several tables fails, each is flushed by itself, and errors are raised at the
+    end.
 
     Raises CommitConflict when writers change the rows again and again meanwhile,
     UnsupportedFeature for types that are not written to files.
@@ -79,7 +79,7 @@ def flush_inlined_data(
     except LakeError:
         if len(tables) == 1:
             raise
-    return each(tables, lambda one: _again(lake, [one]))
+    return each(tables, lambda table: _again(lake, [table]))
 
 
 def _again(lake: HasCatalog, tables: Sequence[Table]) -> list[FlushedTable]:
@@ -93,18 +93,18 @@ def _flush(lake: HasCatalog, meant: Sequence[Table]) -> list[FlushedTable]:
     catalog, base = lake.catalog, base_of(lake)
     jobs: list[_Job] = []
     try:
-        found: list[FlushInlined] = []
-        now = (catalog.current(one, base.id) for one in meant)
-        tables = [one for one in now if one is not None]
+        flushes: list[FlushInlined] = []
+        now = (catalog.current(table, base.id) for table in meant)
+        tables = [table for table in now if table is not None]
         for table in tables:
             job = _Job(catalog, table, base.id, [])
             jobs.append(job)
             flush = job.run()
             if flush is not None:
-                found.append(flush)
-        if not found:
+                flushes.append(flush)
+        if not flushes:
             return []
-        publish(lake, base, found, lambda: _remove(jobs), "flush of inlined data")
+        publish(lake, base, flushes, lambda: _remove(jobs), "flush of inlined data")
     except CommitUnknown:
         raise
     except BaseException:
@@ -112,9 +112,9 @@ def _flush(lake: HasCatalog, meant: Sequence[Table]) -> list[FlushedTable]:
         raise
     names = {table.id: table for table in tables}
     return [
-        FlushedTable(names[one.table_id].schema_name, names[one.table_id].name, rows)
-        for one in found
-        if (rows := sum(flushed.rows for flushed in one.flushed))
+        FlushedTable(names[flush.table_id].schema_name, names[flush.table_id].name, rows)
+        for flush in flushes
+        if (rows := sum(flushed.rows for flushed in flush.flushed))
     ]
 
 
@@ -142,7 +142,7 @@ class _Job:
         flush = FlushInlined(
             self.table.id, self.table.qualified_name, self.table.path, self.snapshot_id
         )
-        flush = replace(flush, flushed=tuple(self._flushed(one) for one in held))
+        flush = replace(flush, flushed=tuple(self._flushed(stored) for stored in held))
         return flush if deletes is None else self._with_deletes(flush, deletes.rows)
 
     def _flushed(self, held: Held) -> Flushed:
@@ -170,7 +170,7 @@ class _Job:
         return Flushed(held.name, part.rows.num_rows, tuple(files))
 
     def _target(self, held: Held) -> Target:
-        """Partitioned and sorted as the table is, if the columns for that were there by then."""
+        """Partition and sort the rows like the table, if its keys existed at that version."""
         table, schema = self.table, held.part.schema
         with self.catalog.reading() as connection:
             facts = write_facts(connection, table.schema_name, table, self.snapshot_id)
@@ -189,7 +189,7 @@ class _Job:
         )
 
     def _as_it_was(self, file: DataFile, system: pa.Table) -> DataFile:
-        """The file as begun with its first row; its rows that ended are deleted since then."""
+        """The file, which begins with its first row, with a delete file for rows that ended."""
         begins, ends = system[BEGIN_COLUMN], system[END_COLUMN]
         ended = pc.is_valid(ends)
         delete = None
@@ -211,7 +211,7 @@ class _Job:
         hit = [by_id[id_] for id_ in rows["file_id"].unique().to_pylist()]
         before = [file for file in hit if file.delete is not None]
         gone = load(before, Whose(self.table.qualified_name, self.snapshot_id))
-        earlier = {one.file.id: one for one in gone}
+        earlier = {positions.file.id: positions for positions in gone}
         deletes: dict[int, DeleteFile] = {}
         for file in hit:
             mine = rows.filter(pc.equal(rows["file_id"], file.id))
@@ -227,7 +227,7 @@ class _Job:
         return replace(flush, deletes=deletes, deleted=rows.num_rows, replaces=replaced)
 
     def _delete_file(self, path: str, positions: pa.Array, since: pa.Array) -> DeleteFile:
-        """A staged delete file that tells for each row which snapshot deleted it."""
+        """A staged delete file with the snapshot that deleted each row."""
         directory = f"{self.table.path}{new_uuid7()}"
         self.directories.append(directory)
         name = f"{directory}/deletes.parquet"
@@ -241,7 +241,11 @@ class _Job:
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
-    found = column.combine_chunks()
-    if isinstance(found, pa.ChunkedArray):
-        return pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([], found.type)
-    return found
+    combined = column.combine_chunks()
+    if isinstance(combined, pa.ChunkedArray):
+        return (
+            pa.concat_arrays(combined.chunks)
+            if combined.num_chunks
+            else pa.array([], combined.type)
+        )
+    return combined

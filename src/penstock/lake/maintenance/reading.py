@@ -1,9 +1,9 @@
 """Read data files one after the other, ahead of their consumer, in bounded memory.
 
-The rows that delete files and the catalog delete are read with them. A file of an object store is
-read front to back in blocks: Arrow asks for each column of each row group by itself, one after the
-other where it must not hold the file whole. A file of DuckDB's, of 122,880 rows a group, is some
-hundred requests for each of its columns, and each takes the store tens of milliseconds.
+Positions deleted by delete files and by the catalog are read, too. A file in an object store is
+read front to back in blocks: unless Arrow may hold the whole file, it requests each column of each
+row group separately. A file of DuckDB's, with 122,880 rows a group, would take some hundred
+requests for each column, and each request takes tens of milliseconds.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 _THREADS = 4
 _WHOLE = 8 << 20  # bytes: larger files are read in pieces
-_TOGETHER = 256 << 10  # bytes: smaller files are read several in one task
+_TOGETHER = 256 << 10  # bytes: several smaller files are read in one task
 _EXPANDS = 8  # how much larger a file may become in memory, at a guess
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Rows of one file, from its row ``start`` on, as the file has them."""
+    """Rows of one file, from its row ``start`` on, with the file's own columns."""
 
     file: DataFile
     start: int
@@ -66,8 +66,8 @@ def pieces(files: Sequence[DataFile], *, table: str, rows: int, memory: int) -> 
             if future is None:
                 yield from _in_pieces(batch[0], table, rows)
             else:
-                for file, found in zip(batch, future.result(), strict=True):
-                    yield Piece(file, 0, found)
+                for file, rows_of_file in zip(batch, future.result(), strict=True):
+                    yield Piece(file, 0, rows_of_file)
             held -= _cost(batch)
 
 
@@ -75,7 +75,7 @@ _Batch = tuple[DataFile, ...]  # what is read at one go: small files together
 
 
 def _batches(files: Sequence[DataFile]) -> Iterator[_Batch]:
-    """A task of the pool for a file of some kilobytes takes as long as reading it does."""
+    """Group small files: a task of the pool costs as much as reading a few kilobytes."""
     batch: list[DataFile] = []
     size = 0
     for file in files:
@@ -120,8 +120,8 @@ def _in_pieces(file: DataFile, table: str, rows: int) -> Iterator[Piece]:
         check_file(file, content.metadata, table, size=stream.size())
         start = 0
         for batch in content.iter_batches(rows):
-            found = pa.Table.from_batches([batch], content.schema_arrow)
-            yield Piece(file, start, _row_ids_named(file, found))
+            rows_of_batch = pa.Table.from_batches([batch], content.schema_arrow)
+            yield Piece(file, start, _row_ids_named(file, rows_of_batch))
             start += batch.num_rows
 
 
@@ -135,17 +135,17 @@ def _row_ids_named(file: DataFile, rows: pa.Table) -> pa.Table:
 
 
 def _opened(source: object, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
-    # Buffered ahead, a large file would be here whole.
+    # With buffering ahead, the whole of a large file would be in memory.
     return pq.ParquetFile(
         source, metadata=metadata, coerce_int96_timestamp_unit="us", pre_buffer=False
     )
 
 
 def _in_blocks(source: pa.NativeFile, rows: int) -> pq.ParquetFile:
-    """A file of a store, where it costs to ask: of ``rows`` rows at a time."""
-    metadata = pq.read_metadata(source)  # by itself: its block is the last that is needed
-    kept = window(metadata, rows)
-    file = source if kept is None else pa.PythonFile(Blocks(source, kept), mode="r")
+    """A file of an object store, read in blocks for ``rows`` rows at a time."""
+    metadata = pq.read_metadata(source)  # separately: it is in the last block of the file
+    blocks = window(metadata, rows)
+    file = source if blocks is None else pa.PythonFile(Blocks(source, blocks), mode="r")
     return _opened(file, metadata)
 
 
@@ -168,17 +168,17 @@ class Deletes:
 
     def of(self, group: Sequence[DataFile]) -> dict[int, pa.Int64Array]:
         """The positions deleted from these files, by file id: the delete files are read now."""
-        found: dict[int, list[pa.Array]] = defaultdict(list)
+        by_file: dict[int, list[pa.Array]] = defaultdict(list)
         singly = [
             replace(file, delete=delete, more_deletes=())
             for file in group
             for delete in file.deletes
         ]
         for gone in load(singly, self.whose):
-            found[gone.file.id or 0].append(gone.positions)
+            by_file[gone.file.id or 0].append(gone.positions)
         for file_id, positions in self.inlined.items():
-            found[file_id].append(positions)
-        return {key: pa.concat_arrays(arrays) for key, arrays in found.items()}
+            by_file[file_id].append(positions)
+        return {key: pa.concat_arrays(arrays) for key, arrays in by_file.items()}
 
 
 def deletes_of(group: Sequence[DataFile], files: FileSet, whose: Whose) -> Deletes:
@@ -188,17 +188,17 @@ def deletes_of(group: Sequence[DataFile], files: FileSet, whose: Whose) -> Delet
     hit = {file.id for file in group if file.id is not None}
     inlined: dict[int, pa.Int64Array] = {}
     for file_id in sorted(hit & set(rows["file_id"].to_pylist())):
-        here = rows.filter(pc.equal(rows["file_id"], file_id))["position"]
-        inlined[file_id] = pa.concat_arrays(here.chunks)
+        of_file = rows.filter(pc.equal(rows["file_id"], file_id))["position"]
+        inlined[file_id] = pa.concat_arrays(of_file.chunks)
     return Deletes(whose, inlined)
 
 
 _BLOCK = 8 << 20  # bytes
-_MOST = 64 << 20  # bytes kept: above them a group's columns are large by themselves
+_MOST = 64 << 20  # bytes in the cache; above it each column of a group is large by itself
 
 
 class Source(Protocol):
-    """What is read of pyarrow's files."""
+    """The part of pyarrow's file interface that is used."""
 
     def size(self) -> int: ...
 
@@ -206,9 +206,9 @@ class Source(Protocol):
 
 
 class Blocks(io.RawIOBase):
-    """``source`` as a Python file for `pyarrow.PythonFile`, which reads it by one thread a time.
+    """``source`` as a Python file for `pyarrow.PythonFile`, which uses one thread at a time.
 
-    At least ``window`` bytes are kept of what was read last.
+    At least the last ``window`` bytes that were read are cached.
     """
 
     def __init__(self, source: Source, window: int, block: int = _BLOCK) -> None:
@@ -218,7 +218,7 @@ class Blocks(io.RawIOBase):
         self._most = window // block + 2  # it begins and ends amid a block
         self._size = source.size()
         self._at = 0
-        self._kept: OrderedDict[int, bytes] = OrderedDict()
+        self._cache: OrderedDict[int, bytes] = OrderedDict()
 
     def readable(self) -> bool:
         return True
@@ -241,26 +241,27 @@ class Blocks(io.RawIOBase):
         if asked > self._block:
             return self._source.read_at(asked, start)
         numbers = range(start // self._block, -(-(start + asked) // self._block))
-        found = b"".join(self._get(number) for number in numbers)
+        blocks = b"".join(self._get(number) for number in numbers)
         first = start - numbers.start * self._block
-        return found[first : first + asked]
+        return blocks[first : first + asked]
 
     def _get(self, number: int) -> bytes:
-        if number in self._kept:
-            self._kept.move_to_end(number)
-            return self._kept[number]
+        if number in self._cache:
+            self._cache.move_to_end(number)
+            return self._cache[number]
         start = number * self._block
-        found = self._source.read_at(min(self._block, self._size - start), start)
-        self._kept[number] = found
-        while len(self._kept) > self._most:
-            self._kept.popitem(last=False)
-        return found
+        block = self._source.read_at(min(self._block, self._size - start), start)
+        self._cache[number] = block
+        while len(self._cache) > self._most:
+            self._cache.popitem(last=False)
+        return block
 
 
 def window(metadata: pq.FileMetaData, rows: int) -> int | None:
-    """The most bytes of a file that ``rows`` rows in a row are in; ``None``: too many to be kept.
+    """The most bytes that ``rows`` consecutive rows take in a file; ``None``: too many to cache.
 
-    Arrow reads one column of all those rows, then the next: what is not kept is asked for again.
+    Arrow reads one column of all these rows, then the next, so blocks that were evicted from the
+    cache are requested again.
     """
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     sizes = [

@@ -44,20 +44,19 @@ def delete_orphaned_files(
 ) -> list[Removed]:
     """Remove data and delete files of this catalog's tables that the catalog names nowhere.
 
-    Files below the data path that cannot be shown to be of this catalog stay, and are in the answer
-    as left, with the reason: those outside the directories of its tables, those whose names do not
-    tell when they were written or tell that it was before this catalog began (`removable`).
+    Files below the data path that may belong to another catalog stay, and are reported as left with
+    the reason: files outside the directories of its tables, and files whose names do not say when
+    they were written or say that it was before this catalog began (`removable`).
 
-    Such files are left by writes that were killed or rolled back, and are made by writes that are
-    in progress: nobody can tell the one from the other but by age. So only files last changed
-    before ``older_than`` go; without it those older than the option ``delete_older_than``, or than
-    two days. Files of one write count as old as the youngest of them. ``cleanup_all`` takes those
-    of any age, for when nobody writes; a Spark job that wrote within the last hour is left even
-    then. Other kinds of files stay.
+    Orphans are left by writes that were killed or rolled back; files of writes in progress look
+    the same and differ only by age. So only files last changed before ``older_than`` are removed;
+    without it, those older than the option ``delete_older_than``, or than two days. All files of a
+    write have the age of the youngest. ``cleanup_all`` removes files of any age, for when nobody
+    writes, but not those of a Spark job that wrote within the last hour. Other kinds of files stay.
     """
     catalog = lake.catalog
     before = age_limit(catalog, older_than, cleanup_all=cleanup_all)
-    # The disk first: a file that is committed while this looks is known when the catalog is asked.
+    # List the disk first: files committed meanwhile are then known to the catalog.
     there = list(found_below(catalog.data_path))
     with catalog.reading() as connection:
         known = expiry.known_files(connection, catalog.data_path)
@@ -82,8 +81,8 @@ def delete_orphaned_files(
 
 
 def _old_enough(files: Iterable[Found], before: dt.datetime | None) -> Iterator[Found]:
-    """Those last changed before a moment, as all of their write are; all of any age for ``None``,
-    but those of a job that is running."""
+    """Files of writes that were last changed before a moment; for ``None`` files of any age, except
+    those of a running job."""
     by_write: dict[str, list[Found]] = defaultdict(list)
     for file in files:
         by_write[_write_of(file.path)].append(file)
@@ -122,7 +121,7 @@ class DataPath:
         self._parents: dict[str, str] = {}
 
     def canonical(self, path: str) -> str:
-        """``path`` with ``..`` and the links of its directories resolved; what is remote stays."""
+        """A local ``path`` with ``..`` and the links of its directories resolved."""
         if is_remote(path):
             return path
         parent, _, name = path.rpartition("/")
@@ -140,10 +139,10 @@ class DataPath:
         return self.canonical(path).startswith(f"{self._root}/") and not Path(path).is_symlink()
 
     def why_left(self, path: str, outside_data_path: bool) -> str | None:
-        """Why a file that is scheduled for deletion stays; ``None`` where it may go.
+        """Why a file that is scheduled for deletion stays; ``None`` where it may be removed.
 
-        Outside the data path only a Parquet file goes, and when the caller agrees: files that were
-        added to a table (`add_data_files`) belong to the lake.
+        Outside the data path only Parquet files are removed, and only when the caller agrees: they
+        were added to a table (`add_data_files`).
         """
         if self.holds(path):
             return None
@@ -153,7 +152,7 @@ class DataPath:
 
 
 def _is_parquet(path: str) -> bool:
-    """By its first and last bytes. A file that is not there counts: nothing is removed."""
+    """Whether its first and last bytes are Parquet's; also true for a missing file."""
     if not is_remote(path) and Path(path).is_symlink():
         return False
     try:
@@ -166,11 +165,11 @@ def _is_parquet(path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """What shows that a file no row names was written for this catalog.
+    """Evidence that a file which no row names was written for this catalog.
 
-    The format puts no mark of its catalog into a file. What there is: the directories of the
-    tables that this catalog has or had, and the time in the version 7 UUID by which DuckDB and
-    Penstock name a file or the directory of its write.
+    Files have no mark of their catalog. The evidence is the directories of the tables that this
+    catalog has or had, and the time in the version 7 UUID by which DuckDB and Penstock name a file
+    or the directory of its write.
     """
 
     tables: Mapping[str, int]  # the directories of all tables; they end in "/"
@@ -182,7 +181,7 @@ class Ownership:
         return cls({path: key for key, path in paths.items()}, _begun(connection))
 
     def why_left(self, path: str) -> str | None:
-        """Why a file that no row names stays; ``None`` where it may go."""
+        """Why a file that no row names stays; ``None`` where it may be removed."""
         directory = self._table_directory(path)
         if directory is None:
             return NO_TABLE
@@ -217,32 +216,32 @@ def _time_of(uuid: UUID | str | None) -> dt.datetime | None:
     return None if uuid is None else uuid7_time(str(uuid))
 
 
-def moment(name: str, given: dt.datetime | None) -> dt.datetime | None:
-    """``given`` as it is. Raises ArgumentError for a time without a zone."""
-    if given is not None and given.tzinfo is None:
+def moment(name: str, value: dt.datetime | None) -> dt.datetime | None:
+    """``value`` unchanged. Raises ArgumentError for a time without a zone."""
+    if value is not None and value.tzinfo is None:
         raise ArgumentError(
-            f"{name} is {given}, of which nobody can tell the zone",
+            f"{name} is {value}, of which nobody can tell the zone",
             hint="give an aware datetime, such as datetime.now(UTC) - timedelta(days=7)",
         )
-    return given
+    return value
 
 
 def by_option(catalog: Catalog, key: str) -> dt.datetime | None:
-    """Now less the age that the option says; ``None`` where it says none."""
-    told = catalog.option(key)
-    age = parse_interval(told) if told else None
+    """Now less the age in the option; ``None`` where the option is not set."""
+    option = catalog.option(key)
+    age = parse_interval(option) if option else None
     return None if age is None else age.before(dt.datetime.now(dt.UTC))
 
 
-_KEPT = dt.timedelta(days=2)
+_DEFAULT_AGE = dt.timedelta(days=2)
 
 
 def age_limit(
     catalog: Catalog, older_than: dt.datetime | None, *, cleanup_all: bool
 ) -> dt.datetime | None:
-    """Before which moment files may go; ``None``: at any age.
+    """The moment before which files may be removed; ``None``: at any age.
 
-    Raises ArgumentError where both are said.
+    Raises ArgumentError where both parameters are set.
     """
     if cleanup_all and older_than is not None:
         raise ArgumentError(
@@ -251,8 +250,8 @@ def age_limit(
         )
     if cleanup_all:
         return None
-    given = moment("older_than", older_than) or by_option(catalog, "delete_older_than")
-    return given or dt.datetime.now(dt.UTC) - _KEPT
+    limit = moment("older_than", older_than) or by_option(catalog, "delete_older_than")
+    return limit or dt.datetime.now(dt.UTC) - _DEFAULT_AGE
 
 
 _THREADS = 16
@@ -282,7 +281,7 @@ def found_below(directory: str) -> Iterator[Found]:
 def remove(paths: Sequence[str]) -> None:
     """Remove these files, and on a local disk the directories of writes that become empty.
 
-    What is not there is no error: an earlier removal may have been cut short.
+    A missing file is not an error: an earlier removal may have been interrupted.
     """
     with ThreadPoolExecutor(_THREADS, "penstock-cleanup") as pool:
         for _ in pool.map(remove_file, paths):
@@ -312,12 +311,12 @@ def cleanup_old_files(
 ) -> list[Removed]:
     """Remove files that were merged, rewritten or expired before a moment, or all of them.
 
-    Without either, those older than the option ``delete_older_than``, or than two days: a query
+    Without either, files older than the option ``delete_older_than``, or than two days: a query
     that began before they were scheduled may still read them. A file that a snapshot still names
     (one that was added to two tables, say) stays. Files outside the data path, which were added to
-    a table, are only removed with ``outside_data_path``, and if they are Parquet files; else they
-    are in the answer as left. What was removed when this is killed is taken off the schedule by
-    the next call.
+    a table, are only removed with ``outside_data_path``, and only if they are Parquet files; else
+    they are reported as left. If a call is killed, the next one removes from the schedule the files
+    that are already deleted.
     """
     catalog = lake.catalog
     before = age_limit(catalog, older_than, cleanup_all=cleanup_all)
@@ -335,7 +334,7 @@ def cleanup_old_files(
     left = {file.path: data_path.why_left(file.path, outside_data_path) for file in old}
 
     def clean(connection: Connection) -> None:
-        # Once more, with nobody else writing: a path that was taken up again since stays.
+        # Check again while nobody else writes: a path that was registered again stays.
         gone = unneeded(connection, (file for file in old if left[file.path] is None))
         remove([file.path for file in gone])
         expiry.forget(connection, gone)

@@ -1,7 +1,7 @@
-"""What a maintenance function works on and returns: a lake's catalog, its tables, rows of results.
+"""What maintenance functions work on and return: a lake's catalog, its tables, rows of results.
 
-The columns of the results are those of DuckDB's functions of the same name. Tables are maintained
-one after the other, and one that fails does not stop the rest.
+The results have the columns of DuckDB's functions of the same name. Tables are maintained one after
+the other, and a table that fails does not stop the rest.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class HasCatalog(Protocol):
 
 @runtime_checkable
 class HasSpark(Protocol):
-    """A lake that may have a Spark session: the source raises EnvironmentMissing where not."""
+    """A lake that may have a Spark session; without one the source raises EnvironmentMissing."""
 
     @property
     def spark_source(self) -> SparkSource: ...
@@ -38,7 +38,7 @@ class HasSpark(Protocol):
 
 @runtime_checkable
 class InTransaction(Protocol):
-    """A lake in which a transaction may be open: that commits what is compacted."""
+    """A lake in which a transaction may be open, which then commits the compaction."""
 
     @property
     def open_transaction(self) -> Transaction | None: ...
@@ -59,8 +59,8 @@ def publish(
 ) -> None:
     """Commit compactions of the snapshot ``base``, or have the open transaction do so.
 
-    ``discard`` removes their files, should that be rolled back. ``what`` is the message in a lake
-    that takes no commit without one; else there is none, as DuckDB writes.
+    ``discard`` removes their files if that transaction is rolled back. ``what`` is the commit
+    message in a lake that requires one; otherwise there is no message, as in DuckDB.
     """
     transaction, catalog = _open_in(lake), lake.catalog
     if transaction is not None:
@@ -79,19 +79,27 @@ def tables_meant(
 ) -> list[Table]:
     """The tables at the snapshot ``base``: one, those of a schema, or all.
 
-    ``table`` may be ``schema.table``. Those with the option ``auto_compact`` off are left out, as
-    DuckDB 1.5.5 does, also where they are named. Raises TableNotFound, SchemaNotFound.
+    ``table`` may be ``schema.table``. Tables with the option ``auto_compact`` off are skipped even
+    where they are named, as in DuckDB 1.5.5. Raises TableNotFound, SchemaNotFound.
     """
     latest = base.id
     if table is not None:
         ref = TableRef.parse(table) if schema is None else TableRef(schema, table)
-        found = [catalog.table(ref.schema, ref.name, latest)]
+        tables = [catalog.table(ref.schema, ref.name, latest)]
     else:
-        found = catalog.tables(latest)
+        tables = catalog.tables(latest)
         if schema is not None:
             _check_schema(catalog, schema, latest)
-            found = [one for one in found if fold(one.schema_name) == fold(schema)]
-    return [one for one in found if catalog.option("auto_compact", one) != "false"]
+            tables = [
+                table_at_base
+                for table_at_base in tables
+                if fold(table_at_base.schema_name) == fold(schema)
+            ]
+    return [
+        table_at_base
+        for table_at_base in tables
+        if catalog.option("auto_compact", table_at_base) != "false"
+    ]
 
 
 def _check_schema(catalog: Catalog, schema: str, snapshot_id: int) -> None:
@@ -108,31 +116,31 @@ T = TypeVar("T")
 
 
 def each(tables: Sequence[Table], run: Callable[[Table], list[T]]) -> list[T]:
-    """``run`` for each table, in its order; the rows of all.
+    """Call ``run`` for each table in order, and return the rows of all.
 
-    The first error is raised at the end, with what else failed and how many tables did not in its
-    data. Where nobody can tell what became of a commit, nothing more is tried.
+    The first error is raised at the end, with the other errors and the number of tables that
+    succeeded in its data. After a commit with an unknown outcome no further table is tried.
     """
-    found: list[T] = []
+    results: list[T] = []
     failed: list[tuple[Table, LakeError]] = []
     for table in tables:
         try:
-            found += run(table)
+            results += run(table)
         except CommitUnknown:
             raise
         except LakeError as error:
             failed.append((table, error))
     if failed:
-        raise _told(failed, len(tables))
-    return found
+        raise _summary(failed, len(tables))
+    return results
 
 
-def _told(failed: Sequence[tuple[Table, LakeError]], tables: int) -> LakeError:
+def _summary(failed: Sequence[tuple[Table, LakeError]], tables: int) -> LakeError:
     (table, first), *more = failed
     first.data["table"] = table.qualified_name
     if tables > 1:
         first.data["tables_done"] = tables - len(failed)
-        first.data["also_failed"] = {one.qualified_name: str(error) for one, error in more}
+        first.data["also_failed"] = {table.qualified_name: str(error) for table, error in more}
         others = f"; so did {len(more)} more" if more else ""
         done = f"this table failed{others}; {tables - len(failed)} of {tables} are done"
         first.hint = f"{first.hint} ({done})" if first.hint else done
@@ -141,7 +149,7 @@ def _told(failed: Sequence[tuple[Table, LakeError]], tables: int) -> LakeError:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """One file made of several: how many went, how many came (0 where no row was left)."""
+    """How many files were compacted, and into how many (0 where no row remained)."""
 
     schema_name: str
     table_name: str
@@ -151,7 +159,7 @@ class Compacted:
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """One snapshot that went, or would go. ``changes`` is the catalog's text."""
+    """A snapshot that was expired, or would be. ``changes`` is the catalog's text."""
 
     snapshot_id: int
     snapshot_time: dt.datetime
@@ -164,7 +172,7 @@ class Expired:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """One file that was removed, or would be; or that was left, and why."""
+    """A file that was removed, or would be; or that was left, with the reason."""
 
     path: str
     left: str | None = None

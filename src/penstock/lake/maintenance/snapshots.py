@@ -1,5 +1,5 @@
-"""expire_snapshots: the lake forgets snapshots, and what only they could see; rollback_to_snapshot:
-a table as it was, as a new snapshot (DuckDB has no such function).
+"""expire_snapshots removes snapshots and what only they could see; rollback_to_snapshot restores an
+earlier state of a table as a new snapshot (DuckDB has no such function).
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def expire_snapshots(
 ) -> list[Expired]:
     """Expire the snapshots older than a moment, or those of these ids; never the latest.
 
-    Without either, by the option ``expire_older_than``; without that, none. What no snapshot that
-    is left can see leaves the catalog; its files are scheduled for `cleanup_old_files`, which is
-    what frees space. Ids that are not there are passed over, as DuckDB 1.5.5 does.
+    Without either, the option ``expire_older_than`` decides; without that, none expires. Rows that
+    no remaining snapshot sees are removed from the catalog; their files are scheduled for
+    `cleanup_old_files`, which frees the space. Unknown ids are ignored, as in DuckDB 1.5.5.
     """
     if older_than is not None and versions is not None:
         raise ArgumentError(
@@ -42,34 +42,42 @@ def expire_snapshots(
         return []
     wanted = frozenset(versions) if versions is not None else None
 
-    def goes(one: Snapshot) -> bool:
+    def goes(snapshot: Snapshot) -> bool:
         if wanted is not None:
-            return one.id in wanted
-        return before is not None and one.time < before
+            return snapshot.id in wanted
+        return before is not None and snapshot.time < before
 
     if dry_run:
         *listed, _ = catalog.snapshots()
-        return [_row(one) for one in listed if goes(one)]
-    gone = catalog.write_alone(lambda found: expiry.expire(found, catalog.data_path, goes))
-    return [_row(one) for one in gone]
+        return [_row(snapshot) for snapshot in listed if goes(snapshot)]
+    gone = catalog.write_alone(
+        lambda connection: expiry.expire(connection, catalog.data_path, goes)
+    )
+    return [_row(snapshot) for snapshot in gone]
 
 
-def _row(one: Snapshot) -> Expired:
+def _row(snapshot: Snapshot) -> Expired:
     return Expired(
-        one.id, one.time, one.schema_version, one.changes, one.author, one.message, one.extra
+        snapshot.id,
+        snapshot.time,
+        snapshot.schema_version,
+        snapshot.changes,
+        snapshot.author,
+        snapshot.message,
+        snapshot.extra,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class RolledBackTable:
-    """``new_snapshot`` is ``None`` when the table was as it had been at ``to_snapshot``."""
+    """``new_snapshot`` is ``None`` when the table had not changed since ``to_snapshot``."""
 
     table: str
     to_snapshot: int
     new_snapshot: int | None
     files_ended: int
     files_restored: int
-    rows_ended: int  # of those that the catalog itself holds
+    rows_ended: int  # inlined rows
     rows_restored: int
     columns_changed: bool
 

@@ -1,10 +1,10 @@
-"""Groups of files written anew by Spark's executors, side by side.
+"""Groups of files rewritten in parallel by Spark's executors.
 
-Each group is one task, which does what the calling process does with small ones (`writing`): by
-Arrow, which keeps every type, row id and field id as the files have them, also those that Spark has
-no type or no place for (UUIDs, unsigned numbers, ids inside lists). So the executors' Python needs
-Penstock. Through a plain Python UDF: it is of the public API, Spark Connect's too, and needs no
-pandas. What comes back are descriptions of files, one for each group.
+Each group is one task, which does what the calling process does with small groups (`writing`). It
+uses Arrow, which preserves every type, row id and field id, also those that Spark cannot represent
+(UUIDs, unsigned numbers, ids inside lists). So the executors' Python needs Penstock. A plain Python
+UDF runs it, which is public API, also of Spark Connect, and needs no pandas. Each task returns the
+description of its file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A group of files, and what becomes of it."""
+    """A group of files, and the job that writes it."""
 
     files: Group
     job: Job
@@ -36,9 +36,9 @@ class Part:
 def write_on_spark(spark: SparkSession, parts: Sequence[Part]) -> list[NewFile]:
     """The new files of these parts, in their order, each written as by `write_together`.
 
-    When one fails nothing is left behind. (A task that is lost but goes on writing leaves an
-    orphan.) Raises what `write_together` does, EnvironmentMissing when the executors have
-    no Penstock, and LakeError for what else Spark itself fails at.
+    If one fails, no files are left behind. (A lost task that continues to write leaves an orphan.)
+    Raises what `write_together` raises, EnvironmentMissing when the executors lack Penstock, and
+    LakeError when Spark itself fails.
     """
     mark = new_uuid7()
     largest_first = sorted(range(len(parts)), key=lambda at: -_bytes(parts[at]))
@@ -61,10 +61,10 @@ def _bytes(part: Part) -> int:
 
 
 def _packed(part: Part, mark: str) -> bytes:
-    """For one task: the sources without what it does not look at."""
+    """The input of one task: the sources without what the task does not need."""
     files = tuple(replace(file, stats=()) for file in part.files)
     used = {file.mapping_id for file in files}
-    mappings = {key: one for key, one in part.job.mappings.items() if key in used}
+    mappings = {key: mapping for key, mapping in part.job.mappings.items() if key in used}
     job = replace(part.job, mappings=mappings, mark=mark)
     return pickle.dumps((files, job, told(job.table.path)))
 
@@ -78,7 +78,7 @@ def _run(
 
     write = udf(_written, BinaryType(), useArrow=False).asNondeterministic()
     try:
-        found = (
+        results = (
             spark.createDataFrame(list(rows), "place INT, at INT, part BINARY")
             .repartitionByRange(len(rows), "place")
             .select("at", write("part").alias("result"))
@@ -91,19 +91,19 @@ def _run(
                 hint="install it there, or leave Spark out of it by Resources(spark_from=None)",
             ) from error
         raise LakeError(
-            f"Spark failed to write files anew: {str(error).splitlines()[0]}",
+            f"Spark failed to rewrite files: {str(error).splitlines()[0]}",
             hint="nothing was changed; Resources(spark_from=None) leaves Spark out of it",
         ) from error
-    return {row.at: pickle.loads(row.result) for row in found}
+    return {row.at: pickle.loads(row.result) for row in results}
 
 
 def lacks(error: Exception, module: str) -> bool:
-    """Whether a task failed because the executors' Python has not this module."""
+    """Whether a task failed because the executors' Python lacks this module."""
     return f"No module named '{module}'" in str(error)
 
 
 def _written(packed: bytes) -> bytes:
-    """In a task: write one part, and what came of it."""
+    """In a task: write one part, and return its files or its error, pickled."""
     files, job, storage = pickle.loads(packed)
     return pickle.dumps(_outcome(files, job, storage))
 
@@ -117,7 +117,7 @@ def _outcome(files: Group, job: Job, storage: Storage | None) -> list[NewFile] |
 
 
 def _sweep(parts: Sequence[Part], mark: str) -> None:
-    """Remove what tasks wrote that were done before another one failed."""
+    """Remove the files of tasks that finished before another one failed."""
     for directory in {part.job.table.path for part in parts}:
         for path in list_files(directory):
             if f"/penstock-{mark}-" in path:

@@ -1,4 +1,4 @@
-"""Several data files as one: their rows, each with its row id and the snapshot that made it.
+"""Writing several data files as one: their rows with their row ids and snapshots.
 
 Compacted files are written by the lake's options, within limits of memory and size.
 """
@@ -41,11 +41,11 @@ from penstock.lake.writing.settings import TARGET_FILE_SIZE
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What becomes of a group of files.
+    """How to write a group of files.
 
-    ``schema`` has the columns that are to be kept; rows of ``deletes`` go. ``merges``: rows keep
-    the snapshots that made them. ``memory`` in bytes is what is held at once, about. ``mark`` is
-    part of the new files' names.
+    ``schema`` has the columns to write; rows in ``deletes`` are left out. ``merges``: rows keep the
+    snapshots that made them. ``memory`` is about how many bytes are held at once. ``mark`` is part
+    of the new files' names.
     """
 
     table: Table
@@ -60,13 +60,13 @@ class Job:
 
 @dataclass(slots=True)
 class _Run:
-    """Files that have the same columns, and what is held of them."""
+    """Files that have the same columns, and the pieces of them in memory."""
 
-    kept: tuple[arrow.Kept, ...]
+    columns: tuple[arrow.FileColumn, ...]
     schema: TableSchema
     wanted: pa.Schema
     sources: list[DataFile] = field(default_factory=list)
-    held: list[tuple[Piece, tuple[arrow.Kept, ...]]] = field(default_factory=list)
+    held: list[tuple[Piece, tuple[arrow.FileColumn, ...]]] = field(default_factory=list)
     writer: pq.ParquetWriter | None = None
     path: str = ""
     with_row_ids: bool = True
@@ -77,10 +77,10 @@ class _Run:
 
 
 def write_together(files: Sequence[DataFile], job: Job) -> list[NewFile]:
-    """The files, of one partition, as few as may be: one for each run of files of the same columns.
+    """Write files of one partition as one file for each run of files with the same columns.
 
-    A file whose columns are like those of no neighbour is left alone in a merge. What is written
-    is staged; when this fails nothing is left behind. Raises DataFileMissing, DataFileCorrupt,
+    A merge skips a file whose columns differ from those of its neighbours. The new files are
+    staged; after a failure no file is left behind. Raises DataFileMissing, DataFileCorrupt,
     UnsupportedFeature.
     """
     done: list[NewFile] = []
@@ -89,11 +89,11 @@ def write_together(files: Sequence[DataFile], job: Job) -> list[NewFile]:
     deleted = job.deletes.of(files) if job.deletes is not None else {}
     try:
         for piece in pieces(files, table=name, rows=job.settings.row_group, memory=job.memory // 2):
-            kept = _kept(piece, run, job)
-            if run is None or not _alike(run, kept):
+            columns = _columns(piece, run, job)
+            if run is None or not _alike(run, columns):
                 done += _finished(run, job) if run is not None else []
-                run = _started(kept, job, deleted)
-            _take(run, piece, kept, job)
+                run = _started(columns, job, deleted)
+            _take(run, piece, columns, job)
         done += _finished(run, job) if run is not None else []
     except BaseException:
         if run is not None and run.path:
@@ -107,12 +107,12 @@ def write_together(files: Sequence[DataFile], job: Job) -> list[NewFile]:
 
 
 def remove_staged(new: Sequence[NewFile]) -> None:
-    for one in new:
-        if one.file is not None:
-            remove_file(one.file.path)
+    for new_file in new:
+        if new_file.file is not None:
+            remove_file(new_file.file.path)
 
 
-def _kept(piece: Piece, run: _Run | None, job: Job) -> tuple[arrow.Kept, ...]:
+def _columns(piece: Piece, run: _Run | None, job: Job) -> tuple[arrow.FileColumn, ...]:
     last = run.held[-1] if run is not None and run.held else None
     same_mapping = last is not None and last[0].file.mapping_id == piece.file.mapping_id
     if last is not None and same_mapping and last[0].rows.schema.equals(piece.rows.schema):
@@ -125,23 +125,25 @@ def _kept(piece: Piece, run: _Run | None, job: Job) -> tuple[arrow.Kept, ...]:
         has_ids=any(b"PARQUET:field_id" in (field.metadata or {}) for field in fields),
         names=fields.names,
     )
-    return arrow.kept_columns(piece.rows.schema, job.schema, mapping)
+    return arrow.columns_of_file(piece.rows.schema, job.schema, mapping)
 
 
-def _alike(run: _Run, kept: tuple[arrow.Kept, ...]) -> bool:
-    return kept is run.kept or arrow.kept_schema(kept) == run.schema
+def _alike(run: _Run, columns: tuple[arrow.FileColumn, ...]) -> bool:
+    return columns is run.columns or arrow.schema_of(columns) == run.schema
 
 
-def _started(kept: tuple[arrow.Kept, ...], job: Job, deleted: Mapping[int, pa.Int64Array]) -> _Run:
-    schema = arrow.kept_schema(kept)
+def _started(
+    columns: tuple[arrow.FileColumn, ...], job: Job, deleted: Mapping[int, pa.Int64Array]
+) -> _Run:
+    schema = arrow.schema_of(columns)
     fields = [arrow.arrow_field(column, job.table.qualified_name) for column in schema.columns]
-    return _Run(kept, schema, pa.schema(fields), deleted=deleted)
+    return _Run(columns, schema, pa.schema(fields), deleted=deleted)
 
 
-def _take(run: _Run, piece: Piece, kept: tuple[arrow.Kept, ...], job: Job) -> None:
+def _take(run: _Run, piece: Piece, columns: tuple[arrow.FileColumn, ...], job: Job) -> None:
     if not run.sources or run.sources[-1] is not piece.file:
         run.sources.append(piece.file)
-    run.held.append((piece, kept))
+    run.held.append((piece, columns))
     run.held_rows += piece.rows.num_rows
     run.held_bytes += piece.rows.get_total_buffer_size()
     full = run.held_rows >= job.settings.row_group and not job.settings.sort_by
@@ -150,7 +152,7 @@ def _take(run: _Run, piece: Piece, kept: tuple[arrow.Kept, ...], job: Job) -> No
 
 
 def _finished(run: _Run, job: Job) -> list[NewFile]:
-    """The run's file. Its rows are all written; of a merge of one file nothing is kept."""
+    """The run's file, after its rows are written; a merge of a single file is discarded."""
     sources = tuple(file.id for file in run.sources if file.id is not None)
     if job.merges and len(sources) == 1:
         if run.writer is not None:
@@ -166,7 +168,7 @@ def _finished(run: _Run, job: Job) -> list[NewFile]:
 
 
 def _flush(run: _Run, job: Job, *, last: bool) -> None:
-    """Write what is held as a row group."""
+    """Write the pieces in memory as a row group."""
     if not run.held:
         return
     if run.writer is None:
@@ -190,7 +192,7 @@ def _flush(run: _Run, job: Job, *, last: bool) -> None:
 
 
 def _sorted(rows: pa.Table, job: Job) -> pa.Table:
-    """By the table's sort keys, NULLs last, as far as the rows that are held at once go."""
+    """Sort the rows in memory by the table's sort keys, NULLs last."""
     there = set(rows.column_names)
     keys = [key for key in job.settings.sort_by if key.expression in there]
     if not keys or not rows.num_rows:
@@ -200,8 +202,8 @@ def _sorted(rows: pa.Table, job: Job) -> pa.Table:
 
 
 def _has_plain_row_ids(run: _Run) -> bool:
-    """Whether each row's id is that of the first plus its place. (DuckDB 1.5.5 asks the catalog
-    only, and loses the row ids of files that embed them.)"""
+    """Whether each row's id is that of the first plus its position. (DuckDB 1.5.5 looks only at the
+    catalog, and loses the row ids of files that embed them.)"""
     if any(EMBEDDED_ROW_ID in piece.rows.column_names for piece, _ in run.held):
         return False
     ends = ((a.row_id_start, a.record_count, b.row_id_start) for a, b in pairwise(run.sources))
@@ -211,15 +213,15 @@ def _has_plain_row_ids(run: _Run) -> bool:
 
 
 def _rows(run: _Run, job: Job) -> pa.Table:
-    """What is held, in the form that is written; files of one layout are turned at once."""
+    """The rows in memory as they are written; files of one layout are converted together."""
     parts: list[pa.Table] = []
-    for _, alike in groupby(run.held, key=lambda one: id(one[1])):
+    for _, alike in groupby(run.held, key=lambda piece: id(piece[1])):
         listed = list(alike)
         held = [piece for piece, _ in listed]
         rows = pa.concat_tables([piece.rows for piece in held])
         columns = [
-            arrow.conform(rows.column(kept.at), kept, wanted.type)
-            for kept, wanted in zip(listed[0][1], run.wanted, strict=True)
+            arrow.conform(rows.column(column.at), column, wanted.type)
+            for column, wanted in zip(listed[0][1], run.wanted, strict=True)
         ]
         schema = run.wanted
         for name, values in _system_columns(held, rows, run, job).items():
@@ -232,12 +234,12 @@ def _rows(run: _Run, job: Job) -> pa.Table:
 def _system_columns(
     held: Sequence[Piece], rows: pa.Table, run: _Run, job: Job
 ) -> dict[str, pa.ChunkedArray]:
-    found: dict[str, pa.ChunkedArray] = {}
+    columns: dict[str, pa.ChunkedArray] = {}
     if run.with_row_ids:
-        found[EMBEDDED_ROW_ID] = _row_ids(held, rows)
+        columns[EMBEDDED_ROW_ID] = _row_ids(held, rows)
     if job.merges:
-        found[SNAPSHOT_ID] = _snapshots(held, rows)
-    return found
+        columns[SNAPSHOT_ID] = _snapshots(held, rows)
+    return columns
 
 
 def _system_field(name: str) -> pa.Field:
@@ -245,18 +247,20 @@ def _system_field(name: str) -> pa.Field:
 
 
 def _row_ids(held: Sequence[Piece], rows: pa.Table) -> pa.ChunkedArray:
-    """Those in the files; a row that has none there has its file's first plus its place."""
-    told = rows[EMBEDDED_ROW_ID].cast(pa.int64()) if EMBEDDED_ROW_ID in rows.column_names else None
-    if told is not None and not told.null_count:
-        return told
+    """The row ids in the files; a row without one has its file's first id plus its position."""
+    row_ids = (
+        rows[EMBEDDED_ROW_ID].cast(pa.int64()) if EMBEDDED_ROW_ID in rows.column_names else None
+    )
+    if row_ids is not None and not row_ids.null_count:
+        return row_ids
     firsts: list[int] = []
-    offset = 1  # what is counted begins with 1
+    offset = 1  # ranks begin with 1
     for piece in held:
         firsts.append((piece.file.row_id_start or 0) + piece.start - offset)
         offset += piece.rows.num_rows
     counted = pc.cumulative_sum(pa.repeat(arrow.int64(1), rows.num_rows))
     places = pc.add(counted, _for_each_row(firsts, held))
-    return pa.chunked_array([places]) if told is None else pc.coalesce(told, places)
+    return pa.chunked_array([places]) if row_ids is None else pc.coalesce(row_ids, places)
 
 
 def _snapshots(held: Sequence[Piece], rows: pa.Table) -> pa.ChunkedArray:
@@ -283,12 +287,12 @@ def _without_deleted(rows: pa.Table, held: Sequence[Piece], run: _Run) -> pa.Tab
     for piece in held:
         positions = run.deleted.get(piece.file.id or 0)
         if positions is not None:
-            here = pc.subtract(positions, arrow.int64(piece.start))
+            in_piece = pc.subtract(positions, arrow.int64(piece.start))
             inside = pc.and_(
-                pc.greater_equal(here, arrow.int64(0)),
-                pc.less(here, arrow.int64(piece.rows.num_rows)),
+                pc.greater_equal(in_piece, arrow.int64(0)),
+                pc.less(in_piece, arrow.int64(piece.rows.num_rows)),
             )
-            gone.append(pc.add(here.filter(inside), arrow.int64(offset)))
+            gone.append(pc.add(in_piece.filter(inside), arrow.int64(offset)))
         offset += piece.rows.num_rows
     if not gone:
         return rows
@@ -297,7 +301,7 @@ def _without_deleted(rows: pa.Table, held: Sequence[Piece], run: _Run) -> pa.Tab
 
 
 def _new_path(first: DataFile, job: Job) -> str:
-    """Beside the table's other files, below the same partition directories as the first source."""
+    """A path in the table's directory, in the same partition directories as the first source."""
     table, mark = job.table, f"{job.mark}-" if job.mark else ""
     below = first.path[len(table.path) :] if first.path.startswith(table.path) else ""
     folders = [part for part in below.split("/")[:-1] if "=" in part]
@@ -329,10 +333,11 @@ def _described(run: _Run, job: Job) -> DataFile:
 
 
 def _stats(metadata: pq.FileMetaData, run: _Run) -> tuple[ColumnStats, ...]:
-    """Arrow's bounds pass NaN over; a column that has one gets none, as from Spark's files."""
-    found = from_footer(metadata, run.schema, frozenset(run.nans))
+    """The statistics without bounds of columns with a NaN, which Arrow's bounds ignore."""
+    statistics = from_footer(metadata, run.schema, frozenset(run.nans))
     return tuple(
-        replace(one, min_value=None, max_value=None) if one.contains_nan else one for one in found
+        replace(stats, min_value=None, max_value=None) if stats.contains_nan else stats
+        for stats in statistics
     )
 
 
@@ -374,25 +379,25 @@ class ParquetSettings:
 
 
 def settings_of(catalog: Catalog, table: Table, snapshot_id: int) -> ParquetSettings:
-    """By the options in force for the table, and its sort keys."""
+    """The settings by the options in force for the table, and its sort keys."""
     with catalog.reading() as connection:
         facts = write_facts(connection, table.schema_name, table, snapshot_id)
-    told = facts.options
-    codec = told.get("parquet_compression", "snappy").lower()
-    level = told.get("parquet_compression_level")
+    options = facts.options
+    codec = options.get("parquet_compression", "snappy").lower()
+    level = options.get("parquet_compression_level")
     return ParquetSettings(
         compression=_CODECS.get(codec, codec),  # `checked` knows no other
         level=None if level is None else int(level),
-        data_page_version="2.0" if told.get("parquet_version", "").upper() == "V2" else "1.0",
-        row_group=int(told.get("parquet_row_group_size") or _ROW_GROUP),
-        target=bytes_of(told.get("target_file_size", "")) or TARGET_FILE_SIZE,
+        data_page_version="2.0" if options.get("parquet_version", "").upper() == "V2" else "1.0",
+        row_group=int(options.get("parquet_row_group_size") or _ROW_GROUP),
+        target=bytes_of(options.get("target_file_size", "")) or TARGET_FILE_SIZE,
         sort_by=_by_columns(facts.sort_by, table),
     )
 
 
 def _by_columns(keys: tuple[SortKey, ...], table: Table) -> tuple[SortKey, ...]:
-    """The keys where all are plain columns. By anything else nothing is sorted here: order is for
-    the bounds of files, never for what a query answers."""
+    """The keys if all are plain columns, else none: the order helps the bounds of files and never
+    changes the result of a query."""
     names = [key.expression.strip('"') for key in keys]
     plain = [column for name in names if (column := table.schema.find(name)) is not None]
     if len(plain) < len(keys) or any(column.children for column in plain):
@@ -403,7 +408,7 @@ def _by_columns(keys: tuple[SortKey, ...], table: Table) -> tuple[SortKey, ...]:
 
 
 MEMORY = 256 << 20  # bytes
-SPARK_FROM = 2 << 30  # bytes: the calling process is done with less before a session has started
+SPARK_FROM = 2 << 30  # bytes: the calling process writes less than this before a session starts
 _LEAST_MEMORY = 1 << 20
 
 
@@ -413,9 +418,9 @@ class Resources:
 
     Each process that writes holds about ``memory`` at once.
 
-    Where the files of one table that are to be written anew have ``spark_from`` bytes or more in
-    all, Spark's executors write them side by side; with ``None``, and in a lake without a session,
-    the calling process always does. Raises ArgumentError for less memory than files are read in.
+    Where the files of one table that are to be rewritten have ``spark_from`` bytes or more in all,
+    Spark's executors write them in parallel; with ``None``, and in a lake without a session, the
+    calling process writes them. Raises ArgumentError for less memory than reading needs.
     """
 
     memory: int = MEMORY

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import DataFileCorrupt
 from penstock.lake.format.field_ids import ROW_ID_FIELD
 from penstock.lake.format.files import ROW_ID_COLUMN, DataFile, InlinedRows, all_rows
-from penstock.lake.format.inlined.values import arrow_schema, batches, default_value, kept
+from penstock.lake.format.inlined.values import arrow_schema, batch_schema, batches, default_value
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.limits import LIMITS, Limits
@@ -285,7 +285,7 @@ def _rows(file: DataFile, key: str, wanted: TableSchema, schema: pa.Schema) -> p
 def _inlined(inlined: InlinedRows, wanted: TableSchema, schema: pa.Schema) -> pa.Table | None:
     import pyarrow as pa
 
-    if any(kept(part, wanted) != wanted for part in inlined.parts):
+    if any(batch_schema(part, wanted) != wanted for part in inlined.parts):
         return None
     found = [batch for part in inlined.parts for batch in batches(part, wanted)]
     chunks = [chunk for part in inlined.parts for chunk in part.rows[ROW_ID_COLUMN].chunks]

@@ -22,7 +22,7 @@ from penstock.lake.format.files import (
     InlinedPart,
     InlinedRows,
 )
-from penstock.lake.format.inlined.values import arrow_schema, batches, counted, kept
+from penstock.lake.format.inlined.values import arrow_schema, batch_schema, batches, counted
 from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.format.types import FIELD_ID
 from penstock.lake.format.values.bounds import base_type
@@ -294,7 +294,7 @@ def read_inlined(
     system |= {END_COLUMN: END} if ends else {}
     alike: dict[TableSchema, list[InlinedPart]] = {}
     for part in rows.parts:
-        alike.setdefault(kept(part, schema), []).append(part)
+        alike.setdefault(batch_schema(part, schema), []).append(part)
     frames = [_inlined_frame(spark, schema, old, parts, system) for old, parts in alike.items()]
     return reduce(lambda a, b: a.union(b), frames)
 

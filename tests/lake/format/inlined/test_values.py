@@ -10,7 +10,7 @@ import pytest
 
 from penstock.errors import CatalogCorrupt, UnsupportedFeature
 from penstock.lake.format.files import InlinedPart
-from penstock.lake.format.inlined.values import batches, kept
+from penstock.lake.format.inlined.values import batch_schema, batches
 from penstock.lake.format.schema import Column, TableSchema
 
 
@@ -18,7 +18,7 @@ def _read(stored: Any, source: Column, target: Column | None = None) -> Any:
     """One value, kept as ``stored``, of column ``source`` as one of ``target``."""
     rows = pa.table({"row_id": [0], "begin_snapshot": [1], "end_snapshot": [None], "1": [stored]})
     part = InlinedPart(TableSchema((source,)), rows)
-    schema = kept(part, TableSchema((target or source,)))
+    schema = batch_schema(part, TableSchema((target or source,)))
     (batch,) = batches(part, schema)
     return batch.column(0)[0].as_py()
 

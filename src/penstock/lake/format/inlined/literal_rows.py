@@ -1,8 +1,8 @@
-"""Rows given as Python's values, or as Arrow, in the types of a table: checked, without any Spark.
+"""Rows of Python values or Arrow columns, converted to the types of a table without Spark.
 
-Values become what `lake.format.types` says that users see. Nothing is lost silently: a value out
-of its type's range, or of another kind, is refused with its row (from 1) and column; a decimal with
-more digits after the point is rounded, as DuckDB and Spark do it.
+Values become what users see (`lake.format.types`). Nothing is lost silently: a value out of its
+type's range, or of another kind, is refused with its row (from 1) and column; a decimal with more
+digits after the point is rounded, as DuckDB and Spark do.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ def typed(rows: Rows, schema: TableSchema, *, table: str) -> pa.Table:
 
     target = arrow_schema(schema)
     if isinstance(rows, pa.Table):
-        given = {name: rows.column(at) for at, name in enumerate(rows.column_names)}
+        by_name = {name: rows.column(at) for at, name in enumerate(rows.column_names)}
         count = rows.num_rows
-        names = _matched(given, schema, table)
-        alike = [name for found in names.values() if len(found) > 1 for name in found]
-        if alike or len(given) != rows.num_columns:
+        names = _matched(by_name, schema, table)
+        alike = [name for spellings in names.values() if len(spellings) > 1 for name in spellings]
+        if alike or len(by_name) != rows.num_columns:
             raise SchemaMismatch(
-                f"the rows for {table} have two columns named alike: {', '.join(alike or given)}",
+                f"the rows for {table} have two columns named alike: {', '.join(alike or by_name)}",
                 hint="name one of them otherwise",
                 data={"table": table},
             )
@@ -70,17 +70,17 @@ def typed(rows: Rows, schema: TableSchema, *, table: str) -> pa.Table:
         if not known:
             columns.append(_missing(column, count, field.type, table))
         elif isinstance(rows, pa.Table):
-            columns.append(_of_arrow(given[known[0]], column, field.type, table))
+            columns.append(_of_arrow(by_name[known[0]], column, field.type, table))
         else:
             columns.append(_of_rows(rows, known, column, field.type, table))
     return pa.table(columns, schema=target)
 
 
-def _matched(given: Iterable[str], schema: TableSchema, table: str) -> dict[str, list[str]]:
-    """The given names of each column of the table; rows may write one differently."""
+def _matched(names: Iterable[str], schema: TableSchema, table: str) -> dict[str, list[str]]:
+    """The spellings of each column of the table in ``names``: rows may differ in letter case."""
     known = {fold(column.name): column.name for column in schema.columns}
-    found: dict[str, list[str]] = {}
-    for name in given:
+    spellings: dict[str, list[str]] = {}
+    for name in names:
         column = known.get(fold(name))
         if column is None:
             close = get_close_matches(fold(name), known, n=1)
@@ -90,8 +90,8 @@ def _matched(given: Iterable[str], schema: TableSchema, table: str) -> dict[str,
                 hint=f"did you mean {known[close[0]]}?" if close else f"its columns are {listed}",
                 data={"table": table, "column": name},
             )
-        found.setdefault(column, []).append(name)
-    return found
+        spellings.setdefault(column, []).append(name)
+    return spellings
 
 
 def _missing(column: Column, count: int, kind: pa.DataType, table: str) -> pa.Array:
@@ -116,9 +116,10 @@ def _default(column: Column) -> Any:
 
 
 def _of_arrow(values: pa.ChunkedArray, column: Column, kind: pa.DataType, table: str) -> Any:
-    """A column of the same type is taken whole, any other value by value.
+    """Take a column of the same type as a whole, and any other value by value.
 
-    Arrow trusts who made them that texts are UTF-8; a file with others no DuckDB reads.
+    Reject invalid UTF-8 in string columns: Arrow does not check it, and DuckDB could not read the
+    file.
     """
     import pyarrow as pa
 
@@ -141,31 +142,31 @@ def _of_arrow(values: pa.ChunkedArray, column: Column, kind: pa.DataType, table:
 def _of_rows(
     rows: Sequence[Mapping[str, Any]], names: Sequence[str], column: Column, kind: Any, table: str
 ) -> Any:
-    """Of each row the value under whichever of the names it has; its default where it has none."""
+    """The value of each row under any of the names, or the default where the row has none."""
     default = _Missing(column)
     values = []
     for row in rows:
-        name = next((one for one in names if one in row), None)
+        name = next((spelling for spelling in names if spelling in row), None)
         values.append(default.value() if name is None else row[name])
     return _array(values, column, kind, table)
 
 
 class _Missing:
-    """A default that is looked at when a row needs it: it may be one that only DuckDB knows."""
+    """A default that is evaluated only when a row needs it: DuckDB alone may know its function."""
 
     def __init__(self, column: Column) -> None:
         self._column = column
-        self._found: list[Any] = []
+        self._evaluated: list[Any] = []
 
     def value(self) -> Any:
-        if not self._found:
-            self._found.append(_default(self._column))
-        found = self._found[0]
-        return None if found is None else _Ready(found)
+        if not self._evaluated:
+            self._evaluated.append(_default(self._column))
+        default = self._evaluated[0]
+        return None if default is None else _Ready(default)
 
 
 class _Ready:
-    """A value that is of the type already."""
+    """A value that has the column's type already."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -175,26 +176,26 @@ def _array(values: Sequence[Any], column: Column, kind: pa.DataType, table: str)
     import pyarrow as pa
 
     convert = _converter(column)
-    found: list[Any] = []
+    converted: list[Any] = []
     for row, value in enumerate(values, 1):
         if value is None:
             if not column.nullable:
                 raise _refused(table, column, row, "is NULL, and the column is NOT NULL")
-            found.append(None)
+            converted.append(None)
             continue
         if isinstance(value, _Ready):
-            found.append(value.value)
+            converted.append(value.value)
             continue
         try:
-            found.append(convert(value))
+            converted.append(convert(value))
         except (ValueError, TypeError, ArithmeticError) as error:
             why = f"{_shown(value)} is not a valid {type_text(column)}: {error}"
             raise _refused(table, column, row, why) from error
     try:
-        return pa.array(found, kind)
+        return pa.array(converted, kind)
     except UnicodeEncodeError as error:  # half of a pair of surrogates, which is not a character
         bad = repr(error.object)
-        row = next(at for at, value in enumerate(found, 1) if bad in repr(value))
+        row = next(at for at, value in enumerate(converted, 1) if bad in repr(value))
         raise _refused(
             table, column, row, f"{_shown(error.object)} is not valid text: {error}"
         ) from error
@@ -252,11 +253,11 @@ def _struct(column: Column) -> Convert:
     def convert(value: Any) -> Any:
         if not isinstance(value, Mapping):
             raise TypeError("give a mapping of its fields")
-        given = {fold(key): item for key, item in value.items()}
-        unknown = given.keys() - fields.keys()
+        items = {fold(key): item for key, item in value.items()}
+        unknown = items.keys() - fields.keys()
         if unknown:
             raise ValueError(f"it has no field {min(unknown)!r}")
-        return {name: inner(given.get(key)) for key, (name, inner) in fields.items()}
+        return {name: inner(items.get(key)) for key, (name, inner) in fields.items()}
 
     return convert
 
@@ -266,12 +267,12 @@ def _map(column: Column) -> Convert:
 
     def convert(value: Any) -> Any:
         pairs = list(value.items() if isinstance(value, Mapping) else value)
-        found = [(key(k), item(v)) for k, v in pairs if k is not None]
-        if len(found) != len(pairs):
+        entries = [(key(k), item(v)) for k, v in pairs if k is not None]
+        if len(entries) != len(pairs):
             raise ValueError("a key is NULL")
-        if len({repr(k) for k, _ in found}) != len(found):
+        if len({repr(k) for k, _ in entries}) != len(entries):
             raise ValueError("a key is there twice")
-        return found
+        return entries
 
     return convert
 
@@ -287,12 +288,12 @@ def _whole(low: int, high: int) -> Callable[[Column], Convert]:
     def convert(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
             raise TypeError("give a whole number")
-        found = int(value)
-        if found != value:
+        number = int(value)
+        if number != value:
             raise ValueError("it is not whole")
-        if not low <= found <= high:
+        if not low <= number <= high:
             raise ValueError(f"it is not within {low} to {high}")
-        return found
+        return number
 
     return lambda _: convert
 
@@ -305,9 +306,9 @@ def _digits(low: int, high: int) -> Callable[[Column], Convert]:
 
 def _float32(_: Column) -> Convert:
     def convert(value: Any) -> float:
-        found = _number(value)
-        kept: float = struct.unpack("<f", struct.pack("<f", found))[0]  # OverflowError
-        return kept
+        number = _number(value)
+        single: float = struct.unpack("<f", struct.pack("<f", number))[0]  # OverflowError
+        return single
 
     return convert
 
@@ -319,10 +320,10 @@ def _float64(_: Column) -> Convert:
 def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise TypeError("give a number")
-    found = float(value)
-    if math.isinf(found) and not (isinstance(value, float) or Decimal(value).is_infinite()):
+    number = float(value)
+    if math.isinf(number) and not (isinstance(value, float) or Decimal(value).is_infinite()):
         raise ValueError("it is too large")
-    return found
+    return number
 
 
 def _decimal(column: Column) -> Convert:
@@ -335,10 +336,10 @@ def _decimal(column: Column) -> Convert:
         exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
         if not exact.is_finite():
             raise ValueError("a decimal is finite")
-        found = decimals.rounded(exact, scale)
-        if found.copy_abs() >= Decimal(10) ** (precision - scale):
+        decimal = decimals.rounded(exact, scale)
+        if decimal.copy_abs() >= Decimal(10) ** (precision - scale):
             raise ValueError(f"it has more than {precision - scale} digits before the point")
-        return found
+        return decimal
 
     return convert
 
@@ -485,7 +486,7 @@ _LEAF: Mapping[str, Callable[[Column], Convert]] = {
     "interval": _interval,
 }
 
-# Types that hold less than their Arrow type does: each value is looked at.
+# Types with a smaller range than their Arrow type: each value is checked.
 _CHECKED = frozenset(
     {"uint8", "uint16", "uint32", "uint64", "int128", "uint128", "timestamp_s"}
 ) | {

@@ -1,7 +1,7 @@
-"""What a transaction does to the rows that the catalog itself holds, as a value.
+"""Inlined rows that a transaction inserts, ends and deletes, as a value.
 
-Rows without an id yet have a provisional one, below 0, by which the same transaction can change
-them again; the commit gives them theirs. Their statistics are of the values as they are stored.
+New rows have a provisional row id below 0, by which the same transaction can change them again; the
+commit assigns the final one. Their statistics are those of the stored values.
 """
 
 from __future__ import annotations
@@ -56,19 +56,19 @@ class StagedInline:
         begin: int,
         row_ids: Iterable[int | None] | None = None,
     ) -> StagedInline:
-        """With rows inserted; ``values`` has them by field id, as `inlined.text.stored` makes them.
+        """With rows inserted; ``values`` has columns by field id, as of `inlined.text.stored`.
 
-        ``begin`` is the snapshot that this transaction will most likely be. ``row_ids`` are those
-        of updated rows; without one, or below 0, a row gets a new one.
+        ``begin`` is the snapshot that this transaction will most likely make. ``row_ids`` are
+        those of updated rows; a row whose id is None or below 0 gets a new id.
         """
         import pyarrow as pa
 
         if not values.num_rows:
             return self
-        given = [None] * values.num_rows if row_ids is None else list(row_ids)
+        wanted_ids = [None] * values.num_rows if row_ids is None else list(row_ids)
         first = min((id_ for part in self.parts for id_ in _ids(part)), default=0)
-        fresh = iter(range(min(first, 0) - 1, min(first, 0) - 1 - len(given), -1))
-        ids = [next(fresh) if one is None or one < 0 else one for one in given]
+        fresh = iter(range(min(first, 0) - 1, min(first, 0) - 1 - len(wanted_ids), -1))
+        ids = [next(fresh) if row_id is None or row_id < 0 else row_id for row_id in wanted_ids]
         system = {
             ROW_ID_COLUMN: pa.array(ids, pa.int64()),
             BEGIN_COLUMN: pa.array([begin] * len(ids), pa.int64()),
@@ -102,12 +102,12 @@ class StagedInline:
         return replace(self, deleted={k: v for k, v in self.deleted.items() if k not in gone})
 
     def over(self, files: FileSet) -> FileSet:
-        """``files``, those of the base, with what is staged here."""
+        """The base's ``files`` with these staged changes."""
         if not self:
             return files
         base = () if files.inlined is None else files.inlined.parts
-        kept = (_less(part, self.ended) for part in base)
-        parts = (*(part for part in kept if part.rows.num_rows), *self.parts)
+        remaining = (_less(part, self.ended) for part in base)
+        parts = (*(part for part in remaining if part.rows.num_rows), *self.parts)
         return replace(
             files,
             inlined=InlinedRows(parts) if parts else None,
@@ -124,14 +124,14 @@ class StagedInline:
             {
                 "file_id": pa.array([key for key, _ in pairs], pa.int64()),
                 "position": pa.array([place for _, place in pairs], pa.int64()),
-                # in force in the candidate state, whichever snapshot it will be
+                # in force in the candidate state, whichever snapshot it becomes
                 "snapshot": pa.array([0] * len(pairs), pa.int64()),
             }
         )
         return InlinedDeletes(mine if base is None else pa.concat_tables([base.rows, mine]))
 
     def change(self, schema: TableSchema) -> InlineChange | None:
-        """What the commit is asked for; ``schema`` is the table's as it will be."""
+        """The change for the commit; ``schema`` is the table's after it."""
         import pyarrow as pa
 
         if not self:
@@ -159,27 +159,26 @@ def _less(part: InlinedPart, gone: Iterable[int]) -> InlinedPart:
     gone = gone if isinstance(gone, frozenset | set) else set(gone)
     if not gone:
         return part
-    keep = [id_ not in gone for id_ in _ids(part)]
-    return part if all(keep) else replace(part, rows=part.rows.filter(keep))
+    remains = [id_ not in gone for id_ in _ids(part)]
+    return part if all(remains) else replace(part, rows=part.rows.filter(remains))
 
 
 _FLOATS = frozenset({"float32", "float64"})
 
 
 def statistics(values: pa.Table, schema: TableSchema) -> tuple[ColumnStats, ...]:
-    """Of each leaf column; ``values`` has the columns by field id, as `inlined.text` stores them.
-
-    As everywhere, a bound that could be wrong is not given.
+    """Statistics of each leaf column of ``values``, which has columns by field id, stored as by
+    `inlined.text`. A bound that could be wrong is left out.
     """
-    found: list[ColumnStats] = []
+    stats: list[ColumnStats] = []
     for column in schema.columns:
         stored = values[str(column.id)].to_pylist()
         if not column.children:
-            found.append(_leaf(column, stored))
+            stats.append(_leaf(column, stored))
             continue
         trees = [None if text is None else parse(text, column, (CAST,)) for text in stored]
-        found += [_leaf(leaf, leaves) for leaf, leaves in _leaves(column, trees)]
-    return tuple(found)
+        stats += [_leaf(leaf, leaves) for leaf, leaves in _leaves(column, trees)]
+    return tuple(stats)
 
 
 def _leaves(column: Column, trees: list[Any]) -> Iterator[tuple[Column, list[Any]]]:
@@ -234,7 +233,7 @@ def _leaf(column: Column, stored: list[Any]) -> ColumnStats:
 
 
 def _text(kind: str, value: Any) -> str | None:
-    """The text of a bound. What is kept as text has the same one, or is none of a bound's form."""
+    """The text of a bound; a value stored as text has the same text as its bound, if any."""
     if isinstance(value, str):
         if base_type(kind) == "blob":
             return None

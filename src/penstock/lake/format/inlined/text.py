@@ -1,8 +1,8 @@
-"""Typed Arrow columns as the catalog keeps inlined values: the inverse of `inlined.values`.
+"""Typed Arrow columns as the catalog stores inlined values: the inverse of `inlined.values`.
 
-Whole numbers, booleans, floats, text and bytes stay what they are; all others become the text that
-DuckDB's cast gives, nested values whole. (DuckDB 1.5 writes structs as SQL literals, which it then
-misreads itself: the text of a cast is what it reads right, see `nested_text`.)
+Whole numbers, booleans, floats, text and bytes keep their type; all others become the text of
+DuckDB's cast, a nested value as a single text. (DuckDB 1.5 writes structs as SQL literals, which it
+then misreads itself: it reads the text of a cast correctly, see `nested_text`.)
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import UnsupportedFeature
 from penstock.lake.format.files import InlinedPart
-from penstock.lake.format.inlined.values import arrow_schema, batches, kept
+from penstock.lake.format.inlined.values import arrow_schema, batch_schema, batches
 from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.format.values import duck_text
@@ -40,8 +40,9 @@ _NESTED = frozenset({"list", "struct", "map"})
 def may_inline(schema: TableSchema) -> bool:
     """Whether rows of these columns can be inlined.
 
-    DuckDB inlines none of tables with a VARIANT or a GEOMETRY, nor of those that call a column as
-    an inlined table calls its own. JSON inside of others it inlines but cannot read: nor is that.
+    DuckDB does not inline rows with a VARIANT or GEOMETRY, nor those of tables with a column named
+    like a system column of inlined tables. It inlines JSON inside of nested columns but cannot
+    read it, so Penstock does not inline it either.
     """
     if any(fold(column.name) in SYSTEM for column in schema.columns):
         return False
@@ -53,30 +54,30 @@ def may_inline(schema: TableSchema) -> bool:
 
 
 def stored(rows: pa.Table, schema: TableSchema) -> pa.Table | None:
-    """``rows``, the columns of ``schema`` typed as `inlined.values.arrow_schema` has them, as the
-    catalog keeps them: columns called by their field ids.
+    """``rows``, typed by `inlined.values.arrow_schema`, as the catalog stores them: columns are
+    named by their field ids.
 
-    ``None`` where a value has no text that all readers take for it: then rows go to a file.
+    ``None`` where a value has no text that all readers understand: then rows go to a file.
     """
     import pyarrow as pa
 
     columns: list[pa.Array] = []
     for column, values in zip(schema.columns, rows.columns, strict=True):
-        found = _stored(values, column)
-        if found is None:
+        texts = _stored(values, column)
+        if texts is None:
             return None
-        columns.append(found)
+        columns.append(texts)
     return pa.table(columns, names=[str(column.id) for column in schema.columns])
 
 
 def moved(part: InlinedPart, schema: TableSchema) -> pa.Table:
-    """The rows of a part as rows of ``schema``, which its table has since."""
+    """The rows of a part as rows of ``schema``, to which its table has changed since."""
     import pyarrow as pa
 
     names = [str(column.id) for column in schema.columns]
     if part.schema == schema:
         return part.rows.select(names)
-    target = kept(part, schema)
+    target = batch_schema(part, schema)
     for old, new in zip(target.walk(), schema.walk(), strict=True):
         if old.type != new.type:
             raise UnsupportedFeature(
@@ -86,9 +87,9 @@ def moved(part: InlinedPart, schema: TableSchema) -> pa.Table:
                 data={"column": new.name, "old": old.type, "type": new.type},
             )
     typed = pa.Table.from_batches(batches(part, target), arrow_schema(target))
-    found = stored(typed, target)
-    assert found is not None, "they were stored before"
-    return found
+    texts = stored(typed, target)
+    assert texts is not None, "they were stored before"
+    return texts
 
 
 def _stored(values: pa.ChunkedArray, column: Column) -> pa.Array | None:
@@ -108,15 +109,15 @@ def _stored(values: pa.ChunkedArray, column: Column) -> pa.Array | None:
     if column.children:
         values = values.cast(_counts(values.type))
     texts = [None if value is None else text(value, column) for value in values.to_pylist()]
-    if column.children and any("\0" in one for one in texts if one is not None):
+    if column.children and any("\0" in value for value in texts if value is not None):
         return None
-    if column.children and not all(_is_safe(one, column) for one in texts if one is not None):
+    if column.children and not all(_is_safe(value, column) for value in texts if value is not None):
         return None
     return pa.array(texts, pa.string())
 
 
 def _counts(kind: pa.DataType) -> pa.DataType:
-    """``kind`` with whole numbers for dates and times, which Python has not all of."""
+    """``kind`` with whole numbers for dates and times, some of which Python cannot represent."""
     import pyarrow as pa
 
     if pa.types.is_struct(kind):
@@ -133,7 +134,7 @@ def _counts(kind: pa.DataType) -> pa.DataType:
 
 
 def _is_safe(text: str, column: Column) -> bool:
-    """Whether readers that expect the other forms of nested values take it for the same."""
+    """Whether readers that expect another form of nested values read the same value."""
     as_cast = parse(text, column, (CAST,))
     return bool(parse(text, column, (SQL_STRUCTS, SQL_LISTS, CAST)) == as_cast)
 
@@ -147,8 +148,8 @@ def text(value: Any, column: Column) -> str:
 
 
 def _any(value: Any, column: Column) -> str:
-    found = bound_to_text(column.type, value)
-    return str(value) if found is None else found
+    bound = bound_to_text(column.type, value)
+    return str(value) if bound is None else bound
 
 
 def _boolean(value: Any, _: Column) -> str:
@@ -242,12 +243,12 @@ _BARE = re.compile(r"[\w.+-](?:[\w.+\\ -]*[\w.+-])?")
 def _inside(value: Any, column: Column) -> str:
     if value is None:
         return "NULL"
-    found = text(value, column)
-    if column.children or (_BARE.fullmatch(found) and found.upper() != "NULL"):
-        return found
-    if base_type(column.type) == "blob" and found:
-        return found  # quoted, its backslashes would be doubled
-    escaped = found.replace("\\", "\\\\").replace("'", "\\'")
+    inner_text = text(value, column)
+    if column.children or (_BARE.fullmatch(inner_text) and inner_text.upper() != "NULL"):
+        return inner_text
+    if base_type(column.type) == "blob" and inner_text:
+        return inner_text  # quoted, its backslashes would be doubled
+    escaped = inner_text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 
 

@@ -1,8 +1,8 @@
-"""Inlined values as typed Arrow columns: those of a table's columns at the snapshot asked for.
+"""Inlined values as typed Arrow columns: the columns of a table at the requested snapshot.
 
 A column is found by its field id in the schema that the rows were inlined under, at any depth: it
-may be renamed since, dropped, widened, or added with a default. As DuckDB does it, a value is read
-as the type that it was stored as and then widened: a float32 0.1 becomes 0.10000000149011612.
+may have been renamed, dropped, widened, or added with a default since. As in DuckDB, a value is
+read as the type that it was stored as and then widened: a float32 0.1 becomes 0.10000000149011612.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ _FORMS: Mapping[NestedTexts, Mapping[str, tuple[Form, ...]]] = {
 }
 
 
-def kept(part: InlinedPart, schema: TableSchema) -> TableSchema:
+def batch_schema(part: InlinedPart, schema: TableSchema) -> TableSchema:
     """The columns of ``schema`` with the types that `batches` gives them.
 
-    They are those of ``schema`` but where a column was promoted in a way that is left to Spark.
+    They are those of ``schema`` except where a promotion of a column is left to Spark.
     """
     known = {column.id: column for column in part.schema.columns}
-    return TableSchema(tuple(_kept(known.get(c.id), c) for c in schema.columns))
+    return TableSchema(tuple(_batch_column(known.get(c.id), c) for c in schema.columns))
 
 
 def batches(
     part: InlinedPart, schema: TableSchema, system: Mapping[str, str] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a part with the columns of ``schema``, which are `kept` ones.
+    """The rows of a part with the columns of ``schema``, which is a `batch_schema`.
 
-    Then come its system columns that are named in ``system``, under the names they get there.
+    The system columns that are keys of ``system`` follow, under the names that it gives them.
 
     A timestamp_ns is its count of nanoseconds; every other type is as users see it
     (`penstock.lake.format.types`).
@@ -88,12 +88,12 @@ def counted(column: Column) -> Column:
 def stored_value(column: Column, text: str) -> Any:
     """A value that the catalog has as text (a default, for instance), for Arrow.
 
-    Raises ValueError, KeyError and ArithmeticError for text that is none of the type.
+    Raises ValueError, KeyError and ArithmeticError for text that is not valid for the type.
     """
     return _leaf(column, column)(text)
 
 
-def _kept(source: Column | None, target: Column) -> Column:
+def _batch_column(source: Column | None, target: Column) -> Column:
     if source is None:
         return target
     if source.type != target.type and not target.children:
@@ -103,7 +103,7 @@ def _kept(source: Column | None, target: Column) -> Column:
         pairs = [(known.get(child.id), child) for child in target.children]
     else:
         pairs = list(zip(source.children, target.children, strict=True))
-    return replace(target, children=tuple(_kept(old, new) for old, new in pairs))
+    return replace(target, children=tuple(_batch_column(old, new) for old, new in pairs))
 
 
 class _Reader:
@@ -125,8 +125,8 @@ class _Reader:
             if self._convert is _identity:
                 return stored.cast(kind)
             values = stored.to_pylist()
-            found = [None if value is None else self._convert(value) for value in values]
-            return pa.array(found, kind)
+            converted = [None if value is None else self._convert(value) for value in values]
+            return pa.array(converted, kind)
         except (ValueError, KeyError, ArithmeticError, pa.ArrowInvalid) as error:
             raise CatalogCorrupt(
                 f"an inlined value of column {self._source.name!r} is not a valid "
@@ -194,7 +194,7 @@ _NESTED: Mapping[str, Callable[[Column, Column], Convert]] = {
 
 
 def default_value(column: Column) -> Any:
-    """What rows older than a column have in it."""
+    """The value of a column in rows that are older than it."""
     if column.initial_default is None or column.children:
         return None
     try:
@@ -208,7 +208,7 @@ def default_value(column: Column) -> Any:
 
 
 def _leaf(source: Column, target: Column) -> Convert:
-    """From a text or a value of Python's as the catalog keeps it."""
+    """How a column's stored values, text or Python values, become values for Arrow."""
     read = _READ.get(base_type(source.type))
     if read is None:
         raise UnsupportedFeature(
@@ -229,8 +229,8 @@ def _leaf(source: Column, target: Column) -> Convert:
 
 
 def _widening(source: Column, target: Column) -> Convert | None:
-    """How a value of one type becomes one of the other. A default keeps the text that it had under
-    another type: a decimal of the same type may have to be rounded, too.
+    """How a value of one type becomes a value of the other. A default keeps the text that it had
+    under an earlier type, so even a decimal of the same type may have to be rounded.
     """
     was, now = base_type(source.type), base_type(target.type)
     if now == "decimal" and was == now:
@@ -263,8 +263,8 @@ def _boolean(value: Any) -> bool:
 def _float32(value: Any) -> float:
     if isinstance(value, str) and value.lstrip("-").isdigit():  # a default of a former integer
         return decimals.nearest(int(value), "float32")
-    found: float = struct.unpack("f", struct.pack("f", float(value)))[0]
-    return found
+    single: float = struct.unpack("f", struct.pack("f", float(value)))[0]
+    return single
 
 
 def _blob(value: Any) -> bytes:
@@ -272,21 +272,21 @@ def _blob(value: Any) -> bytes:
 
 
 def _wide(value: Any) -> Decimal:
-    found = int(value)
-    if abs(found) >= 10**38:
+    number = int(value)
+    if abs(number) >= 10**38:
         raise UnsupportedFeature(
             f"the inlined value {value} has more than the 38 digits of Spark's decimals",
             hint="read this column with DuckDB",
             data={"value": str(value)},
         )
-    return Decimal(found)
+    return Decimal(number)
 
 
 _FLOATS = frozenset({"float32", "float64"})
 _SMALL = frozenset({"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"})
 _MOMENTS = frozenset({"timestamp", "timestamp_s", "timestamp_ms"})
 
-# Kept in the Arrow type of the same values, so that nothing is Python's on the way.
+# Stored in the Arrow type of the same values, which needs no conversion by Python.
 _AS_STORED = (_SMALL - {"uint64"}) | {"boolean", "float64", "varchar", "json", "blob"}
 
 _READ: Mapping[str, Convert] = {

@@ -1,8 +1,8 @@
 """Values as the format's text, and back: column bounds and partition values.
 
 The text is what the real extension writes (measured, see the tests): booleans ``0`` and ``1``,
-blobs in upper-case hex, timestamps with the zeros at the end of the fraction trimmed. A value
-without a safe text gives ``None``, which readers take for "unknown".
+blobs in upper-case hex, timestamps without trailing zeros in the fraction. A value without a safe
+text gives ``None``, which means "unknown" to readers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def base_type(text: str) -> str:
 
 
 def bound_to_text(type_text: str, value: object) -> str | None:
-    """The text of one bound of a column of this type; ``None`` when it has none that is safe.
+    """The text of one bound of a column of this type; ``None`` when there is no safe text.
 
     ``value`` is Python's for the type: bool, int, float, Decimal, date, datetime (aware for
     ``timestamptz``), str, bytes, UUID. A NaN is not a bound.

@@ -1,9 +1,9 @@
 """Decimals rounded, and as floats.
 
-A float is what DuckDB makes of a decimal: by a division, which does not always give the nearest.
-What the float holds exactly is divided by the power of ten at once; of other values the part after
-the point alone is, and added (measured, 1.5.5; decimals of more than 18 digits differ). For columns
-of Spark `reading.conversions.widening` does it.
+DuckDB converts a decimal to a float by a division, which does not always give the nearest float.
+If the float can hold the digits exactly, they are divided by the power of ten; otherwise only the
+part after the point is divided, and added to the whole part (measured, 1.5.5; decimals of more than
+18 digits differ). `reading.conversions.widening` does it for Spark's columns.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import struct
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 
-MOST_DIGITS = 18  # of a decimal that is turned here
+MOST_DIGITS = 18  # of a decimal that is converted this way
 EXACT = {"float32": 1 << 24, "float64": 1 << 53}  # up to which a float holds all whole numbers
 
 
 def rounded(value: Decimal, scale: int) -> Decimal:
-    """With so many digits after the point, however many there are: Python's own limit is 28."""
+    """Rounded to ``scale`` digits after the point, without Python's limit of 28 digits."""
     with localcontext(prec=100):
         return value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP)
 
@@ -36,8 +36,8 @@ def float_of(scale: int, kind: str) -> Callable[[Decimal], float]:
             return fitted(nearest(unscaled, kind) / divisor)
         whole, digits = divmod(abs(unscaled), 10**scale)
         part = fitted(nearest(digits, kind) / divisor)
-        found = fitted(nearest(whole, kind) + part)
-        return -found if unscaled < 0 else found
+        number = fitted(nearest(whole, kind) + part)
+        return -number if unscaled < 0 else number
 
     return convert
 
@@ -48,16 +48,16 @@ def nearest(number: int, kind: str) -> float:
 
 
 def single(value: Decimal) -> float:
-    """The float of 32 bits next to a number; by way of the next one of 64 it may be another."""
-    found = float(value)
-    if not math.isfinite(found) or Decimal(found) == value:
-        return _single(found)
-    if abs(found) > value.copy_abs():
-        found = math.nextafter(found, 0)
-    (bits,) = struct.unpack("<q", struct.pack("<d", found))  # odd: it lies between two of 32 bits
+    """The 32-bit float nearest to a number; rounding to 64 bits first could give another."""
+    number = float(value)
+    if not math.isfinite(number) or Decimal(number) == value:
+        return _single(number)
+    if abs(number) > value.copy_abs():
+        number = math.nextafter(number, 0)
+    (bits,) = struct.unpack("<q", struct.pack("<d", number))  # odd: it lies between two of 32 bits
     return _single(struct.unpack("<d", struct.pack("<q", bits | 1))[0])
 
 
 def _single(value: float) -> float:
-    found: float = struct.unpack("<f", struct.pack("<f", value))[0]
-    return found
+    nearest_float: float = struct.unpack("<f", struct.pack("<f", value))[0]
+    return nearest_float

@@ -131,8 +131,8 @@ def _days(year: str, month: str, day: str, era: str | None) -> int:
     cycle, in_cycle = divmod(y, 400)
     in_year = (153 * (m - 3 if m > 2 else m + 9) + 2) // 5 + d - 1
     in_cycle_days = in_cycle * 365 + in_cycle // 4 - in_cycle // 100 + in_year
-    found: int = cycle * 146_097 + in_cycle_days - 719_468
-    return found
+    day_number: int = cycle * 146_097 + in_cycle_days - 719_468
+    return day_number
 
 
 _PART = re.compile(
@@ -188,12 +188,12 @@ class Interval:
 
 
 def parse_interval(text: str) -> Interval | None:
-    """What DuckDB casts ``text`` to; ``None`` for what it refuses. A bare number is seconds."""
+    """The interval that DuckDB casts ``text`` to, or ``None``. A bare number is seconds."""
     months = days = microseconds = 0
     at, rest = 0, text.rstrip()
     if rest.endswith(" ago"):
-        found = parse_interval(rest[:-4])
-        return None if found is None else _negative(found)
+        parsed = parse_interval(rest[:-4])
+        return None if parsed is None else _negative(parsed)
     while at < len(rest):
         match = _PART.match(rest, at)
         if match is None:
@@ -210,8 +210,8 @@ def parse_interval(text: str) -> Interval | None:
     return Interval(months, days, microseconds) if at else None
 
 
-def _negative(one: Interval) -> Interval:
-    return Interval(-one.months, -one.days, -one.microseconds)
+def _negative(value: Interval) -> Interval:
+    return Interval(-value.months, -value.days, -value.microseconds)
 
 
 def _part(count: str, unit: str) -> Interval | None:

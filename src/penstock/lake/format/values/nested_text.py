@@ -1,15 +1,15 @@
 """Lists, structs and maps as DuckDB writes them as text in a catalog that has no such types.
 
-There are three forms of it, and nothing says which one a value has:
+There are three forms, and nothing in the catalog says which one a value has:
 
 * `CAST`, the text of ``CAST(value AS VARCHAR)``: ``{'a': x, 'b': ['it\\'s', NULL], 'c': {k=1}}``.
   Text is quoted where it must be, with backslashes before quotes and backslashes.
-* `SQL_STRUCTS`, by 1.5 for structs that are in nothing but structs: fields as SQL literals,
-  ``{'a': 'it''s', 'b': CAST('2024-01-01' AS DATE)}``, what is in lists and maps as in `CAST`.
-* `SQL_LISTS`, by 1.4 on PostgreSQL: lists too hold literals, ``['it''s', '2024-01-01'::DATE]``.
+* `SQL_STRUCTS`, by 1.5 for structs that are at most inside structs: fields as SQL literals,
+  ``{'a': 'it''s', 'b': CAST('2024-01-01' AS DATE)}``, values in lists and maps as in `CAST`.
+* `SQL_LISTS`, by 1.4 on PostgreSQL: lists hold literals, too, ``['it''s', '2024-01-01'::DATE]``.
 
 DuckDB itself reads all of them as `CAST`: it loses the quotes of ``'it''s'`` and fails on dates
-(seen with 1.4.4 and 1.5.5). Here each gives what was inserted.
+(seen with 1.4.4 and 1.5.5). This module reads every form back as the inserted value.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _BARE_TYPES = re.compile(r"boolean|u?int\d+|float\d+|decimal\(.*")
 
 
 class _Reader:
-    """A text, and how far it is read."""
+    """A text, and the position up to which it was read."""
 
     def __init__(self, text: str, form: Form) -> None:
         self._text = text
@@ -76,10 +76,10 @@ class _Reader:
         self._at = 0
 
     def whole(self, column: Column) -> Tree:
-        found = self._value(column, self._form != CAST, "")
+        tree = self._value(column, self._form != CAST, "")
         if self._at != len(self._text):
             raise _Mismatch
-        return found
+        return tree
 
     def _value(self, column: Column, sql: bool, ends: str) -> Tree:
         """A value that is followed by one of ``ends``, or by the end of the text."""
@@ -148,11 +148,11 @@ class _Reader:
         end = self._at
         while end < len(self._text) and self._text[end] not in ends:
             end += 1
-        found = self._text[self._at : end]
-        if not found or found[0] == "'":
+        text = self._text[self._at : end]
+        if not text or text[0] == "'":
             raise _Mismatch
         self._at = end
-        return found
+        return text
 
     def _literal(self, column: Column) -> str:
         for pattern in (_LITERAL, _CAST):
