@@ -92,15 +92,15 @@ def _attach(folder: Path, name: str, given: dict[str, str] | None) -> Lake:
 def test_credentials_are_neither_lent_nor_taken(tmp_path: Path) -> None:
     other = {**LOCAL, "access_key": "other"}
     with _attach(tmp_path, "a", LOCAL) as a:
-        assert storage.told(a.catalog.data_path) == Storage.of(LOCAL)
+        assert storage.storage_of(a.catalog.data_path) == Storage.of(LOCAL)
         for given in (None, other):
             with pytest.raises(ConfigError, match="shared-bucket") as error:
                 _attach(tmp_path, "b", given)
             assert "hidden" not in str(error.value)
         with _attach(tmp_path, "b", LOCAL):
             pass
-        assert storage.told(a.catalog.data_path) == Storage.of(LOCAL)
-    assert storage.told("s3://shared-bucket/a/") is None
+        assert storage.storage_of(a.catalog.data_path) == Storage.of(LOCAL)
+    assert storage.storage_of("s3://shared-bucket/a/") is None
     with _attach(tmp_path, "b", None), pytest.raises(ConfigError, match="credentials"):
         _attach(tmp_path, "a", LOCAL)
     forgotten = _attach(tmp_path, "a", LOCAL)

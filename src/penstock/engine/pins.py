@@ -164,7 +164,7 @@ class Pins:
         self, table: TableName, at: Mapping[str, Any], file_filter: Predicate | None = None
     ) -> Rows:
         in_lake = self.lakes[table.lake].table(table_name(table))
-        return Rows(in_lake.to_df(**at, keep=file_filter))
+        return Rows(in_lake.to_df(**at, predicate=file_filter))
 
     @contextmanager
     def _naming_the_maker(self, table: TableName) -> Iterator[None]:

@@ -127,29 +127,29 @@ def set_nullable(schema: TableSchema, path: Path, nullable: bool) -> TableSchema
 
 def find(schema: TableSchema, path: Path) -> Column | None:
     """The column at ``path``, or ``None``."""
-    siblings, found = schema.columns, None
+    siblings, column = schema.columns, None
     for name in path:
-        found = _find(siblings, name)
-        if found is None:
+        column = _find(siblings, name)
+        if column is None:
             return None
-        siblings = found.children
-    return found
+        siblings = column.children
+    return column
 
 
 def column_at(schema: TableSchema, path: Path) -> Column:
     """The column at ``path``. Raises ColumnNotFound naming what there is."""
     siblings = schema.columns
     for depth, name in enumerate(path):
-        found = _find(siblings, name)
-        if found is None:
+        column = _find(siblings, name)
+        if column is None:
             raise ColumnNotFound(
                 f"there is no column {_text(path[: depth + 1])!r}",
                 hint=f"there are {', '.join(near.name for near in siblings) or 'none inside it'}",
                 data={"column": _text(path[: depth + 1])},
             )
         if depth + 1 == len(path):
-            return found
-        siblings = found.children
+            return column
+        siblings = column.children
     raise ColumnNotFound("a path to a column needs a name", hint="name the column")
 
 
@@ -169,7 +169,9 @@ def _beside(schema: TableSchema, path: Path, change: Callable[[Columns], Columns
     """``schema`` with the columns beside ``path``, itself among them, changed."""
     if len(path) == 1:
         return TableSchema(change(schema.columns))
-    return _changed(schema, path[:-1], lambda one: replace(one, children=change(one.children)))
+    return _changed(
+        schema, path[:-1], lambda parent: replace(parent, children=change(parent.children))
+    )
 
 
 def _fields(parent: Column) -> Columns:
@@ -208,18 +210,18 @@ def _promoted(old: Column, new: Column, path: tuple[str, ...]) -> Column:
 
 def _refuse_moved_default(old: Column, new: str, path: tuple[str, ...]) -> None:
     """Its text has no zone: what it means would hang on who reads it."""
-    told = old.initial_default if old.initial_default is not None else old.default
-    if new == "timestamptz" and told is not None:
+    default = old.initial_default if old.initial_default is not None else old.default
+    if new == "timestamptz" and default is not None:
         raise UnsupportedFeature(
-            f"column {_text(path)!r} has the default {told!r}, which says no time zone, and cannot "
-            f"become {new}",
+            f"column {_text(path)!r} has the default {default!r}, which says no time zone, and "
+            f"cannot become {new}",
             hint="add a column, fill it, drop this one",
             data={"column": _text(path), "old": old.type, "new": new},
         )
 
 
 def _fields_of(old: Column, new: Column, path: tuple[str, ...]) -> Columns:
-    kept = [
+    remaining = [
         _promoted(child, wanted, (*path, child.name))
         for child in old.children
         if (wanted := _find(new.children, child.name)) is not None
@@ -227,9 +229,9 @@ def _fields_of(old: Column, new: Column, path: tuple[str, ...]) -> Columns:
     added = [
         _without_ids(child) for child in new.children if _find(old.children, child.name) is None
     ]
-    if not (kept or added):
+    if not (remaining or added):
         raise SchemaMismatch(f"struct {_text(path)!r} needs a field", hint="leave it one")
-    return (*kept, *added)
+    return (*remaining, *added)
 
 
 def _is_value(column: Column) -> bool:

@@ -120,10 +120,10 @@ class Lake(Maintained):
         refuse_others(others, _OPTIONS)
         at = At.of(snapshot_version, snapshot_time)
         pinned = at != At()
-        told = Storage.of(storage)
+        settings = Storage.of(storage)
         with ExitStack() as on_error:
             if data_path is not None:  # looked at before a new catalog is made
-                on_error.callback(storages.hold(data_path, told))
+                on_error.callback(storages.hold(data_path, settings))
             catalog = Catalog.open(
                 uri,
                 data_path=data_path,
@@ -138,7 +138,7 @@ class Lake(Maintained):
             on_error.callback(catalog.close)
             if pinned:
                 catalog.snapshot(at)  # raises now rather than at the first read
-            on_error.callback(storages.hold(catalog.data_path, told))
+            on_error.callback(storages.hold(catalog.data_path, settings))
             more = partial(storages.spark_settings, catalog.data_path)
             lake = cls(catalog, source(spark, more), at, name, limits)
             lake._closing = finalize(lake, on_error.pop_all().close)
@@ -243,7 +243,7 @@ class Lake(Maintained):
             limits=self.limits,
         )
         current = Current()
-        current.given, current.schema = True, self._current.schema
+        current.passed, current.schema = True, self._current.schema
 
         def runs_sql(
             transaction: Transaction,

@@ -60,10 +60,10 @@ LATEST = At()
 def version(value: Any) -> int:
     """The id of a snapshot. Raises ArgumentError."""
     try:
-        found = int(value)
-        if isinstance(value, float | Decimal) and value != found:
+        number = int(value)
+        if isinstance(value, float | Decimal) and value != number:
             raise ValueError(value)
-        return found
+        return number
     except (TypeError, ValueError):
         raise ArgumentError(
             f"{value!r} is not a snapshot's version", hint="versions are whole numbers"
@@ -75,8 +75,8 @@ def moment(value: Any, zone: str = "UTC") -> datetime:
 
     Raises ArgumentError.
     """
-    found = time_of(value)
-    return (found if found.tzinfo else found.replace(tzinfo=ZoneInfo(zone))).astimezone(UTC)
+    parsed = time_of(value)
+    return (parsed if parsed.tzinfo else parsed.replace(tzinfo=ZoneInfo(zone))).astimezone(UTC)
 
 
 def time_of(value: Any) -> datetime:

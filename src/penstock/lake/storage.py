@@ -50,31 +50,31 @@ class Storage:
     committer: str = "file"
 
     @classmethod
-    def of(cls, given: Mapping[str, object] | Storage | None) -> Storage | None:
+    def of(cls, settings: Mapping[str, object] | Storage | None) -> Storage | None:
         """From a mapping with these names. Raises ConfigError for others and wrong values."""
-        if given is None or isinstance(given, Storage):
-            return given
-        unknown = sorted(set(given) - set(cls.__slots__))
+        if settings is None or isinstance(settings, Storage):
+            return settings
+        unknown = sorted(set(settings) - set(cls.__slots__))
         if unknown:
             raise ConfigError(
                 f"storage has no setting {unknown[0]!r}",
                 hint=f"its settings are {', '.join(cls.__slots__)}",
             )
-        for name, value in given.items():
+        for name, value in settings.items():
             if name != "path_style" and not isinstance(value, str | None):
                 raise ConfigError(
                     f"storage.{name} must be a text, not {shown(name, value)}",
                     hint="put the value in quotes",
                 )
-        values = dict(given)
+        values = dict(settings)
         style = values.get("path_style", False)
         values["path_style"] = str(style).lower() in {"true", "1"}
-        found = cls(**values)  # type: ignore[arg-type] # checked below
-        if found.committer not in _COMMITTERS:
+        storage = cls(**values)  # type: ignore[arg-type] # checked below
+        if storage.committer not in _COMMITTERS:
             raise ConfigError(
-                f"storage.committer is {found.committer!r}", hint="it is 'magic' or 'file'"
+                f"storage.committer is {storage.committer!r}", hint="it is 'magic' or 'file'"
             )
-        return found
+        return storage
 
     def spark_settings(self, bucket: str) -> dict[str, str]:
         """Runtime settings of a Spark session for this bucket, of ``s3://`` and ``s3a://`` paths.
@@ -95,9 +95,9 @@ class Storage:
             "path.style.access": str(self.path_style).lower(),
             "connection.ssl.enabled": str(not (self.endpoint or "").startswith("http:")).lower(),
         }
-        found = {f"{own}.{name}": value for name, value in values.items() if value is not None}
-        found["fs.s3.impl"] = "org.apache.hadoop.fs.s3a.S3AFileSystem"
-        return found
+        settings = {f"{own}.{name}": value for name, value in values.items() if value is not None}
+        settings["fs.s3.impl"] = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+        return settings
 
     def open(self) -> fs.FileSystem:
         from pyarrow import fs
@@ -205,7 +205,7 @@ def spark_settings(path: str) -> dict[str, str]:
     bucket = bucket_of(path)
     if bucket is None:
         return {}
-    wanted = (told(path) or Storage()).spark_settings(bucket)
+    wanted = (storage_of(path) or Storage()).spark_settings(bucket)
     with _LOCK:
         if _IN_SPARK.setdefault(bucket, wanted) != wanted:
             raise _other_storage(
@@ -214,7 +214,7 @@ def spark_settings(path: str) -> dict[str, str]:
     return wanted
 
 
-def told(path: str) -> Storage | None:
+def storage_of(path: str) -> Storage | None:
     """What the bucket of ``path`` was told, for another process; ``None`` for nothing."""
     store = _STORES.get(bucket_of(path) or "")
     return None if store is None else store.storage
@@ -247,8 +247,8 @@ def list_files(directory: str, suffix: str = ".parquet") -> list[str]:
 
     system, root = open_system(directory)
     root = root.rstrip("/")
-    found = system.get_file_info(fs.FileSelector(root, recursive=True, allow_not_found=True))
-    names = [info.path for info in found if info.is_file and info.path.endswith(suffix)]
+    infos = system.get_file_info(fs.FileSelector(root, recursive=True, allow_not_found=True))
+    names = [info.path for info in infos if info.is_file and info.path.endswith(suffix)]
     prefix = directory.rstrip("/")
     below = [name[len(root) :] for name in names]
     return sorted(prefix + path for path in below if not _hidden(path))
@@ -281,8 +281,8 @@ def remove_file(path: str) -> bool:
     folder, _, name = path.rpartition("/")
     places = (path,) if is_remote(path) else (path, f"{folder}/.{name}.crc")
     there: list[bool] = []
-    for one in places:
-        system, place = open_system(one)
+    for file_path in places:
+        system, place = open_system(file_path)
         there.append(system.get_file_info(place).type == fs.FileType.File)
         if there[-1]:
             system.delete_file(place)

@@ -18,7 +18,7 @@ from penstock.lake.limits import LIMITS, Limits
 from penstock.lake.methods.add_files import Added, add_data_files
 from penstock.lake.methods.altering import Altering
 from penstock.lake.reading import feed, scan
-from penstock.lake.reading.arrow_files import few_rows
+from penstock.lake.reading.arrow_files import read_small
 from penstock.lake.recovery.rollback import RolledBack, rollback
 from penstock.lake.rows.change import MergeBuilder, On, RowChange
 from penstock.lake.rows.engine import stage
@@ -81,7 +81,7 @@ class Table:
         where: str | SparkColumn | None = None,
         *,
         row_ids: bool = False,
-        keep: Predicate | None = None,
+        predicate: Predicate | None = None,
     ) -> DataFrame:
         """The rows at a snapshot: by id, by time (in force then), or the latest::
 
@@ -96,7 +96,9 @@ class Table:
         compactions. Raises SnapshotNotFound, SchemaNotFound, TableNotFound, UnsupportedFeature.
         """
         with hinted(where), explained(table=str(self.ref)):
-            return self._read(version, timestamp, if_text(where), row_ids=row_ids, keep=keep)
+            return self._read(
+                version, timestamp, if_text(where), row_ids=row_ids, predicate=predicate
+            )
 
     def _read(
         self,
@@ -105,7 +107,7 @@ class Table:
         where: str | SparkColumn | None,
         *,
         row_ids: bool,
-        keep: Predicate | None,
+        predicate: Predicate | None,
     ) -> DataFrame:
         at = self._snapshot(version, timestamp)
         if self.view is not None and not row_ids and not self._is_there(at):
@@ -113,27 +115,27 @@ class Table:
             if rows is not None:
                 return rows if where is None else rows.where(where)
         spark = self.spark()
-        if isinstance(where, str) and keep is None:
-            keep = of_where(where, zone=session_zone(spark))
-        df = scan.read(spark, self._scan(at, keep), row_ids=row_ids)
+        if isinstance(where, str) and predicate is None:
+            predicate = of_where(where, zone=session_zone(spark))
+        df = scan.read(spark, self._scan(at, predicate), row_ids=row_ids)
         if row_ids:
             df = df.withColumnRenamed(scan.ROW_ID, "rowid").drop(scan.BEGIN)
         return df if where is None else df.where(where)
 
-    def scan_at(self, version: int, keep: Predicate | None = None) -> scan.Scan:
+    def scan_at(self, version: int, predicate: Predicate | None = None) -> scan.Scan:
         """What `to_df` reads at a snapshot of a table, not a view: ``orders.scan_at(1).files``.
 
         Raises SnapshotNotFound, SchemaNotFound, TableNotFound, UnsupportedFeature.
         """
-        return self._scan(self.catalog.snapshot(At(version)), keep)
+        return self._scan(self.catalog.snapshot(At(version)), predicate)
 
     def few_rows(self, names: Sequence[str], version: int) -> pa.Table | None:
         """Some columns of a few rows at a snapshot, without Spark: ``orders.few_rows(["id"], 2)``.
 
-        ``None`` where there are too many; see `candidate.few_rows`.
+        ``None`` where there are too many; see `TransactionTable.few_rows`.
         Raises SnapshotNotFound, SchemaNotFound, TableNotFound.
         """
-        return few_rows(self.scan_at(version), names, self.limits)
+        return read_small(self.scan_at(version), names, self.limits)
 
     def changes(self, from_: Since, to: Since) -> DataFrame:
         """The rows that came and went in a range of snapshots; see `penstock.lake.reading.feed`::
@@ -296,9 +298,9 @@ class Table:
         at = At.of(version, timestamp)
         return self.catalog.snapshot(self.at if at == LATEST else at)
 
-    def _scan(self, at: Snapshot, keep: Predicate | None) -> scan.Scan:
+    def _scan(self, at: Snapshot, predicate: Predicate | None) -> scan.Scan:
         info = self._info(at)
-        files = self.catalog.files(info, at.id, keep)
+        files = self.catalog.files(info, at.id, predicate)
         return scan.Scan(str(self.ref), info.schema, files, at.id)
 
     def _is_there(self, at: Snapshot) -> bool:
@@ -329,7 +331,7 @@ class Table:
 
 def _range(from_: Since, to: Since) -> tuple[Bound, Bound]:
     """The bounds of a range. Raises ArgumentError for two of a kind in the wrong order."""
-    first, last = (one if isinstance(one, int) else moment(one) for one in (from_, to))
+    first, last = (bound if isinstance(bound, int) else moment(bound) for bound in (from_, to))
     if isinstance(first, int) == isinstance(last, int) and first > last:  # type: ignore[operator]
         raise ArgumentError(
             f"nothing lies between {from_} and {to}: the first is the later",

@@ -111,9 +111,9 @@ class Transaction:
 
     def names_in(self, schema: str) -> list[tuple[str, str]]:
         """Names in a schema, with ``table`` or ``view``: ``tx.names_in("main")``."""
-        found = [(table.candidate.name, "table") for table in self._tables_in(schema)]
-        found += [(ref.name, "view") for ref in self._names.views(schema)]
-        return sorted(found)
+        names = [(table.candidate.name, "table") for table in self._tables_in(schema)]
+        names += [(ref.name, "view") for ref in self._names.views(schema)]
+        return sorted(names)
 
     def macros(self, name: str) -> list[Macro | NewMacro]:
         """The macros of this name, scalar and of tables: ``tx.macros("discount")``."""
@@ -275,10 +275,10 @@ class Transaction:
         """``tx.drop_macro("half", if_exists=True)``: a scalar macro goes first, as in DuckDB."""
         ref = TableRef.parse(name)
         kinds = ("scalar", "table") if kind is None else (kind,)
-        found = next((kind for kind in kinds if self._names.macro(ref, kind) is not None), None)
-        if found is None and if_exists:
+        match = next((kind for kind in kinds if self._names.macro(ref, kind) is not None), None)
+        if match is None and if_exists:
             return
-        self._names.drop_macro(ref, found or kinds[0])
+        self._names.drop_macro(ref, match or kinds[0])
 
     def comment_on_table(self, name: str, text: str | None) -> None:
         """``tx.comment_on_table("orders", "by the till")``; ``None`` removes the comment."""
@@ -302,8 +302,8 @@ class Transaction:
         self, author: str | None = None, message: str | None = None, extra: str | None = None
     ) -> None:
         """What the snapshot will say of itself: ``tx.describe(author="ada", message="late")``."""
-        told = {"author": author, "message": message, "extra": extra}
-        self._info |= {key: value for key, value in told.items() if value is not None}
+        info = {"author": author, "message": message, "extra": extra}
+        self._info |= {key: value for key, value in info.items() if value is not None}
 
     def sql(
         self,
@@ -449,22 +449,22 @@ class Transaction:
         return [table for (of, _), table in tables if of == fold(schema) and table.exists]
 
     def _check_free(self, ref: TableRef, kind: str, *, or_replace: bool = False) -> None:
-        found = self.kind_of(_quoted(ref))
-        if found is not None and not (or_replace and found == kind):
-            raise taken(kind, str(ref), found)
+        existing = self.kind_of(_quoted(ref))
+        if existing is not None and not (or_replace and existing == kind):
+            raise taken(kind, str(ref), existing)
 
     def _required(self, kind: str, ref: TableRef, *, if_exists: bool = False) -> bool:
         """Whether there is one of this kind. Raises TableNotFound unless it may be missing."""
-        found = self.kind_of(_quoted(ref))
-        if found == kind:
+        existing = self.kind_of(_quoted(ref))
+        if existing == kind:
             return True
-        if found is None and if_exists:
+        if existing is None and if_exists:
             return False
-        if found is None and kind == "table" and self._names.is_of_base(ref.schema):
+        if existing is None and kind == "table" and self._names.is_of_base(ref.schema):
             self._catalog.table(ref.schema, ref.name, self.base.id)  # says what may be meant
         raise TableNotFound(
-            f"there is no {kind} {ref}" + (f": it is a {found}" if found else ""),
-            hint=f"use what is for a {found}" if found else f"create the {kind} first",
+            f"there is no {kind} {ref}" + (f": it is a {existing}" if existing else ""),
+            hint=f"use what is for a {existing}" if existing else f"create the {kind} first",
             data={"schema": ref.schema, kind: ref.name},
         )
 
@@ -475,7 +475,9 @@ class Transaction:
         return replace(
             self._names.changes(),
             tables=tables,
-            compactions=tuple(one for one in self._compacted() if fits(one, tables)),
+            compactions=tuple(
+                compaction for compaction in self._compacted() if fits(compaction, tables)
+            ),
         )
 
     def _compacted(self) -> tuple[Compaction, ...]:

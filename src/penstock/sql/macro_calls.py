@@ -139,7 +139,7 @@ def _macro_at(tokens: Sequence[Token], at: int, book: Book) -> tuple[Macro | Non
         if fold(tokens[first].value) not in book.lakes:
             raise QueryFailed(
                 f"{tokens[first].text}.{schema}.{tokens[at].text} names a catalog, "
-                f"{tokens[first].text!r}, which this lake is not",
+                f"{tokens[first].text!r}, which is not this lake",
                 hint=f"write {schema}.{tokens[at].text}(...)",
             )
     if len(found) > 1:

@@ -181,7 +181,7 @@ class Reader:
             return parts
         if fold(parts[0]) not in self.lakes:
             raise self.wrong(
-                f"{'.'.join(parts)} names a catalog {parts[0]!r}, which this lake is not",
+                f"{'.'.join(parts)} names a catalog {parts[0]!r}, which is not this lake",
                 f"the lake is called {called(self.lakes)}: write schema.table",
                 at,
             )

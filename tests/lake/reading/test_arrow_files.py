@@ -113,7 +113,7 @@ def test_what_is_left_to_spark(lake: Lake, rows: Rows) -> None:
     lake.sql("ALTER TABLE t ADD COLUMN d INT DEFAULT 5")
     assert same(lake, ["k", "d"])  # no file has d
     assert (
-        arrow_files.few_rows(lake.table("t").scan_at(lake.catalog.latest().id), ["k"]) is not None
+        arrow_files.read_small(lake.table("t").scan_at(lake.catalog.latest().id), ["k"]) is not None
     )
     lake.limits = Limits(table_files=0)
     assert not same(lake, ["k"])
@@ -123,8 +123,8 @@ def test_no_more_than_the_limit(lake: Lake, rows: Rows) -> None:
     lake.table("t").append(rows(KV, ABC))
     with lake.transaction() as tx:
         source = tx.table("t").scan_all()
-        assert arrow_files.few_rows(source, ["k"], Limits(table_rows=2)) is None
-        assert arrow_files.few_rows(source, ["k"], Limits(table_rows=3)) is not None
+        assert arrow_files.read_small(source, ["k"], Limits(table_rows=2)) is None
+        assert arrow_files.read_small(source, ["k"], Limits(table_rows=3)) is not None
 
 
 def test_the_candidate_state_and_a_slice_of_it(lake: Lake, rows: Rows) -> None:

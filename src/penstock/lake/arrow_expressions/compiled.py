@@ -57,17 +57,17 @@ class Expression:
     def array(self, rows: Rows) -> pa.ChunkedArray:
         """Its value for each row. Raises NotSupportedByArrow."""
         try:
-            found = self.node.run(rows)
+            value = self.node.run(rows)
         except (pa.ArrowException, OverflowError) as error:
             raise NotSupportedByArrow(str(error)) from error
-        if isinstance(found, pa.Scalar):
-            found = pa.repeat(found, rows.num_rows)
-        return found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])
+        if isinstance(value, pa.Scalar):
+            value = pa.repeat(value, rows.num_rows)
+        return value if isinstance(value, pa.ChunkedArray) else pa.chunked_array([value])
 
     def matches(self, rows: Rows, places: pa.Array) -> pa.Array:
         """Those of ``places``, one for each row, whose rows it, a condition, is true for."""
-        found = self.array(rows).combine_chunks()
-        return places.filter(found)  # which leaves out NULL, too
+        matching = self.array(rows).combine_chunks()
+        return places.filter(matching)  # which leaves out NULL, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,20 +102,20 @@ def expression(
         if names.setdefault(fold(name), name) != name:
             raise NotSupportedByArrow("names that differ in case alone")
     try:
-        found = _Compiler(columns, names, in_utc)(parsed(as_expression(written), names))
+        node = _Compiler(columns, names, in_utc)(parsed(as_expression(written), names))
     except (pa.ArrowException, OverflowError, RecursionError) as error:
         raise NotSupportedByArrow(str(error)) from error
-    return Expression(found)
+    return Expression(node)
 
 
 def condition(
     written: str | SqlExpression, columns: Mapping[str, pa.DataType], *, in_utc: bool = False
 ) -> Expression:
     """As `expression`, of one that is true, false or NULL."""
-    found = expression(written, columns, in_utc=in_utc)
-    if found.kind != pa.bool_():
-        raise NotSupportedByArrow(f"{found.kind} as a condition")
-    return found
+    compiled = expression(written, columns, in_utc=in_utc)
+    if compiled.kind != pa.bool_():
+        raise NotSupportedByArrow(f"{compiled.kind} as a condition")
+    return compiled
 
 
 def plain(value: object) -> Expression:
@@ -126,8 +126,8 @@ def plain(value: object) -> Expression:
         return Expression(nodes.constant(pa.bool_(), value))
     if type(value) is int:
         text = str(abs(value))
-        found = nodes.integer_or_decimal(text, negative=value < 0)
-        return Expression(nodes.constant(found.kind, found.value))
+        literal = nodes.integer_or_decimal(text, negative=value < 0)
+        return Expression(nodes.constant(literal.kind, literal.value))
     raise NotSupportedByArrow(f"a {type(value).__name__}")
 
 

@@ -71,9 +71,9 @@ def _text(value: dt.date) -> str:
 def compared(kernel: Callable[[Value, Value], Value]) -> Callable[[Any, Compile], Node]:
     def compare(tree: Any, node: Compile) -> Node:
         sides = [node(tree.left), node(tree.right)]
-        given = [side for side in sides if not pa.types.is_null(side.kind)]
-        if len(given) < len(sides):
-            return _never(given)
+        typed = [side for side in sides if not pa.types.is_null(side.kind)]
+        if len(typed) < len(sides):
+            return _never(typed)
         return nodes.of(_BOOLEAN, kernel, *_alike(sides, node))
 
     return compare
@@ -88,9 +88,9 @@ def _never(others: Sequence[Node]) -> Node:
 def same(tree: Any, node: Compile) -> Node:
     """``<=>``: NULL is equal to NULL, and to nothing else."""
     sides = [node(tree.left), node(tree.right)]
-    given = [side for side in sides if not pa.types.is_null(side.kind)]
-    if len(given) == 1:
-        return nodes.of(_BOOLEAN, pc.is_null, given[0])
+    typed = [side for side in sides if not pa.types.is_null(side.kind)]
+    if len(typed) == 1:
+        return nodes.of(_BOOLEAN, pc.is_null, typed[0])
     return nodes.of(_BOOLEAN, _equal_or_null, *_alike(sides, node))
 
 
@@ -112,11 +112,11 @@ def in_(tree: Any, node: Compile) -> Node:
     with_null = len(known) < len(values)
 
     def among(value: Value) -> Value:
-        found = pc.is_in(value, value_set=listed)
+        is_listed = pc.is_in(value, value_set=listed)
         unknown = pc.is_null(value)
         if with_null:
-            unknown = pc.or_(unknown, pc.invert(found))
-        return pc.if_else(unknown, pa.scalar(None, _BOOLEAN), found)
+            unknown = pc.or_(unknown, pc.invert(is_listed))
+        return pc.if_else(unknown, pa.scalar(None, _BOOLEAN), is_listed)
 
     return nodes.of(_BOOLEAN, among, first)
 
@@ -139,8 +139,8 @@ def like(tree: Any, node: Compile) -> Node:
     if "%" in inner or "_" in inner:
         raise NotSupportedByArrow("LIKE with wildcards inside")
     kernel = _LIKES[before, after]
-    found = nodes.of(_BOOLEAN, lambda text: kernel(text, inner), value)
-    return nodes.of(_BOOLEAN, pc.invert, found) if tree.args.get("negate") else found
+    matches = nodes.of(_BOOLEAN, lambda text: kernel(text, inner), value)
+    return nodes.of(_BOOLEAN, pc.invert, matches) if tree.args.get("negate") else matches
 
 
 _LIKES: Mapping[tuple[bool, bool], Callable[[Value, str], Value]] = {
@@ -152,12 +152,12 @@ _LIKES: Mapping[tuple[bool, bool], Callable[[Value, str], Value]] = {
 
 
 def condition(tree: exp.Expr, node: Compile) -> Node:
-    found = node(tree)
-    if pa.types.is_null(found.kind):
+    compiled = node(tree)
+    if pa.types.is_null(compiled.kind):
         return nodes.constant(_BOOLEAN, None)
-    if found.kind != _BOOLEAN:
-        raise NotSupportedByArrow(f"{found.kind} as a condition")
-    return found
+    if compiled.kind != _BOOLEAN:
+        raise NotSupportedByArrow(f"{compiled.kind} as a condition")
+    return compiled
 
 
 def and_(tree: Any, node: Compile) -> Node:
@@ -181,5 +181,5 @@ def is_(tree: Any, node: Compile) -> Node:
     if not isinstance(tree.expression, exp.Boolean):
         raise NotSupportedByArrow("IS")
     wanted = pa.scalar(bool(tree.expression.this))
-    found = condition(tree.this, node)
-    return nodes.of(_BOOLEAN, lambda side: pc.fill_null(pc.equal(side, wanted), False), found)
+    compiled = condition(tree.this, node)
+    return nodes.of(_BOOLEAN, lambda side: pc.fill_null(pc.equal(side, wanted), False), compiled)

@@ -94,8 +94,8 @@ def parsed(written: SqlExpression, columns: Collection[str]) -> exp.Expr:
         raise NotSupportedByArrow("a text that sqlglot does not read")
     nodes: list[Any] = list(tree.walk())
     # A word that sqlglot takes for more than a column (``a ISNULL``) leaves one less.
-    found = sum(isinstance(node, exp.Column) for node in nodes)
-    if not words.certain <= found <= words.possible:
+    count = sum(isinstance(node, exp.Column) for node in nodes)
+    if not words.certain <= count <= words.possible:
         raise NotSupportedByArrow("a word of another dialect")
     # Brackets of its own say that it was in doubt.
     if sum(isinstance(node, exp.Paren) for node in nodes) != words.brackets:
@@ -106,22 +106,22 @@ def parsed(written: SqlExpression, columns: Collection[str]) -> exp.Expr:
 
 
 def _words(text: str, columns: Collection[str]) -> _Words:
-    found, before = _Words(), ""
+    counts, before = _Words(), ""
     for kind, token in _tokens(text):
         if kind in _NAMES:
             is_column = kind == "quoted" or fold(token) in columns
             is_word = kind == "word" and token.upper() in _WORDS
             if not is_column and not is_word:
                 raise NotSupportedByArrow(token)
-            found = replace(
-                found,
-                certain=found.certain + (not is_word),
-                possible=found.possible + is_column,
+            counts = replace(
+                counts,
+                certain=counts.certain + (not is_word),
+                possible=counts.possible + is_column,
             )
         if token == "(" and before.upper() not in _CALLED:
-            found = replace(found, brackets=found.brackets + 1)
+            counts = replace(counts, brackets=counts.brackets + 1)
         before = token
-    return found
+    return counts
 
 
 def _tokens(text: str) -> Iterator[tuple[str, str]]:
@@ -130,17 +130,17 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
         raise NotSupportedByArrow("a long text")
     at, after = 0, ""
     while at < len(text):
-        found = _TOKEN.match(text, at)
-        if found is None:
+        match = _TOKEN.match(text, at)
+        if match is None:
             raise NotSupportedByArrow(f"{text[at]!r}")
-        at = found.end()
-        if found[0].isspace():
+        at = match.end()
+        if match[0].isspace():
             continue
-        kind = found.lastgroup or ""
+        kind = match.lastgroup or ""
         # 'a''b' is one string or two by a setting; of `a``b` nothing is known.
         if kind in _STRINGS and kind == after:
             raise NotSupportedByArrow("strings that touch")
-        yield kind, found[0]
+        yield kind, match[0]
         after = kind
 
 

@@ -182,12 +182,12 @@ def null() -> Node:
 
 def column(name: str, kind: pa.DataType) -> Node:
     def run(rows: Rows) -> Value:
-        found = rows[name]
-        if pa.types.is_dictionary(found.type):
-            found = found.cast(found.type.value_type)
-        if found.type != kind:
-            raise NotSupportedByArrow(f"column {name} is {found.type}, not {kind}")
-        return found
+        values = rows[name]
+        if pa.types.is_dictionary(values.type):
+            values = values.cast(values.type.value_type)
+        if values.type != kind:
+            raise NotSupportedByArrow(f"column {name} is {values.type}, not {kind}")
+        return values
 
     return Node(kind, run, frozenset({name}))
 
@@ -196,10 +196,10 @@ def of(kind: pa.DataType, compute: Callable[..., Value], *parts: Node) -> Node:
     """``compute`` over the values of other nodes, which it must give as ``kind``."""
 
     def run(rows: Rows) -> Value:
-        found = compute(*(part.run(rows) for part in parts))
-        if found.type != kind:
-            raise NotSupportedByArrow(f"{found.type} is not {kind}")
-        return found
+        result = compute(*(part.run(rows) for part in parts))
+        if result.type != kind:
+            raise NotSupportedByArrow(f"{result.type} is not {kind}")
+        return result
 
     columns = frozenset[str]().union(*(part.columns for part in parts))
     if columns:

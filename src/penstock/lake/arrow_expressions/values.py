@@ -28,8 +28,8 @@ def literal(tree: Any, _: Compile) -> Node:
 
 
 def number(text: str, *, negative: bool = False) -> Node:
-    found = nodes.integer_or_decimal(text, negative=negative)
-    return nodes.constant(found.kind, found.value, found)
+    parsed = nodes.integer_or_decimal(text, negative=negative)
+    return nodes.constant(parsed.kind, parsed.value, parsed)
 
 
 def null(_tree: Any, _: Compile) -> Node:
@@ -182,16 +182,16 @@ def _chosen(
 ) -> Node:
     """The value of the first condition that is true."""
     conditions = [condition(when, node) for when, _ in pairs]
-    given = [node(value) for _, value in pairs]
-    given.append(nodes.null() if default is None else node(default))
-    kind = nodes.common([value.kind for value in given])
-    values = [nodes.fitted(value, kind) for value in given]
+    branches = [node(value) for _, value in pairs]
+    branches.append(nodes.null() if default is None else node(default))
+    kind = nodes.common([value.kind for value in branches])
+    values = [nodes.fitted(value, kind) for value in branches]
 
     def choose(*parts: Value) -> Value:
         whens, thens = parts[: len(conditions)], parts[len(conditions) :]
-        found = thens[-1]
+        chosen = thens[-1]
         for when, then in zip(reversed(whens), reversed(thens[:-1]), strict=True):
-            found = pc.if_else(pc.fill_null(when, False), then, found)
-        return found
+            chosen = pc.if_else(pc.fill_null(when, False), then, chosen)
+        return chosen
 
     return nodes.of(kind, choose, *conditions, *values)

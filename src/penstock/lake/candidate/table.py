@@ -20,7 +20,7 @@ from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.limits import LIMITS, Limits
 from penstock.lake.reading import scan
-from penstock.lake.reading.arrow_files import few_rows
+from penstock.lake.reading.arrow_files import read_small
 from penstock.lake.reading.conversions.align import with_moment
 from penstock.lake.reading.conversions.spark_types import cast_type, literal
 from penstock.lake.reading.parquet.footers import remove_directory
@@ -114,14 +114,14 @@ class CandidateTable:
 
         limits = self._context.limits
         if slice is None:
-            return few_rows(self._scan(self.files()), names, limits)
+            return read_small(self._scan(self.files()), names, limits)
         column, value = self._column(slice[0]), slice[1]
         if base_type(column.type) != "varchar":
             return None  # Spark casts the value to the column's type
         whole, maybe = self.split(*slice)
         files = replace(self.files(), files=(*whole, *maybe))
         wanted = list(dict.fromkeys((*names, column.name)))
-        rows = few_rows(self._scan(files), wanted, limits)
+        rows = read_small(self._scan(files), wanted, limits)
         return None if rows is None else rows.filter(pc.equal(rows[column.name], value))
 
     @property

@@ -19,7 +19,7 @@ from penstock.lake.format.changes import NewFile
 from penstock.lake.format.files import DataFile
 from penstock.lake.format.naming import new_uuid7
 from penstock.lake.maintenance.writing import Job, write_together
-from penstock.lake.storage import Storage, list_files, remove_file, told, use
+from penstock.lake.storage import Storage, list_files, remove_file, storage_of, use
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,7 +66,7 @@ def _packed(part: Part, mark: str) -> bytes:
     used = {file.mapping_id for file in files}
     mappings = {key: mapping for key, mapping in part.job.mappings.items() if key in used}
     job = replace(part.job, mappings=mappings, mark=mark)
-    return pickle.dumps((files, job, told(job.table.path)))
+    return pickle.dumps((files, job, storage_of(job.table.path)))
 
 
 def _run(

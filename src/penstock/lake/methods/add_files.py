@@ -113,7 +113,7 @@ def stage_data_files(
     def look(connection: Connection, snapshot_id: int) -> None:
         _check_new(connection, catalog.data_path, info, files, snapshot_id)
 
-    return tuple(AddedFile(one.path, one.record_count, one.size_bytes) for one in files), look
+    return tuple(AddedFile(file.path, file.record_count, file.size_bytes) for file in files), look
 
 
 def _with_mappings(files: Sequence[DataFile], staged: Sequence[DataFile]) -> list[DataFile]:
@@ -126,7 +126,7 @@ def _with_mappings(files: Sequence[DataFile], staged: Sequence[DataFile]) -> lis
             numbered.append(file)
             continue
         plain = replace(file.mapping, id=None)
-        own = next((one for one in made if replace(one, id=None) == plain), None)
+        own = next((mapping for mapping in made if replace(mapping, id=None) == plain), None)
         if own is None:
             own = replace(file.mapping, id=min(taken, -1) - 1 - len(made))
             made.append(own)

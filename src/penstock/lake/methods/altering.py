@@ -81,13 +81,13 @@ class Altering:
 
     def partition_by(self, *fields: str | PartitionField) -> Snapshot | None:
         """What is written from now on: by ``a``, ``month(b)``, ``bucket(8, c)``; none resets."""
-        found = [_field(field) if isinstance(field, str) else field for field in fields]
-        return self.alone(lambda table: table.set_partitioning(found))
+        keys = [_field(field) if isinstance(field, str) else field for field in fields]
+        return self.alone(lambda table: table.set_partitioning(keys))
 
     def sort_by(self, *keys: str | SortKey) -> Snapshot | None:
         """What is written and merged from now on; none resets."""
-        found = [SortKey(key) if isinstance(key, str) else key for key in keys]
-        return self.alone(lambda table: table.set_sorting(found))
+        sort_keys = [SortKey(key) if isinstance(key, str) else key for key in keys]
+        return self.alone(lambda table: table.set_sorting(sort_keys))
 
     def comment(self, text: str | None, column: str | None = None) -> Snapshot | None:
         """On the table or a column; ``None`` takes the comment away."""
@@ -175,16 +175,16 @@ def option_writer(
 
 
 def _refuse_reserved(catalog: Catalog, schema: str | None, table: str | None) -> None:
-    for one in catalog.tables(catalog.snapshot(LATEST).id):
-        if (schema is not None and fold(one.schema_name) != fold(schema)) or (
-            table is not None and fold(one.name) != fold(table)
+    for info in catalog.tables(catalog.snapshot(LATEST).id):
+        if (schema is not None and fold(info.schema_name) != fold(schema)) or (
+            table is not None and fold(info.name) != fold(table)
         ):
             continue
-        for column in one.schema.names:
+        for column in info.schema.names:
             if fold(column) in SYSTEM:
                 raise NameTaken(
-                    f"rows of {one.qualified_name} cannot be inlined: its column {column!r} is "
+                    f"rows of {info.qualified_name} cannot be inlined: its column {column!r} is "
                     "called like one that inlined rows have of their own",
                     hint="rename or drop the column before, or set the option for other tables",
-                    data={"table": one.qualified_name, "column": column},
+                    data={"table": info.qualified_name, "column": column},
                 )

@@ -88,32 +88,42 @@ class _Query:
     names: Resolver
     args: Mapping[str, Any]
     zone: str
-    given: frozenset[str]
+    view_names: frozenset[str]
 
-    def read(self, one: Reference) -> TableRead:
-        called = one.name if one.schema is None else f"{one.schema}.{one.name}"
-        if one.schema is None and fold(one.name) in self.given:
+    def read(self, reference: Reference) -> TableRead:
+        called = (
+            reference.name if reference.schema is None else f"{reference.schema}.{reference.name}"
+        )
+        if reference.schema is None and fold(reference.name) in self.view_names:
             return TableRead(called, "given")
-        at = None if one.travel is None else travel.point(one.travel, self.args, self.zone)
+        at = (
+            None
+            if reference.travel is None
+            else travel.point(reference.travel, self.args, self.zone)
+        )
         snapshot = self.names.snapshot(at or self.names.at)
-        table = self.names.find(one, snapshot)
-        return TableRead(called, "view") if table is None else self._table(one, table, snapshot)
+        table = self.names.find(reference, snapshot)
+        return (
+            TableRead(called, "view") if table is None else self._table(reference, table, snapshot)
+        )
 
-    def _table(self, one: Reference, table: Table, snapshot: Snapshot) -> TableRead:
+    def _table(self, reference: Reference, table: Table, snapshot: Snapshot) -> TableRead:
         catalog, analysis = self.names.catalog, self.analysis
-        keep = of_query(analysis.text, one.node, zone=self.zone, args=self.args)
-        found = read_of(catalog, table, snapshot.id, keep)
-        asked = metadata_answers.wanted(analysis.tree, one.node)
+        predicate = of_query(analysis.text, reference.node, zone=self.zone, args=self.args)
+        read = read_of(catalog, table, snapshot.id, predicate)
+        asked = metadata_answers.wanted(analysis.tree, reference.node)
         if asked is None or not metadata_answers.knows(catalog, table, snapshot.id, asked):
-            return found
-        return replace(found, files=0, bytes=0, answered=True)
+            return read
+        return replace(read, files=0, bytes=0, answered=True)
 
 
-def read_of(catalog: Catalog, table: Table, snapshot_id: int, keep: Predicate | None) -> TableRead:
+def read_of(
+    catalog: Catalog, table: Table, snapshot_id: int, predicate: Predicate | None
+) -> TableRead:
     """What a read of the table by ``keep`` reads."""
-    keep = keep or Predicate(None)
-    chosen = catalog.files(table, snapshot_id, keep)
-    everything = chosen if keep.condition is None else catalog.files(table, snapshot_id)
+    predicate = predicate or Predicate(None)
+    chosen = catalog.files(table, snapshot_id, predicate)
+    everything = chosen if predicate.condition is None else catalog.files(table, snapshot_id)
     rows, deletes = _inlined(chosen)
     return TableRead(
         name=table.qualified_name,
@@ -127,8 +137,8 @@ def read_of(catalog: Catalog, table: Table, snapshot_id: int, keep: Predicate | 
         files_with_deletes=sum(bool(file.deletes) for file in chosen.files),
         inlined_rows=rows,
         inlined_deletes=deletes,
-        used=keep.used,
-        unused=keep.unused,
+        used=predicate.used,
+        unused=predicate.unused,
     )
 
 

@@ -70,15 +70,15 @@ class Resolver:
 
     def read(self, wanted: Wanted) -> Rows:
         """The rows of a table or view. Raises TableNotFound, SchemaNotFound, SnapshotNotFound."""
-        one = wanted.reference
-        self._refuse_other(one)
+        reference = wanted.reference
+        self._refuse_other(reference)
         snapshot = self.snapshot(wanted.at or self.at)
-        schemas = self._schemas(one, snapshot)
+        schemas = self._schemas(reference, snapshot)
         for schema in schemas:
-            ref = TableRef(schema, one.name)
-            state = self.states.get((fold(schema), fold(one.name)))
+            ref = TableRef(schema, reference.name)
+            state = self.states.get((fold(schema), fold(reference.name)))
             if wanted.at is None and state is not None:
-                return Rows(state(wanted.keep))
+                return Rows(state(wanted.predicate))
             if wanted.at is None and self._changing is not None:
                 staged = self._staged(ref, self._changing, snapshot, wanted)
                 if staged is not None:
@@ -89,7 +89,7 @@ class Resolver:
             view = self.find_view(ref, snapshot)
             if view is not None:
                 return Rows(self.view(view, snapshot))
-        missing = TableRef(schemas[0], one.name)
+        missing = TableRef(schemas[0], reference.name)
         self.catalog.table(missing.schema, missing.name, snapshot.id)
         raise TableNotFound(
             f"there is no table {missing} any more",
@@ -147,8 +147,10 @@ class Resolver:
     @property
     def _changing(self) -> Transaction | None:
         """The transaction whose changes reads see that name no snapshot."""
-        found = self.transaction
-        return found if found is not None and self.at == At(found.base.id) else None
+        transaction = self.transaction
+        return (
+            transaction if transaction is not None and self.at == At(transaction.base.id) else None
+        )
 
     def _staged(
         self, ref: TableRef, transaction: Transaction, snapshot: Snapshot, wanted: Wanted
@@ -159,16 +161,18 @@ class Resolver:
         if table.exists:
             changed = table.candidate.change() is not None
             return Rows(table.to_df()) if changed else self._table(ref, snapshot, wanted)
-        found = transaction.view(name)
-        return None if found is None else Rows(self.view(_view_of(found), snapshot))
+        view = transaction.view(name)
+        return None if view is None else Rows(self.view(_view_of(view), snapshot))
 
     def _table(self, ref: TableRef, snapshot: Snapshot, wanted: Wanted) -> Rows:
         table = Table(ref, self.catalog, self.spark, At(snapshot.id), self.begin)
         row_ids = wanted.row_ids and table.schema.find(ROWID) is None
-        asked = None if wanted.keep is None else wanted.keep.condition
+        asked = None if wanted.predicate is None else wanted.predicate.condition
         key = (ref, snapshot.id, row_ids, asked)
         if key not in self._reads:
-            self._reads[key] = Rows(table.to_df(row_ids=row_ids, keep=wanted.keep), row_ids)
+            self._reads[key] = Rows(
+                table.to_df(row_ids=row_ids, predicate=wanted.predicate), row_ids
+            )
         return self._reads[key]
 
     def functions(self) -> Collection[str]:
@@ -199,54 +203,60 @@ class Resolver:
 
     def answer(self, analysis: Analysis, work: Work) -> DataFrame | None:
         """Counts and extremes of a whole table, where the catalog knows them exactly."""
-        one = analysis.tables[0] if len(analysis.tables) == 1 else None
-        asked = None if one is None else metadata_answers.wanted(analysis.tree, one.node)
-        if one is None or asked is None or (one.schema is None and fold(one.name) in work.views):
+        reference = analysis.tables[0] if len(analysis.tables) == 1 else None
+        asked = (
+            None if reference is None else metadata_answers.wanted(analysis.tree, reference.node)
+        )
+        if (
+            reference is None
+            or asked is None
+            or (reference.schema is None and fold(reference.name) in work.views)
+        ):
             return None
-        if self._changing is not None and one.travel is None:
+        if self._changing is not None and reference.travel is None:
             return None
-        with referred(one, analysis):
-            snapshot = self.snapshot(point(one, work) or self.at)
-            table = self.find(one, snapshot)
+        with referred(reference, analysis):
+            snapshot = self.snapshot(point(reference, work) or self.at)
+            table = self.find(reference, snapshot)
         if table is None:
             return None
         return metadata_answers.answer(work.spark, self.catalog, table, snapshot.id, asked)
 
-    def find(self, one: Reference, snapshot: Snapshot) -> TableInfo | None:
+    def find(self, reference: Reference, snapshot: Snapshot) -> TableInfo | None:
         """The table that a reference means; ``None`` where it means a view.
 
         Raises TableNotFound, SchemaNotFound.
         """
-        self._refuse_other(one)
-        schemas = self._schemas(one, snapshot)
+        self._refuse_other(reference)
+        schemas = self._schemas(reference, snapshot)
         for schema in schemas:
-            table = self.catalog.find_table(schema, one.name, snapshot.id)
+            table = self.catalog.find_table(schema, reference.name, snapshot.id)
             if table is not None:
                 return table
-            if self.find_view(TableRef(schema, one.name), snapshot) is not None:
+            if self.find_view(TableRef(schema, reference.name), snapshot) is not None:
                 return None
-        return self.catalog.table(schemas[0], one.name, snapshot.id)
+        return self.catalog.table(schemas[0], reference.name, snapshot.id)
 
-    def _schemas(self, one: Reference, snapshot: Snapshot) -> tuple[str, ...]:
+    def _schemas(self, reference: Reference, snapshot: Snapshot) -> tuple[str, ...]:
         """Where a name is looked up: ``lake.t`` is of the current schema unless a schema is called
         like the lake.
         """
-        if one.schema is None:
+        if reference.schema is None:
             return self.path
-        if one.catalog is None and fold(one.schema) in self.lakes:
+        if reference.catalog is None and fold(reference.schema) in self.lakes:
             if self._changing is not None:
-                known = self._changing.has_schema(one.schema)
+                known = self._changing.has_schema(reference.schema)
             else:
-                known = fold(one.schema) in map(fold, self.catalog.schemas(snapshot.id))
-            return (one.schema,) if known else self.path
-        return (one.schema,)
+                known = fold(reference.schema) in map(fold, self.catalog.schemas(snapshot.id))
+            return (reference.schema,) if known else self.path
+        return (reference.schema,)
 
-    def _refuse_other(self, one: Reference) -> None:
-        if one.catalog is None or fold(one.catalog) in self.lakes:
+    def _refuse_other(self, reference: Reference) -> None:
+        if reference.catalog is None or fold(reference.catalog) in self.lakes:
             return
         raise QueryFailed(
-            f"{one.catalog}.{one.schema}.{one.name} names a catalog, {one.catalog!r}, which this "
-            "lake is not",
+            f"{reference.catalog}.{reference.schema}.{reference.name} names a catalog, "
+            f"{reference.catalog!r}, which is not this lake",
             hint=f"the lake is called {naming.called(self.lakes)}: write schema.table, or "
             "give the other's rows as a DataFrame of views=",
         )
@@ -258,17 +268,17 @@ class Resolver:
 
     def read_view(self, ref: TableRef, snapshot: Snapshot) -> DataFrame | None:
         """The rows of the view of this name, if there is one."""
-        found = self.find_view(ref, snapshot)
-        return None if found is None else self.view(found, snapshot)
+        view = self.find_view(ref, snapshot)
+        return None if view is None else self.view(view, snapshot)
 
     def find_view(self, ref: TableRef, snapshot: Snapshot) -> View | None:
         with self.catalog.reading() as connection:
-            found = load_views(connection, snapshot.id, [ref.name])
-        return next((v for v in found if _same_schema(v, ref)), None)
+            loaded = load_views(connection, snapshot.id, [ref.name])
+        return next((v for v in loaded if _same_schema(v, ref)), None)
 
     def view(self, view: View, snapshot: Snapshot) -> DataFrame:
         """The rows of a view, its tables as they were at the snapshot."""
-        if any(_same_view(view, one) for one in self.inside):
+        if any(_same_view(view, outer) for outer in self.inside):
             chain = " → ".join(v.qualified_name for v in (*self.inside, view))
             raise QueryFailed(f"the view {view.qualified_name} reads itself: {chain}")
         schemas = dict.fromkeys((view.schema_name, *self.path, DEFAULT_SCHEMA))
@@ -321,17 +331,19 @@ class Resolver:
         """The macros of these names, as the transaction leaves them."""
         snapshot = self.snapshot(self.at)
         with self.catalog.reading() as connection:
-            found = load_macros(connection, snapshot.id, names)
+            macros = load_macros(connection, snapshot.id, names)
         if self._changing is None:
-            return found
-        schemas = {fold(one): one for one in (*self.path, *(m.schema_name for m in found))}
+            return macros
+        schemas = {
+            fold(schema): schema for schema in (*self.path, *(m.schema_name for m in macros))
+        }
         refs = [TableRef(schema, name) for schema in schemas.values() for name in names]
         staged = [macro for ref in refs for macro in self._changing.macros(_quoted(ref))]
         return [
-            Macro(-1, one.schema_name, one.name, one.forms, -1)
-            if isinstance(one, NewMacro)
-            else one
-            for one in staged
+            Macro(-1, macro.schema_name, macro.name, macro.forms, -1)
+            if isinstance(macro, NewMacro)
+            else macro
+            for macro in staged
         ]
 
     def book(self, text: str, dialect: str = "spark") -> Book:
@@ -376,9 +388,10 @@ def _check_types(view: View, df: DataFrame) -> None:
     """An INTERVAL of Spark has two forms, neither of which is DuckDB's."""
     if view.dialect != "duckdb":
         return
-    for one in df.schema.fields:
-        if "interval" in one.dataType.simpleString():
+    for struct_field in df.schema.fields:
+        if "interval" in struct_field.dataType.simpleString():
             raise UnsupportedFeature(
-                f"the view {view.qualified_name} cannot be read: {one.name} is an interval",
+                f"the view {view.qualified_name} cannot be read: "
+                f"{struct_field.name} is an interval",
                 hint="read it with DuckDB",
             )

@@ -40,7 +40,7 @@ class Wanted:
     reference: Reference
     analysis: Analysis
     at: At | None
-    keep: Predicate | None = None
+    predicate: Predicate | None = None
     row_ids: bool = False
 
 
@@ -131,38 +131,38 @@ def qualifiers(analysis: Analysis, _: Work) -> Iterable[Edit]:
 REWRITERS: tuple[Rewriter, ...] = (tables, functions, qualifiers)
 
 
-def _rows(one: Reference, analysis: Analysis, work: Work, with_ids: bool) -> Rows:
-    if one.schema is None and fold(one.name) in work.views:
-        return Rows(work.views[fold(one.name)])
-    with referred(one, analysis):
-        at = point(one, work)
-        keep = of_query(analysis.text, one.node, zone=work.zone, args=work.args)
-        return work.names.read(Wanted(one, analysis, at, keep, with_ids))
+def _rows(reference: Reference, analysis: Analysis, work: Work, with_ids: bool) -> Rows:
+    if reference.schema is None and fold(reference.name) in work.views:
+        return Rows(work.views[fold(reference.name)])
+    with referred(reference, analysis):
+        at = point(reference, work)
+        predicate = of_query(analysis.text, reference.node, zone=work.zone, args=work.args)
+        return work.names.read(Wanted(reference, analysis, at, predicate, with_ids))
 
 
-def point(one: Reference, work: Work) -> At | None:
+def point(reference: Reference, work: Work) -> At | None:
     """The snapshot that a reference names, if it names one."""
-    if one.travel is None:
+    if reference.travel is None:
         return None
-    return travel.point(one.travel, work.args, work.zone, work.spark)
+    return travel.point(reference.travel, work.args, work.zone, work.spark)
 
 
 @contextmanager
-def referred(one: Reference, analysis: Analysis) -> Iterator[None]:
+def referred(reference: Reference, analysis: Analysis) -> Iterator[None]:
     """Errors inside tell as ``data["reference"]`` what of the text they are about."""
     try:
         yield
     except (ArgumentError, NotFound, QueryFailed, UnsupportedFeature) as problem:
-        problem.data["reference"] = analysis.text[one.start : one.end]
-        problem.data["reference_at"] = one.start
+        problem.data["reference"] = analysis.text[reference.start : reference.end]
+        problem.data["reference_at"] = reference.start
         raise
 
 
 def evaluated(call: Call, spark: SparkSession, args: Mapping[str, Any]) -> Arguments:
     """Spark computes what is not a literal. Raises ArgumentError for a marker without a value."""
     return Arguments(
-        tuple(_value(one, spark, args) for one in call.positional),
-        {name: _value(one, spark, args) for name, one in call.named.items()},
+        tuple(_value(argument, spark, args) for argument in call.positional),
+        {name: _value(argument, spark, args) for name, argument in call.named.items()},
     )
 
 
@@ -194,11 +194,11 @@ def wanted(analysis: Analysis) -> set[int]:
     A name without a table is of the nearest SELECT that reads tables of the lake.
     """
     tables = {id(table.node): table for table in analysis.tables}
-    found: set[int] = set()
+    starts: set[int] = set()
     for column in analysis.tree.find_all(exp.Column):
         if fold(column.name) == ROWID and not isinstance(column.this, exp.Star):
-            found |= {one.start for one in _meant(column, tables)}
-    return found
+            starts |= {table.start for table in _meant(column, tables)}
+    return starts
 
 
 def _meant(column: exp.Column, tables: dict[int, Reference]) -> list[Reference]:
@@ -217,19 +217,19 @@ def _meant(column: exp.Column, tables: dict[int, Reference]) -> list[Reference]:
     return []
 
 
-def _called(one: Reference) -> str:
-    assert one.node is not None, "a reference outside of a tree"
-    return fold(one.node.alias or one.name)
+def _called(reference: Reference) -> str:
+    assert reference.node is not None, "a reference outside of a tree"
+    return fold(reference.node.alias or reference.name)
 
 
 def hidden(analysis: Analysis, exposed: Sequence[Reference]) -> Iterator[Edit]:
     """``*`` does not have the row ids of the tables that were given them."""
     selects: dict[int, tuple[exp.Select, list[Reference]]] = {}
-    for one in exposed:
-        select = one.node.find_ancestor(exp.Select) if one.node is not None else None
+    for reference in exposed:
+        select = reference.node.find_ancestor(exp.Select) if reference.node is not None else None
         if select is None:
             raise UnsupportedFeature("rowid in this form of query", hint="write a SELECT")
-        selects.setdefault(id(select), (select, []))[1].append(one)
+        selects.setdefault(id(select), (select, []))[1].append(reference)
     for select, tables in selects.values():
         _check_joins(select)
         for star in select.find_all(exp.Star):

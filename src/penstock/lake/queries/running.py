@@ -115,9 +115,9 @@ def _unreadable(
     try:
         spark.sql(text, args=dict(args))
     except Exception as error:  # whatever it is, the text is refused below
-        told = explain(error)
-        if told.data.get("condition", "").startswith("PARSE"):
-            return _at_line(told, text, [])
+        explained_error = explain(error)
+        if explained_error.data.get("condition", "").startswith("PARSE"):
+            return _at_line(explained_error, text, [])
     return QueryFailed(f"the tables of the query cannot be found in it{problem}", hint=SPARKS_SQL)
 
 
@@ -125,23 +125,23 @@ def _locate(error: Exception, text: str, edits: Sequence[Edit]) -> None:
     """Raise what Spark said with the place in the text as the user wrote it."""
     if not type(error).__module__.startswith(("pyspark", "py4j", "grpc")):
         return
-    told = explain(error)
-    if not isinstance(told, QueryFailed):
-        raise told from error
-    raise _at_line(told, text, edits) from error
+    explained_error = explain(error)
+    if not isinstance(explained_error, QueryFailed):
+        raise explained_error from error
+    raise _at_line(explained_error, text, edits) from error
 
 
-def _at_line(told: PenstockError, text: str, edits: Sequence[Edit]) -> QueryFailed:
+def _at_line(problem: PenstockError, text: str, edits: Sequence[Edit]) -> QueryFailed:
     """Lines are the same before and after the edits; columns only where none came before."""
-    message, found = told.message, dict(told.data)
-    fragment, line = found.pop("fragment", None), found.get("line")
-    found.pop("start", None)
+    message, data = problem.message, dict(problem.data)
+    fragment, line = data.pop("fragment", None), data.get("line")
+    data.pop("start", None)
     if fragment and text.count(fragment) == 1:
         before = text[: text.index(fragment)]
         line = before.count("\n") + 1
-        found |= {"line": line, "column": len(before) - before.rfind("\n")}
+        data |= {"line": line, "column": len(before) - before.rfind("\n")}
     elif touches_line(text, edits, line):
-        found.pop("column", None)
-    place = ":".join(str(found[key]) for key in ("line", "column") if key in found)
+        data.pop("column", None)
+    place = ":".join(str(data[key]) for key in ("line", "column") if key in data)
     placed = f"{message}, at line {place}" if place else message
-    return QueryFailed(placed, hint=told.hint, data=found)
+    return QueryFailed(placed, hint=problem.hint, data=data)

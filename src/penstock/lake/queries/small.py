@@ -22,7 +22,7 @@ from penstock.lake.format.naming import TableRef, fold
 from penstock.lake.format.schema import Column, TableSchema
 from penstock.lake.format.types import simple_string
 from penstock.lake.format.values.bounds import base_type
-from penstock.lake.reading.arrow_files import PLAIN, few_rows
+from penstock.lake.reading.arrow_files import PLAIN, read_small
 from penstock.lake.reading.scan import Scan
 from penstock.lake.snapshot import Snapshot
 from penstock.sql.plain_select import PlainSelect, SortKey
@@ -69,13 +69,13 @@ def answer(
         return None
     question = _Question(catalog, table, snapshot, select, conf.get(_ZONE, "UTC"), slice_)
     try:
-        found = question.counted() if select.count is not None else question.rows()
-        return None if found is None else SmallResult(found[0], _values(found[1]))
+        result = question.counted() if select.count is not None else question.rows()
+        return None if result is None else SmallResult(result[0], _values(result[1]))
     except (NotSupportedByArrow, OverflowError, ValueError, OSError):
         return None  # ValueError: Python has no such value
 
 
-_Found = tuple[tuple[tuple[str, str], ...], "pa.Table"]
+_Answer = tuple[tuple[tuple[str, str], ...], "pa.Table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,27 +87,27 @@ class _Question:
     zone: str
     slice_: tuple[str, str] | None
 
-    def counted(self) -> _Found | None:
+    def counted(self) -> _Answer | None:
         """One row with the number of rows. Raises NotSupportedByArrow."""
         import pyarrow as pa
 
         select = self.select
         assert select.count is not None, "asked for by the caller"
-        number = None if select.where else self._told()
+        number = None if select.where else self._known_count()
         if number is None:
             rows = self._matching([])
             if rows is None:
                 return None
             number = rows.num_rows
-        found = pa.table({select.count: pa.array([number], pa.int64())})
-        return ((select.count, "bigint"),), found.slice(0, select.limit)
+        result = pa.table({select.count: pa.array([number], pa.int64())})
+        return ((select.count, "bigint"),), result.slice(0, select.limit)
 
-    def _told(self) -> int | None:
+    def _known_count(self) -> int | None:
         """The number of all rows, where the catalog knows it."""
         with self.catalog.reading() as connection:
             return answers.totals(connection, self.table, self.snapshot.id).rows
 
-    def rows(self) -> _Found | None:
+    def rows(self) -> _Answer | None:
         """The columns that are asked for, in order. Raises NotSupportedByArrow."""
         select, schema = self.select, self.table.schema
         asked = schema.names if select.columns is None else select.columns
@@ -133,7 +133,7 @@ class _Question:
             names[column.name] = None
         if not names:
             names[_any_plain(schema).name] = None
-        rows = few_rows(self._scan(), list(names))
+        rows = read_small(self._scan(), list(names))
         if rows is None:
             return None
         if self.slice_ is not None:
@@ -157,8 +157,8 @@ class _Question:
     def _scan(self) -> Scan:
         """The files that may hold such a row; of a LIMIT alone, as many as have enough rows."""
         select, table, id_ = self.select, self.table, self.snapshot.id
-        keep = None if select.where is None else of_where(select.where, zone=self.zone)
-        files = self.catalog.files(table, id_, keep)
+        predicate = None if select.where is None else of_where(select.where, zone=self.zone)
+        files = self.catalog.files(table, id_, predicate)
         chooses = select.where or select.order or self.slice_ or select.count
         if select.limit is not None and not chooses:
             files = _first_files(files, select.limit)
@@ -175,10 +175,10 @@ def _first_files(files: FileSet, limit: int) -> FileSet:
 
 
 def _column(schema: TableSchema, name: str) -> Column:
-    found = [column for column in schema.columns if fold(column.name) == fold(name)]
-    if len(found) != 1:
+    matches = [column for column in schema.columns if fold(column.name) == fold(name)]
+    if len(matches) != 1:
         raise NotSupportedByArrow(f"column {name}")
-    return found[0]
+    return matches[0]
 
 
 def _any_plain(schema: TableSchema) -> Column:

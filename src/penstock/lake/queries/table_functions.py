@@ -120,15 +120,15 @@ def _list_files(place: Place, arguments: Arguments) -> DataFrame:
 
 def _options(place: Place, _: Arguments) -> DataFrame:
     with place.catalog.reading() as connection:
-        found = options.load_options(connection)
-    rows = [(o.name, o.description, o.value, o.scope, o.entry) for o in found]
+        stored = options.load_options(connection)
+    rows = [(o.name, o.description, o.value, o.scope, o.entry) for o in stored]
     return _frame(place, rows, _OPTIONS)
 
 
 def _snapshots(place: Place, _: Arguments) -> DataFrame:
     rows = [
         (
-            *(s.id, s.time.astimezone(UTC), s.schema_version, told(s.changes)),
+            *(s.id, s.time.astimezone(UTC), s.schema_version, changes_by_kind(s.changes)),
             *(s.author, s.message, s.extra),
         )
         for s in place.catalog.snapshots()
@@ -175,12 +175,12 @@ _PART = re.compile(r'"((?:[^"]|"")*)"')
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 
 
-def told(changes: str) -> dict[str, list[str]]:
+def changes_by_kind(changes: str) -> dict[str, list[str]]:
     """The changes of a snapshot as DuckDB tells them: ``{'tables_created': ['main.t']}``."""
-    found: dict[str, list[str]] = {}
+    by_kind: dict[str, list[str]] = {}
     for word, what in _TOKEN.findall(changes):
-        found.setdefault(_CHANGES.get(word, word), []).append(_shown(what))
-    return found
+        by_kind.setdefault(_CHANGES.get(word, word), []).append(_shown(what))
+    return by_kind
 
 
 def _shown(what: str) -> str:

@@ -43,9 +43,9 @@ def point(
 
 def _computed(travel: Travel, args: Mapping[str, Any], spark: SparkSession | None) -> Any:
     """The value of an expression: read here where it is ``now()``, less or more an interval."""
-    found = from_now(travel.node)
-    if found is not None:
-        return found
+    now = from_now(travel.node)
+    if now is not None:
+        return now
     if spark is None:
         raise UnsupportedFeature(
             f"{travel.text.strip()} is computed by Spark, which is not asked here",

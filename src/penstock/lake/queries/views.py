@@ -86,7 +86,7 @@ def _name_columns(tree: exp.Expr, names: Sequence[str]) -> None:
         node = node.this
     if len(node.expressions) != len(names):
         return
-    for one, name in zip(list(node.expressions), names, strict=True):
-        named = isinstance(one, exp.Alias | exp.Column | exp.Star | exp.Dot)
-        if not named or (isinstance(one, exp.Dot) and name.startswith("(")):
-            one.replace(exp.alias_(one.copy(), name, quoted=True))
+    for expression, name in zip(list(node.expressions), names, strict=True):
+        named = isinstance(expression, exp.Alias | exp.Column | exp.Star | exp.Dot)
+        if not named or (isinstance(expression, exp.Dot) and name.startswith("(")):
+            expression.replace(exp.alias_(expression.copy(), name, quoted=True))

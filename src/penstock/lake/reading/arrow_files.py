@@ -19,7 +19,7 @@ from penstock.lake.format.inlined.values import arrow_schema, batch_schema, batc
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.limits import LIMITS, Limits
-from penstock.lake.reading.deleted.frames import Deletes, places_here
+from penstock.lake.reading.deleted.frames import Deletes, places_on_driver
 from penstock.lake.reading.deleted.places import Places
 from penstock.lake.reading.parquet.reading import check_file
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID, Scan
@@ -78,15 +78,15 @@ def read(
             lacking = set() if default is None else _lacking(content.schema_arrow, ids)
             places = [place for place in range(len(ids)) if place not in lacking]
             held = pa.schema([schema.field(place) for place in places])
-            found = names(content.schema_arrow, [ids[place] for place in places], held)
-            if found is None or has_old_days(content.metadata):
+            held_names = names(content.schema_arrow, [ids[place] for place in places], held)
+            if held_names is None or has_old_days(content.metadata):
                 return None
-            embedded = found.row_id if row_ids else None
-            asked = [*found.columns, *([] if embedded is None else [embedded])]
+            embedded = held_names.row_id if row_ids else None
+            asked = [*held_names.columns, *([] if embedded is None else [embedded])]
             rows = content.read(asked, use_threads=False)
     except (pa.ArrowException, OSError):
         return None
-    columns = dict(zip(places, (rows[name] for name in found.columns), strict=True))
+    columns = dict(zip(places, (rows[name] for name in held_names.columns), strict=True))
     for place in lacking:
         assert default is not None, "without it none is lacking"
         value = pa.scalar(default(place), schema.field(place).type)
@@ -119,20 +119,20 @@ def read_batches(
     except DataFileCorrupt:
         content.close()
         raise
-    found = names(content.schema_arrow, ids, schema)
-    if found is None or has_old_days(content.metadata):
+    held_names = names(content.schema_arrow, ids, schema)
+    if held_names is None or has_old_days(content.metadata):
         content.close()
         return None
-    return _batches(content, found, schema.names, size, row_ids)
+    return _batches(content, held_names, schema.names, size, row_ids)
 
 
 def _batches(
-    content: pq.ParquetFile, found: Names, names: Sequence[str], size: int, row_ids: str | None
+    content: pq.ParquetFile, held: Names, names: Sequence[str], size: int, row_ids: str | None
 ) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
-    embedded = None if row_ids is None else found.row_id
-    asked = [*found.columns, *([] if embedded is None else [embedded])]
+    embedded = None if row_ids is None else held.row_id
+    asked = [*held.columns, *([] if embedded is None else [embedded])]
     called = [*names, *([] if row_ids is None else [row_ids])]
     with content:
         for batch in content.iter_batches(size, columns=asked, use_threads=False):
@@ -166,13 +166,13 @@ class Names:
 def names(held: pa.Schema, ids: Sequence[int | None], schema: pa.Schema) -> Names | None:
     """Of the top-level columns with these field ids, where all have the types of ``schema``."""
     fields = {int((field.metadata or {}).get(_FIELD_ID, -1)): field for field in held}
-    found = [fields[number] for number in ids if number is not None and number in fields]
+    matched = [fields[number] for number in ids if number is not None and number in fields]
     embedded = fields.get(ROW_ID_FIELD)
-    if [field.type for field in found] != schema.types:
+    if [field.type for field in matched] != schema.types:
         return None
-    if any("." in field.name for field in (*found, *([embedded] if embedded else []))):
+    if any("." in field.name for field in (*matched, *([embedded] if embedded else []))):
         return None  # it would be a path
-    return Names([field.name for field in found], embedded.name if embedded else None)
+    return Names([field.name for field in matched], embedded.name if embedded else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,9 @@ class Deleted:
         places = Places.by_order(files)
         if places is None:
             return None
-        numbers = places_here(Deletes(source.table, files, source.snapshot_id, inlined), places)
+        numbers = places_on_driver(
+            Deletes(source.table, files, source.snapshot_id, inlined), places
+        )
         return None if numbers is None else cls(places, numbers.sort())
 
     def left(self, file: DataFile, positions: pa.Int64Array) -> pa.BooleanArray | None:
@@ -209,7 +211,7 @@ class Deleted:
         return pc.invert(pc.is_in(positions, value_set=gone))
 
     def _below(self, number: int) -> int:
-        return bisect_left(self.numbers, number, key=lambda one: one.as_py())
+        return bisect_left(self.numbers, number, key=lambda scalar: scalar.as_py())
 
 
 # Types whose values are in a file as they are in Spark; what is nested has names of its own.
@@ -222,18 +224,20 @@ PLAIN = frozenset(
 _TYPES = PLAIN | {"json"}  # which is checked where it is written
 
 
-def few_rows(source: Scan, names: Sequence[str], limits: Limits = LIMITS) -> pa.Table | None:
+def read_small(source: Scan, names: Sequence[str], limits: Limits = LIMITS) -> pa.Table | None:
     """The columns ``names`` of the rows of ``source``, in no particular order.
 
     Names are as the table writes them; types are those that Spark's rows have as Arrow. ``None``
     where there are more rows than ``limits`` says, or where that is left to Spark.
     """
-    found = few_placed(source, names, limits)
-    return None if found is None else found.select(list(names))
+    placed = read_small_placed(source, names, limits)
+    return None if placed is None else placed.select(list(names))
 
 
-def few_placed(source: Scan, names: Sequence[str], limits: Limits = LIMITS) -> pa.Table | None:
-    """As `few_rows`, with FILE, POSITION and ROW_ID beside, as in a scan with positions.
+def read_small_placed(
+    source: Scan, names: Sequence[str], limits: Limits = LIMITS
+) -> pa.Table | None:
+    """As `read_small`, with FILE, POSITION and ROW_ID beside, as in a scan with positions.
 
     ROW_ID is the id that a row has embedded, NULL for others.
     """
@@ -276,10 +280,10 @@ def is_simple(source: Scan, wanted: TableSchema, limits: Limits) -> bool:
 
 def _rows(file: DataFile, key: str, wanted: TableSchema, schema: pa.Schema) -> pa.Table | None:
     ids = [column.id for column in wanted.columns]
-    found = read(
+    content = read(
         file, ids, schema, row_ids=True, default=lambda place: default_value(wanted.columns[place])
     )
-    return None if found is None else _placed(found.rows, key, found.ids)
+    return None if content is None else _placed(content.rows, key, content.ids)
 
 
 def _inlined(inlined: InlinedRows, wanted: TableSchema, schema: pa.Schema) -> pa.Table | None:
@@ -287,10 +291,10 @@ def _inlined(inlined: InlinedRows, wanted: TableSchema, schema: pa.Schema) -> pa
 
     if any(batch_schema(part, wanted) != wanted for part in inlined.parts):
         return None
-    found = [batch for part in inlined.parts for batch in batches(part, wanted)]
+    found_batches = [batch for part in inlined.parts for batch in batches(part, wanted)]
     chunks = [chunk for part in inlined.parts for chunk in part.rows[ROW_ID_COLUMN].chunks]
     ids = pa.chunked_array(chunks, pa.int64())
-    return _placed(pa.Table.from_batches(found, schema), None, ids)
+    return _placed(pa.Table.from_batches(found_batches, schema), None, ids)
 
 
 def _placed(rows: pa.Table, key: str | None, ids: pa.ChunkedArray | None = None) -> pa.Table:

@@ -121,8 +121,8 @@ class _Source:
         if not files:
             return None
         rows = read(self.spark, self._scan(self.changed.begun, files), row_ids=True)
-        told = any(file.partial is not None for file in files)
-        return self._at(rows, rows[BEGIN]) if told else self._as(rows, rows[BEGIN])
+        partial = any(file.partial is not None for file in files)
+        return self._at(rows, rows[BEGIN]) if partial else self._as(rows, rows[BEGIN])
 
     def gone(self) -> DataFrame:
         """The rows that ended: _SNAPSHOT, ROW_ID and the columns."""
@@ -149,8 +149,8 @@ class _Source:
             return None
         scan = self._scan(self.changed.lost, files)
         rows = read(self.spark, scan, positions=True, row_ids=True)
-        found = rows.join(self._positions(scan), [FILE, POSITION])
-        return self._at(found, found[_SINCE])
+        deleted = rows.join(self._positions(scan), [FILE, POSITION])
+        return self._at(deleted, deleted[_SINCE])
 
     def _ended(self, files: Sequence[DataFile]) -> DataFrame | None:
         """Rows of files that ended whole: those that were left, and those deleted before."""
@@ -163,8 +163,8 @@ class _Source:
         rows = rows.join(fn.broadcast(self._ends(scan)), FILE)
         if not self._deletes(scan).files:
             return self._as(rows, rows[_END])
-        found = rows.join(self._positions(scan), [FILE, POSITION], "left")
-        return self._at(found, fn.coalesce(found[_SINCE], found[_END]))
+        joined = rows.join(self._positions(scan), [FILE, POSITION], "left")
+        return self._at(joined, fn.coalesce(joined[_SINCE], joined[_END]))
 
     def _ends(self, scan: Scan) -> DataFrame:
         """FILE and the snapshot that ended the file."""
@@ -196,11 +196,13 @@ class _Source:
         from pyspark.sql import functions as fn
 
         deletes = self._deletes(scan)
-        found = deleted_positions(self.spark, deletes, scan.keys(), (FILE, POSITION), since=_SINCE)
+        positions = deleted_positions(
+            self.spark, deletes, scan.keys(), (FILE, POSITION), since=_SINCE
+        )
         ids = [file.id for file in deletes.files]
         if len(set(ids)) == len(ids):
-            return found
-        return found.groupBy(FILE, POSITION).agg(fn.min(_SINCE).alias(_SINCE))
+            return positions
+        return positions.groupBy(FILE, POSITION).agg(fn.min(_SINCE).alias(_SINCE))
 
     def _inlined(self, parts: Sequence[InlinedPart], at: str) -> DataFrame | None:
         """Rows that the catalog held, at the snapshot in which they began or ended."""
@@ -220,9 +222,9 @@ class _Source:
         return rows.select(snapshot.alias(_SNAPSHOT), ROW_ID, *names)
 
     def _union(self, parts: Sequence[DataFrame | None]) -> DataFrame:
-        found = [part for part in parts if part is not None]
-        if found:
-            return reduce(lambda a, b: a.union(b), found)
+        present = [part for part in parts if part is not None]
+        if present:
+            return reduce(lambda a, b: a.union(b), present)
         nothing = read(self.spark, self._scan(FileSet(()), ()), row_ids=True)
         return self._as(nothing, nothing[BEGIN])
 

@@ -91,7 +91,7 @@ class _Needs:
     """What the rows of some files need beside being read."""
 
     deletes: bool  # some are deleted
-    told: bool  # the file's column says which are there yet
+    by_column: bool  # the file's column says which are there yet
     counted: bool  # the catalog says how many of the first are
 
 
@@ -170,7 +170,7 @@ def _needs(file: DataFile, snapshot_id: int | None, hit: set[int]) -> _Needs:
     inside = partial is not None and snapshot_id is not None and snapshot_id < partial.last
     counted = inside and partial is not None and bool(partial.counts)
     deletes = bool(file.deletes) or file.id in hit
-    return _Needs(deletes, told=inside and not counted, counted=counted)
+    return _Needs(deletes, by_column=inside and not counted, counted=counted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,7 @@ class _Job:
     @property
     def by_snapshot(self) -> bool:
         """Whether the snapshot-id column of the files is wanted; NULL where one has none."""
-        return self.needs.told or BEGIN in self.extra
+        return self.needs.by_column or BEGIN in self.extra
 
     def places(self) -> Places | None:
         return Places.by_size(self.files) if self.needs.deletes else None
@@ -199,17 +199,17 @@ class _Job:
         """Columns that the steps want."""
         places, table = self.places(), self.scan.table
         by_key = self.by_file or FILE in self.extra or (self.needs.deletes and places is None)
-        found: list[SparkColumn] = []
+        columns: list[SparkColumn] = []
         if by_key:
-            found.append(self.scan.keys().column(df).alias(FILE))
-            found.append(df.metadataColumn("_metadata")["row_index"].alias(POSITION))
+            columns.append(self.scan.keys().column(df).alias(FILE))
+            columns.append(df.metadataColumn("_metadata")["row_index"].alias(POSITION))
         if places is not None:
-            found.append(places.read_column(df, table).alias(_PLACE))
+            columns.append(places.read_column(df, table).alias(_PLACE))
         if self.extra:
-            found.append(embedded_row_id(self.group))
+            columns.append(embedded_row_id(self.group))
         if self.by_snapshot:
-            found.append(df[SNAPSHOT_ID])
-        return found
+            columns.append(df[SNAPSHOT_ID])
+        return columns
 
 
 def _read_group(job: _Job) -> DataFrame:
@@ -219,27 +219,27 @@ def _read_group(job: _Job) -> DataFrame:
     if job.by_snapshot:
         metadata = {FIELD_ID: SNAPSHOT_FIELD} if group.mapping is None else {}
         columns = columns.add(SNAPSHOT_ID, "long", True, metadata)
-    told = {file.path: file.size_bytes for file in job.files}
-    df = read_files(job.spark, columns, told, table=scan.table, snapshot_id=scan.snapshot_id)
-    as_they_stand, found = values(named, scan.schema, group)
+    sizes = {file.path: file.size_bytes for file in job.files}
+    df = read_files(job.spark, columns, sizes, table=scan.table, snapshot_id=scan.snapshot_id)
+    as_they_stand, selected = values(named, scan.schema, group)
     if job.needs == _Needs(False, False, False) and not extra:
-        return df if as_they_stand else df.select(*found)
-    df = df.select(*found, *job.beside(df))
+        return df if as_they_stand else df.select(*selected)
+    df = df.select(*selected, *job.beside(df))
     if job.needs == _Needs(False, False, False) and extra == _POSITIONS:
         return df
-    for step in (_told, _less_deleted, _with_facts):
+    for step in (_until_snapshot, _less_deleted, _with_facts):
         df = step(job, df)
     return df.selectExpr(*(quoted(name) for name in (*scan.schema.names, *extra)))
 
 
-def _told(job: _Job, df: DataFrame) -> DataFrame:
+def _until_snapshot(job: _Job, df: DataFrame) -> DataFrame:
     """Without the rows that came after the snapshot, where a column says so."""
     from pyspark.sql import functions as fn
 
-    if not job.needs.told:
+    if not job.needs.by_column:
         return df
-    told = fn.col(SNAPSHOT_ID)
-    return df.where(told.isNull() | (told <= fn.lit(job.scan.snapshot_id)))
+    snapshot = fn.col(SNAPSHOT_ID)
+    return df.where(snapshot.isNull() | (snapshot <= fn.lit(job.scan.snapshot_id)))
 
 
 def _less_deleted(job: _Job, df: DataFrame) -> DataFrame:
@@ -269,9 +269,9 @@ def _with_facts(job: _Job, df: DataFrame) -> DataFrame:
 def _empty(spark: SparkSession, schema: TableSchema, extra: Iterable[str]) -> DataFrame:
     from pyspark.sql import functions as fn
 
-    found = [fn.lit(None).cast(spark_type(c)).alias(c.name) for c in schema.columns]
-    found += [fn.lit(None).cast(_KINDS[name]).alias(name) for name in extra]
-    return spark.range(0).select(*found)
+    columns = [fn.lit(None).cast(spark_type(c)).alias(c.name) for c in schema.columns]
+    columns += [fn.lit(None).cast(_KINDS[name]).alias(name) for name in extra]
+    return spark.range(0).select(*columns)
 
 
 END = "_penstock_end"
@@ -309,8 +309,8 @@ def _inlined_frame(
     """Parts whose values have the same types, ``old``."""
     import pyarrow as pa
 
-    found = [batch for part in parts for batch in batches(part, old, system)]
-    table = pa.Table.from_batches(found, arrow_schema(old, system))
+    rows = [batch for part in parts for batch in batches(part, old, system)]
+    table = pa.Table.from_batches(rows, arrow_schema(old, system))
     stored = spark_schema(TableSchema(tuple(counted(column) for column in old.columns)))
     for name in system.values():
         stored = stored.add(name, "long")

@@ -131,7 +131,7 @@ def look_for(paths: Iterable[str]) -> FileCheck:
     if not listed:
         return FileCheck(0)
     with ThreadPoolExecutor(_THREADS, "penstock-files") as pool:
-        missing = [path for found in pool.map(_missing, _batches(listed)) for path in found]
+        missing = [path for batch in pool.map(_missing, _batches(listed)) for path in batch]
     return FileCheck(len(listed), tuple(missing))
 
 

@@ -51,7 +51,7 @@ from penstock.lake.format.files import (
     Table,
 )
 from penstock.lake.format.naming import TableRef, new_uuid7
-from penstock.lake.reading.deleted.positions import Whose, as_one, load
+from penstock.lake.reading.deleted.positions import Whose, combined, load
 from penstock.lake.reading.parquet.reading import check_size
 from penstock.lake.snapshot import LATEST, At, Moment, Snapshot
 from penstock.lake.storage import is_remote, open_system, remove_directory, size_of, writing_to
@@ -138,7 +138,7 @@ def _commit(
     base: Snapshot,
     states: _States,
     work: _Work,
-    told: tuple[str | None, str, str],
+    info: tuple[str | None, str, str],
 ) -> Snapshot:
     """Copy what comes back and commit; ``told`` are author, message and extra."""
     now = states.now
@@ -159,7 +159,7 @@ def _commit(
 
     with _removing_on_failure(directory, BaseException):
         change = _with_files(catalog, change, work.back, states, directory)
-    author, message, extra = told
+    author, message, extra = info
     # Whatever ends the commit but an answer leaves it open whether it landed: then the files stay.
     with _removing_on_failure(directory, PenstockError):
         return catalog.commit(
@@ -196,19 +196,19 @@ def _target(version: int | None, timestamp: Moment | None) -> At:
 
 def _load(catalog: Catalog, now: Table, base: Snapshot, target: Snapshot) -> _States:
     with catalog.reading() as connection:
-        found = reads.load_tables(connection, catalog.data_path, target.id, now.id)
-        if not found:
+        tables = reads.load_tables(connection, catalog.data_path, target.id, now.id)
+        if not tables:
             raise TableNotFound(
                 f"table {now.qualified_name} was not there at snapshot {target.id}",
                 hint="it was made later; one of its name that was dropped can be read with "
                 "AT (VERSION => ...) and written to a new table",
                 data={"table": now.qualified_name, "snapshot": target.id},
             )
-        before = catalog_files.load_files(connection, found[0], target.id)
+        before = catalog_files.load_files(connection, tables[0], target.id)
         after = catalog_files.load_files(connection, now, base.id)
     name = now.qualified_name
     return _States(
-        found[0],
+        tables[0],
         now,
         before,
         after,
@@ -226,14 +226,14 @@ def _differing(states: _States) -> tuple[list[DataFile], tuple[int, ...]]:
     for file in states.after.files:
         now[(file.id,)] = now[_content(file)] = file
     back: list[DataFile] = []
-    kept: set[int | None] = set()
+    same_ids: set[int | None] = set()
     for file in states.before.files:
         same = now.get((file.id,)) or now.get(_content(file))
         if same is not None and states.gone_then.of(file).equals(states.gone_now.of(same)):
-            kept.add(same.id)
+            same_ids.add(same.id)
         else:
             back.append(file)
-    return back, tuple(f.id or 0 for f in states.after.files if f.id not in kept)
+    return back, tuple(f.id or 0 for f in states.after.files if f.id not in same_ids)
 
 
 def _content(file: DataFile) -> tuple[object, ...]:
@@ -300,8 +300,8 @@ class Gone:
     positions: Mapping[int, pa.Int64Array]
 
     def of(self, file: DataFile) -> pa.Int64Array:
-        found = self.positions.get(file.id or 0)
-        return pa.array([], pa.int64()) if found is None else found
+        positions = self.positions.get(file.id or 0)
+        return pa.array([], pa.int64()) if positions is None else positions
 
 
 def gone_at(files: FileSet, snapshot_id: int, table: str) -> Gone:
@@ -312,17 +312,17 @@ def gone_at(files: FileSet, snapshot_id: int, table: str) -> Gone:
         for file in files.files
         for delete in file.deletes
     ]
-    for found in load(deletes, Whose(table, snapshot_id)):
-        parts.setdefault(found.file.id or 0, []).append(found.positions)
+    for deleted in load(deletes, Whose(table, snapshot_id)):
+        parts.setdefault(deleted.file.id or 0, []).append(deleted.positions)
     if files.inlined_deletes is not None:
         rows = files.inlined_deletes.rows
         for key in pc.unique(rows["file_id"]).to_pylist():
             mine = rows.filter(pc.equal(rows["file_id"], key))
-            parts.setdefault(key, []).append(as_one(mine["position"]))
+            parts.setdefault(key, []).append(combined(mine["position"]))
     for file in files.files:
         if file.partial is not None and file.partial.last > snapshot_id:
             parts.setdefault(file.id or 0, []).append(_later(file, snapshot_id))
-    return Gone({key: _ordered(found) for key, found in parts.items()})
+    return Gone({key: _ordered(arrays) for key, arrays in parts.items()})
 
 
 def _ordered(parts: Sequence[pa.Int64Array]) -> pa.Int64Array:
@@ -335,8 +335,8 @@ def _later(file: DataFile, snapshot_id: int) -> pa.Int64Array:
     system, place = open_system(file.path)
     with system.open_input_file(place) as source:
         since = pq.read_table(source, columns=[SNAPSHOT_ID])[SNAPSHOT_ID]
-    found: pa.Int64Array = pc.indices_nonzero(pc.greater(since, snapshot_id)).cast(pa.int64())
-    return found
+    later: pa.Int64Array = pc.indices_nonzero(pc.greater(since, snapshot_id)).cast(pa.int64())
+    return later
 
 
 def restored(
@@ -350,7 +350,7 @@ def restored(
     Raises DataFileMissing.
     """
 
-    def one(file: DataFile) -> DataFile:
+    def copied(file: DataFile) -> DataFile:
         name = f"{directory}{_hive(file.path)}ducklake-{new_uuid7()}"
         copy = f"{name}.parquet"
         _copy(file.path, copy)
@@ -367,7 +367,7 @@ def restored(
         )
 
     with ThreadPoolExecutor(_THREADS, "penstock-restored") as pool:
-        return list(pool.map(one, files))
+        return list(pool.map(copied, files))
 
 
 def _hive(path: str) -> str:

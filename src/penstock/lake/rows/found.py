@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from penstock.lake.format.files import DataFile
 from penstock.lake.reading.deleted.places import Places
-from penstock.lake.reading.deleted.positions import as_one
+from penstock.lake.reading.deleted.positions import combined
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID, Scan
 
 if TYPE_CHECKING:
@@ -126,11 +126,11 @@ def _inlined(rows: pa.Table, place: str) -> tuple[int, ...]:
 def by_file(places: pa.Table) -> dict[str, pa.Int64Array]:
     """The positions by FILE, each once and in order."""
     codes = pc.dictionary_encode(places[FILE]).combine_chunks()
-    rows = pa.table({"file": codes.indices, "pos": as_one(places[POSITION])})
+    rows = pa.table({"file": codes.indices, "pos": combined(places[POSITION])})
     rows = rows.sort_by([("file", "ascending"), ("pos", "ascending")]).combine_chunks()
     positions, start = {}, 0
     for run in pc.value_counts(rows["file"]).to_pylist():  # in the order of the rows
-        own = as_one(rows["pos"].slice(start, run["counts"]))
+        own = combined(rows["pos"].slice(start, run["counts"]))
         start += run["counts"]
         positions[codes.dictionary[run["values"]].as_py()] = _once(own)
     return positions

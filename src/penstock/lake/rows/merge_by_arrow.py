@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from penstock.lake.format.delete_files import sequence
 from penstock.lake.format.files import DataFile
 from penstock.lake.format.inlined.values import arrow_schema
-from penstock.lake.reading.arrow_files import Deleted, few_placed, read_batches
+from penstock.lake.reading.arrow_files import Deleted, read_batches, read_small_placed
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID
 from penstock.lake.rows.deletes import take_away
 from penstock.lake.rows.found import FileRows, Found
@@ -210,7 +210,7 @@ def merge_small(table: StagedTable, job: MergeJob) -> Staged | None:
     schema, names = arrow_schema(job.schema), job.schema.names
     if way_of(job) is not Way.DRIVER:
         return None
-    target = few_placed(job.scanned, names, job.limits)
+    target = read_small_placed(job.scanned, names, job.limits)
     if target is None:
         return None
     # Its rows are as wide as those that are there.

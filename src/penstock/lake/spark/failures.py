@@ -186,10 +186,10 @@ def _is_of_py4j(error: BaseException) -> bool:
 def _condition(error: BaseException, text: str) -> tuple[str | None, str]:
     get = getattr(error, "getCondition", None)
     condition = get() if get is not None else None
-    found = _CONDITION.search(text)
-    if found is None:
+    match = _CONDITION.search(text)
+    if match is None:
         return condition, _java_cause(text)
-    return condition or found[1], _SUGGESTED.sub(_suggestion, " ".join(found[2].split()))
+    return condition or match[1], _SUGGESTED.sub(_suggestion, " ".join(match[2].split()))
 
 
 def _suggestion(match: re.Match[str]) -> str:
@@ -208,10 +208,10 @@ def _java_cause(text: str) -> str:
 
 def _place(error: BaseException, text: str) -> dict[str, Any]:
     contexts: list[Any] = getattr(error, "getQueryContext", list)() or []
-    found = _LINE.search(text)
+    match = _LINE.search(text)
     place: dict[str, Any] = {}
-    if found is not None:
-        line, column = (found[1], found[2]) if found[1] else (found[3], found[4])
+    if match is not None:
+        line, column = (match[1], match[2]) if match[1] else (match[3], match[4])
         place = {"line": int(line), "column": int(column) + 1}
     for context in contexts[:1]:
         if str(context.contextType()).endswith("SQL"):
@@ -220,8 +220,8 @@ def _place(error: BaseException, text: str) -> dict[str, Any]:
 
 
 def _file_missing(text: str, table: str | None, snapshot_id: int | None) -> DataFileMissing:
-    found = _READ_FILE.search(text) or _NO_PATH.search(text)
-    path = local_path(found[1]) if found else "a data file"
+    match = _READ_FILE.search(text) or _NO_PATH.search(text)
+    path = local_path(match[1]) if match else "a data file"
     missing = file_missing(path, table, snapshot_id)
     missing.hint = (
         "if maintenance removed it while this ran, run again, and keep files for longer "
@@ -233,10 +233,10 @@ def _file_missing(text: str, table: str | None, snapshot_id: int | None) -> Data
 def _file_corrupt(
     text: str, cause: str, table: str | None, snapshot_id: int | None
 ) -> DataFileCorrupt:
-    found = _BAD_FILE.search(text)
-    path = local_path(found[1]) if found else "a data file"
-    _, told, why = cause.partition(f"{found[1]}. ") if found else ("", "", "")
-    return file_corrupt(path, why if told and why else _java_cause(text), table, snapshot_id)
+    match = _BAD_FILE.search(text)
+    path = local_path(match[1]) if match else "a data file"
+    _, named, why = cause.partition(f"{match[1]}. ") if match else ("", "", "")
+    return file_corrupt(path, why if named and why else _java_cause(text), table, snapshot_id)
 
 
 def file_missing(path: str, table: str | None, snapshot_id: int | None) -> DataFileMissing:

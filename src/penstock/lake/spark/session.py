@@ -137,7 +137,7 @@ class SessionCache:
 
     def __init__(self, most: int = _MOST) -> None:
         self._most = most
-        self._found: OrderedDict[Hashable, Any] = OrderedDict()
+        self._cached: OrderedDict[Hashable, Any] = OrderedDict()
         self._lock = Lock()
 
     def get(self, key: Hashable, make: Callable[[], _T]) -> _T:
@@ -146,15 +146,15 @@ class SessionCache:
         Two threads may make it both, which is no harm.
         """
         with self._lock:
-            if key in self._found:
-                self._found.move_to_end(key)
-                found: _T = self._found[key]
-                return found
+            if key in self._cached:
+                self._cached.move_to_end(key)
+                cached: _T = self._cached[key]
+                return cached
         made = make()
         with self._lock:
-            self._found[key] = made
-            while len(self._found) > self._most:
-                self._found.popitem(last=False)
+            self._cached[key] = made
+            while len(self._cached) > self._most:
+                self._cached.popitem(last=False)
         return made
 
 
@@ -163,5 +163,5 @@ def cache_of(session: SparkSession) -> SessionCache:
 
     On the session itself: a reader holds its session, so in a table beside it both would stay.
     """
-    found: SessionCache = session.__dict__.setdefault(_NAME, SessionCache())
-    return found
+    cache: SessionCache = session.__dict__.setdefault(_NAME, SessionCache())
+    return cache

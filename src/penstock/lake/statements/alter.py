@@ -306,10 +306,10 @@ def _rename(reader: Reader) -> Action:
 def _alter(reader: Reader) -> Action:
     """``ALTER [COLUMN] a TYPE ..., b COMMENT ...``; as Spark has it, several with one COLUMN."""
     reader.accept("COLUMN")
-    actions = [_alter_one(reader)]
+    actions = [_parsed_action(reader)]
     while reader.accept(","):
         _refuse_second(reader)
-        actions.append(_alter_one(reader))
+        actions.append(_parsed_action(reader))
     return _one_by_one(actions)
 
 
@@ -321,7 +321,7 @@ def _one_by_one(actions: list[Action]) -> Action:
     return act
 
 
-def _alter_one(reader: Reader) -> Action:
+def _parsed_action(reader: Reader) -> Action:
     """``a [SET DATA] TYPE ... | SET DEFAULT | DROP DEFAULT | SET NOT NULL | COMMENT ...``"""
     path = reader.dotted("a column")
     if reader.sees("COMMENT"):

@@ -141,10 +141,10 @@ def run(session: Session, text: str) -> DataFrame | Answer:
     statements before one that fails did stays done.
     """
     if ";" not in text:
-        return _one(session, text, 0, len(text))
+        return _single(session, text, 0, len(text))
     answer: DataFrame | Answer | None = None
     for start, end in split(text, session.dialect):
-        answer = _one(session, text, start, end)
+        answer = _single(session, text, start, end)
     if answer is None:
         raise QueryFailed("the text holds no statement", hint="write one")
     return answer
@@ -170,7 +170,7 @@ def _is_statement(text: str, dialect: str) -> bool:
     return word not in _SETTINGS and (word in FORMS or word in _NEAREST)
 
 
-def _one(session: Session, text: str, start: int, end: int) -> DataFrame | Answer:
+def _single(session: Session, text: str, start: int, end: int) -> DataFrame | Answer:
     if session.dialect == "duckdb":
         written = translated.in_spark(session, text, start, end)
         last = len(written.text) - (len(text) - end)
@@ -180,7 +180,7 @@ def _one(session: Session, text: str, start: int, end: int) -> DataFrame | Answe
                 in_spark, names=lambda t: replace(session.names(t), has_no_calls=True)
             )
         with translated.placed(written, text):
-            return _one(in_spark, written.text, start, last)
+            return _single(in_spark, written.text, start, last)
     named: list[tuple[str, Token]] = []
     try:
         return _run(session, text, start, end, named)

@@ -35,7 +35,7 @@ class Current(threading.local):
         self.transaction: Transaction | None = None
         self.failed = False
         self.schema = DEFAULT_SCHEMA  # of names without one: that of USE
-        self.given = False  # it is a Transaction object's, which ends it
+        self.passed = False  # the transaction belongs to a Transaction object, which ends it
 
     def clear(self) -> None:
         self.transaction, self.failed = None, False
@@ -90,7 +90,7 @@ class Session:
             with transaction.all_or_nothing():
                 yield transaction
         except BaseException as error:
-            if self.current.given:  # it goes on with what other statements did
+            if self.current.passed:  # it goes on with what other statements did
                 raise
             self.current.failed = True
             if isinstance(error, PenstockError):

@@ -72,7 +72,7 @@ def rollback(session: Session, boundary: Boundary) -> Answer:
 
 def _refuse_passed(session: Session, boundary: Boundary) -> None:
     """A Transaction object is ended by who opened it."""
-    if session.current.given:
+    if session.current.passed:
         raise boundary.statement.unsupported(
             f"{boundary.word} in Transaction.sql",
             "use its methods commit() and rollback()",

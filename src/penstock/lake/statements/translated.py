@@ -43,7 +43,9 @@ def in_spark(session: Session, text: str, start: int, end: int) -> Cuts:
     Raises UnsupportedFeature and QueryFailed with the place in ``text``.
     """
     reader = Reader(text, start, end, lakes=session.lakes, args=session.args, dialect="duckdb")
-    if reader.sees("CREATE") and {"MACRO", "FUNCTION"} & {one.upper for one in reader.tokens[1:4]}:
+    if reader.sees("CREATE") and {"MACRO", "FUNCTION"} & {
+        token.upper for token in reader.tokens[1:4]
+    }:
         return Cuts(text, ())  # what a macro stands for is stored in DuckDB's SQL
     edits: list[tuple[int, int, str]] = []
     parts = sorted(_parts(reader))

@@ -65,7 +65,7 @@ def write_history(
     rows = _in_files(values, target.schema, target.table)
     for name, array in (embed or {}).items():
         rows = rows.append_column(_field(name, pa.int64(), EMBEDDED[name]), array)
-    kept = rows.column_names
+    names = rows.column_names
     for name, array in (beside or {}).items():
         rows = rows.append_column(name, array)
     rows = _sorted(rows, target)
@@ -73,7 +73,7 @@ def write_history(
     files: list[DataFile] = []
     others: list[pa.Table] = []
     try:
-        for file, part in _files(rows, target, directory, kept):
+        for file, part in _files(rows, target, directory, names):
             files.append(replace(file, has_row_ids=bool(embed)))
             others.append(part.select(list(beside or ())))
     except BaseException:
@@ -83,7 +83,7 @@ def write_history(
 
 
 def _files(
-    rows: pa.Table, target: Target, directory: str, kept: Sequence[str]
+    rows: pa.Table, target: Target, directory: str, own_columns: Sequence[str]
 ) -> Iterator[tuple[DataFile, pa.Table]]:
     names = directory_names(target.partition_by)
     most = target.settings.rows_per_file(target.schema)
@@ -93,7 +93,7 @@ def _files(
         for start in range(0, max(1, part.num_rows), most)
     )
     for number, (values, whole) in enumerate(pieces):
-        part = whole.select(kept)
+        part = whole.select(own_columns)
         folder = ""
         if values is not None and target.settings.hive:
             folder = hive_directory(names, values)
@@ -130,8 +130,8 @@ def _nans(field: pa.Field, array: Any) -> Iterator[int]:
     elif pa.types.is_nested(kind):
         chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
         for chunk in chunks:
-            for one, inner in _inside(kind, chunk):
-                yield from _nans(one, inner)
+            for part, inner in _inside(kind, chunk):
+                yield from _nans(part, inner)
 
 
 def _inside(kind: Any, chunk: Any) -> Iterator[tuple[pa.Field, Any]]:
@@ -167,14 +167,14 @@ def _partition_value(key: PartitionKey, value: Any) -> str | None:
     if key.transform == "bucket":
         return str((murmur3_32(_hashed(key.column, value)) & 0x7FFFFFFF) % key.buckets)
     if key.transform == "identity":
-        found = partition_to_text(key.column.type, value)
-        if found is None:
+        text = partition_to_text(key.column.type, value)
+        if text is None:
             raise UnsupportedFeature(
                 f"{value!r} of column {key.column.name!r} has no text to partition by",
                 hint="write the row from a DataFrame",
                 data={"column": key.column.name},
             )
-        return found
+        return text
     if isinstance(value, dt.datetime) and value.tzinfo is not None:
         value = value.astimezone(dt.UTC)
     return str(getattr(value, key.transform, 0))  # a date has no hour: it is midnight
@@ -185,12 +185,12 @@ def _hashed(column: Column, value: Any) -> bytes:
     kind = base_type(column.type)
     as_text = kind.startswith("uint") or (kind == "decimal" and _digits(column.type)[0] > 18)
     turn = str if as_text else next(turn for types, turn in _HASHED if isinstance(value, types))
-    found: Any = turn(value) if turn is not _unscaled else _unscaled(value, column.type)
+    encoded: Any = turn(value) if turn is not _unscaled else _unscaled(value, column.type)
     if kind in _UNITS:
-        found //= _UNITS[kind]
-    if isinstance(found, int):
-        return found.to_bytes(8, "little", signed=True)
-    return found.encode() if isinstance(found, str) else bytes(found)
+        encoded //= _UNITS[kind]
+    if isinstance(encoded, int):
+        return encoded.to_bytes(8, "little", signed=True)
+    return encoded.encode() if isinstance(encoded, str) else bytes(encoded)
 
 
 def _digits(kind: str) -> tuple[int, int]:
@@ -220,15 +220,15 @@ _HASHED: Sequence[tuple[type, Callable[..., Any]]] = (
 
 def _settings(target: Target) -> dict[str, Any]:
     """What the options of Spark's writer say, for Arrow's."""
-    told = target.settings.parquet
-    codec = told.get("compression", "snappy")
-    level = told.get("parquet.compression.codec.zstd.level")
-    rows = told.get("parquet.block.row.count.limit")
+    options = target.settings.parquet
+    codec = options.get("compression", "snappy")
+    level = options.get("parquet.compression.codec.zstd.level")
+    rows = options.get("parquet.block.row.count.limit")
     return {
         "compression": _CODECS.get(codec, codec),
         "compression_level": None if level is None else int(level),
         "row_group_size": None if rows is None else int(rows),
-        "data_page_version": "2.0" if told.get("parquet.writer.version") == _V2 else "1.0",
+        "data_page_version": "2.0" if options.get("parquet.writer.version") == _V2 else "1.0",
         "store_schema": False,
         "store_decimal_as_integer": True,
         "version": "2.6",

@@ -43,9 +43,9 @@ def aggregates(schema: TableSchema) -> list[SparkColumn]:
 
     first = row_hash(schema.columns)
     sums: list[SparkColumn] = [fn.count(fn.lit(1)).alias("rows")]
-    for at, one in enumerate((first, fn.xxhash64(first))):
-        sums.append(fn.sum(one.bitwiseAND(fn.lit(_LOW))).alias(f"low{at}"))
-        sums.append(fn.sum(fn.shiftrightunsigned(one, 32)).alias(f"high{at}"))
+    for at, hashed in enumerate((first, fn.xxhash64(first))):
+        sums.append(fn.sum(hashed.bitwiseAND(fn.lit(_LOW))).alias(f"low{at}"))
+        sums.append(fn.sum(fn.shiftrightunsigned(hashed, 32)).alias(f"high{at}"))
     return sums
 
 

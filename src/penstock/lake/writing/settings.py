@@ -75,28 +75,28 @@ def parquet_options(compression: str | None, level: str | None) -> dict[str, str
             f"parquet_compression is {codec!r}, which Spark does not write",
             hint=f"set it to one of {', '.join(sorted(_CODECS))}",
         )
-    found = {"compression": _CODECS[codec]}
+    options = {"compression": _CODECS[codec]}
     if level is not None and codec != "zstd":  # as DuckDB has it
         raise UnsupportedFeature(
             f"parquet_compression_level is {level}, and {codec} has no levels",
             hint="set parquet_compression to zstd, or take the level away",
         )
     if level is not None:
-        found["parquet.compression.codec.zstd.level"] = level
-    return found
+        options["parquet.compression.codec.zstd.level"] = level
+    return options
 
 
 def _layout(option: Callable[[str], str | None]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     rows, size = option("parquet_row_group_size"), option("parquet_row_group_size_bytes")
     version = option("parquet_version")
     if rows:
-        found["parquet.block.row.count.limit"] = rows
+        options["parquet.block.row.count.limit"] = rows
     if size and bytes_of(size):
-        found["parquet.block.size"] = str(bytes_of(size))
+        options["parquet.block.size"] = str(bytes_of(size))
     if version:
-        found["parquet.writer.version"] = _VERSIONS[f"V{version.upper().removeprefix('V')}"]
-    return found
+        options["parquet.writer.version"] = _VERSIONS[f"V{version.upper().removeprefix('V')}"]
+    return options
 
 
 def _width(column: Column) -> float:

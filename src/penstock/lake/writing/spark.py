@@ -143,8 +143,8 @@ def _arranged(frame: DataFrame, target: Target, observation: Observation | None)
         if observation is None:
             return rows
         key = ("fingerprint", target.schema)
-        kept = cache_of(rows.sparkSession)
-        sums = kept.get(key, lambda: fingerprint.aggregates(target.schema))
+        cache = cache_of(rows.sparkSession)
+        sums = cache.get(key, lambda: fingerprint.aggregates(target.schema))
         return rows.observe(observation, *sums)
 
     if not target.spreads:
@@ -173,7 +173,7 @@ def _directory(target: Target) -> str:
 
 def _described(directory: str, target: Target) -> tuple[DataFile, ...]:
     mapped = needs_mapping(target.schema)
-    found: list[DataFile] = []
+    files: list[DataFile] = []
     for staged in describe(storage.list_files(directory), target.schema):
         if staged.record_count == 0:
             # Of a task without rows: no commit would ever register it.
@@ -184,8 +184,8 @@ def _described(directory: str, target: Target) -> tuple[DataFile, ...]:
             below = file.path[len(directory) :]
             values = target.values or values_of(directory, below, target.partition_by)
             file = replace(file, partition_id=target.partition_id, partition_values=values)
-        found.append(file)
-    return tuple(_in_place(directory, found, target) if target.spreads else found)
+        files.append(file)
+    return tuple(_in_place(directory, files, target) if target.spreads else files)
 
 
 def _in_place(directory: str, files: Sequence[DataFile], target: Target) -> list[DataFile]:
@@ -226,15 +226,15 @@ def publishing_options(spark: SparkSession, directory: str) -> dict[str, str]:
 
     Raises EnvironmentMissing where Spark lacks a class that they name.
     """
-    found = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
+    options = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
     if storage.bucket_of(directory) is None:
-        return found
-    committer = (storage.told(directory) or storage.Storage()).committer
-    found["fs.s3a.committer.name"] = committer
+        return options
+    committer = (storage.storage_of(directory) or storage.Storage()).committer
+    options["fs.s3a.committer.name"] = committer
     if committer != "magic":
-        return found
+        return options
     cache_of(spark).get(_PROBE, lambda: _check(spark))
-    return {**found, **_MAGIC}
+    return {**options, **_MAGIC}
 
 
 def make_job_directory(directory: str) -> None:

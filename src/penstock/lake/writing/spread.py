@@ -98,14 +98,16 @@ def _value(path: str, key: PartitionKey, text: str) -> str | None:
     if text == "n":
         return None
     name = key.column.name
-    found = bytes.fromhex(text[1:]).decode() if text[0] == "v" else storage.first_value(path, name)
-    if "\x00" in found:
+    text_value = (
+        bytes.fromhex(text[1:]).decode() if text[0] == "v" else storage.first_value(path, name)
+    )
+    if "\x00" in text_value:
         raise UnsupportedFeature(
             f"a value of {name} to partition by has a NUL character, which no catalog keeps",
             hint="take it out of the value in the SELECT",
             data={"column": name},
         )
-    return found if key.transform != "identity" else catalog_text(key.column.type, found)
+    return text_value if key.transform != "identity" else catalog_text(key.column.type, text_value)
 
 
 def hive_paths(
@@ -118,11 +120,11 @@ def hive_paths(
 ) -> list[str]:
     """Where the files are to be: in directories as the real extension names them, or in none."""
     names = directory_names(keys)
-    found: list[str] = []
+    targets: list[str] = []
     for at, (path, own) in enumerate(zip(paths, values, strict=True)):
         folder = hive_directory(names, own) if hive else ""
-        found.append(f"{directory}/{folder}{at:05d}-{path.rsplit('/', 1)[1]}")
-    return found
+        targets.append(f"{directory}/{folder}{at:05d}-{path.rsplit('/', 1)[1]}")
+    return targets
 
 
 def sort_columns(keys: Sequence[SortKey]) -> list[SparkColumn]:
@@ -270,10 +272,10 @@ def _shifted(*by: int) -> _Step:
     from pyspark.sql import functions as fn
 
     def step(x: SparkColumn) -> SparkColumn:
-        found = x
-        for one in by:
-            found = found.bitwiseXOR(fn.shiftright(x, one))
-        return found
+        mixed = x
+        for shift in by:
+            mixed = mixed.bitwiseXOR(fn.shiftright(x, shift))
+        return mixed
 
     return step
 
@@ -307,7 +309,7 @@ def _seeded(value: SparkColumn) -> SparkColumn:
 
 def _seed_zero(seed: int = 42) -> int:
     """The number of 4 bytes whose hash with ``seed`` is 0: the rounds of MurmurHash3 undone."""
-    inverse = {one: pow(one, -1, 1 << 32) for one in (_C1, _C2, 5)}
+    inverse = {factor: pow(factor, -1, 1 << 32) for factor in (_C1, _C2, 5)}
     state = 4  # the last mix of the length takes 0 to 0 only
     state = (state - 0xE6546B64) * inverse[5] & _MASK
     state = (state >> 13 | state << 19) & _MASK

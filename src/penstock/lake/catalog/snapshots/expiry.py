@@ -116,13 +116,15 @@ def _remove_files(
 ) -> None:
     """Remove data files that no snapshot sees with their rows, and delete files likewise."""
     c, d = t.data_file.c, t.delete_file.c
-    files = _found(connection, t.data_file, c.data_file_id, unseen(t.data_file))
-    deletes = _found(connection, t.delete_file, d.delete_file_id, unseen(t.delete_file))
+    files = _paths_by_id(connection, t.data_file, c.data_file_id, unseen(t.data_file))
+    deletes = _paths_by_id(connection, t.delete_file, d.delete_file_id, unseen(t.delete_file))
     for chunk in chunks(tables):
-        files |= _found(connection, t.data_file, c.data_file_id, c.table_id.in_(chunk))
-        deletes |= _found(connection, t.delete_file, d.delete_file_id, d.table_id.in_(chunk))
+        files |= _paths_by_id(connection, t.data_file, c.data_file_id, c.table_id.in_(chunk))
+        deletes |= _paths_by_id(connection, t.delete_file, d.delete_file_id, d.table_id.in_(chunk))
     for chunk in chunks(sorted(files)):
-        deletes |= _found(connection, t.delete_file, d.delete_file_id, d.data_file_id.in_(chunk))
+        deletes |= _paths_by_id(
+            connection, t.delete_file, d.delete_file_id, d.data_file_id.in_(chunk)
+        )
         for table in (t.data_file, *_OF_FILES):
             _delete(connection, table, table.c.data_file_id.in_(chunk))
     for chunk in chunks(sorted(deletes)):
@@ -137,7 +139,7 @@ def _remove_files(
         connection.execute(t.files_scheduled_for_deletion.insert(), rows)
 
 
-def _found(
+def _paths_by_id(
     connection: Connection, table: SqlTable, key: Any, condition: ColumnElement[bool]
 ) -> dict[int, Any]:
     """Rows by id: the id, the table's, the path and whether it is relative."""

@@ -71,13 +71,13 @@ def _aligned(df: DataFrame, schema: TableSchema, table: str) -> list[SparkColumn
     _refuse_unknown(list(have.values()), schema.columns, table)
     columns: list[SparkColumn] = []
     for want in schema.columns:
-        given = have.get(fold(want.name))
-        if given is None:
+        source = have.get(fold(want.name))
+        if source is None:
             value = _default(want)
         else:
-            value = _column(given.name)
-            value = value.cast(casts[given.name]) if given.name in casts else value
-            value = texts.checked(fit(value, given, want, want.name), want)
+            value = _column(source.name)
+            value = value.cast(casts[source.name]) if source.name in casts else value
+            value = texts.checked(fit(value, source, want, want.name), want)
         columns.append(finish(value, want, None if want.nullable else _sample(df)))
     return columns
 
@@ -111,7 +111,7 @@ def _without_void(kind: DataType, instead: DataType) -> DataType:
     if isinstance(kind, ArrayType):
         return ArrayType(_without_void(kind.elementType, instead), kind.containsNull)
     if isinstance(kind, MapType):
-        key, value = (_without_void(one, instead) for one in (kind.keyType, kind.valueType))
+        key, value = (_without_void(part, instead) for part in (kind.keyType, kind.valueType))
         return MapType(key, value, kind.valueContainsNull)
     if isinstance(kind, StructType):
         return StructType(
@@ -126,13 +126,13 @@ def _without_void(kind: DataType, instead: DataType) -> DataType:
 def filled(df: DataFrame, schema: TableSchema) -> dict[str, DataType]:
     """The types of the columns that have untyped NULLs, by name, with those filled in."""
     known = {fold(column.name): column for column in schema.columns}
-    found: dict[str, DataType] = {}
+    types: dict[str, DataType] = {}
     for field in df.schema.fields:
         if fold(field.name) in known:
             kind = _filled(field.dataType, known[fold(field.name)])
             if kind != field.dataType:
-                found[field.name] = kind
-    return found
+                types[field.name] = kind
+    return types
 
 
 def _filled(kind: DataType, column: Column) -> DataType:
@@ -280,12 +280,12 @@ def fits(have: Column, want: Column) -> bool:
 def growth(have: TableSchema, want: TableSchema) -> TableSchema:
     """What a table must get to hold columns like ``have``: those it lacks, and wider types."""
     known = {fold(column.name): column for column in want.columns}
-    found: list[Column] = []
+    grown: list[Column] = []
     for column in have.columns:
         old = known.get(fold(column.name))
         if old is None or (not fits(column, old) and can_widen(old.type, column.type)):
-            found.append(column)
-    return TableSchema(tuple(found))
+            grown.append(column)
+    return TableSchema(tuple(grown))
 
 
 def _how_to_cast(path: str, have: Column, want: Column) -> str:
@@ -325,11 +325,11 @@ def _same(have: Column, want: Column) -> bool:
 def _fit_struct(value: SparkColumn, have: Column, want: Column, path: str) -> SparkColumn:
     from pyspark.sql import functions as fn
 
-    given = {fold(child.name): child for child in have.children}
+    children = {fold(child.name): child for child in have.children}
     _refuse_unknown(have.children, want.children, f"column {path}")
     fields: list[SparkColumn] = []
     for child in want.children:
-        source = given.get(fold(child.name))
+        source = children.get(fold(child.name))
         if source is None:
             fields.append(_default(replace(child, id=None)).alias(child.name))
             continue

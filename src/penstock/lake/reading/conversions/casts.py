@@ -49,21 +49,23 @@ def stored(
     """
     picked = rows.select(*(value.alias(name) for name, value in values.items()))
     voids = filled(picked, schema)
-    given = zip(values.items(), schema_of(typed(picked, schema)).columns, strict=True)
-    found: dict[str, SparkColumn] = {}
-    for (name, one), have in given:
+    columns = zip(values.items(), schema_of(typed(picked, schema)).columns, strict=True)
+    converted_by_name: dict[str, SparkColumn] = {}
+    for (name, new_value), have in columns:
         want = schema.find(name)
         assert want is not None, "values are of columns of the table"
-        filled_in = one.cast(voids[name]) if name in voids else one
+        filled_in = new_value.cast(voids[name]) if name in voids else new_value
         converted = _converted(filled_in, have, want)
-        found[name] = fit(converted, _after(have, want), want, want.name)
-    return found
+        converted_by_name[name] = fit(converted, _after(have, want), want, want.name)
+    return converted_by_name
 
 
 def _needs_cast(have: Column, want: Column) -> bool:
     if have.type in _NESTED and have.type == want.type:
         pairs = _pairs(have, want)
-        return any(one is not None and _needs_cast(child, one) for child, one in pairs)
+        return any(
+            child_want is not None and _needs_cast(child, child_want) for child, child_want in pairs
+        )
     if want.type == "variant" and have.children:  # DuckDB makes lists of maps, Spark objects
         return not any(part.type == "map" for part in have.walk())
     if have.children or want.children or have.type == want.type or fits(have, want):
@@ -76,7 +78,10 @@ def _needs_cast(have: Column, want: Column) -> bool:
 def _after(have: Column, want: Column) -> Column:
     """What ``have`` is once it is converted."""
     if have.type in _NESTED and have.type == want.type:
-        inside = tuple(c if one is None else _after(c, one) for c, one in _pairs(have, want))
+        inside = tuple(
+            c if wanted_child is None else _after(c, wanted_child)
+            for c, wanted_child in _pairs(have, want)
+        )
         return replace(have, children=inside)
     return replace(have, type=want.type, children=()) if _needs_cast(have, want) else have
 
@@ -85,54 +90,54 @@ def _pairs(have: Column, want: Column) -> list[tuple[Column, Column | None]]:
     """What is inside, with what it is to be: fields of structs by name."""
     if have.type != "struct":
         return list(zip(have.children, want.children, strict=True))
-    known = {fold(one.name): one for one in want.children}
+    known = {fold(column.name): column for column in want.children}
     return [(child, known.get(fold(child.name))) for child in have.children]
 
 
-def _converted(given: SparkColumn, have: Column, want: Column | None) -> SparkColumn:
+def _converted(source: SparkColumn, have: Column, want: Column | None) -> SparkColumn:
     if want is None or not _needs_cast(have, want):
-        return given
+        return source
     if have.type in _NESTED and have.type == want.type:
-        return _NESTED[have.type](given, have, want)
-    return value(given, have, want)
+        return _NESTED[have.type](source, have, want)
+    return value(source, have, want)
 
 
-def value(given: SparkColumn, have: Column, want: Column) -> SparkColumn:
+def value(computed: SparkColumn, have: Column, want: Column) -> SparkColumn:
     """``given`` cast to the type of ``want``, which holds nothing inside."""
     from pyspark.sql import functions as fn
 
     old, new = base_type(have.type), base_type(want.type)
     if have.children:
-        return fn.to_variant_object(given)
+        return fn.to_variant_object(computed)
     if new.startswith(_INTEGERS) and old.startswith("float"):
-        given = fn.rint(given)
+        computed = fn.rint(computed)
     elif new.startswith(_INTEGERS) and old == "decimal":
-        given = fn.round(given, 0)
-    return given.cast(spark_type(want))
+        computed = fn.round(computed, 0)
+    return computed.cast(spark_type(want))
 
 
-def _struct(given: SparkColumn, have: Column, want: Column) -> SparkColumn:
+def _struct(source: SparkColumn, have: Column, want: Column) -> SparkColumn:
     from pyspark.sql import functions as fn
 
     fields = [
-        _converted(given.getField(child.name), child, one).alias(child.name)
-        for child, one in _pairs(have, want)
+        _converted(source.getField(child.name), child, wanted_child).alias(child.name)
+        for child, wanted_child in _pairs(have, want)
     ]
-    return fn.when(given.isNotNull(), fn.struct(*fields))
+    return fn.when(source.isNotNull(), fn.struct(*fields))
 
 
-def _list(given: SparkColumn, have: Column, want: Column) -> SparkColumn:
+def _list(source: SparkColumn, have: Column, want: Column) -> SparkColumn:
     from pyspark.sql import functions as fn
 
-    return fn.transform(given, lambda item: _converted(item, have.children[0], want.children[0]))
+    return fn.transform(source, lambda item: _converted(item, have.children[0], want.children[0]))
 
 
-def _map(given: SparkColumn, have: Column, want: Column) -> SparkColumn:
+def _map(source: SparkColumn, have: Column, want: Column) -> SparkColumn:
     from pyspark.sql import functions as fn
 
     (old_key, old_item), (new_key, new_item) = have.children, want.children
     entries = fn.transform(
-        fn.map_entries(given),
+        fn.map_entries(source),
         lambda entry: fn.struct(
             _converted(entry["key"], old_key, new_key).alias("key"),
             _converted(entry["value"], old_item, new_item).alias("value"),

@@ -108,10 +108,10 @@ def _in_struct(value: SparkColumn, pair: _Pair) -> SparkColumn:
 
 def _part(value: SparkColumn, pair: _Pair) -> SparkColumn:
     """One value inside, by name the table's."""
-    found = _value(value, pair)
+    part = _value(value, pair)
     if pair.is_plain and pair.old.children and pair.old != pair.new:
-        return found.cast(spark_type(_without_ids(pair.new)))
-    return found
+        return part.cast(spark_type(_without_ids(pair.new)))
+    return part
 
 
 def _in_list(value: SparkColumn, pair: _Pair) -> SparkColumn:

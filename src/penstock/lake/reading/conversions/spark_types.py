@@ -109,7 +109,7 @@ def as_parquet(rows: DataFrame, schema: TableSchema) -> DataFrame:
 
 def _geometries(rows: DataFrame, column: Column) -> SparkColumn:
     value = rows[quoted(column.name)]
-    made = _convert(value, column, column.name, {"geometry": lambda one, _: as_geometry(one)})
+    made = _convert(value, column, column.name, {"geometry": lambda item, _: as_geometry(item)})
     if column.children:
         made = made.cast(_parse(to_spark_json(column, form="written")))
     return made.alias(column.name, metadata=rows.schema[column.name].metadata)

@@ -70,9 +70,9 @@ def _in_list(value: SparkColumn, column: Column) -> SparkColumn | None:
         return fn.is_valid_utf8(fn.array_join(value, _APART))
 
     def valid(item: SparkColumn) -> SparkColumn:
-        found = _valid(item, element)
-        assert found is not None, "there is text in it"
-        return fn.coalesce(found, fn.lit(True))
+        is_valid = _valid(item, element)
+        assert is_valid is not None, "there is text in it"
+        return fn.coalesce(is_valid, fn.lit(True))
 
     return fn.forall(value, valid)
 

@@ -93,9 +93,9 @@ def fits_decimal(old: str, new: str) -> bool:
 
 def _whole(kind: str) -> int:
     """Digits before the point; many of a type that is not a number."""
-    given = parse(kind)
-    if given.precision is not None and given.scale is not None:
-        return given.precision - given.scale
+    parsed = parse(kind)
+    if parsed.precision is not None and parsed.scale is not None:
+        return parsed.precision - parsed.scale
     return DIGITS.get(base_type(kind), 99)
 
 

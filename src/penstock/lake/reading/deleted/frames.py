@@ -16,7 +16,7 @@ from penstock.errors import UnsupportedFeature
 from penstock.lake.format.field_ids import SNAPSHOT_ID
 from penstock.lake.format.files import DataFile, DeleteFile
 from penstock.lake.reading.deleted.places import Places
-from penstock.lake.reading.deleted.positions import Gone, Whose, as_one, bound_of, load
+from penstock.lake.reading.deleted.positions import Gone, Whose, bound_of, combined, load
 from penstock.lake.reading.parquet.reading import FileKeys, read_files
 from penstock.lake.spark.failures import explained
 
@@ -33,16 +33,16 @@ __all__ = [
     "broadcast",
     "deleted_places",
     "deleted_positions",
-    "places_here",
+    "places_on_driver",
 ]
 _DELETE, _OWNER, _BEGIN = "_penstock_delete", "_penstock_owner", "_penstock_begin"
 _ROWS, _BOUND = "_penstock_rows", "_penstock_bound"
 # Above this many positions Spark decides itself how to join; each takes 16 to 100 bytes broadcast.
 _BROADCAST_ROWS = 5_000_000
 # Positions read here take 16 bytes each; from more, Spark reads the Parquet ones.
-_READ_HERE = 2_000_000
+_ON_DRIVER = 2_000_000
 # Deletion vectors are expanded here, 16 bytes a position: this is 320 MB.
-_VECTORS_HERE = 20_000_000
+_VECTORS_ON_DRIVER = 20_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,38 +80,41 @@ def deleted_positions(
     import pyarrow as pa
     from pyspark.sql import functions as fn
 
-    def here(gone: Sequence[Gone]) -> pa.Table:
-        owners = [pa.repeat(pa.scalar(keys.key(one.file.path)), len(one.positions)) for one in gone]
+    def on_driver(gone: Sequence[Gone]) -> pa.Table:
+        owners = [
+            pa.repeat(pa.scalar(keys.key(deleted.file.path)), len(deleted.positions))
+            for deleted in gone
+        ]
         return pa.table(
             {
                 columns[0]: pa.chunked_array(owners, pa.string()),
-                columns[1]: pa.chunked_array([one.positions for one in gone], pa.int64()),
-                _BEGIN: pa.chunked_array([one.since for one in gone], pa.int64()),
+                columns[1]: pa.chunked_array([deleted.positions for deleted in gone], pa.int64()),
+                _BEGIN: pa.chunked_array([deleted.since for deleted in gone], pa.int64()),
             }
         )
 
-    def there(files: Sequence[DataFile]) -> DataFrame:
+    def by_spark(files: Sequence[DataFile]) -> DataFrame:
         owners = pa.array([keys.key(file.path) for file in files], pa.string())
-        found = _by_spark(spark, replace(deletes, files=files), owners)
+        rows = _by_spark(spark, replace(deletes, files=files), owners)
         names = (_OWNER, columns[0]), ("pos", columns[1]), (_BEGIN, _BEGIN)
-        return found.select(*(fn.col(old).alias(new) for old, new in names))
+        return rows.select(*(fn.col(old).alias(new) for old, new in names))
 
-    found = _united(spark, deletes, here, there)
-    picked = found.withColumnRenamed(_BEGIN, since) if since else found.drop(_BEGIN)
+    rows = _united(spark, deletes, on_driver, by_spark)
+    picked = rows.withColumnRenamed(_BEGIN, since) if since else rows.drop(_BEGIN)
     return broadcast(picked, deletes)
 
 
-def places_here(deletes: Deletes, places: Places) -> pa.Int64Array | None:
+def places_on_driver(deletes: Deletes, places: Places) -> pa.Int64Array | None:
     """The numbers (`Places`) of the deleted rows, where they are few enough to be read here."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     by_format = _by_format(deletes)
-    if by_format["parquet"] and not _are_few(deletes, by_format["parquet"]):
+    if by_format["parquet"] and not _are_small(deletes, by_format["parquet"]):
         return None
     gone = load([*by_format["puffin"], *by_format["parquet"]], _whose(deletes))
     gone += _inlined(deletes)
-    numbers = [pc.add(one.positions, places.base(one.file)) for one in gone]
+    numbers = [pc.add(deleted.positions, places.base(deleted.file)) for deleted in gone]
     return pa.concat_arrays([pa.array([], pa.int64()), *numbers])
 
 
@@ -121,21 +124,21 @@ def deleted_places(spark: SparkSession, deletes: Deletes, places: Places, name: 
     import pyarrow.compute as pc
     from pyspark.sql import functions as fn
 
-    def here(gone: Sequence[Gone]) -> pa.Table:
-        numbers = [pc.add(one.positions, places.base(one.file)) for one in gone]
+    def on_driver(gone: Sequence[Gone]) -> pa.Table:
+        numbers = [pc.add(deleted.positions, places.base(deleted.file)) for deleted in gone]
         return pa.table({name: pa.chunked_array(numbers, pa.int64())})
 
-    def there(files: Sequence[DataFile]) -> DataFrame:
+    def by_spark(files: Sequence[DataFile]) -> DataFrame:
         owners = pa.array([places.base(file) for file in files], pa.int64())
-        found = _by_spark(spark, replace(deletes, files=files), owners)
-        return found.select((fn.col(_OWNER) + fn.col("pos")).alias(name))
+        rows = _by_spark(spark, replace(deletes, files=files), owners)
+        return rows.select((fn.col(_OWNER) + fn.col("pos")).alias(name))
 
-    return _united(spark, deletes, here, there)
+    return _united(spark, deletes, on_driver, by_spark)
 
 
-def _are_few(deletes: Deletes, parquet: Sequence[DataFile]) -> bool:
+def _are_small(deletes: Deletes, parquet: Sequence[DataFile]) -> bool:
     """Whether the Parquet delete files are read here rather than by a job of Spark's."""
-    return deletes.rows <= _READ_HERE and not any(_is_remote(file.delete) for file in parquet)
+    return deletes.rows <= _ON_DRIVER and not any(_is_remote(file.delete) for file in parquet)
 
 
 def _whose(deletes: Deletes) -> Whose:
@@ -145,17 +148,17 @@ def _whose(deletes: Deletes) -> Whose:
 def _united(
     spark: SparkSession,
     deletes: Deletes,
-    here: Callable[[Sequence[Gone]], pa.Table],
-    there: Callable[[Sequence[DataFile]], DataFrame],
+    on_driver: Callable[[Sequence[Gone]], pa.Table],
+    by_spark: Callable[[Sequence[DataFile]], DataFrame],
 ) -> DataFrame:
-    """Vectors, inlined deletes and few positions by ``here``, many by ``there``."""
+    """Vectors, inlined deletes and few positions by ``on_driver``, many by ``by_spark``."""
     by_format = _by_format(deletes)
     vectors, parquet = by_format["puffin"], by_format["parquet"]
-    few = _are_few(deletes, parquet)
-    gone = load([*vectors, *(parquet if few else ())], _whose(deletes))
+    small = _are_small(deletes, parquet)
+    gone = load([*vectors, *(parquet if small else ())], _whose(deletes))
     gone += _inlined(deletes)
-    frames = [spark.createDataFrame(here(gone))] if gone or few else []
-    frames += [] if few else [there(parquet)]
+    frames = [spark.createDataFrame(on_driver(gone))] if gone or small else []
+    frames += [] if small else [by_spark(parquet)]
     return reduce(lambda a, b: a.unionByName(b), frames)
 
 
@@ -167,28 +170,30 @@ def _inlined(deletes: Deletes) -> list[Gone]:
         return []
     rows = deletes.inlined.rows.sort_by("file_id").combine_chunks()
     files = {file.id: file for file in deletes.files if file.id is not None}
-    found, start = [], 0
-    for one in pc.value_counts(rows["file_id"]).to_pylist():  # in the order of the rows
-        mine = rows.slice(start, one["counts"])
-        start += one["counts"]
-        file = files.get(one["values"])
+    gone, start = [], 0
+    for counted in pc.value_counts(rows["file_id"]).to_pylist():  # in the order of the rows
+        mine = rows.slice(start, counted["counts"])
+        start += counted["counts"]
+        file = files.get(counted["values"])
         if file is not None:
-            found.append(Gone(file, as_one(mine["position"]), as_one(mine["snapshot"])))
-    return found
+            gone.append(Gone(file, combined(mine["position"]), combined(mine["snapshot"])))
+    return gone
 
 
 def _by_format(deletes: Deletes) -> Mapping[str, list[DataFile]]:
     """A data file once for each of its delete files."""
-    found: dict[str, list[DataFile]] = {"parquet": [], "puffin": []}
+    by_format: dict[str, list[DataFile]] = {"parquet": [], "puffin": []}
     for file in deletes.files:
         for delete in file.deletes:
-            found[delete.format].append(replace(file, delete=delete, more_deletes=()))
-    vectors = [file.delete for file in found["puffin"] if file.delete is not None]
-    if sum(delete.delete_count for delete in vectors) > _VECTORS_HERE:
-        raise _refused(deletes.table, f"puffin delete files of more than {_VECTORS_HERE:,} rows")
+            by_format[delete.format].append(replace(file, delete=delete, more_deletes=()))
+    vectors = [file.delete for file in by_format["puffin"] if file.delete is not None]
+    if sum(delete.delete_count for delete in vectors) > _VECTORS_ON_DRIVER:
+        raise _refused(
+            deletes.table, f"puffin delete files of more than {_VECTORS_ON_DRIVER:,} rows"
+        )
     if any(_is_remote(delete) for delete in vectors):
         raise _refused(deletes.table, "puffin delete files that are not on a local disk")
-    return found
+    return by_format
 
 
 def _refused(table: str, feature: str) -> UnsupportedFeature:
@@ -227,8 +232,8 @@ def _by_spark(spark: SparkSession, deletes: Deletes, owners: pa.Array) -> DataFr
             }
         )
         owned = rows.join(fn.broadcast(spark.createDataFrame(table)), _DELETE)
-        told, bound = fn.col(SNAPSHOT_ID), fn.col(_BOUND)
-        owned = owned.where(told.isNull() | bound.isNull() | (told <= bound))
+        snapshot, bound = fn.col(SNAPSHOT_ID), fn.col(_BOUND)
+        owned = owned.where(snapshot.isNull() | bound.isNull() | (snapshot <= bound))
         since = fn.greatest(fn.col(SNAPSHOT_ID), fn.col(_BEGIN)).alias(_BEGIN)  # not NULL
         return owned.select(_OWNER, _there(deletes.table).alias("pos"), since)
 
@@ -245,11 +250,11 @@ def _there(table: str) -> SparkColumn:
     return fn.when(inside, pos).otherwise(refusal.cast("long"))
 
 
-def broadcast(found: DataFrame, deletes: Deletes) -> DataFrame:
+def broadcast(rows: DataFrame, deletes: Deletes) -> DataFrame:
     """``found``, of a row for each of the deletes or fewer, sent to all where it is small."""
     from pyspark.sql import functions as fn
 
-    return fn.broadcast(found) if deletes.rows <= _BROADCAST_ROWS else found
+    return fn.broadcast(rows) if deletes.rows <= _BROADCAST_ROWS else rows
 
 
 _BITS = 6  # 2 ** 6 places in a mask
@@ -272,13 +277,15 @@ def _masks(spark: SparkSession, deletes: Deletes, places: Places) -> DataFrame:
     """A row for each 64 places of which some are deleted."""
     from pyspark.sql import functions as fn
 
-    here = places_here(deletes, places)
-    if here is not None:
-        return spark.createDataFrame(masks(here))
+    numbers = places_on_driver(deletes, places)
+    if numbers is not None:
+        return spark.createDataFrame(masks(numbers))
     place = fn.col(_WORD)
-    found = deleted_places(spark, deletes, places, _WORD)
-    one = fn.call_function("shiftleft", fn.lit(1).cast("long"), _bit(place))
-    return found.groupBy(fn.shiftright(place, _BITS).alias(_WORD)).agg(fn.bit_or(one).alias(_MASK))
+    places_df = deleted_places(spark, deletes, places, _WORD)
+    bit = fn.call_function("shiftleft", fn.lit(1).cast("long"), _bit(place))
+    return places_df.groupBy(fn.shiftright(place, _BITS).alias(_WORD)).agg(
+        fn.bit_or(bit).alias(_MASK)
+    )
 
 
 def masks(places: pa.Int64Array) -> pa.Table:

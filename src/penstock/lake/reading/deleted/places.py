@@ -52,10 +52,10 @@ class Places:
     @classmethod
     def by_key(cls, files: Sequence[DataFile], keys: FileKeys, most: int) -> Places | None:
         """Where there are at most so many files and their keys can be told apart in a list."""
-        found = tuple(keys.key(file.path) for file in files)
-        if len(found) > most or any(_BETWEEN in key for key in found):
+        file_keys = tuple(keys.key(file.path) for file in files)
+        if len(file_keys) > most or any(_BETWEEN in key for key in file_keys):
             return None
-        return cls._fitting(files, {file.path: at for at, file in enumerate(files)}, found)
+        return cls._fitting(files, {file.path: at for at, file in enumerate(files)}, file_keys)
 
     @classmethod
     def by_order(cls, files: Sequence[DataFile]) -> Places | None:
@@ -104,10 +104,10 @@ class Places:
         """
         import pyarrow as pa
 
-        found: dict[str, list[pa.Int64Array]] = {}
+        by_key: dict[str, list[pa.Int64Array]] = {}
         for code, positions in self._runs(numbers, runs):
-            found.setdefault(self.keys[code], []).append(positions)
-        return {key: ordered(pa.concat_arrays(parts)) for key, parts in found.items()}
+            by_key.setdefault(self.keys[code], []).append(positions)
+        return {key: ordered(pa.concat_arrays(parts)) for key, parts in by_key.items()}
 
     def files(self, numbers: pa.ChunkedArray) -> pa.ChunkedArray:
         """The code of each row's file."""

@@ -99,11 +99,11 @@ def _parquet(
         why = check_owner(content.metadata, file.path)
         if why is not None:
             raise file_corrupt(delete.path, why, None, None)
-        told = SNAPSHOT_ID in content.schema_arrow.names
-        read = content.read(["pos", SNAPSHOT_ID] if told else ["pos"]).combine_chunks()
+        with_snapshots = SNAPSHOT_ID in content.schema_arrow.names
+        read = content.read(["pos", SNAPSHOT_ID] if with_snapshots else ["pos"]).combine_chunks()
     since = _since(delete, read.num_rows)
-    if not told:
-        return as_one(read["pos"]), since
+    if not with_snapshots:
+        return combined(read["pos"]), since
     import pyarrow.compute as pc
 
     # A row never deletes before it begins. Penstock 0.1 left such: after a lost race its file still
@@ -113,7 +113,7 @@ def _parquet(
     # Also without a partial_max: DuckDB's flush of inlined rows leaves it NULL (1.5.5).
     if snapshot_id is not None:
         table = table.filter(pc.less_equal(table["since"], snapshot_id))
-    return as_one(table["pos"]), as_one(table["since"])
+    return combined(table["pos"]), combined(table["since"])
 
 
 def _source(path: str) -> str | NativeFile:
@@ -131,8 +131,8 @@ def _puffin(
 ) -> tuple[pa.Array, pa.Array]:
     content = read_bytes(delete.path)
     check_size(delete.path, len(content), delete.size_bytes)
-    found = vector_positions(content, delete.path)
-    return found, _since(delete, len(found))
+    positions = vector_positions(content, delete.path)
+    return positions, _since(delete, len(positions))
 
 
 _Reader = Callable[[DataFile, DeleteFile, int | None], tuple[pa.Array, pa.Array]]
@@ -146,11 +146,11 @@ def _since(delete: DeleteFile, rows: int) -> pa.Int64Array:
     return pa.repeat(pa.scalar(delete.begin_snapshot, pa.int64()), rows)
 
 
-def as_one(column: pa.ChunkedArray) -> pa.Int64Array:
+def combined(column: pa.ChunkedArray) -> pa.Int64Array:
     """The column as one array."""
-    found = column.combine_chunks()
-    one = found.chunk(0) if isinstance(found, pa.ChunkedArray) else found
-    return one.cast(pa.int64())
+    chunks = column.combine_chunks()
+    array = chunks.chunk(0) if isinstance(chunks, pa.ChunkedArray) else chunks
+    return array.cast(pa.int64())
 
 
 def _corrupt(delete: DeleteFile, whose: Whose, why: str) -> DataFileCorrupt:

@@ -53,11 +53,11 @@ class FileGroup:
 
 def grouped(table: str, schema: TableSchema, files: FileSet) -> Mapping[FileGroup, list[DataFile]]:
     """The files of ``table`` by how they are read."""
-    found = layouts(_doubtful(schema, files), table=table)
+    by_path = layouts(_doubtful(schema, files), table=table)
     changed = max((c.versions[-1][0] for c in schema.walk() if c.versions), default=0)
     groups: dict[FileGroup, list[DataFile]] = {}
     for file in files.files:
-        layout = found.get(file.path)
+        layout = by_path.get(file.path)
         group = _group(schema, file, layout, files) if layout else FileGroup(_mapping(file))
         if group.mapping is None and _is_older(file, changed):
             group = replace(group, older=True)
@@ -111,10 +111,10 @@ _WRITTEN_AS = {
 
 def _group(schema: TableSchema, file: DataFile, layout: Layout, files: FileSet) -> FileGroup:
     """How a file is read, by its footer."""
-    told = None if file.mapping_id is None else files.mappings[file.mapping_id]
+    own_mapping = None if file.mapping_id is None else files.mappings[file.mapping_id]
     names = {path[0] for path in layout.by_path}
-    mapping = in_force(told, schema, file.path, has_ids=bool(layout.by_id), names=names)
-    own = _mapping(file) if mapping is told else None
+    mapping = in_force(own_mapping, schema, file.path, has_ids=bool(layout.by_id), names=names)
+    own = _mapping(file) if mapping is own_mapping else None
     kinds = layout.by_id if mapping is None else _kinds_by_mapping(layout, mapping)
     hive = {} if mapping is None else mapping.partitions
     lacks: set[int] = set()
@@ -162,12 +162,12 @@ def _as_held(column: Column, kinds: Mapping[int, str]) -> Column:
 
 def stored(named: TableSchema, group: FileGroup, *, row_ids: bool) -> StructType:
     """The columns to read, with those of embedded row ids; NULL where a file has none."""
-    found = file_schema(named, ids=group.mapping is None)
+    columns = file_schema(named, ids=group.mapping is None)
     if not row_ids:
-        return found
+        return columns
     if group.mapping is None:
-        return found.add(EMBEDDED_ROW_ID, "long", True, {FIELD_ID: ROW_ID_FIELD})
-    return found.add(EMBEDDED_ROW_ID, "long").add(MAPPED_ROW_ID, "long")
+        return columns.add(EMBEDDED_ROW_ID, "long", True, {FIELD_ID: ROW_ID_FIELD})
+    return columns.add(EMBEDDED_ROW_ID, "long").add(MAPPED_ROW_ID, "long")
 
 
 def embedded_row_id(group: FileGroup) -> SparkColumn:
@@ -186,11 +186,11 @@ def values(
     hive = dict(group.hive)
     pairs = list(zip(named.columns, schema.columns, strict=True))
     as_read = [new.id not in hive and is_as_read(old, new, group.lacks) for old, new in pairs]
-    found: list[SparkColumn | str] = [
+    columns: list[SparkColumn | str] = [
         quoted(new.name) if plain else _value(old, new, group, hive)
         for plain, (old, new) in zip(as_read, pairs, strict=True)
     ]
-    return all(as_read), found
+    return all(as_read), columns
 
 
 def _value(old: Column, new: Column, group: FileGroup, hive: Mapping[int, str]) -> SparkColumn:
@@ -297,7 +297,9 @@ def _by_id(column: Column) -> Column:
 
 def folded_paths(mapping: NameMapping) -> Mapping[tuple[str, ...], int]:
     """The ids of the mapping's fields by their paths, letter case aside."""
-    return {tuple(fold(name) for name in path): found for path, found in mapping.fields.items()}
+    return {
+        tuple(fold(name) for name in path): field_id for path, field_id in mapping.fields.items()
+    }
 
 
 def _renamed(column: Column, sources: dict[int, tuple[str, ...]]) -> Column:

@@ -78,7 +78,7 @@ def _describe(path: str, schema: TableSchema) -> DataFile:
 
 def _nan_columns(metadata: pq.FileMetaData, schema: TableSchema) -> frozenset[int] | None:
     """Ids of the float columns that hold a NaN; ``None`` when a chunk's bounds do not say."""
-    found: set[int] = set()
+    ids: set[int] = set()
     for index, column in leaves(metadata.schema.to_arrow_schema(), schema):
         if base_type(column.type) not in _FLOATS or column.id is None:
             continue
@@ -90,8 +90,8 @@ def _nan_columns(metadata: pq.FileMetaData, schema: TableSchema) -> frozenset[in
             if statistics is None or not statistics.has_min_max:
                 return None
             if math.isnan(statistics.max) or math.isnan(statistics.min):
-                found.add(column.id)
-    return frozenset(found)
+                ids.add(column.id)
+    return frozenset(ids)
 
 
 def _layout(path: str, table: str) -> Layout:
@@ -129,10 +129,10 @@ def layout_of(metadata: pq.FileMetaData) -> Layout:
     by_id: dict[int, str] = {}
     by_path: dict[Path, str] = {}
     for field in metadata.schema.to_arrow_schema():
-        for path, found, kind in _walk(field, (fold(field.name),), kinds):
+        for path, field_id, kind in _walk(field, (fold(field.name),), kinds):
             by_path.setdefault(path, kind)
-            if found is not None:
-                by_id.setdefault(found, kind)
+            if field_id is not None:
+                by_id.setdefault(field_id, kind)
     return Layout(by_id, by_path)
 
 

@@ -43,7 +43,7 @@ _GLOB = re.compile(r"[\[\]{}*?\\]")
 def read_files(
     spark: SparkSession,
     schema: StructType,
-    told: Mapping[str, int],
+    size_by_path: Mapping[str, int],
     *,
     table: str | None = None,
     snapshot_id: int | None = None,
@@ -57,9 +57,9 @@ def read_files(
     DataFileMissing when one is gone, DataFileCorrupt when one has another size (an empty one is no
     error to Spark).
     """
-    paths = list(told)
+    paths = list(size_by_path)
     elsewhere = "connect" in type(spark).__module__  # its server need not have this disk
-    sizes = {} if elsewhere else _look(told, table, snapshot_id)
+    sizes = {} if elsewhere else _look(size_by_path, table, snapshot_id)
     with explained(table=table, snapshot_id=snapshot_id):
         if len(sizes) == len(paths) and takes_manifest(spark, len(paths)):
             return read_with_manifest(_reader(spark, schema), sizes)
@@ -71,10 +71,12 @@ def _reader(spark: SparkSession, schema: StructType) -> DataFrameReader:
     return spark.read.schema(schema).options(ignoreMissingFiles="false", mergeSchema="false")
 
 
-def _look(told: Mapping[str, int], table: str | None, snapshot_id: int | None) -> dict[str, int]:
+def _look(
+    size_by_path: Mapping[str, int], table: str | None, snapshot_id: int | None
+) -> dict[str, int]:
     """What is on a local disk is looked at first: some 2 µs a file. The sizes of these files."""
     sizes: dict[str, int] = {}
-    for path, wanted in told.items():
+    for path, wanted in size_by_path.items():
         if "://" in path:
             continue
         try:
@@ -153,11 +155,11 @@ _PATHS = "file_path"  # of a delete file: the data file that it is of
 
 
 def check_size(
-    path: str, size: int, told: int, table: str | None = None, snapshot_id: int | None = None
+    path: str, size: int, wanted: int, table: str | None = None, snapshot_id: int | None = None
 ) -> None:
     """Raises DataFileCorrupt where a file has another size than the catalog says."""
-    if size != told:
-        why = f"it has {size} bytes where the catalog says {told}: another file is in its place"
+    if size != wanted:
+        why = f"it has {size} bytes where the catalog says {wanted}: another file is in its place"
         raise file_corrupt(path, why, table, snapshot_id)
 
 
@@ -178,9 +180,9 @@ def check_file(
         check_size(file.path, size, file.size_bytes, table, snapshot_id)
     rows = file.record_count if isinstance(file, DataFile) else file.delete_count
     pairs = (("rows", metadata.num_rows, rows), ("bytes of footer", *_footers(file, metadata)))
-    for what, there, told in pairs:
-        if there != told:
-            why = f"it has {there} {what} where the catalog says {told}"
+    for what, there, registered in pairs:
+        if there != registered:
+            why = f"it has {there} {what} where the catalog says {registered}"
             raise file_corrupt(file.path, why, table, snapshot_id)
 
 

@@ -55,13 +55,13 @@ class Reader:
 
     def read_all(self, paths: Sequence[str], progress: Progress | None = None) -> list[DataFile]:
         """The files with rows, in order. The first that does not fit is raised."""
-        found: list[DataFile] = []
+        files: list[DataFile] = []
         for done, file in enumerate(self._each(paths), 1):
             if file.record_count:
-                found.append(file)
+                files.append(file)
             if progress is not None and (done % 500 == 0 or done == len(paths)):
                 progress(done, len(paths))
-        return found
+        return files
 
     def _each(self, paths: Sequence[str]) -> Iterator[DataFile]:
         if len(paths) < 2:
@@ -78,21 +78,21 @@ class Reader:
         """Raises SchemaMismatch, DataFileCorrupt."""
         metadata, size = self._footer(path)
         texts = {} if self.hive is False else hive_texts(path)
-        found = self._fit(path, metadata, texts)
-        values = {c.id: hive_value(c, texts[c.name], path) for c in found.hive}
-        stats = [_stats(metadata, leaf) for leaf in found.leaves]
-        for leaf in found.own:
+        fitted = self._fit(path, metadata, texts)
+        values = {c.id: hive_value(c, texts[c.name], path) for c in fitted.hive}
+        stats = [_stats(metadata, leaf) for leaf in fitted.leaves]
+        for leaf in fitted.own:
             _check_path(path, _stats(metadata, leaf), leaf.column, values[leaf.column.id])
         rows = metadata.num_rows
-        stats += [_constant(column, values[column.id], rows) for column in found.hive]
+        stats += [_constant(column, values[column.id], rows) for column in fitted.hive]
         self._check_nulls(path, stats)
         return DataFile(
             path=path,
             record_count=rows,
             size_bytes=size,
             footer_size=metadata.serialized_size,
-            mapping=found.mapping,
-            stats=tuple(sorted(stats, key=lambda one: one.column_id)),
+            mapping=fitted.mapping,
+            stats=tuple(sorted(stats, key=lambda column_stats: column_stats.column_id)),
             partition_values=self._partition(path, texts, stats) if rows else None,
         )
 
@@ -129,9 +129,9 @@ class Reader:
         hive = [c for c in columns if c.name in texts and not c.children]
         key = tuple(c.id or 0 for c in hive)
         with self._lock:
-            for schema, found in self._fits.get(key, ()):
+            for schema, fitted in self._fits.get(key, ()):
                 if schema.equals(metadata.schema):
-                    return found
+                    return fitted
             made = fit(
                 metadata.schema,
                 self.table.schema,
@@ -177,8 +177,8 @@ class Reader:
             return None
         known = {stat.column_id: stat for stat in stats}
         values: list[str | None] = []
-        for one, name in zip(fields, partition_names(fields), strict=True):
-            column = self.table.schema.find(one.column)
+        for key, name in zip(fields, partition_names(fields), strict=True):
+            column = self.table.schema.find(key.column)
             if column is None or name not in texts:
                 raise SchemaMismatch(
                     f"{path}: table {self.table.qualified_name} is partitioned by {name}, and the "
@@ -186,9 +186,9 @@ class Reader:
                     hint="put it in such directories with hive_partitioning on, or insert its rows",
                     data={"path": path, "partition": name},
                 )
-            kind = column if one.transform == "identity" else Column(name, "int64")
+            kind = column if key.transform == "identity" else Column(name, "int64")
             value = hive_value(kind, texts[name], path)
-            _check_part(path, one.transform, column, value, known.get(column.id or 0))
+            _check_part(path, key.transform, column, value, known.get(column.id or 0))
             values.append(value)
         return tuple(values)
 
@@ -197,8 +197,8 @@ def _stats(metadata: pq.FileMetaData, leaf: Leaf) -> ColumnStats:
     chunks = [metadata.row_group(g).column(leaf.index) for g in range(metadata.num_row_groups)]
     is_float = base_type(leaf.column.type) in {"float32", "float64"}
     nan = _nan(metadata.created_by or "", chunks, leaf.column) if is_float else frozenset[int]()
-    found = leaf_stats(chunks, leaf.column, nan)
-    return found if leaf.bounds else replace(found, min_value=None, max_value=None)
+    stats = leaf_stats(chunks, leaf.column, nan)
+    return stats if leaf.bounds else replace(stats, min_value=None, max_value=None)
 
 
 def _nan(
@@ -228,33 +228,33 @@ def _constant(column: Column, value: str | None, rows: int) -> ColumnStats:
     return ColumnStats(column.id or 0, 0, there, rows - there, value, value)
 
 
-def _check_path(path: str, found: ColumnStats, column: Column, value: str | None) -> None:
+def _check_path(path: str, stats: ColumnStats, column: Column, value: str | None) -> None:
     """The path wins over the file: so they must not contradict each other."""
     if value is None:
-        agrees = found.value_count == 0 or found.null_count is None
+        agrees = stats.value_count == 0 or stats.null_count is None
     else:
-        bounds = [one for one in (found.min_value, found.max_value) if one is not None]
-        agrees = not found.null_count
+        bounds = [bound for bound in (stats.min_value, stats.max_value) if bound is not None]
+        agrees = not stats.null_count
         agrees = agrees and all(compare_bounds(column.type, b, value) in {0, None} for b in bounds)
     if not agrees:
         raise SchemaMismatch(
             f"{path}: column {column.name!r} is {value or 'NULL'} by the path and something else "
-            f"in the file ({found.min_value} to {found.max_value}, {found.null_count} NULLs)",
+            f"in the file ({stats.min_value} to {stats.max_value}, {stats.null_count} NULLs)",
             hint="rename the directory, or set hive_partitioning off to take the file's values",
             data={"path": path, "column": column.name, "value": value},
         )
 
 
 def _check_part(
-    path: str, transform: str, column: Column, value: str | None, found: ColumnStats | None
+    path: str, transform: str, column: Column, value: str | None, stats: ColumnStats | None
 ) -> None:
     """What the path says of a year, month, day or hour must hold of the file's bounds.
 
     The zone that a ``timestamptz`` was split in is not known; buckets are taken on trust.
     """
-    if found is None or value is None or base_type(column.type) == "timestamptz":
+    if stats is None or value is None or base_type(column.type) == "timestamptz":
         return
-    for bound in (found.min_value, found.max_value):
+    for bound in (stats.min_value, stats.max_value):
         match = _MOMENT.fullmatch(bound or "")
         if match is None or transform not in match.groupdict():
             continue
@@ -277,7 +277,7 @@ def expand(patterns: str | Sequence[str]) -> list[str]:
     Paths come absolute. Raises DataFileMissing for what names no file.
     """
     listed = [patterns] if isinstance(patterns, str) else list(patterns)
-    found: dict[str, None] = {}
+    paths: dict[str, None] = {}
     for pattern in listed:
         files = _expand(_absolute(os.fspath(pattern)))
         if not files:
@@ -286,8 +286,8 @@ def expand(patterns: str | Sequence[str]) -> list[str]:
                 hint="check the path; patterns take *, ?, [ab] and ** for any directories",
                 data={"path": pattern},
             )
-        found.update(dict.fromkeys(files))
-    return list(found)
+        paths.update(dict.fromkeys(files))
+    return list(paths)
 
 
 def _absolute(pattern: str) -> str:
@@ -308,8 +308,8 @@ def _expand(pattern: str) -> Iterable[str]:
     if not _MAGIC.search(pattern):
         return []
     if "://" not in pattern:
-        found = glob.iglob(pattern, recursive=True)  # noqa: PTH207 - Path takes none that are absolute
-        return sorted(path for path in found if Path(path).is_file())
+        paths = glob.iglob(pattern, recursive=True)  # noqa: PTH207 - Path takes none that are absolute
+        return sorted(path for path in paths if Path(path).is_file())
     return matching(system, pattern, place)
 
 

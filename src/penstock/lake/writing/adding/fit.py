@@ -95,10 +95,10 @@ def fit(
     work = _Work(file, table, rules, kinds)
     _group(work, list(schema.to_arrow_schema()), columns.columns, (), frozenset(map(_id, hive)))
     ids = frozenset(map(_id, hive))
-    inside = {path for path, found in work.fields.items() if len(path) == 1 and found in ids}
+    inside = {path for path, field_id in work.fields.items() if len(path) == 1 and field_id in ids}
     mapping = NameMapping(
         None,
-        {path: found for path, found in work.fields.items() if path[:1] not in inside},
+        {path: field_id for path, field_id in work.fields.items() if path[:1] not in inside},
         {_id(column): column.name for column in hive},
     )
     return Fit(
@@ -123,22 +123,22 @@ def _group(
     """The fields of the file, or of a struct in it; those ``elsewhere`` need not be there."""
     known = {fold(column.name): column for column in columns}
     seen: set[str] = set()
-    for one in fields:
-        name, path = fold(one.name), (*parent, one.name)
+    for child in fields:
+        name, path = fold(child.name), (*parent, child.name)
         if name in seen:
             raise _mismatch(work, path, "is there twice, letter case aside", "rename one")
         seen.add(name)
         column = known.get(name)
         if column is None:
-            _extra(work, one, path)
+            _extra(work, child, path)
         else:
-            _column(work, one, column, path)
+            _column(work, child, column, path)
     for name, column in known.items():
         if name not in seen and _id(column) not in elsewhere:
             _missing(work, column, (*parent, column.name))
 
 
-def _extra(work: _Work, one: pa.Field, path: Path) -> None:
+def _extra(work: _Work, child: pa.Field, path: Path) -> None:
     if not work.rules.ignore_extra_columns:
         raise _mismatch(
             work,
@@ -146,7 +146,7 @@ def _extra(work: _Work, one: pa.Field, path: Path) -> None:
             f"is in the file and not in table {work.table}",
             "set ignore_extra_columns to leave it out, or add the column to the table first",
         )
-    for _ in _leaves(one.type):
+    for _ in _leaves(child.type):
         next(work.kinds)
 
 
@@ -174,8 +174,8 @@ def _column(work: _Work, one: pa.Field, column: Column, path: Path) -> None:
         _leaf(work, column, path)
         return
     if inner is None or inner[0] != column.type:
-        found = next(work.kinds)[1] if inner is None else inner[0]
-        raise _differs(work, column, path, found)
+        type_found = next(work.kinds)[1] if inner is None else inner[0]
+        raise _differs(work, column, path, type_found)
     if column.type == "struct":
         _group(work, inner[1], column.children, path)
         return
@@ -217,20 +217,20 @@ def _leaves(kind: pa.DataType) -> Iterator[pa.DataType]:
     if inner is None:
         yield kind
     else:
-        for one in inner[1]:
-            yield from _leaves(one.type)
+        for child in inner[1]:
+            yield from _leaves(child.type)
 
 
-def _differs(work: _Work, column: Column, path: Path, found: str) -> SchemaMismatch:
+def _differs(work: _Work, column: Column, path: Path, file_type: str) -> SchemaMismatch:
     wanted = type_text(column)
     takes = "a column of the same structure" if column.children else accepted(column.type)
     error = _mismatch(
         work,
         path,
-        f"is {found} there and {wanted} in table {work.table}",
+        f"is {file_type} there and {wanted} in table {work.table}",
         f"it takes {takes}; write the file anew with a cast, or insert its rows",
     )
-    error.data.update({"file_type": found, "table_type": wanted})
+    error.data.update({"file_type": file_type, "table_type": wanted})
     return error
 
 

@@ -26,13 +26,13 @@ _BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 
 def hive_texts(path: str) -> Mapping[str, str | None]:
     """The ``name=value`` directories of a path; of a name that is there twice, the last."""
-    found: dict[str, str | None] = {}
+    texts: dict[str, str | None] = {}
     for part in path.split("/")[:-1]:
         name, mark, value = part.partition("=")
         if mark and name:
             text = unquote(value)
-            found[unquote(name)] = None if text.upper() in _NULLS else text
-    return found
+            texts[unquote(name)] = None if text.upper() in _NULLS else text
+    return texts
 
 
 def hive_value(column: Column, text: str | None, path: str) -> str | None:
