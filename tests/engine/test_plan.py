@@ -87,7 +87,9 @@ def test_a_partition_for_nothing_is_said(tmp_path: Path) -> None:
 
 def test_arguments_are_typed(tmp_path: Path) -> None:
     planned = plan(tmp_path, partition="2026-05-16", args={"n": "7"})
-    assert planned.steps[1].bindings.arguments == {"n": 7, "partition": "2026-05-16"}
+    bound = planned.steps[1].bindings.arguments
+    assert (bound["n"], bound["partition"]) == (7, "2026-05-16")
+    assert str(bound["partition_end"]) == "2026-05-17 00:00:00-04:00"
 
 
 @pytest.mark.parametrize(
@@ -96,6 +98,7 @@ def test_arguments_are_typed(tmp_path: Path) -> None:
         ({"limit": "1"}, "declared: n"),
         ({"n": "x"}, "'x' is not a valid int"),
         ({"partition": "2026-05-16"}, "--partition"),
+        ({"partition_start": "2026-05-16"}, "--partition"),
     ],
 )
 def test_wrong_arguments_are_named(tmp_path: Path, args: dict[str, str], said: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 from penstock.errors import Diagnostic
 from penstock.model.constants import Bindings
 from penstock.model.names import Names
+from penstock.model.partition import PartitionSpec
 from penstock.model.query import Query, read_query
 from penstock.model.render import RenderedQuery
 from penstock.model.sources import FileSource, QuerySource, TableSource
@@ -17,27 +18,27 @@ from penstock.model.sources import FileSource, QuerySource, TableSource
 NAMES = Names(("main", "analytics"), aliases={"dl": "main"})
 
 
-def read(text: str, **options: bool | str) -> tuple[Query | None, tuple[Diagnostic, ...]]:
-    settings = {"partitioned": True, **options}
+def read(text: str, **options: bool | str | None) -> tuple[Query | None, tuple[Diagnostic, ...]]:
+    settings = {"partition": PartitionSpec("daily"), **options}
     return read_query(text, Path("m.sql"), names=NAMES, **settings)  # type: ignore[arg-type] # options by name
 
 
-def query(text: str, **options: bool | str) -> Query:
+def query(text: str, **options: bool | str | None) -> Query:
     found, findings = read(text, **options)
     assert found is not None, findings
     return found
 
 
-def render(text: str, **options: bool | str) -> RenderedQuery:
+def render(text: str, **options: bool | str | None) -> RenderedQuery:
     found = query(text, **options)
     return found.render({source: f"`v{n}`" for n, source in enumerate(found.sources)})
 
 
-def tables(text: str, **options: bool | str) -> list[str]:
+def tables(text: str, **options: bool | str | None) -> list[str]:
     return [str(table) for table in query(text, **options).reads]
 
 
-def error(text: str, **options: bool | str) -> tuple[int | None, int | None, str]:
+def error(text: str, **options: bool | str | None) -> tuple[int | None, int | None, str]:
     found, findings = read(text, **options)
     assert found is None
     first = next(finding for finding in findings if finding.severity == "error")
@@ -227,7 +228,7 @@ def test_errors_have_a_place(text: str, place: tuple[int, int, str]) -> None:
     "text", ["SELECT '{partition}'", "FROM read_csv('{partition}')", "SELECT $partition"]
 )
 def test_without_a_partition(text: str) -> None:
-    assert error(text, partitioned=False)[2] in {"partition-token", "argument"}
+    assert error(text, partition=None)[2] in {"partition-token", "argument"}
 
 
 def test_an_argument_nearly_right() -> None:

@@ -119,15 +119,16 @@ def _refreshed(steps: Sequence[Model], request: RunRequest) -> Iterator[str]:
 
 
 def _check_arguments(models: Iterable[Model], args: Mapping[str, str | None]) -> None:
-    """Raise ArgumentError for names that no script declares, and for the partition: as an argument
-    it could differ from the slice that is written."""
-    if arguments.PARTITION in args:
+    """Raise ArgumentError for names that no script declares, and for those of the slice: as
+    arguments they could differ from the slice that is written."""
+    given = [name for name in arguments.OF_SLICE if name in args]
+    if given:
         raise ArgumentError(
-            "the partition is not an argument", hint="give it as the partition: --partition VALUE"
+            f"{given[0]} is not an argument: the run's slice says it",
+            hint="give the partition: --partition VALUE",
         )
     models = list(models)
-    declared = {argument.name: argument for model in models for argument in model.query.arguments}
-    declared.pop(arguments.PARTITION, None)
+    declared = _declared(models)
     keys = {model.partition.key for model in models if model.partition}
     names = [*declared, *(key.split(".")[1] for key in keys if key)]
     arguments.unknown(args, names)
@@ -135,12 +136,21 @@ def _check_arguments(models: Iterable[Model], args: Mapping[str, str | None]) ->
 
 def _args(steps: Sequence[Model], request: RunRequest) -> dict[str, str | None]:
     """What the request says of the arguments that these steps declare."""
-    declared = {argument.name: argument for model in steps for argument in model.query.arguments}
-    declared.pop(arguments.PARTITION, None)
+    declared = _declared(steps)
     return {
         name: arguments.text_of(declared[name], value)
         for name, value in request.inputs.items()
         if name in declared
+    }
+
+
+def _declared(models: Iterable[Model]) -> dict[str, arguments.Argument]:
+    """What the scripts declare, without what comes of their slices."""
+    return {
+        argument.name: argument
+        for model in models
+        for argument in model.query.arguments
+        if argument.name not in arguments.OF_SLICE
     }
 
 
@@ -163,7 +173,7 @@ def _step(
     if blocked or skipped:
         bindings = Bindings(partition=value)
     else:
-        bound = arguments.bind(model.query.arguments, args, partition=value)
+        bound = arguments.bind(model.query.arguments, args, partition=value, spec=model.partition)
         bindings = Bindings(partition=value, arguments=bound)
         for source in model.query.files:
             path_of(source, bindings, model.query.arguments)  # refuses it before anything runs

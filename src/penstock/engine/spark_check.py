@@ -150,11 +150,13 @@ def _bindings(model: Model, query: Query, partition: str | None) -> Bindings:
     if spec is not None and partition is None:
         partition = datetime.now(UTC).strftime(spec.pattern or "value")
     texts = {a.name: _example(a) for a in query.arguments if a.default is None and not a.automatic}
-    return Bindings(partition, arguments.bind(query.arguments, texts, partition=partition))
+    return Bindings(
+        partition, arguments.bind(query.arguments, texts, partition=partition, spec=spec)
+    )
 
 
 def _example(argument: Argument) -> str:
-    return arguments.TYPES[arguments.base_type(argument.type) or "text"][1]
+    return argument.kind.example
 
 
 def _missing_columns(model: Model, columns: Sequence[str]) -> Iterator[Diagnostic]:

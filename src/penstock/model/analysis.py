@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from penstock.errors import Diagnostic, Location
-from penstock.model.arguments import Argument
+from penstock.model.arguments import OF_SLICE, Argument
 from penstock.model.constants import (
     ArgumentValue,
     Constant,
@@ -49,11 +49,6 @@ _OTHER_DIALECT = "for DuckDB's SQL: -- dialect duckdb"
 _TYPED = ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "TIMESTAMPTZ")
 #: dialect -> what a marker begins with; DuckDB's become Spark's when the query is turned
 _SIGNS = {SPARK: ":", DUCKDB: "$"}
-#: argument types that are bound as something wider and cast back in the text
-_CASTS = {
-    SPARK: {"bigint": "BIGINT", "timestamp": "TIMESTAMP_NTZ", "timestamptz": "TIMESTAMP_LTZ"},
-    DUCKDB: {"bigint": "BIGINT", "timestamp": "TIMESTAMP", "timestamptz": "TIMESTAMPTZ"},
-}
 
 
 @dataclass(slots=True)
@@ -161,6 +156,8 @@ def _bind_argument(reading: _Reading, index: int, token: Token) -> None:
     if argument is None:
         guess = nearest(token.value, reading.scope.arguments)
         hint = f"did you mean ${guess}?" if guess else f"declare it: -- ${token.value} (text)"
+        if token.value in OF_SLICE:
+            hint = "add `-- partitioned daily` to the header; a dynamic partition has no bounds"
         reading.error(token.start, f"${token.value} is not declared", hint, "argument")
         return
     marker = f"penstock_arg_{argument.name}"
@@ -170,7 +167,7 @@ def _bind_argument(reading: _Reading, index: int, token: Token) -> None:
 
 def _cast(argument: Argument, marker: str, dialect: str) -> str:
     signed = f"{_SIGNS[dialect]}{marker}"
-    kind = argument.type.upper() if "(" in argument.type else _CASTS[dialect].get(argument.type)
+    kind = argument.kind.spark if dialect == SPARK else argument.kind.duckdb
     return f"CAST({signed} AS {kind})" if kind else signed
 
 

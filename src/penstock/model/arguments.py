@@ -1,4 +1,8 @@
-"""Arguments of a script: ``-- $name (type) [= default]`` lines and typed values."""
+"""Arguments of a script: ``-- $name (type) [= default]`` lines, and their values in a run.
+
+A partitioned script has ``$partition``, ``$partition_start`` and ``$partition_end`` of its slice
+without declaring them (seeds/partitioned-pipelines.md; the bounds are Penstock's own).
+"""
 
 from __future__ import annotations
 
@@ -6,28 +10,30 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
-from decimal import Decimal, InvalidOperation
+from datetime import datetime, time
 from pathlib import Path
 
 from penstock.errors import ArgumentError, Diagnostic, Location
+from penstock.model.argument_types import NAMES, TYPES, WRONG, ArgumentType, Wrong, type_of
+from penstock.model.partition import TIME_KINDS, PartitionSpec, bounds
 from penstock.sql.identifiers import nearest
 
-PARTITION = "partition"
+PARTITION, PARTITION_START, PARTITION_END = "partition", "partition_start", "partition_end"
+#: what a run's slice says, and the types that it has unless the script declares others
+OF_SLICE = {PARTITION: "text", PARTITION_START: "timestamptz", PARTITION_END: "timestamptz"}
 _DECLARED = re.compile(
     r"^\s*(?:--|//|#)\s*\$(?P<name>\w+)\s*"
-    r"\(\s*(?P<type>\w+(?:\s*\([\d\s,]*\))?)\s*\)\s*(?:=\s*(?P<default>.*?))?\s*$"
+    r"\(\s*(?P<type>\w+(?:\s*\([\d\s,]*\))?(?:\s*\[\s*\])*)\s*\)\s*(?:=\s*(?P<default>.*?))?\s*$"
 )
 _NEARLY = re.compile(r"^\s*(?:--|//|#)\s*\$(?P<name>\w+)\s*[(:]?\s*(?P<type>\w+)?.*$")
-_DECIMAL = re.compile(r"(?:decimal|numeric)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """``type`` is a key of :data:`TYPES` (``decimal`` may carry precision and scale).
+    """``type`` is the name of an `ArgumentType`: ``int``, ``decimal(10,2)``, ``text[]``.
 
-    ``default`` is text as written, ``None`` when there is none. ``automatic`` is the
-    ``$partition`` that a partitioned script has without declaring it.
+    ``default`` is text as written, ``None`` when there is none. ``automatic`` are those of the
+    slice that a partitioned script has without declaring them.
     """
 
     name: str
@@ -36,84 +42,27 @@ class Argument:
     location: Location | None = None
     automatic: bool = False
 
-
-def _integer(bits: int) -> Callable[[str], object]:
-    def convert(text: str) -> object:
-        value = int(text)
-        if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
-            raise ValueError
-        return value
-
-    return convert
-
-
-def _boolean(text: str) -> object:
-    return {"true": True, "false": False, "1": True, "0": False}[text.strip().lower()]
-
-
-def _decimal(text: str) -> object:
-    value = Decimal(text.strip())
-    if not value.is_finite():
-        raise ValueError
-    return value
-
-
-def _naive(text: str) -> object:
-    value = datetime.fromisoformat(text.strip())
-    if value.tzinfo is not None:
-        raise ValueError
-    return value
-
-
-def _aware(text: str) -> object:
-    value = datetime.fromisoformat(text.strip())
-    if value.tzinfo is None:
-        raise ValueError
-    return value
-
-
-#: type -> (from text, what a value looks like)
-TYPES: Mapping[str, tuple[Callable[[str], object], str]] = {
-    "text": (str, "any text"),
-    "int": (_integer(32), "42"),
-    "bigint": (_integer(64), "42"),
-    "double": (float, "1.5"),
-    "decimal": (_decimal, "1.50"),
-    "boolean": (_boolean, "true"),
-    "date": (lambda text: date.fromisoformat(text.strip()), "2026-05-16"),
-    "timestamp": (_naive, "2026-05-16T09:30:00"),
-    "timestamptz": (_aware, "2026-05-16T09:30:00+00:00"),
-}
-_ALIASES = {
-    "varchar": "text",
-    "string": "text",
-    "char": "text",
-    "integer": "int",
-    "int4": "int",
-    "int8": "bigint",
-    "long": "bigint",
-    "float": "double",
-    "real": "double",
-    "numeric": "decimal",
-    "bool": "boolean",
-    "datetime": "timestamp",
-}
+    @property
+    def kind(self) -> ArgumentType:
+        return type_of(self.type) or TYPES["text"]
 
 
 def declared(
-    text: str, path: Path, *, partitioned: bool
+    text: str, path: Path, *, partition: PartitionSpec | None
 ) -> tuple[tuple[Argument, ...], tuple[Diagnostic, ...]]:
     """Arguments that comment lines of ``text`` declare, in order, and what is wrong with them.
 
-    A partitioned script has ``$partition (text)`` unless it declares it itself.
+    A partitioned script has those of `OF_SLICE` unless it declares them itself; a dynamic
+    partition has no bounds.
     """
     found: dict[str, Argument] = {}
     findings: list[Diagnostic] = []
     for number, line in enumerate(text.split("\n"), start=1):
         if "$" in line:
             _read_line(line, Location(path, number, line.find("$") + 1), found, findings)
-    if partitioned and PARTITION not in found:
-        found[PARTITION] = Argument(PARTITION, "text", automatic=True)
+    names = () if partition is None else OF_SLICE if partition.pattern else (PARTITION,)
+    for name in names:
+        found.setdefault(name, Argument(name, OF_SLICE[name], automatic=True))
     return tuple(found.values()), tuple(findings)
 
 
@@ -123,21 +72,26 @@ def _read_line(
     match = _DECLARED.match(line)
     if match is None:
         nearly = _NEARLY.match(line)
-        if nearly and (nearly["type"] or "").lower() in {*TYPES, *_ALIASES}:
+        if nearly and (nearly["type"] or "").lower() in NAMES:
             hint = f"write `-- ${nearly['name']} ({nearly['type']})`"
             findings.append(_wrong("this declares no argument as it is written", where, hint))
         return
-    name, type_name = match["name"], base_type(match["type"])
-    if type_name is None:
-        guess = nearest(match["type"], (*TYPES, *_ALIASES)) or "text"
-        hint = f"write `-- ${name} ({guess})`; the types are {', '.join(TYPES)}"
+    name, kind = match["name"], type_of(match["type"])
+    if kind is None:
+        guess = nearest(match["type"], NAMES) or "text"
+        hint = f"write `-- ${name} ({guess})`; the types are {', '.join(TYPES)}, and lists: text[]"
         findings.append(_wrong(f"${name} has the unknown type {match['type']!r}", where, hint))
         return
     if name in found:
         findings.append(_wrong(f"${name} is declared twice", where, "keep one declaration"))
         return
-    argument = Argument(name, _full_type(match["type"], type_name), match["default"], where)
+    argument = Argument(name, kind.name, match["default"], where)
     try:
+        if name in _BOUNDS and kind.name not in _OF_BOUNDS:
+            raise ArgumentError(
+                f"${name} is a time, and {kind.name} is not a type of times",
+                hint=f"declare it as {', '.join(_OF_BOUNDS)}, or take the line away",
+            )
         default_of(argument)
     except ArgumentError as error:
         findings.append(_wrong(error.message, where, error.hint))
@@ -148,27 +102,15 @@ def _wrong(message: str, where: Location, hint: str | None) -> Diagnostic:
     return Diagnostic("error", message, where, hint, "argument")
 
 
-def base_type(written: str) -> str | None:
-    """The key of :data:`TYPES` that a type as written stands for."""
-    plain = written.strip().lower()
-    name = "decimal" if _DECIMAL.fullmatch(plain) else _ALIASES.get(plain, plain)
-    return name if name in TYPES else None
-
-
-def _full_type(written: str, name: str) -> str:
-    match = _DECIMAL.fullmatch(written.strip().lower())
-    return f"decimal({match[1]},{match[2] or 0})" if match else name
-
-
 def convert(argument: Argument, text: str) -> object:
     """``text`` as a value of the argument's type. Raises :class:`ArgumentError`."""
-    to_value, example = TYPES[base_type(argument.type) or "text"]
     try:
-        return to_value(text)
-    except (ValueError, KeyError, InvalidOperation):
+        return argument.kind.read(text)
+    except WRONG as error:
+        why = f": {error}" if isinstance(error, Wrong) and str(error) else ""
         raise ArgumentError(
-            f"argument {argument.name}: {text!r} is not a valid {argument.type}",
-            hint=f"write it like {argument.name}={example}",
+            f"argument {argument.name}: {text!r} is not a valid {argument.type}{why}",
+            hint=f"write it like {argument.name}={argument.kind.example}",
             data={"argument": argument.name, "value": text},
         ) from None
 
@@ -187,8 +129,8 @@ def text_of(argument: Argument, value: object) -> str | None:
     """A value of JSON as the text of an argument; None for ``null``, which is NULL."""
     if value is None or isinstance(value, str):
         return value
-    if isinstance(value, bool | int | float):
-        return json.dumps(value)
+    if isinstance(value, bool | int | float) or argument.kind.takes_json:
+        return json.dumps(value, ensure_ascii=False)
     raise ArgumentError(
         f"argument {argument.name} ({argument.type}) is a "
         f"{'list' if isinstance(value, list) else 'object'} in the payload",
@@ -202,14 +144,50 @@ def bind(
     texts: Mapping[str, str | None],
     *,
     partition: str | None = None,
+    spec: PartitionSpec | None = None,
 ) -> dict[str, object]:
-    """A value for every argument: that of ``texts``, else the run's partition, else its default.
+    """A value for every argument: that of ``texts``, else of the run's slice, else its default.
 
-    A text that is None is NULL. Names that no argument has are left to the caller: they may be
-    another script's (:func:`unknown`). Raises :class:`ArgumentError` naming the argument.
+    The slice is the ``partition`` of ``spec``. A text that is None is NULL. Names that no argument
+    has are left to the caller: they may be another script's (:func:`unknown`). Raises
+    :class:`ArgumentError` naming the argument.
     """
     known = {PARTITION: partition} if partition is not None else {}
-    return {argument.name: _value(argument, {**known, **texts}) for argument in arguments}
+    texts = {**known, **texts}
+    return {
+        argument.name: _of_bound(argument, partition, spec)
+        if argument.name in _BOUNDS and partition is not None and spec is not None
+        else _value(argument, texts)
+        for argument in arguments
+    }
+
+
+def _of_bound(argument: Argument, partition: str, spec: PartitionSpec) -> object:
+    """A bound of the slice as the argument's type has it: instants, or wall time in its zone."""
+    if spec.kind not in TIME_KINDS:
+        raise ArgumentError(
+            f"${argument.name} has no value: a dynamic partition has no bounds in time",
+            hint="use $partition, or another kind of partition",
+            location=argument.location,
+        )
+    start, end = bounds(spec, partition)
+    moment = start if argument.name == PARTITION_START else end
+    if argument.type == "date" and moment.time() != time():
+        raise ArgumentError(
+            f"${argument.name} is {moment.isoformat()}, which is not a date",
+            hint="declare it as timestamp or timestamptz",
+            location=argument.location,
+        )
+    return _OF_BOUNDS[argument.type](moment)
+
+
+_BOUNDS = (PARTITION_START, PARTITION_END)
+_OF_BOUNDS: Mapping[str, Callable[[datetime], object]] = {
+    "timestamptz": lambda moment: moment,
+    "timestamp": lambda moment: moment.replace(tzinfo=None),
+    "date": lambda moment: moment.date(),
+    "text": lambda moment: moment.isoformat(),
+}
 
 
 def unknown(args: Iterable[str], names: Collection[str]) -> None:
@@ -227,7 +205,7 @@ def _value(argument: Argument, texts: Mapping[str, str | None]) -> object:
         return None if text is None else convert(argument, text)
     if argument.default is not None or argument.automatic:
         return default_of(argument)
-    of_slice = argument.name == PARTITION  # which comes from --partition, never from --arg
+    of_slice = argument.name in OF_SLICE  # which come from --partition, never from --arg
     raise ArgumentError(
         f"argument {argument.name} ({argument.type}) has no value",
         hint="a script has it by a line `-- partitioned daily` in its header"

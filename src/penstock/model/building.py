@@ -59,7 +59,7 @@ def build_model(
         names=names,
         start=declaration.code,
         dialect=declaration.dialect,
-        partitioned=declaration.partition is not None,
+        partition=declaration.partition,
         manual=declaration.strategy == "manual",
         settings=declaration.settings,
     )
@@ -74,7 +74,10 @@ def build_model(
 def _of_query(declaration: Declaration, query: Query) -> Iterator[Diagnostic]:
     if declaration.partition and not query.manual and not query.uses_partition:
         message = "the script is partitioned, but its query is the same for every partition"
-        hint = "filter by '{partition}', unless each slice is meant to hold everything"
+        hint = (
+            "filter by '{partition}' or $partition_start and $partition_end, unless each slice is "
+            "meant to hold everything"
+        )
         where = declaration.place("partition")
         yield Diagnostic("warning", message, where, hint, "partition-unused")
     if declaration.target in query.reads:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from penstock.errors import ArgumentError, Location, PartitionError
-from penstock.model.arguments import PARTITION, Argument, default_of
+from penstock.model.arguments import OF_SLICE, Argument, default_of
 from penstock.model.constants import (
     ArgumentValue,
     Bindings,
@@ -26,6 +26,8 @@ from penstock.model.sources import FileSource
 
 #: separators of any system, what a glob of Python or Hadoop reads, and control characters
 _FORBIDDEN = re.compile(r"[/\\*?\[\]{}\x00-\x1f\x7f]")
+#: types whose values are checked paths by themselves
+_WHOLE_PATHS = ("s3object", "s3object[]")
 _HINT = "write directories and patterns in the script: 'data/' || {} || '/*.csv'"
 
 
@@ -80,15 +82,15 @@ def _check(
     location: Location | None,
 ) -> None:
     value = leaf.evaluate(bindings)
-    if value is None:
+    argument = declared.get(leaf.name) if isinstance(leaf, ArgumentValue) else None
+    if value is None or (argument is not None and argument.type in _WHOLE_PATHS):
         return
     reason = _why_no_segment(as_text(value))
     if reason is None:
         return
-    if isinstance(leaf, PartitionValue) or leaf.name == PARTITION:
+    if isinstance(leaf, PartitionValue) or leaf.name in OF_SLICE:
         message = f"the partition {value!r} becomes part of a path and {reason}"
         raise PartitionError(message, hint=_HINT.format("'{partition}'"), location=location)
-    argument = declared.get(leaf.name)
     if argument is None or argument.default is None or value != default_of(argument):
         message = f"argument {leaf.name}: {value!r} becomes part of a path and {reason}"
         raise ArgumentError(message, hint=_HINT.format(f"${leaf.name}"), location=location)

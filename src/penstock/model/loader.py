@@ -186,7 +186,7 @@ def _test_script(
         names=place.names,
         start=read_header(text, path).end,
         dialect=own.dialect,
-        partitioned=declaration.partition is not None,
+        partition=declaration.partition,
     )
     return (TestScript(name, query) if query else None), (*findings, *found)
 

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from penstock.errors import Diagnostic
 from penstock.model.analysis import Part, Scope, read_part
-from penstock.model.arguments import PARTITION, Argument, declared
+from penstock.model.arguments import OF_SLICE, Argument, declared
 from penstock.model.asset import TableName
 from penstock.model.mapping import Source
 from penstock.model.names import Names, UnknownName
+from penstock.model.partition import PartitionSpec
 from penstock.model.partition_token import TOKEN
 from penstock.model.render import Calls, RenderedQuery, UnsupportedSql, render_parts, trial_names
 from penstock.model.script import Setting, Statement, read_script
@@ -111,10 +112,11 @@ class Query:
 
     @property
     def uses_partition(self) -> bool:
-        """Whether ``'{partition}'`` or ``$partition`` stands anywhere in it."""
+        """Whether ``'{partition}'`` or an argument of the slice stands anywhere in it."""
         tokens = [token for part in self.parts for token in part.statement.tokens]
         return any(
-            (token.kind, token.value) in {(STRING, TOKEN), (ARGUMENT, PARTITION)}
+            (token.kind, token.value) == (STRING, TOKEN)
+            or (token.kind == ARGUMENT and token.value in OF_SLICE)
             for token in tokens
         )
 
@@ -153,7 +155,7 @@ def read_query(
     names: Names,
     start: int = 0,
     dialect: str = "spark",
-    partitioned: bool = False,
+    partition: PartitionSpec | None = None,
     manual: bool = False,
     settings: tuple[Setting, ...] = (),
 ) -> tuple[Query | None, tuple[Diagnostic, ...]]:
@@ -162,11 +164,11 @@ def read_query(
     ``settings`` are those that it has besides its own. ``None`` when a finding is an error.
     """
     source = Source.of(path, text, dialect)
-    arguments, findings = declared(text, path, partitioned=partitioned)
+    arguments, findings = declared(text, path, partition=partition)
     script = read_script(source, names, start=start, dialect=dialect, manual=manual)
     found = [*findings, *script.findings]
     by_name = {argument.name: argument for argument in arguments}
-    scope = Scope(source, script.names, dialect, by_name, partitioned)
+    scope = Scope(source, script.names, dialect, by_name, partition is not None)
     parts: list[Part] = []
     statements: list[tuple[str | None, Statement]] = [(t.name, t.query) for t in script.temporaries]
     statements += [(None, statement) for statement in script.statements]

@@ -45,8 +45,6 @@ def _cast(node: exp.Expr) -> exp.Expr:
         return _to_integer(operand, _INTEGERS[kind])
     if kind in _CHECKED:
         return _checked(node, operand, _CHECKED[kind])
-    if kind in _SAME:
-        return spark(f"CAST(:x AS {_SAME[kind]})", x=operand)
     if kind in _TEXTS:
         text = spark("CAST(:x AS STRING)", x=operand)
         return text if guards.is_uuid(operand) else unless("text", NOT_AS_TEXT, text, operand)
@@ -54,7 +52,21 @@ def _cast(node: exp.Expr) -> exp.Expr:
         return unless(
             "cast to DECIMAL", "float|double", exp.cast(operand.copy(), to.copy()), operand
         )
-    raise refused(f"the cast to {to.sql('duckdb')}")
+    return _as_it_is(operand, to)
+
+
+def _as_it_is(operand: exp.Expr, to: exp.DataType) -> exp.Expr:
+    """A cast that is the same in Spark: also of what is bound as a list, or an interval's text."""
+    kind = _SAME.get(to.this)
+    if isinstance(operand, exp.Placeholder) and to.this == _T.INTERVAL:
+        kind = "INTERVAL"
+    elif isinstance(operand, exp.Placeholder) and to.this in {_T.ARRAY, _T.LIST}:
+        (element,) = to.expressions
+        inner = {**_SAME, **_INTEGERS, **dict.fromkeys(_TEXTS, "STRING")}.get(element.this)
+        kind = inner and f"ARRAY<{inner}>"
+    if kind is None:
+        raise refused(f"the cast to {to.sql('duckdb')}")
+    return spark(f"CAST(:x AS {kind})", x=operand)
 
 
 def _to_integer(operand: exp.Expr, kind: str) -> exp.Expr:

@@ -92,9 +92,15 @@ def _moved(moment: exp.Expr, sign: str, by: exp.Expr) -> exp.Expr:
     text, amount = span(by) or ("", None)
     parts = {} if amount is None else {"n": amount}
     moved = spark(f"(CAST(:m AS TIMESTAMP_NTZ) {sign} {text})", m=moment, **parts)
-    if amount is not None:
+    if amount is not None and not _is_bound(by):
         moved = unless("an interval", _NOT_WHOLE, moved, amount)
     return unless("sum with an interval", "timestamp|string", moved, moment)
+
+
+def _is_bound(node: exp.Expr) -> bool:
+    """Whether it is an interval that is bound as its text (`casts`)."""
+    cast = isinstance(node, exp.Cast) and isinstance(node.this, exp.Placeholder)
+    return cast and node.args["to"].this == exp.DataType.Type.INTERVAL
 
 
 def intervals(tree: exp.Expr) -> None:
@@ -160,9 +166,13 @@ def _function(node: exp.Func) -> str:
 
 
 def span(node: exp.Expr) -> tuple[str, exp.Expr | None] | None:
-    """Spark's text of an interval that `intervals` has marked, and what ``:n`` in it stands for."""
+    """Spark's text of an interval that `intervals` has marked or that is bound, and what ``:n`` in
+    it stands for.
+    """
     while isinstance(node, exp.Paren):
         node = node.this
+    if _is_bound(node):
+        return "CAST(:n AS INTERVAL)", node.this
     if not isinstance(node, exp.Anonymous) or node.name != _SPAN:
         return None
     text, *amount = node.expressions
