@@ -24,7 +24,7 @@ from penstock.model.asset import TableName
 from tests.engine.state.builders import at, publication, run_record
 from tests.lake.catalog import staging
 from tests.lake.catalog.conftest import Place
-from tests.lake.killed.acts import die_at, in_child, told
+from tests.lake.killed.acts import die_at, in_child, in_fork
 
 COLUMN = "_wm_partition"
 TARGET = TableName("main", "main", "a")
@@ -52,7 +52,7 @@ def made_of(
         for value in days:
             publish(connection, snapshot_id, publication(slice=value, at=at(9), anew=anew))
 
-    change = staging.one("a", create=new, add=tuple(files), drops=drops)
+    change = staging.change_set("a", create=new, add=tuple(files), drops=drops)
     catalog.commit(catalog.latest(), change, also=[record])
 
 
@@ -62,7 +62,7 @@ def begin(place: Place) -> None:
             State(catalog).begin_run(run_record())
             made_of(catalog, {"2026-01-01": 2, "2026-01-02": 1})
 
-    told(work)
+    in_fork(work)
 
 
 def drop_slice(place: Place) -> None:

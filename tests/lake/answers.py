@@ -54,12 +54,12 @@ def of_spark(spark: SparkSession, frames: Mapping[str, DataFrame]) -> dict[str, 
     try:
         for key, value in _QUICK.items():
             spark.conf.set(key, value)
-        found = _union(tagged).collect()
+        collected = _union(tagged).collect()
     finally:
         for key, old in before.items():
             spark.conf.set(key, str(old))
     rows: list[list[Any]] = [[] for _ in frames]
-    for tag, text in found:
+    for tag, text in collected:
         kinds = [field.dataType for field in list(frames.values())[tag].schema.fields]
         rows[tag].append(json.loads(canonical.of_spark(text, kinds)))
     return {key: _answer(df, rows[tag]) for tag, (key, df) in enumerate(frames.items())}

@@ -26,8 +26,8 @@ def limits() -> Limits:
 @pytest.fixture
 def lake(tmp_path: Path, spark: SparkSession, limits: Limits) -> Iterator[Lake]:
     uri = f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}"
-    with Lake.attach(uri, data_path=f"{tmp_path}/data", spark=spark, limits=limits) as found:
-        yield found
+    with Lake.attach(uri, data_path=f"{tmp_path}/data", spark=spark, limits=limits) as attached:
+        yield attached
 
 
 @pytest.fixture

@@ -51,8 +51,8 @@ def theirs(place: Place) -> Mapping[Bounds, Content]:
 
 def _ranges(connection: duckdb.DuckDBPyConnection) -> list[Bounds]:
     """Those that end where there is the table."""
-    found = connection.execute("SELECT snapshot_id FROM lk.snapshots() ORDER BY 1").fetchall()
-    ids = [version for (version,) in found]
+    rows = connection.execute("SELECT snapshot_id FROM lk.snapshots() ORDER BY 1").fetchall()
+    ids = [version for (version,) in rows]
     there = [version for version in ids if _is_there(connection, version)]
     first, last = ids[0], there[-1]
     early, middle, late = (there[len(there) * n // 4] for n in (1, 2, 3))
@@ -73,10 +73,10 @@ def ours(lake: Lake, wanted: Iterable[Bounds]) -> Mapping[Bounds, Content]:
     for bounds in wanted:
         df = lake.table("t").changes(*bounds)
         alike.setdefault(df.schema.simpleString(), []).append((bounds, df))
-    found: dict[Bounds, Content] = {}
+    contents: dict[Bounds, Content] = {}
     for group in alike.values():
-        found |= _collected(group)
-    return found
+        contents |= _collected(group)
+    return contents
 
 
 def _collected(group: Sequence[tuple[Bounds, DataFrame]]) -> Mapping[Bounds, Content]:
@@ -94,7 +94,7 @@ def differences(place: Place) -> Net:
 
     Rows are with their row ids; the columns stay the same, and all snapshots are there.
     """
-    found: Net = Counter()
+    changes: Net = Counter()
     before: Counter[str] = Counter()
     with duck.attach(place.uri) as connection:
         (last,) = connection.execute("SELECT max(snapshot_id) FROM lk.snapshots()").fetchone() or ()
@@ -102,10 +102,10 @@ def differences(place: Place) -> Net:
             there = _is_there(connection, version)
             query = f"SELECT rowid, * FROM t AT (VERSION => {version})"
             after = Counter(of_duck(connection, query).rows if there else ())
-            found.update({(version, "come", row): n for row, n in (after - before).items()})
-            found.update({(version, "gone", row): n for row, n in (before - after).items()})
+            changes.update({(version, "come", row): n for row, n in (after - before).items()})
+            changes.update({(version, "gone", row): n for row, n in (before - after).items()})
             before = after
-    return found
+    return changes
 
 
 _SIDES = {"insert": "come", "update_postimage": "come", "delete": "gone", "update_preimage": "gone"}
@@ -117,9 +117,9 @@ def net(feed: Content) -> Net:
     for text in feed.rows:
         snapshot, row_id, kind, *values = literal_eval(text)
         sides[_SIDES[kind]][snapshot, repr((row_id, *values))] += 1
-    kept = {"come": sides["come"] - sides["gone"], "gone": sides["gone"] - sides["come"]}
+    by_kind = {"come": sides["come"] - sides["gone"], "gone": sides["gone"] - sides["come"]}
     return Counter(
-        {(at, side, row): n for side, rows in kept.items() for (at, row), n in rows.items()}
+        {(at, side, row): n for side, rows in by_kind.items() for (at, row), n in rows.items()}
     )
 
 

@@ -30,7 +30,7 @@ SCHEMA = assign_ids(
 
 
 def text(schema: TableSchema) -> str:
-    return ", ".join(f"{one.name} {type_text(one)}" for one in schema.columns)
+    return ", ".join(f"{column.name} {type_text(column)}" for column in schema.columns)
 
 
 def test_a_column_is_added_at_the_end_with_its_default_in_rows_that_are_there() -> None:

@@ -215,5 +215,5 @@ def test_rows_that_were_updated_keep_their_columns_until_the_commit(
                 transaction.sql(f"ALTER TABLE t {change}")
             transaction.sql("ALTER TABLE t ADD COLUMN d INTEGER DEFAULT 4")
         lake.sql(f"ALTER TABLE t {change}")
-    found = duck.rows(uri, "SELECT rowid, a, d FROM t")
-    assert found == [(at, at, 4) for at in range(10)]
+    rows = duck.rows(uri, "SELECT rowid, a, d FROM t")
+    assert rows == [(at, at, 4) for at in range(10)]

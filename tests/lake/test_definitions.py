@@ -194,13 +194,13 @@ def catalog_rows(path: Path) -> dict[str, list[dict[str, Any]]]:
     tables = [
         row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
     ]
-    found = {
+    content = {
         table: [dict(row) for row in connection.execute(f'SELECT * FROM "{table}"')]
         for table in tables
         if table != "ducklake_metadata" and "inlined" not in table
     }
     connection.close()
-    return {table: sorted(map(_comparable, rows), key=repr) for table, rows in found.items()}
+    return {table: sorted(map(_comparable, rows), key=repr) for table, rows in content.items()}
 
 
 def _comparable(row: dict[str, Any]) -> dict[str, Any]:
@@ -227,15 +227,15 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def test_duckdb_reads_the_definitions_at_every_snapshot(both: tuple[Path, Path]) -> None:
     connection = duck.connect()
     for version in (2, 10, 22, 28, 34):
-        found = []
+        results = []
         for path in both:
             connection.execute(
                 f"ATTACH 'ducklake:sqlite:{path}' AS old (SNAPSHOT_VERSION {version}, READ_ONLY)"
             )
-            found.append([connection.execute(query).fetchall() for query in _READS])
+            results.append([connection.execute(query).fetchall() for query in _READS])
             connection.execute("DETACH old")
-        assert found[0] == found[1], version
-        assert any(found[0]), version
+        assert results[0] == results[1], version
+        assert any(results[0]), version
     connection.close()
 
 

@@ -28,8 +28,8 @@ def lake(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Itera
     place = feeds.sqlite_place(tmp_path_factory.mktemp("bounds"))
     inserts = [f"INSERT INTO t VALUES ({n})" for n in (2, 3, 4)]
     feeds.written(place, ["CREATE TABLE t (i INT)", *inserts, "ALTER TABLE t RENAME TO t2"])
-    with Lake.attach(place.uri, data_path=place.data_path, spark=spark) as found:
-        yield found
+    with Lake.attach(place.uri, data_path=place.data_path, spark=spark) as attached:
+        yield attached
 
 
 def _rows(lake: Lake, first: int | dt.datetime, last: int | dt.datetime) -> list[int]:

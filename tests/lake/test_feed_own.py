@@ -97,9 +97,9 @@ def _queries(catalog: Catalog, last: int) -> int:
     seen: list[str] = []
     with catalog.reading() as connection:
         event.listen(connection, "before_cursor_execute", lambda *args: seen.append(args[2]))
-        found = catalog_feed.load_changed(connection, table, catalog_feed.Range(0, last))
-    assert len(found.begun.files) == last // 2
-    assert len(found.lost.files) == last // 2
+        changed = catalog_feed.load_changed(connection, table, catalog_feed.Range(0, last))
+    assert len(changed.begun.files) == last // 2
+    assert len(changed.lost.files) == last // 2
     return len(seen)
 
 

@@ -89,8 +89,8 @@ def test_evolve(mixed: Lake, rows: Rows) -> None:
         source = rows(f"{KDV}, n DOUBLE", [(100, "a", "u", 1.5), (1, "b", "u", 2.5)])
         table.evolve(source)
         table.merge(source, ["k"])
-    found = duck.rows(mixed.catalog.uri, "SELECT k, v, n FROM t WHERE k IN (1, 2, 100, 101)")
-    assert found == [(1, "u", 2.5), (100, "u", 1.5), (101, "i", None), (2, "f", None)]
+    values = duck.rows(mixed.catalog.uri, "SELECT k, v, n FROM t WHERE k IN (1, 2, 100, 101)")
+    assert values == [(1, "u", 2.5), (100, "u", 1.5), (101, "i", None), (2, "f", None)]
 
 
 def twice(table: Table, stage: Callable[[Any], Any]) -> None:

@@ -79,11 +79,11 @@ class Twins:
             return sorted(connection.execute(query).fetchall(), key=repr)
 
     def directories(self, name: str) -> set[str]:
-        found: set[str] = set()
+        folders: set[str] = set()
         for file in Path(self.data(name)).rglob("*.parquet"):
             parts = [part for part in file.parts if "=" in part]
-            found.add("/".join(parts))
-        return found
+            folders.add("/".join(parts))
+        return folders
 
 
 @pytest.fixture
@@ -205,4 +205,4 @@ def test_sorted_tables(lake: Lake, spark: SparkSession) -> None:
             assert len(files) > 2
             for (file,) in files:
                 keys = con.execute(f"SELECT k % 1000, k FROM '{file}'").fetchall()
-                assert keys == sorted(keys, key=lambda one: (-one[0], one[1]))
+                assert keys == sorted(keys, key=lambda row: (-row[0], row[1]))

@@ -75,10 +75,10 @@ def test_where_of_a_table(filled: Lake) -> None:
 )
 def test_queries(filled: Lake, query: str, count: int, answer: list[tuple[object, ...]]) -> None:
     args = {"k": 15} if ":k" in query else None
-    found = filled.sql(query, args=args)
-    assert files(found) == count
+    df = filled.sql(query, args=args)
+    assert files(df) == count
     if answer is not None:
-        assert table_of(found) == answer
+        assert table_of(df) == answer
 
 
 def test_paths_are_local_whatever_the_default_file_system(
@@ -95,9 +95,9 @@ def test_reads_that_are_the_same_are_one(
 ) -> None:
     filled.table("many").append(spark.range(80).repartition(40))
     counted = "SELECT id % 7 AS k, count(*) AS n FROM many GROUP BY ALL"
-    found = filled.sql(f"SELECT k FROM ({counted}) a JOIN ({counted}) b USING (k)")
-    assert (files(found), found.count()) == (40, 7)
-    found.explain()
+    df = filled.sql(f"SELECT k FROM ({counted}) a JOIN ({counted}) b USING (k)")
+    assert (files(df), df.count()) == (40, 7)
+    df.explain()
     folders = re.findall(r"file:([\w/.-]+/penstock-files-\w+)", capsys.readouterr().out)
     assert (len(folders), len(set(folders))) == (2, 1)  # Spark knows a list by its folder
     assert not Path(folders[0]).exists()

@@ -1,4 +1,4 @@
-"""A lake in S3: every kind of change, its upkeep on a real server, and DuckDB in the same lake."""
+"""A lake in S3: every kind of change and its maintenance on a real server, and DuckDB beside it."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, object]]:
-    with s3.server(tmp_path_factory.mktemp("s3")) as found:
-        yield found
+    with s3.server(tmp_path_factory.mktemp("s3")) as server:
+        yield server
 
 
 @pytest.fixture
 def remote(tmp_path: Path, spark: SparkSession, store: dict[str, object]) -> Iterator[Lake]:
     uri = f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}"
     path = f"s3://{s3.BUCKET}/{tmp_path.name}/"
-    with Lake.attach(uri, data_path=path, spark=spark, storage=store) as found:
-        yield found
+    with Lake.attach(uri, data_path=path, spark=spark, storage=store) as attached:
+        yield attached
 
 
-def test_every_change_and_its_upkeep(
+def test_every_change_and_its_maintenance(
     remote: Lake, spark: SparkSession, store: dict[str, object]
 ) -> None:
     table = remote.table("t")
@@ -55,9 +55,9 @@ def test_every_change_and_its_upkeep(
     remote.sql("CALL ducklake_cleanup_old_files('lake', cleanup_all => true)")
     assert dict(table_of(table.to_df())) == expected
     left = set(storage.list_files(remote.catalog.data_path))
-    kept = {file.data_file for file in remote.list_files("t")}
-    assert kept <= left
-    storage.remove_file(min(kept))
+    listed = {file.data_file for file in remote.list_files("t")}
+    assert listed <= left
+    storage.remove_file(min(listed))
     with pytest.raises(DataFileMissing):
         table.to_df().collect()
 

@@ -23,9 +23,9 @@ from tests.s3_relay import relay
 def lake(tmp_path: Path) -> Iterator[Lake]:
     with s3.server(tmp_path) as store:
         uri = f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}"
-        with Lake.attach(uri, data_path=f"s3://{s3.BUCKET}/l/", storage=store) as found:
-            found.sql("CREATE TABLE t (i BIGINT, c VARCHAR)")
-            yield found
+        with Lake.attach(uri, data_path=f"s3://{s3.BUCKET}/l/", storage=store) as attached:
+            attached.sql("CREATE TABLE t (i BIGINT, c VARCHAR)")
+            yield attached
 
 
 def write(path: str) -> None:
@@ -66,9 +66,9 @@ def test_missing_files_are_seen_whether_asked_for_or_listed(lake: Lake) -> None:
 
 def test_a_large_file_is_read_in_blocks(tmp_path: Path) -> None:
     """Of 400 column chunks, in the order of the file; nothing is asked for twice."""
-    with s3.server(tmp_path, "blocks") as store, relay(str(store["endpoint"])) as found:
+    with s3.server(tmp_path, "blocks") as store, relay(str(store["endpoint"])) as proxy:
         path = "s3://blocks/large.parquet"
-        storage.use(path, storage.Storage.of({**store, "endpoint": found.endpoint}))
+        storage.use(path, storage.Storage.of({**store, "endpoint": proxy.endpoint}))
         system, place = storage.open_system(path)
         rows = pa.table({f"c{n}": pa.array(range(n, 400_000 + n)) for n in range(4)})
         with system.open_output_stream(place) as out:
@@ -77,11 +77,11 @@ def test_a_large_file_is_read_in_blocks(tmp_path: Path) -> None:
             )
         size = storage.size_of(path) or 0
         file = DataFile(path, rows.num_rows, size, 0)
-        found.asked.clear()
+        proxy.asked.clear()
         read = [piece.rows for piece in pieces([file], table="main.t", rows=50_000, memory=1 << 30)]
-    assert [one.num_rows for one in read] == [50_000] * 8
+    assert [piece.num_rows for piece in read] == [50_000] * 8
     assert pa.concat_tables(read) == rows
     assert size > 8 << 20
-    asked = [one for one in found.asked if one.method == "GET"]
+    asked = [request for request in proxy.asked if request.method == "GET"]
     assert len(asked) <= 3
-    assert sum(one.answered for one in asked) < size + 100_000
+    assert sum(request.answered for request in asked) < size + 100_000

@@ -29,16 +29,16 @@ BUCKET = "published"
 def between(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Relay, dict[str, object]]]:
     with (
         s3.server(tmp_path_factory.mktemp("s3"), BUCKET) as store,
-        relay(str(store["endpoint"])) as found,
+        relay(str(store["endpoint"])) as proxy,
     ):
-        yield found, {**store, "endpoint": found.endpoint}
+        yield proxy, {**store, "endpoint": proxy.endpoint}
 
 
 @pytest.fixture
 def asked(between: tuple[Relay, dict[str, object]]) -> Relay:
-    found, _ = between
-    found.asked.clear()
-    return found
+    proxy, _ = between
+    proxy.asked.clear()
+    return proxy
 
 
 def attach(
@@ -55,15 +55,17 @@ def attach(
 
 
 def uploads(asked: Relay, method: str, mark: str) -> list[str]:
-    return [one.path for one in asked.asked if one.method == method and mark in one.path]
+    return [
+        request.path for request in asked.asked if request.method == method and mark in request.path
+    ]
 
 
 @pytest.fixture
 def lake(
     tmp_path: Path, spark: SparkSession, between: tuple[Relay, dict[str, object]]
 ) -> Iterator[Lake]:
-    with attach(tmp_path, spark, between) as found:
-        yield found
+    with attach(tmp_path, spark, between) as attached:
+        yield attached
 
 
 def test_every_change_copies_nothing(
@@ -93,7 +95,7 @@ def test_every_change_copies_nothing(
     assert asked.copies() == []
     named = {file.data_file for name in ("t", "u") for file in lake.list_files(name)}
     assert named <= set(storage.list_files(lake.catalog.data_path))
-    everything = [one.path for one in asked.asked]
+    everything = [request.path for request in asked.asked]
     assert any("__magic" in path for path in everything)
     assert left_over(lake) == []
 

@@ -19,7 +19,7 @@ NINE = datetime(2026, 5, 16, 9, 30, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
-    ("timestamp", "found"),
+    ("timestamp", "expected"),
     [
         ("2026-05-16 09:30", NINE),
         ("2026-05-16T11:30:00+02:00", NINE),
@@ -30,8 +30,8 @@ NINE = datetime(2026, 5, 16, 9, 30, tzinfo=UTC)
         (date(2026, 5, 16), datetime(2026, 5, 16, tzinfo=UTC)),
     ],
 )
-def test_a_time_may_be_a_text(timestamp: Any, found: datetime) -> None:
-    assert At.of(None, timestamp) == At(timestamp=found)
+def test_a_time_may_be_a_text(timestamp: Any, expected: datetime) -> None:
+    assert At.of(None, timestamp) == At(timestamp=expected)
 
 
 def test_a_version_or_the_latest() -> None:

@@ -51,5 +51,5 @@ def test_work_over_spark_connect_is_the_same(spark: SparkSession, tmp_path: Path
     assert expected[0] == [[60, 0, 59]]
     assert expected[-1][0] == "QueryFailed"
     with duck.attach(f"ducklake:sqlite:{far / 'meta.sqlite'}") as connection:
-        found = connection.execute("SELECT rowid, id, name FROM t ORDER BY id").fetchall()
-    assert found == [tuple(row[:3]) for row in expected[1]]
+        rows = connection.execute("SELECT rowid, id, name FROM t ORDER BY id").fetchall()
+    assert rows == [tuple(row[:3]) for row in expected[1]]

@@ -89,14 +89,14 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, An
     with duck.attach(uri, folder / "data") as con:
         for statement in SETUP:
             con.execute(statement)
-        found = {query: of_duckdb(con, query) for query in QUERIES}
-    return uri, found
+        by_query = {query: of_duckdb(con, query) for query in QUERIES}
+    return uri, by_query
 
 
 @pytest.fixture(scope="module")
 def lake(answers: tuple[str, Any], spark: SparkSession) -> Iterator[Lake]:
-    with Lake.attach(answers[0], spark=spark, read_only=True, name="lk") as found:
-        yield found
+    with Lake.attach(answers[0], spark=spark, read_only=True, name="lk") as attached:
+        yield attached
 
 
 @pytest.fixture(scope="module")

@@ -15,9 +15,9 @@ LOCAL = {"access_key": "k", "secret_key": "hidden", "endpoint": "http://127.0.0.
 
 
 def test_one_setting_for_both() -> None:
-    found = Storage.of({**LOCAL, "path_style": True})
-    assert found is not None
-    settings = found.spark_settings("b")
+    parsed = Storage.of({**LOCAL, "path_style": True})
+    assert parsed is not None
+    settings = parsed.spark_settings("b")
     assert settings["fs.s3a.bucket.b.endpoint"] == "http://127.0.0.1:1"
     assert settings["fs.s3a.bucket.b.path.style.access"] == "true"
     assert settings["fs.s3a.bucket.b.connection.ssl.enabled"] == "false"
@@ -27,7 +27,7 @@ def test_one_setting_for_both() -> None:
     assert magic is not None
     assert magic.spark_settings("b") == settings
     assert not any("commit" in key for key in settings)
-    assert found.open().region == "r"
+    assert parsed.open().region == "r"
 
 
 def test_secrets_are_not_shown() -> None:
@@ -35,15 +35,15 @@ def test_secrets_are_not_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("values", "message"),
     [
         ({"key": "x"}, "no setting 'key'"),
         ({"committer": "directory"}, "'directory'"),
     ],
 )
-def test_what_is_no_setting(given: dict[str, object], message: str) -> None:
+def test_what_is_no_setting(values: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        Storage.of(given)
+        Storage.of(values)
 
 
 def test_an_endpoint_is_a_url() -> None:
@@ -83,19 +83,19 @@ def test_only_directories_of_a_write_are_removed(tmp_path: Path) -> None:
         storage.remove_directory(str(tmp_path))
 
 
-def _attach(folder: Path, name: str, given: dict[str, str] | None) -> Lake:
+def _attach(folder: Path, name: str, settings: dict[str, str] | None) -> Lake:
     path = f"s3://shared-bucket/{name}/"
     uri = f"ducklake:sqlite:{folder}/{name}.sqlite"
-    return Lake.attach(uri, data_path=path, storage=given, new_catalog=True)
+    return Lake.attach(uri, data_path=path, storage=settings, new_catalog=True)
 
 
 def test_credentials_are_neither_lent_nor_taken(tmp_path: Path) -> None:
     other = {**LOCAL, "access_key": "other"}
     with _attach(tmp_path, "a", LOCAL) as a:
         assert storage.storage_of(a.catalog.data_path) == Storage.of(LOCAL)
-        for given in (None, other):
+        for settings in (None, other):
             with pytest.raises(ConfigError, match="shared-bucket") as error:
-                _attach(tmp_path, "b", given)
+                _attach(tmp_path, "b", settings)
             assert "hidden" not in str(error.value)
         with _attach(tmp_path, "b", LOCAL):
             pass

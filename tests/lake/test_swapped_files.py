@@ -47,8 +47,8 @@ def lake(spark: SparkSession, tmp_path: Path) -> Iterator[Lake]:
             connection.execute(INSERT.format(*insert))
         for where in ("k = 3", "k = 13"):
             connection.execute(f"DELETE FROM t WHERE {where}")
-    with Lake.attach(uri, data_path=data, spark=spark) as found:
-        yield found
+    with Lake.attach(uri, data_path=data, spark=spark) as attached:
+        yield attached
 
 
 def files(lake: Lake, name: str) -> Sequence[Path]:
@@ -70,11 +70,11 @@ def test_a_data_file_of_another_table(lake: Lake, act: str) -> None:
 @pytest.mark.parametrize("act", ["delete", "update", "rewrite_data_files"])
 def test_delete_files_in_each_other_s_place(lake: Lake, act: str) -> None:
     table = lake.catalog.table("main", "t", lake.catalog.latest().id)
-    one, two, *_ = lake.catalog.files(table, lake.catalog.latest().id).files
-    assert one.delete is not None
-    assert two.delete is not None
-    assert one.delete.size_bytes == two.delete.size_bytes, "the size alone must not tell"
-    first, second = Path(one.delete.path), Path(two.delete.path)
+    file, other, *_ = lake.catalog.files(table, lake.catalog.latest().id).files
+    assert file.delete is not None
+    assert other.delete is not None
+    assert file.delete.size_bytes == other.delete.size_bytes, "the size alone must not tell"
+    first, second = Path(file.delete.path), Path(other.delete.path)
     content = first.read_bytes()
     first.write_bytes(second.read_bytes())
     second.write_bytes(content)

@@ -108,8 +108,8 @@ def test_slices_of_several_partition_columns(lake: Lake, rows: Rows) -> None:
     table.append(rows("k INT, p STRING, q STRING", values), partition_by=["p", "q"])
     result = table.replace_slice(rows("k INT, q STRING", [(9, "z"), (8, "x")]), "p", "a")
     assert result.staged.rows_deleted == 2
-    found = {f.partition_values for f in lake.catalog.files(table.info(), 2).files}
-    assert found == {("b", "x"), ("a", "z"), ("a", "x")}
+    stored = {f.partition_values for f in lake.catalog.files(table.info(), 2).files}
+    assert stored == {("b", "x"), ("a", "z"), ("a", "x")}
 
 
 def test_an_untyped_null_has_the_type_of_its_column(lake: Lake, spark: SparkSession) -> None:

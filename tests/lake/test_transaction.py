@@ -180,13 +180,13 @@ def test_an_empty_slice_is_not_replaced_twice(lake: Lake, rows: Rows, mine: str)
     else:
         lake.table("t").replace_slice(rows(KV, first), "k", 2)
     tx = lake.transaction()
-    for one in (tx.table("t"), lake.table("t")):
+    for table in (tx.table("t"), lake.table("t")):
         if mine == "slice":
-            one.replace_slice(rows(KV, [(1, "a")]), "k", 1)
+            table.replace_slice(rows(KV, [(1, "a")]), "k", 1)
         elif mine == "condition":
-            one.overwrite(rows(KV, [(1, "a")]), "k = 1")
+            table.overwrite(rows(KV, [(1, "a")]), "k = 1")
         else:
-            one.replace(rows(KV, [(1, "a")]))
+            table.replace(rows(KV, [(1, "a")]))
     with pytest.raises(CommitConflict, match=r"changed rows of main\.t"):
         tx.commit()
     assert table_of(lake.table("t").to_df()) == [(1, "a"), *first]

@@ -32,12 +32,12 @@ FORM = [MacroForm("scalar", "duckdb", "1")]
 @pytest.fixture
 def lake(tmp_path: Path) -> Iterator[Lake]:
     uri = f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}"
-    with Lake.attach(uri, data_path=str(tmp_path / "data")) as found:
-        with found.transaction() as transaction:
+    with Lake.attach(uri, data_path=str(tmp_path / "data")) as attached:
+        with attached.transaction() as transaction:
             for name in ("t", "u"):
                 append_rows(transaction.create_table(name, T), [{"a": 1, "b": name}])
             transaction.create_view("v", "SELECT 1 AS one")
-        yield found
+        yield attached
 
 
 def names(lake: Lake) -> list[str]:

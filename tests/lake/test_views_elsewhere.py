@@ -33,9 +33,9 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Home]:
     duck.required()
     kind = request.param
     server = request.getfixturevalue("postgres_server") if kind == "postgres" else None
-    found = places.make(kind, tmp_path / kind, server)
-    yield found
-    places.drop(found)
+    made = places.make(kind, tmp_path / kind, server)
+    yield made
+    places.drop(made)
 
 
 def test_in_other_databases(home: Home, spark: SparkSession) -> None:

@@ -1,10 +1,10 @@
 """Altering the columns of a table, as a function from one schema to the next.
 
-A path names a column or a field inside one: the names through structs, with ``element`` for what a
-list holds and ``key`` or ``value`` for a map's. Letter case does not count. New columns have no id
-yet; the transaction numbers them. The rules are the format's ("Schema Evolution"), with what the
-real extension refuses besides: a table without columns, and the last field of a struct, of which
-it cannot read the table any more.
+A path names a column or a field inside one: the names through structs, with ``element`` for a
+list's element and ``key`` or ``value`` for a map's. Letter case does not count. New columns have no
+id yet; the transaction numbers them. The rules are the format's ("Schema Evolution"), and further
+refusals of the real extension: a table needs a column, and a struct a field, as it could not read
+the table any more.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def add_column(
 ) -> TableSchema:
     """``column`` added at the end of the table (``into`` is ``()``) or of the struct at ``into``.
 
-    Rows that are there get its default. Raises SchemaMismatch when there is one of this name.
+    Existing rows get its default. Raises SchemaMismatch when a column of this name exists.
     """
     new = replace(column, initial_default=column.default) if _is_value(column) else column
     _refuse_required(new)
@@ -48,7 +48,7 @@ def add_column(
 
 
 def drop_column(schema: TableSchema, path: Path, *, if_exists: bool = False) -> TableSchema:
-    """Without the column at ``path``. Files keep it, and older snapshots."""
+    """Without the column at ``path``. Files and older snapshots still have it."""
     if if_exists and find(schema, path) is None:
         return schema
     gone = column_at(schema, path)
@@ -67,7 +67,7 @@ def drop_column(schema: TableSchema, path: Path, *, if_exists: bool = False) -> 
 
 
 def rename_column(schema: TableSchema, path: Path, new_name: str) -> TableSchema:
-    """The column at ``path`` under another name; its values, its id and its place stay."""
+    """The column at ``path`` under another name, with its values, id and position."""
     old = column_at(schema, path)
 
     def rename(siblings: Columns) -> Columns:
@@ -97,7 +97,7 @@ def set_type(schema: TableSchema, path: Path, new: Column) -> TableSchema:
 def set_default(
     schema: TableSchema, path: Path, default: str | None, kind: str = "literal"
 ) -> TableSchema:
-    """What rows inserted from now on have where none is given; ``None`` for NULL.
+    """The value that later inserts use where none is given; ``None`` for NULL.
 
     ``default`` is a value as DuckDB's text, or with kind ``expression`` DuckDB's SQL.
     """
@@ -115,10 +115,10 @@ def set_default(
 
 
 def set_nullable(schema: TableSchema, path: Path, nullable: bool) -> TableSchema:
-    """NOT NULL set or dropped. Whether there are NULLs is for the transaction to look at."""
+    """NOT NULL set or dropped. The transaction checks whether there are NULLs."""
     if path[1:] and not nullable:
         raise UnsupportedFeature(
-            f"{_text(path)!r} is inside a column, where NOT NULL is not kept",
+            f"{_text(path)!r} is inside a column, where NOT NULL is not supported",
             hint=f"set it on {path[0]!r}",
             data={"column": _text(path)},
         )
@@ -137,7 +137,7 @@ def find(schema: TableSchema, path: Path) -> Column | None:
 
 
 def column_at(schema: TableSchema, path: Path) -> Column:
-    """The column at ``path``. Raises ColumnNotFound naming what there is."""
+    """The column at ``path``. Raises ColumnNotFound naming the columns that exist."""
     siblings = schema.columns
     for depth, name in enumerate(path):
         column = _find(siblings, name)
@@ -209,7 +209,7 @@ def _promoted(old: Column, new: Column, path: tuple[str, ...]) -> Column:
 
 
 def _refuse_moved_default(old: Column, new: str, path: tuple[str, ...]) -> None:
-    """Its text has no zone: what it means would hang on who reads it."""
+    """Refuse a default without a zone: its meaning would depend on the reader's zone."""
     default = old.initial_default if old.initial_default is not None else old.default
     if new == "timestamptz" and default is not None:
         raise UnsupportedFeature(
@@ -235,7 +235,7 @@ def _fields_of(old: Column, new: Column, path: tuple[str, ...]) -> Columns:
 
 
 def _is_value(column: Column) -> bool:
-    """Whether its default is a value, which rows that are there can have too."""
+    """Refuse a default that is not a value, as existing rows need a value."""
     if column.default is None:
         return False
     if column.default_kind == "literal" and not column.children:

@@ -112,17 +112,17 @@ class Lake(Maintained):
         Writes of up to ``data_inlining_row_limit`` rows stay in the catalog, unless an option of
         the lake says otherwise. ``name`` is what SQL may call the lake (``name.schema.table``,
         ``CALL name.f()``), as ``ATTACH ... AS`` has it. ``storage`` is what the S3 store of
-        ``data_path`` is told (`penstock.lake.storage.Storage`, or its names and values). ``limits``
-        are how much of a change of rows is done without Spark (`penstock.lake.limits`). ``others``
-        are DuckDB's options that are refused, each with what to do instead. The session's runtime
-        settings that the lake relies on are set (`lake.session`).
+        ``data_path`` needs (`penstock.lake.storage.Storage`, or its names and values). ``limits``
+        bound the row changes that run without Spark (`penstock.lake.limits`). ``others`` are
+        DuckDB's options that are refused, each with an alternative. The runtime settings of the
+        session that the lake relies on are set (`lake.spark.session`).
         """
         refuse_others(others, _OPTIONS)
         at = At.of(snapshot_version, snapshot_time)
         pinned = at != At()
         settings = Storage.of(storage)
         with ExitStack() as on_error:
-            if data_path is not None:  # looked at before a new catalog is made
+            if data_path is not None:  # checked before a new catalog is made
                 on_error.callback(storages.hold(data_path, settings))
             catalog = Catalog.open(
                 uri,
@@ -149,7 +149,7 @@ class Lake(Maintained):
 
     @property
     def spark_source(self) -> SparkSource:
-        """What gives the session, ``lake.spark_source()``; without one EnvironmentMissing."""
+        """A function that returns the session, ``lake.spark_source()``, or EnvironmentMissing."""
         return self._spark
 
     def table(self, name: str) -> Table:
@@ -172,10 +172,10 @@ class Lake(Maintained):
             lake.sql("CREATE TABLE IF NOT EXISTS visits (id INTEGER)")
 
         ``args`` are the values of ``:name`` markers. ``views`` are DataFrames that a query may
-        name like tables. What a statement other than a query answers (counts, names) is known
-        without Spark, and is a DataFrame when it is used as one. BEGIN opens a transaction for
-        this lake in this thread. A text of the ``dialect`` ``duckdb`` is translated, or
-        refused with UnsupportedFeature where that is not known to mean the same.
+        name like tables. The answer of a statement other than a query (counts, names) needs no
+        Spark, but can be used as a DataFrame. BEGIN opens a transaction for this lake in this
+        thread. Text of the ``dialect`` ``duckdb`` is translated to Spark's SQL, or refused with
+        UnsupportedFeature where the translation might change its meaning.
         """
         self.catalog.check_open()  # a query may name no table
         return self._run(self._current, text, args, views, dialect)
@@ -213,7 +213,7 @@ class Lake(Maintained):
         *,
         plan: bool = False,
     ) -> Explanation:
-        """What `sql` would read: how many files and bytes of how many, and by what it chose them::
+        """What `sql` would read: how many files and bytes of how many, chosen by which conditions::
 
             print(lake.explain("SELECT * FROM orders WHERE id = 1"))
 
@@ -285,7 +285,7 @@ class Lake(Maintained):
             return load_macros(connection, snapshot_id)
 
     def options(self) -> list[Option]:
-        """Every option that is stored, with what it is set for: ``lake.options()``."""
+        """Every stored option with its scope: ``lake.options()``."""
         with self.catalog.reading() as connection:
             return load_options(connection)
 
@@ -350,8 +350,8 @@ class Lake(Maintained):
         return Resolver(self.catalog, self._spark, at, self.transaction, lakes=self._called)
 
     def names_at(self, at: At, schema: str = DEFAULT_SCHEMA) -> Resolver:
-        """What names in a query mean at a snapshot, as in ``lake.names_at(lake.at, "shop")``: those
-        without a schema are of ``schema``, then of ``main``.
+        """A resolver of a query's names at a snapshot, as in ``lake.names_at(lake.at, "shop")``:
+        names without a schema are looked up in ``schema``, then in ``main``.
         """
         return replace(self._names(at), path=tuple(dict.fromkeys((schema, DEFAULT_SCHEMA))))
 
@@ -360,6 +360,6 @@ class Lake(Maintained):
         return LAKES | {fold(self.name)}
 
     def _names_in(self, transaction: Transaction | None, schema: str) -> Resolver:
-        """What names mean to a statement, which sees the changes of its own transaction."""
+        """A resolver of a statement's names, which sees the changes of its own transaction."""
         at = self.at if transaction is None else At(transaction.base.id)
         return replace(self.names_at(at, schema), transaction=transaction)

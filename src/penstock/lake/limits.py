@@ -1,4 +1,4 @@
-"""How much of a change of rows the driver does by itself, by Arrow; beyond that Spark does it."""
+"""How large a change of rows the driver does by itself, with Arrow; beyond that Spark does it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Upper bounds, each the last number that is still within. One value for a lake.
+    """Inclusive upper bounds; each lake has one value of them.
 
-    The defaults are where Arrow on one machine stops being quicker than a job of Spark, or would
-    hold more than some hundred megabytes at once.
+    With more than the defaults, Arrow on one machine is slower than a Spark job, or needs more than
+    some hundred megabytes at once.
     """
 
     # A whole table that Arrow reads, all rows and columns at once. Opening a file takes a

@@ -40,7 +40,7 @@ class At:
 
     @classmethod
     def of(cls, at_version: int | None, timestamp: Moment | None) -> At:
-        """As a caller gives it: a time may be a text, and one without a zone is in UTC.
+        """From a caller's arguments: a time may be a text, and a time without a zone is in UTC.
 
         Raises ArgumentError for both, and for what is neither a version nor a time.
         """
@@ -71,7 +71,7 @@ def version(value: Any) -> int:
 
 
 def moment(value: Any, zone: str = "UTC") -> datetime:
-    """A time as the catalog compares it: aware, in UTC. ``zone`` is that of times without one.
+    """A time as the catalog compares it: aware, in UTC. Times without a zone are in ``zone``.
 
     Raises ArgumentError.
     """

@@ -1,7 +1,7 @@
 """Staging the changes of one table inside a transaction: append, replace, replace a slice, merge.
 
-Rows are written as files at once; the catalog hears of them at the commit. The candidate state,
-staged changes included, is read by the same scan as any snapshot.
+Rows are written to files at once and registered in the catalog at the commit. The candidate state
+with its staged changes is read by the same scan as any snapshot.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Files and directories of a lake, wherever they are: on a local disk or in an object store.
 
-Paths are plain local ones or URIs, as the catalog gives them; pyarrow's file systems do the work.
-What an object store has to be told is known by bucket, as Hadoop holds its file systems too, while
-a lake on it is attached: a path in a catalog is enough to open it, from any thread. So lakes on one
-bucket that are attached at the same time must have been given the same.
+Paths are local ones or URIs, as in the catalog; pyarrow's file systems do the work. The settings of
+an object store are held by bucket, as Hadoop holds its file systems, while a lake on it is
+attached: a path in a catalog is enough to open it, from any thread. So lakes on one bucket that are
+attached at the same time must have the same settings.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _COMMITTERS = frozenset({"magic", "file"})
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """What an S3 store is told, by Spark (S3A) and pyarrow alike. ``None``: as the SDKs find it.
+    """The settings of an S3 store for Spark (S3A) and pyarrow. ``None``: the SDKs' own defaults.
 
     ``endpoint`` is a URL, ``http://127.0.0.1:9000``; without one it is AWS. ``path_style`` puts the
     bucket in the path instead of the host's name. ``committer`` is how Spark publishes its files:
@@ -121,7 +121,7 @@ class Storage:
 
 @dataclass(slots=True)
 class _Store:
-    """A bucket as the lakes that are attached now have it; all of them were given the same."""
+    """A bucket of the lakes that are attached now, all with the same settings."""
 
     storage: Storage
     system: fs.FileSystem | None = None
@@ -140,10 +140,10 @@ def bucket_of(path: str) -> str | None:
 
 
 def hold(path: str, storage: Storage | None) -> Callable[[], None]:
-    """Have the bucket of ``path`` opened with ``storage`` until what this returns is called.
+    """Open the bucket of ``path`` with ``storage`` until the returned function is called.
 
-    For a lake: its credentials are neither lent to another lake on the bucket nor taken from one.
-    Raises ConfigError where a lake that is attached has given others.
+    A lake's credentials are neither lent to another lake on the bucket nor taken from one. Raises
+    ConfigError where an attached lake has other settings for the bucket.
     """
     bucket = bucket_of(path)
     if bucket is None:
@@ -174,7 +174,7 @@ def hold(path: str, storage: Storage | None) -> Callable[[], None]:
 
 
 def use(path: str, storage: Storage | None) -> None:
-    """From now on the bucket of ``path`` is opened with this: in a process that has no lakes."""
+    """Open the bucket of ``path`` with these settings from now on, in a process without lakes."""
     bucket = bucket_of(path)
     if bucket is not None:
         _STORES[bucket] = _Store(storage or Storage())
@@ -197,10 +197,10 @@ def storage_elsewhere(path: str) -> ConfigError:
 
 
 def spark_settings(path: str) -> dict[str, str]:
-    """What a Spark session must be set to before it opens ``path``; none for local paths.
+    """The settings that a Spark session needs before it opens ``path``; none for local paths.
 
-    Hadoop opens a bucket once a process, whatever is set later. Raises ConfigError where that was
-    with other settings.
+    Hadoop opens a bucket once in a process and ignores later settings. Raises ConfigError where it
+    was opened with other settings.
     """
     bucket = bucket_of(path)
     if bucket is None:
@@ -215,18 +215,18 @@ def spark_settings(path: str) -> dict[str, str]:
 
 
 def storage_of(path: str) -> Storage | None:
-    """What the bucket of ``path`` was told, for another process; ``None`` for nothing."""
+    """The settings of the bucket of ``path``, to send to another process; ``None`` if unset."""
     store = _STORES.get(bucket_of(path) or "")
     return None if store is None else store.storage
 
 
 def is_remote(path: str) -> bool:
-    """Whether it is a URI, of S3 or another store, and no path of a local file system."""
+    """Whether it is a URI, of S3 or another store, and not a local path."""
     return _URI.match(path) is not None
 
 
 def open_system(path: str) -> tuple[fs.FileSystem, str]:
-    """The file system of ``path``, and what the path is called there."""
+    """The file system of ``path``, and the path within it."""
     from pyarrow import fs
 
     if not is_remote(path):
@@ -259,7 +259,7 @@ def _hidden(path: str) -> bool:
 
 
 def remove_directory(directory: str) -> None:
-    """Remove a directory of staged files; what is not there is no error.
+    """Remove a directory of staged files, which may be missing.
 
     Such directories are named by a UUID. Any other name is a mistake that would remove a table.
     """
@@ -290,7 +290,7 @@ def remove_file(path: str) -> bool:
 
 
 def move_files(pairs: Iterable[tuple[str, str]]) -> None:
-    """Give local files other names, their directories made; Spark's checksums go."""
+    """Rename local files, creating directories; removes Spark's checksum files."""
     for source, target in pairs:
         place = Path(target)
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -300,7 +300,7 @@ def move_files(pairs: Iterable[tuple[str, str]]) -> None:
 
 
 def remove_empty(directory: str) -> None:
-    """Remove the directories below a local one that hold nothing."""
+    """Remove the empty directories below a local one."""
     for folder, _, _ in os.walk(directory, topdown=False):
         place = Path(folder)
         if folder != directory and not any(place.iterdir()):
@@ -324,7 +324,7 @@ def read_ends(path: str, length: int) -> tuple[bytes, bytes]:
 
 
 def size_of(path: str) -> int | None:
-    """Bytes of a file; ``None`` where there is none."""
+    """The size of a file in bytes; ``None`` where it does not exist."""
     from pyarrow import fs
 
     system, place = open_system(path)
@@ -352,10 +352,9 @@ def first_value(path: str, column: str) -> Any:
 
 
 def make_parent(directory: str) -> None:
-    """Make the directory above a local one; object stores have none.
+    """Create the parent directory of a local path; object stores have none.
 
-    Raises DataPathError where that cannot be, UnsupportedFeature for stores that nothing was tried
-    with.
+    Raises DataPathError where that is impossible, UnsupportedFeature for untested stores.
     """
     if is_remote(directory):
         refuse_unknown(directory)
@@ -367,7 +366,7 @@ def make_parent(directory: str) -> None:
 
 
 def make_directory(directory: str) -> None:
-    """Make a local directory and those above it, where there is none. Raises DataPathError."""
+    """Create a local directory with its parents where it is missing. Raises DataPathError."""
     try:
         Path(directory).mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -376,7 +375,7 @@ def make_directory(directory: str) -> None:
 
 @contextmanager
 def output(path: str) -> Iterator[fs.NativeFile]:
-    """A new file to write to. Raises DataPathError, as what is done with it does."""
+    """A new file to write to. Opening and writing raise DataPathError."""
     with writing_to(path):
         system, place = open_system(path)
         with system.open_output_stream(place) as out:
@@ -407,7 +406,7 @@ def _unwritable(path: str | Path, why: str, number: int | None = None) -> DataPa
 
 
 def refuse_unknown(path: str) -> None:
-    """Raise UnsupportedFeature for a path in a store that nothing was tried with."""
+    """Raise UnsupportedFeature for a path in an untested store."""
     scheme = urlsplit(path).scheme
     if scheme not in _S3:
         raise UnsupportedFeature(

@@ -1,4 +1,4 @@
-"""A table of a lake as users have it: its rows at any snapshot, and changes of one table each."""
+"""The public class of a lake's table: its rows at any snapshot, and changes of one table each."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ class WriteResult:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Table:
-    """A name in a lake; whether there is such a table shows when it is used.
+    """A name in a lake; whether the table exists is checked when it is used.
 
-    ``at`` is where the lake was attached, used when a read names no snapshot itself::
+    ``at`` is the snapshot at which the lake was attached, for reads that name none::
 
         orders = lake.table("main.orders")
         orders.append([{"id": 3, "customer": "edsger"}])
@@ -89,10 +89,10 @@ class Table:
             orders.to_df(timestamp="2026-05-16 09:30", row_ids=True).show()
 
         A time may be a text (``"2026-05-16 09:30"``), and one without a zone is in UTC.
-        Files that surely hold no row which satisfies ``where`` are not given to Spark when it is a
-        text; ``keep`` says the same of a condition that the caller applies.
+        If ``where`` is a text, files that cannot match it are pruned; ``predicate`` prunes files
+        by a condition that the caller applies.
 
-        ``row_ids`` adds the column ``rowid``, which stays a row's own through updates and
+        ``row_ids`` adds the column ``rowid``, which stays the same through updates and
         compactions. Raises SnapshotNotFound, SchemaNotFound, TableNotFound, UnsupportedFeature.
         """
         with hinted(where), explained(table=str(self.ref)):
@@ -130,15 +130,15 @@ class Table:
         return self._scan(self.catalog.snapshot(At(version)), predicate)
 
     def few_rows(self, names: Sequence[str], version: int) -> pa.Table | None:
-        """Some columns of a few rows at a snapshot, without Spark: ``orders.few_rows(["id"], 2)``.
+        """Columns of a small table at a snapshot, without Spark: ``orders.few_rows(["id"], 2)``.
 
-        ``None`` where there are too many; see `TransactionTable.few_rows`.
+        ``None`` where it has too many rows; see `TransactionTable.few_rows`.
         Raises SnapshotNotFound, SchemaNotFound, TableNotFound.
         """
         return read_small(self.scan_at(version), names, self.limits)
 
     def changes(self, from_: Since, to: Since) -> DataFrame:
-        """The rows that came and went in a range of snapshots; see `penstock.lake.reading.feed`::
+        """The changed rows in a range of snapshots; see `penstock.lake.reading.feed`::
 
             orders.changes(2, 4).where("change_type = 'delete'").show()
 
@@ -148,11 +148,11 @@ class Table:
         return feed.changes(self.spark(), self.catalog, self.ref, *_range(from_, to))
 
     def insertions(self, from_: Since, to: Since) -> DataFrame:
-        """The rows that came, by inserts and updates alike: ``orders.insertions(2, 4).show()``."""
+        """The new rows, by inserts and updates alike: ``orders.insertions(2, 4).show()``."""
         return feed.insertions(self.spark(), self.catalog, self.ref, *_range(from_, to))
 
     def deletions(self, from_: Since, to: Since) -> DataFrame:
-        """The rows that went, by deletes and updates alike: ``orders.deletions(2, 4).show()``."""
+        """The removed rows, by deletes and updates alike: ``orders.deletions(2, 4).show()``."""
         return feed.deletions(self.spark(), self.catalog, self.ref, *_range(from_, to))
 
     @property
@@ -161,11 +161,11 @@ class Table:
         return self.info().schema
 
     def info(self, version: int | None = None, timestamp: Moment | None = None) -> TableInfo:
-        """What the catalog says of the table at a snapshot: ``orders.info().partition_by``."""
+        """The catalog's metadata of the table at a snapshot: ``orders.info().partition_by``."""
         return self._info(self._snapshot(version, timestamp))
 
     def exists(self, version: int | None = None, timestamp: Moment | None = None) -> bool:
-        """Whether there is such a table at a snapshot: ``orders.exists(version=1)``."""
+        """Whether the table exists at a snapshot: ``orders.exists(version=1)``."""
         return self._is_there(self._snapshot(version, timestamp))
 
     def describe(self, version: int | None = None, timestamp: Moment | None = None) -> Description:
@@ -188,11 +188,11 @@ class Table:
     def append(
         self, df: DataFrame | Rows, *, partition_by: str | Sequence[str] = ()
     ) -> WriteResult:
-        """Add rows in a transaction of their own; the table is made when it is missing::
+        """Add rows in a transaction of their own; the table is created when it is missing::
 
             orders.append([{"id": 3, "customer": "edsger"}])
 
-        Rows given as dicts or as an Arrow table need no Spark, but a table that there is.
+        Dicts or an Arrow table need no Spark, but the table must exist.
         """
         return self._alone(lambda table: table.append(df, partition_by=partition_by))
 
@@ -215,9 +215,9 @@ class Table:
 
             orders.overwrite(df, "id > 2")
 
-        The columns of the whole table become those of ``df``, and it is partitioned by
-        ``partition_by`` where that is given. With a condition the columns stay, and all rows of
-        ``df`` have to satisfy it too: QueryFailed shows a row that does not.
+        Without a condition the table gets the columns of ``df`` and the partitioning
+        ``partition_by``, if it is set. With a condition the columns stay, and all rows of ``df``
+        must satisfy it: QueryFailed shows a row that does not.
         """
         return self._alone(lambda table: table.overwrite(df, where, partition_by=partition_by))
 
@@ -234,8 +234,8 @@ class Table:
 
             orders.update({"customer": "upper(customer)", "id": 7}, where="id = 1")
 
-        ``set`` has them by column or ``struct.field``: SQL text, a Column, or a value that is no
-        text. All see the rows as they were.
+        ``set`` has them by column or ``struct.field``: SQL text, a Column, or a value other than a
+        string. All of them see the old rows.
         """
         return self._alone(lambda table: table.update(set, where))
 
@@ -290,11 +290,11 @@ class Table:
         )
 
     def rollback(self, version: int | None = None, timestamp: Moment | None = None) -> RolledBack:
-        """Make the table what it was at a snapshot, as a new one: ``orders.rollback(2)``."""
+        """Restore the table's state at a snapshot as a new one: ``orders.rollback(2)``."""
         return rollback(self.catalog, self.ref, version, timestamp)
 
     def _snapshot(self, version: int | None, timestamp: Moment | None) -> Snapshot:
-        """The snapshot asked for, or else the one that the lake is attached at."""
+        """The requested snapshot, or else the one at which the lake is attached."""
         at = At.of(version, timestamp)
         return self.catalog.snapshot(self.at if at == LATEST else at)
 

@@ -1,4 +1,4 @@
-"""One transaction over several tables: stage, look at the candidate state, publish it at once."""
+"""A transaction over several tables: stage changes, read the candidate state, publish at once."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ RunsSql = Callable[
 class Transaction:
     """Changes of a lake that are published together, on top of the snapshot ``base``.
 
-    As a context manager: commits on a clean exit, rolls back on an error. Its tables are not for
-    several threads at once; several transactions are. Names are ``schema.name``, or ``name`` in
-    ``main``; what was created, renamed or dropped here is seen so at once::
+    As a context manager it commits on a clean exit and rolls back on an error. Threads must not
+    share its tables, but may have transactions of their own. Names are ``schema.name``, or ``name``
+    in ``main``; its own creations, renames and drops are visible at once::
 
         with lake.transaction(author="ada") as tx:
             tx.table("orders").append([{"id": 9, "customer": "ada"}])
@@ -95,7 +95,7 @@ class Transaction:
         self._context = Context(catalog, spark, self.base, path, options, limits)
 
     def table(self, name: str) -> TransactionTable:
-        """A table, existing or to be made: ``tx.table("orders").delete("id = 2")``."""
+        """A table, existing or to be created: ``tx.table("orders").delete("id = 2")``."""
         return self._table(TableRef.parse(name))
 
     def kind_of(self, name: str) -> str | None:
@@ -136,7 +136,7 @@ class Transaction:
         self._names.create_schema(name)
 
     def drop_schema(self, name: str, *, cascade: bool = False, if_exists: bool = False) -> None:
-        """``tx.drop_schema("shop")``: with ``cascade`` also one that holds something."""
+        """``tx.drop_schema("shop")``: with ``cascade`` also a schema that is not empty."""
         if if_exists and not self._names.has_schema(name):
             return
         self._names.require_schema(name)
@@ -197,7 +197,7 @@ class Transaction:
             self._table(ref).drop()
 
     def rename_table(self, name: str, new: str) -> None:
-        """Another name in the same schema: ``tx.rename_table("orders", "sales")``."""
+        """Rename a table within its schema: ``tx.rename_table("orders", "sales")``."""
         ref = TableRef.parse(name)
         self._required("table", ref)
         wanted = TableRef(ref.schema, new)
@@ -241,7 +241,7 @@ class Transaction:
             self._names.drop_view(ref)
 
     def rename_view(self, name: str, new: str) -> None:
-        """Another name in the same schema: ``tx.rename_view("ids", "numbers")``."""
+        """Rename a view within its schema: ``tx.rename_view("ids", "numbers")``."""
         ref = TableRef.parse(name)
         self._required("view", ref)
         if fold(new) != fold(ref.name):
@@ -301,7 +301,7 @@ class Transaction:
     def describe(
         self, author: str | None = None, message: str | None = None, extra: str | None = None
     ) -> None:
-        """What the snapshot will say of itself: ``tx.describe(author="ada", message="late")``."""
+        """Set the snapshot's author and message: ``tx.describe(author="ada", message="late")``."""
         info = {"author": author, "message": message, "extra": extra}
         self._info |= {key: value for key, value in info.items() if value is not None}
 
@@ -322,7 +322,7 @@ class Transaction:
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
-        """``with tx.all_or_nothing(): ...``: what fails inside leaves what is staged as it was."""
+        """``with tx.all_or_nothing(): ...``: an error inside undoes what the block staged."""
         tables, nameless = dict(self._tables), list(self._nameless)
         compactions = list(self._compactions)
         names, info = self._names.state(), dict(self._info)
@@ -365,11 +365,10 @@ class Transaction:
         self._options.append(write)
 
     def commit(self) -> Snapshot | None:
-        """Publish what was staged: ``tx.commit()``; ``None`` when that is nothing.
+        """Publish what was staged: ``tx.commit()``; ``None`` when nothing was staged.
 
-        ``also`` is not run then.
-        When the commit did not land, the staged files are removed: CommitConflict,
-        RetriesExhausted, CatalogLocked. CommitUnknown leaves them alone.
+        ``also`` does not run then. When the commit did not land, the staged files are removed:
+        CommitConflict, RetriesExhausted, CatalogLocked. CommitUnknown does not remove them.
         """
         changes, options = self._changes(), list(self._options)
         if not changes:
@@ -380,8 +379,8 @@ class Transaction:
                         write(connection)
             return None
         also = [*self._also, *(_at_commit(write) for write in options)]
-        # Whatever ends this call but an answer (Ctrl-C, a fault) leaves it open whether the commit
-        # landed: then its files must stay, even when the caller rolls back.
+        # If this call ends without an answer (Ctrl-C, a fault), the commit may have landed: then
+        # its files must stay, even when the caller rolls back.
         self._outcome_open = True
         try:
             snapshot = self._catalog.commit(self.base, changes, **self._info, also=also)
@@ -399,9 +398,9 @@ class Transaction:
         return snapshot
 
     def rollback(self) -> None:
-        """Forget everything staged and remove its files: ``tx.rollback()``.
+        """Discard everything staged and remove its files: ``tx.rollback()``.
 
-        After a commit whose outcome is not known the files stay: they may be the table's by now.
+        After a commit with an unknown outcome the files stay: they may belong to the table by now.
         """
         if not self._outcome_open:
             for table in (*self._tables.values(), *self._nameless):
@@ -454,7 +453,7 @@ class Transaction:
             raise taken(kind, str(ref), existing)
 
     def _required(self, kind: str, ref: TableRef, *, if_exists: bool = False) -> bool:
-        """Whether there is one of this kind. Raises TableNotFound unless it may be missing."""
+        """Whether an object of this kind exists. Raises TableNotFound unless it may be missing."""
         existing = self.kind_of(_quoted(ref))
         if existing == kind:
             return True

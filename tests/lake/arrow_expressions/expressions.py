@@ -77,8 +77,8 @@ def tables(draw: st.DrawFn) -> pa.Table:
         values = _VALUES[name]
         if small and pa.types.is_integer(kind):
             values = st.integers(-9, 9)
-        found = draw(st.lists(st.none() | values, min_size=count, max_size=count))
-        columns[name] = pa.array(found, kind)
+        drawn = draw(st.lists(st.none() | values, min_size=count, max_size=count))
+        columns[name] = pa.array(drawn, kind)
     return pa.table(columns)
 
 

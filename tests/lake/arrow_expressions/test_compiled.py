@@ -38,31 +38,31 @@ _KINDS = {
 
 def computed(text: str, rows: pa.Table) -> tuple[Expression, list[object]] | None:
     try:
-        found = expression(text, COLUMNS, in_utc=True)
-        return found, found.array(rows).to_pylist()
+        compiled = expression(text, COLUMNS, in_utc=True)
+        return compiled, compiled.array(rows).to_pylist()
     except NotSupportedByArrow:
         return None
 
 
-def kind_of(found: types.DataType) -> pa.DataType:
-    name = found.simpleString()
+def kind_of(spark_type: types.DataType) -> pa.DataType:
+    name = spark_type.simpleString()
     digits = re.fullmatch(r"decimal\((\d+),(\d+)\)", name)
     return pa.decimal128(int(digits[1]), int(digits[2])) if digits else _KINDS[name]
 
 
 def check(spark: SparkSession, rows: pa.Table, texts: list[str]) -> int:
     """Ask Spark for all that is computed here, in one query; how many there are."""
-    found = [(text, one) for text in texts if (one := computed(text, rows)) is not None]
-    if not found:
+    pairs = [(text, result) for text in texts if (result := computed(text, rows)) is not None]
+    if not pairs:
         return 0
-    names = {f"c{at}": text for at, (text, _) in enumerate(found)}
+    names = {f"c{at}": text for at, (text, _) in enumerate(pairs)}
     asked = [f"{text} AS {name}" for name, text in names.items()]
     answer = spark.createDataFrame(rows).selectExpr(*asked)
     values = answer.toArrow()
-    for (text, (node, mine)), field in zip(found, answer.schema.fields, strict=True):
+    for (text, (node, mine)), field in zip(pairs, answer.schema.fields, strict=True):
         assert kind_of(field.dataType) == node.kind, text
         assert values[field.name].to_pylist() == mine, (text, rows.select(sorted(node.columns)))
-    return len(found)
+    return len(pairs)
 
 
 @pytest.mark.spark

@@ -170,9 +170,9 @@ def test_no_condition(text: str) -> None:
     ],
 )
 def test_stored(text: str, kind: pa.DataType, values: list[Any] | None) -> None:
-    found = expression(text, KINDS).cast(kind).array(ROWS)
-    assert found.type == kind
-    assert values is None or found.to_pylist() == values
+    array = expression(text, KINDS).cast(kind).array(ROWS)
+    assert array.type == kind
+    assert values is None or array.to_pylist() == values
 
 
 @pytest.mark.parametrize(

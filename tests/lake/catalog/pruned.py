@@ -69,11 +69,11 @@ def statistics(column: Column, values: Sequence[Any]) -> dict[str, Any]:
 
 
 def _extreme(kind: str, texts: Sequence[str], sign: int) -> str | None:
-    found: str | None = None
+    extreme: str | None = None
     for text in texts:
-        if found is None or compare_bounds(kind, text, found) == sign:
-            found = text
-    return found
+        if extreme is None or compare_bounds(kind, text, extreme) == sign:
+            extreme = text
+    return extreme
 
 
 def partition(
@@ -117,13 +117,13 @@ def split(table: Table, files: Sequence[Rows], transform: str) -> list[Rows]:
     column = table.schema.columns[0]
     if not transform or not can(column, transform):
         return list(files)
-    found: list[Rows] = []
+    split_files: list[Rows] = []
     for file in files:
         groups: dict[str | None, list[Sequence[Any]]] = {}
         for row in file:
             groups.setdefault(partition_value(column, transform, row[0]), []).append(row)
-        found += groups.values()
-    return found
+        split_files += groups.values()
+    return split_files
 
 
 def chosen(connection: Connection, table: Table, where: str, zone: str = "UTC") -> list[int]:

@@ -107,16 +107,16 @@ def create(
     """Commit a new table with one file for each of ``data``."""
     new = new_table(lake, name, schema, partition_by)
     files = tuple(stage(new.path, schema, each) for each in data)
-    return lake.commit(lake.latest(), one(name, create=new, add=files))
+    return lake.commit(lake.latest(), change_set(name, create=new, add=files))
 
 
-def one(name: str, **change: Any) -> ChangeSet:
+def change_set(name: str, **change: Any) -> ChangeSet:
     return ChangeSet(tables=(TableChange("main", name, **change),))
 
 
 def change(lake: Catalog, table: Table, base: Snapshot | None = None, **changes: Any) -> Snapshot:
     """Commit a change of one existing table."""
-    return lake.commit(base or lake.latest(), one(table.name, table_id=table.id, **changes))
+    return lake.commit(base or lake.latest(), change_set(table.name, table_id=table.id, **changes))
 
 
 def append(lake: Catalog, name: str, data: Mapping[str, list[Any]] | pa.Table) -> Snapshot:

@@ -92,15 +92,15 @@ def sources(folder: Path) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 def stored(place: Place) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {}
+    rows: dict[str, list[Any]] = {}
     with duck.attach(place.uri) as connection:
         for name in KEPT:
             query = f"SELECT * FROM __ducklake_metadata_lk.ducklake_{name}"
-            found[name] = sorted(connection.execute(query).fetchall(), key=repr)
+            rows[name] = sorted(connection.execute(query).fetchall(), key=repr)
         for table in ("t", "hive", "parted", "loose"):
             query = f"SELECT rowid, * FROM {table} ORDER BY rowid"
-            found[table] = connection.execute(query).fetchall()
-    return found
+            rows[table] = connection.execute(query).fetchall()
+    return rows
 
 
 def make(place: Place) -> None:
@@ -111,16 +111,16 @@ def make(place: Place) -> None:
 
 def test_the_rows_of_duckdb(place: Place, tmp_path: Path) -> None:
     duck.required()
-    given = sources(tmp_path / "source")
+    cases = sources(tmp_path / "source")
     other = Place(f"ducklake:{tmp_path / 'other.ducklake'}", f"{tmp_path}/other/")
     make(other)
     with duck.attach(other.uri) as connection:
-        for table, paths, how in given:
+        for table, paths, how in cases:
             listed = "".join(f", {name} => {value}" for name, value in how.items())
             connection.execute(f"CALL ducklake_add_data_files('lk', '{table}', '{paths}'{listed})")
     make(place)
     with place.open() as catalog:
-        for table, paths, how in given:
+        for table, paths, how in cases:
             add_data_files(catalog, table, paths, Rules(**how))
     ours, theirs = stored(place), stored(other)
     for name in ("t", "hive", "parted", "loose", "data_file", "file_partition_value", *KEPT[3:5]):

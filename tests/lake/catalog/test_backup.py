@@ -66,8 +66,8 @@ def test_there_and_back(place: Place, options: dict[str, Any], tmp_path: Path) -
     assert duck.rows(uri, ROWS, order=False, **options) == rows
     with Catalog.open(uri, **options) as catalog, catalog.reading() as connection:
         schema = f'"{options["metadata_schema"]}".' if options else ""
-        kept = connection.exec_driver_sql(f"SELECT * FROM {schema}penstock_meta").all()
-    assert kept == [("kept ü\t\\x",)]
+        stored = connection.exec_driver_sql(f"SELECT * FROM {schema}penstock_meta").all()
+    assert stored == [("kept ü\t\\x",)]
     with pytest.raises(ArgumentError, match="there is a catalog at"):
         restore(target, uri, **options)
 
@@ -81,8 +81,8 @@ def test_written_to_after_it(place: Place, options: dict[str, Any], tmp_path: Pa
     restore(tmp_path / "one.bak", uri, **options)
     with duck.attach(uri, inline=10, **options) as connection:
         connection.execute("INSERT INTO t VALUES (7, 'b', NULL, NULL)")
-        found = connection.execute(ROWS).fetchall()
-    assert found == [*rows, (103, 7, "b", None, None)]
+        after = connection.execute(ROWS).fetchall()
+    assert after == [*rows, (103, 7, "b", None, None)]
 
 
 def test_while_others_write(place: Place, tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_while_others_write(place: Place, tmp_path: Path) -> None:
     finally:
         done.set()
         writer.join()
-    assert [one.snapshot for one in made] == [4] * 3
+    assert [copy.snapshot for copy in made] == [4] * 3
 
 
 def test_files_that_are_gone(sqlite_place: Place, tmp_path: Path) -> None:
@@ -111,10 +111,10 @@ def test_files_that_are_gone(sqlite_place: Place, tmp_path: Path) -> None:
     with sqlite_place.open() as catalog:
         file = next(Path(sqlite_place.data_path).rglob("*-delete.parquet"))
         file.unlink()
-        found = check_files(catalog)
+        check = check_files(catalog)
         moved = Path(sqlite_place.data_path).rename(tmp_path / "elsewhere")
         backup(catalog, tmp_path / "one.bak")
-    assert found.missing == (str(file),)
+    assert check.missing == (str(file),)
     uri = f"ducklake:sqlite:{tmp_path / 'new.sqlite'}"
     restored = restore(tmp_path / "one.bak", uri, data_path=str(moved), check=True)
     assert restored.data_path == f"{moved}/"

@@ -65,15 +65,15 @@ def made(
             "files": "FROM ducklake_list_files('lk', 't')",
             "old files": "FROM ducklake_list_files('lk', 't', snapshot_version => 4)",
         }
-        found = {name: con.execute(query).fetchall() for name, query in asked.items()}
-    yield home.uri, found
+        answers = {name: con.execute(query).fetchall() for name, query in asked.items()}
+    yield home.uri, answers
     places.drop(home)
 
 
 @pytest.fixture
 def lake(made: tuple[str, Any]) -> Iterator[Lake]:
-    with Lake.attach(made[0], read_only=True) as found:
-        yield found
+    with Lake.attach(made[0], read_only=True) as attached:
+        yield attached
 
 
 def test_views(lake: Lake) -> None:
@@ -107,12 +107,16 @@ def test_macros(lake: Lake) -> None:
 
 
 def test_what_is_said_of_a_table(lake: Lake) -> None:
-    told = lake.table("t").describe()
-    assert told.sorted_by == (
+    description = lake.table("t").describe()
+    assert description.sorted_by == (
         SortKey("a", "duckdb", "DESC", "NULLS_FIRST"),
         SortKey("b", "duckdb", "ASC", "NULLS_LAST"),
     )
-    assert (told.comment, told.column_comment("a"), told.column_comment("b")) == (
+    assert (
+        description.comment,
+        description.column_comment("a"),
+        description.column_comment("b"),
+    ) == (
         None,
         "the key",
         None,
@@ -164,9 +168,9 @@ def test_what_0_3_has(tmp_path: Path) -> None:
         process.close()
     with Lake.attach(uri, read_only=True) as lake:
         assert [(v.sql, v.comment) for v in lake.views()] == [("SELECT a FROM t", "the view")]
-        told = lake.table("t").describe()
-        assert (told.comment, told.column_comment("a")) == ("the table", "the key")
-        assert (told.sorted_by, lake.macros()) == ((), [])
+        description = lake.table("t").describe()
+        assert (description.comment, description.column_comment("a")) == ("the table", "the key")
+        assert (description.sorted_by, lake.macros()) == ((), [])
         ours = [(o.name, o.value, o.scope, o.entry) for o in lake.options()]
         assert sorted(ours, key=str) == sorted(options, key=str)
         assert [(file.data_file,) for file in lake.list_files("t")] == files
@@ -210,7 +214,9 @@ def asked(lake: Lake) -> list[int]:
     event.remove(catalog._engine, "before_cursor_execute", note)
     with catalog.reading() as connection:
         run = connection.exec_driver_sql
-        return [len(run(*one).fetchall()) for one in said if one[0].startswith(("SELECT", "WITH"))]
+        return [
+            len(run(*call).fetchall()) for call in said if call[0].startswith(("SELECT", "WITH"))
+        ]
 
 
 def no_spark() -> SparkSession:

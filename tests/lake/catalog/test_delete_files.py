@@ -25,8 +25,8 @@ def start(lake: Catalog) -> Table:
 def delete(lake: Catalog, table: Table, positions: list[int], since: list[int]) -> None:
     path = f"{table.path}x/"
     (file,) = lake.files(table, lake.latest().id).files
-    found = staging.stage_deletes(path, file.path, positions, since=since)
-    staging.change(lake, table, deletes={0: found})
+    staged = staging.stage_deletes(path, file.path, positions, since=since)
+    staging.change(lake, table, deletes={0: staged})
 
 
 def ids(place: Place, last: int) -> list[list[int]]:
@@ -72,8 +72,8 @@ def test_a_snapshot_that_was_not_foreseen_is_corrected(place: Place) -> None:
         assert file.delete.size_bytes == Path(file.delete.path).stat().st_size
     with duck.attach(place.uri) as theirs:
         theirs.execute("DELETE FROM t WHERE id = 0")
-    kept = [[*range(6)], [0, 2, 3, 4, 5], [0, 2, 3, 4, 5], [0, 2, 4, 5], [2, 4, 5]]
-    assert ids(place, 5) == kept
+    expected = [[*range(6)], [0, 2, 3, 4, 5], [0, 2, 3, 4, 5], [0, 2, 4, 5], [2, 4, 5]]
+    assert ids(place, 5) == expected
     assert feed(place, 5) == [(2, 1), (4, 3), (5, 0)]
 
 
@@ -88,8 +88,8 @@ def test_taking_turns_with_duckdb(place: Place, since: list[int]) -> None:
         with duck.attach(place.uri) as theirs:
             theirs.execute("DELETE FROM t WHERE id = 0")
         staging.change(lake, table, end=(0,))
-    kept = [[*range(6)], [0, 2, 3, 4, 5], [0, 2, 4, 5], [0, 2, 5], [2, 5], []]
-    assert ids(place, 6) == kept
+    expected = [[*range(6)], [0, 2, 3, 4, 5], [0, 2, 4, 5], [0, 2, 5], [2, 5], []]
+    assert ids(place, 6) == expected
     if since:
         assert feed(place, 6) == [(2, 1), (3, 3), (4, 4), (5, 0), (6, 2), (6, 5)]
 
@@ -103,5 +103,5 @@ def test_cleanup_by_duckdb_takes_only_what_is_not_needed(place: Place) -> None:
         with duck.attach(place.uri) as theirs:
             theirs.execute("CALL ducklake_expire_snapshots('lk', versions => [1, 2])")
             theirs.execute("CALL ducklake_cleanup_old_files('lk', cleanup_all => true)")
-    kept = [duck.rows(place.uri, f"SELECT id FROM t AT (VERSION => {v})") for v in (3, 4)]
-    assert kept == [[(0,), (2,), (4,), (5,)], [(0,), (2,), (4,)]]
+    rows = [duck.rows(place.uri, f"SELECT id FROM t AT (VERSION => {v})") for v in (3, 4)]
+    assert rows == [[(0,), (2,), (4,), (5,)], [(0,), (2,), (4,)]]

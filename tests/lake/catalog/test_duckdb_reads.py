@@ -93,8 +93,8 @@ def test_duckdb_deletes_more_of_a_file_that_we_deleted_from(place: Place) -> Non
         (file,) = lake.files(table, 3).files
         assert file.delete is not None
         assert file.delete.partial_max == 3
-    kept = [[r[1] for r in at(place, version)] for version in (1, 2, 3)]
-    assert kept == [[0, 1, 2, 3], [0, 2, 3], [0, 3]]
+    states = [[r[1] for r in at(place, version)] for version in (1, 2, 3)]
+    assert states == [[0, 1, 2, 3], [0, 2, 3], [0, 3]]
 
 
 def test_drop_and_create(place: Place) -> None:
@@ -103,7 +103,7 @@ def test_drop_and_create(place: Place) -> None:
         schema = staging.columns(x="float64")
         new = staging.new_table(lake, "t", schema)
         file = staging.stage(new.path, schema, pa.table({"x": [2.5]}))
-        lake.commit(lake.latest(), staging.one("t", create=new, drops=1, add=(file,)))
+        lake.commit(lake.latest(), staging.change_set("t", create=new, drops=1, add=(file,)))
     assert at(place, 1) == [(0, 1, "v1")]
     assert at(place, 2, "*") == [(2.5,)]
 
@@ -115,7 +115,7 @@ def test_partition_values_prune_rightly(place: Place) -> None:
         for data, value in ((rows(1), "v1"), (rows(2), "v2")):
             path = new.path + hive_directory(["v"], [value])
             files.append(staging.stage(path, IV, data, partition_values=(value,)))
-        lake.commit(lake.latest(), staging.one("t", create=new, add=tuple(files)))
+        lake.commit(lake.latest(), staging.change_set("t", create=new, add=tuple(files)))
         with duck.attach(place.uri) as theirs:
             theirs.execute("INSERT INTO t VALUES (5, 'a/b =ç'), (6, NULL)")
         table = lake.table("main", "t", 2)
@@ -170,13 +170,13 @@ def test_name_mapping_for_files_without_ids(place: Place) -> None:
         new = staging.new_table(lake, "t", nested())
         data = pa.table(NESTED_ROW)
         file = staging.stage(new.path, nested(), data, ids=False, uses_mapping=True)
-        lake.commit(lake.latest(), staging.one("t", create=new, add=(file,)))
+        lake.commit(lake.latest(), staging.change_set("t", create=new, add=(file,)))
         table = lake.table("main", "t", 1)
         again = staging.stage(new.path, nested(), data, ids=False, uses_mapping=True)
         staging.change(lake, table, add=(again,))
-        found = lake.files(table, 2)
-        assert {f.mapping_id for f in found.files} == {0}
-        fields = found.mappings[0].fields
+        listed = lake.files(table, 2)
+        assert {f.mapping_id for f in listed.files} == {0}
+        fields = listed.mappings[0].fields
         assert fields["l",] == 1
         assert fields["l", "list"] == 2
         assert fields["m", "key"] == 4
@@ -196,7 +196,7 @@ def test_unknown_bounds_stay_unknown_after_duckdb_inserts(
         new = staging.new_table(lake, "t", schema)
         data = pa.table({"x": [1.0, float("nan"), 500.0], "i": [1, None, 500]})
         file = staging.stage(new.path, schema, data, nan=nan)
-        lake.commit(lake.latest(), staging.one("t", create=new, add=(file,)))
+        lake.commit(lake.latest(), staging.change_set("t", create=new, add=(file,)))
     with duck.attach(place.uri) as theirs:
         theirs.execute("INSERT INTO t VALUES (5, 5)")
     assert duck.rows(place.uri, "SELECT i FROM t WHERE i > 100") == [(500,)]

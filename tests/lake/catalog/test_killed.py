@@ -24,7 +24,7 @@ with Catalog.open(sys.argv[1]) as lake:
     base = lake.latest()
     table = lake.table("main", "t", base.id)
     file = staging.stage(table.path, table.schema, pa.table({"id": [2]}))
-    change = staging.one("t", table_id=table.id, add=(file,))
+    change = staging.change_set("t", table_id=table.id, add=(file,))
     lake.commit(base, change, also=[lambda *_: os.kill(os.getpid(), signal.SIGKILL)])
 """
 

@@ -20,10 +20,10 @@ from tests.lake.maintenance.lakes import on_disk, play
 
 
 def shape(connection: Connection) -> dict[str, list[tuple[str, str]]]:
-    found = inspect(connection)
+    inspector = inspect(connection)
     return {
-        table: [(str(c["name"]), str(c["type"])) for c in found.get_columns(table)]
-        for table in found.get_table_names()
+        table: [(str(c["name"]), str(c["type"])) for c in inspector.get_columns(table)]
+        for table in inspector.get_table_names()
         if table.startswith("ducklake_")
     }
 
@@ -49,14 +49,14 @@ def test_tables_on_postgres_are_those_that_duckdb_makes(postgres_uri: str, tmp_p
         with Catalog.open(postgres_uri, data_path=str(tmp_path), metadata_schema=schema) as lake:
             assert lake.latest().id == 0
             with lake.reading() as connection:
-                found = inspect(connection)
+                inspector = inspect(connection)
                 shapes.append(
                     {
                         table: [
                             (c["name"], str(c["type"]), c["nullable"])
-                            for c in found.get_columns(table, schema=schema)
+                            for c in inspector.get_columns(table, schema=schema)
                         ]
-                        for table in found.get_table_names(schema=schema)
+                        for table in inspector.get_table_names(schema=schema)
                     }
                 )
     assert shapes[0] == shapes[1]
@@ -132,9 +132,9 @@ def test_a_catalog_of_duckdbs_gets_our_indexes_when_asked(tmp_path: Path) -> Non
         connection.execute("INSERT INTO t VALUES (2)")
         connection.execute("CALL ducklake_merge_adjacent_files('lk')")
     assert duck.rows(uri, "SELECT a FROM t") == [(1,), (2,)]
-    with Catalog.open(uri) as catalog, catalog.reading() as found:
+    with Catalog.open(uri) as catalog, catalog.reading() as reading:
         query = "SELECT count(*) FROM sqlite_master WHERE name LIKE 'penstock%'"
-        assert found.exec_driver_sql(query).scalar() == 6
+        assert reading.exec_driver_sql(query).scalar() == 6
 
 
 ROWS = ["CREATE TABLE t(i INT)", "INSERT INTO t VALUES (1)"]

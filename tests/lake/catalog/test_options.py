@@ -43,9 +43,9 @@ def stored(catalog: Catalog) -> list[tuple[Any, ...]]:
 
 def duck_call(key: str, value: object, scope: dict[str, str]) -> str:
     named = {"table": "table_name", "schema": "schema"}
-    given = "".join(f", {named[name]} => '{text}'" for name, text in scope.items())
+    arguments = "".join(f", {named[name]} => '{text}'" for name, text in scope.items())
     shown = f"'{value}'" if isinstance(value, str) else str(value)
-    return f"CALL lk.set_option('{key}', {shown}{given})"
+    return f"CALL lk.set_option('{key}', {shown}{arguments})"
 
 
 def test_the_rows_of_duckdb(place: Place) -> None:
@@ -61,8 +61,8 @@ def test_the_rows_of_duckdb(place: Place) -> None:
         assert stored(catalog) == []
         assert catalog.latest().id == before
     with duck.attach(place.uri) as connection:
-        for one in SETTINGS:
-            connection.execute(duck_call(*one))
+        for setting in SETTINGS:
+            connection.execute(duck_call(*setting))
     with place.open() as catalog:
         assert stored(catalog) == ours
 
@@ -75,8 +75,8 @@ def test_scopes(place: Place) -> None:
         set_option(catalog, "target_file_size", "3MB", table="s.U")
         latest = catalog.latest().id
         tables = [catalog.table("main", "t", latest), catalog.table("s", "u", latest)]
-        found = [catalog.option("target_file_size", table) for table in tables]
-        assert found == ["1000000", "3000000"]
+        sizes = [catalog.option("target_file_size", table) for table in tables]
+        assert sizes == ["1000000", "3000000"]
         set_option(catalog, "target_file_size", None, table="s.u")
         assert catalog.option("target_file_size", tables[1]) == "2000000"
 

@@ -17,7 +17,7 @@ def row(last: int | None = None, info: str | None = None) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("found", "expected"),
+    ("stored", "expected"),
     [
         (row(), None),
         (row(info=""), None),
@@ -27,8 +27,8 @@ def row(last: int | None = None, info: str | None = None) -> Any:
         (row(info="7:3|7:7"), Partial(7, ((7, 3), (7, 7)))),
     ],
 )
-def test_forms(found: Any, expected: Partial | None) -> None:
-    assert partial_of(found) == expected
+def test_forms(stored: Any, expected: Partial | None) -> None:
+    assert partial_of(stored) == expected
 
 
 @pytest.mark.parametrize("text", ["15", "15:6|16:3", "partial_max:", "15:3|", "x:1", "-1:3"])

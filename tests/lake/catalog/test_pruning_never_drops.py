@@ -127,8 +127,8 @@ def check(catalog: Connection, duck: Any, case: Any, partitioned: str) -> None:
     pruned.fill(catalog, table, files)
     _partition(catalog, table, files, partitioned)
     spark = where.replace("IS NOT DISTINCT FROM", "<=>")
-    kept = set(pruned.chosen(catalog, table, spark))
-    assert matching(duck, kinds, files, where) <= kept
+    chosen = set(pruned.chosen(catalog, table, spark))
+    assert matching(duck, kinds, files, where) <= chosen
 
 
 def _partition(catalog: Connection, table: Any, files: Any, transform: str) -> None:

@@ -115,8 +115,8 @@ def test_appends_follow_each_other_but_deletes_do_not(lake: Catalog) -> None:
     (file,) = lake.files(table, base.id).files
 
     def delete() -> None:
-        found = staging.stage_deletes(table.path, file.path, [1])
-        staging.change(lake, table, base, deletes={0: found})
+        deletes = staging.stage_deletes(table.path, file.path, [1])
+        staging.change(lake, table, base, deletes={0: deletes})
 
     staging.change(lake, table, base, add=(staging.stage(table.path, IV, rows(5)),))
     delete()  # an insert is no hindrance
@@ -132,7 +132,7 @@ def test_two_create_one_table(lake: Catalog) -> None:
     base = lake.latest()
     staging.create(lake, "t", IV)
     with pytest.raises(CommitConflict, match=r"created main\.T"):
-        lake.commit(base, staging.one("T", create=staging.new_table(lake, "T", IV)))
+        lake.commit(base, staging.change_set("T", create=staging.new_table(lake, "T", IV)))
 
 
 def _cut(uri: str, *, after_commit: bool, for_good: bool = False) -> Callable[..., None]:

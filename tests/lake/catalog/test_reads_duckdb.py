@@ -113,9 +113,9 @@ def inlined_at(place: Place, version: int | None = None) -> tuple[int, int]:
     """Rows and deletes that the catalog itself holds."""
     with place.open() as lake:
         at = lake.latest().id if version is None else version
-        found = lake.files(lake.table("main", "t", at), at)
-    rows = 0 if found.inlined is None else found.inlined.count
-    deletes = 0 if found.inlined_deletes is None else found.inlined_deletes.rows.num_rows
+        listed = lake.files(lake.table("main", "t", at), at)
+    rows = 0 if listed.inlined is None else listed.inlined.count
+    deletes = 0 if listed.inlined_deletes is None else listed.inlined_deletes.rows.num_rows
     return rows, deletes
 
 
@@ -123,8 +123,8 @@ def test_merged_files_know_their_last_snapshot(place: Place) -> None:
     inserts = [f"INSERT INTO t VALUES ({i})" for i in range(3)]
     prepare(place, ["CREATE TABLE t (i INT)", *inserts, "CALL ducklake_merge_adjacent_files('lk')"])
     with place.open() as lake:
-        found = [lake.files(lake.table("main", "t", 2), version).files for version in (2, 5)]
-    assert [file.partial for files in found for file in files] == [Partial(4)] * 2
+        listed = [lake.files(lake.table("main", "t", 2), version).files for version in (2, 5)]
+    assert [file.partial for files in listed for file in files] == [Partial(4)] * 2
 
 
 def test_more_rows_deleted_than_a_file_has(place: Place) -> None:
@@ -203,6 +203,6 @@ def test_defaults_views_and_odd_names(place: Place) -> None:
     with place.open() as lake:
         at = lake.latest().id
         (table,) = lake.tables(at)
-        found = [(c.default, c.default_kind) for c in table.schema.columns]
+        defaults = [(c.default, c.default_kind) for c in table.schema.columns]
         assert lake.find_table("main", 'ODD "T', at) == table
-    assert found == [("3", "literal"), ("x'y", "literal"), ("now()", "expression")]
+    assert defaults == [("3", "literal"), ("x'y", "literal"), ("now()", "expression")]

@@ -88,7 +88,7 @@ def _filled() -> tuple[str, ...]:
             for kind in NESTED
         ),
     }
-    return tuple(one.format(**parts) for one in STATEMENTS)
+    return tuple(statement.format(**parts) for statement in STATEMENTS)
 
 
 def _typed(kind: str) -> str:
@@ -106,15 +106,15 @@ def _rows(connection: duckdb.DuckDBPyConnection, table: str, at: str = "") -> li
 
 def _truth() -> Rows:
     """What each table has after each statement, in a DuckDB without a lake."""
-    found: dict[tuple[int, str], list[Any]] = {}
+    truth: dict[tuple[int, str], list[Any]] = {}
     with closing(duckdb.connect()) as connection:
         connection.execute("SET TimeZone = 'UTC'")
         for snapshot, statement in enumerate(_filled(), 1):
             connection.execute(statement)
             query = "SELECT schema_name || '.' || table_name FROM duckdb_tables()"
             for (name,) in connection.execute(query).fetchall():
-                found[snapshot, name] = _rows(connection, name)
-    return found
+                truth[snapshot, name] = _rows(connection, name)
+    return truth
 
 
 def _read(uri: str, truth: Rows, options: Mapping[str, Any]) -> Rows:
@@ -128,15 +128,15 @@ def _read(uri: str, truth: Rows, options: Mapping[str, Any]) -> Rows:
 @pytest.fixture
 def targets(place: Place, tmp_path: Path, request: pytest.FixtureRequest) -> list[Any]:
     """Where the other kinds of databases are."""
-    found: list[Any] = []
+    others: list[Any] = []
     if "sqlite" not in place.uri:
-        found.append((f"ducklake:sqlite:{tmp_path}/new.sqlite", {}))
+        others.append((f"ducklake:sqlite:{tmp_path}/new.sqlite", {}))
     if ".ducklake" not in place.uri:
-        found.append((f"ducklake:{tmp_path}/new.ducklake", {}))
+        others.append((f"ducklake:{tmp_path}/new.ducklake", {}))
     if "postgres" not in place.uri:
         uri = str(request.getfixturevalue("postgres_uri"))
-        found.append((uri, {"metadata_schema": f"s{uuid.uuid4().hex}"}))
-    return found
+        others.append((uri, {"metadata_schema": f"s{uuid.uuid4().hex}"}))
+    return others
 
 
 @pytest.mark.postgres
@@ -162,8 +162,8 @@ def test_to_the_other_kinds(place: Place, targets: list[Any], tmp_path: Path) ->
         assert (restored.snapshot, restored.snapshot_time) == (newest.id, newest.time)
         assert restored.files is not None
         assert restored.files.missing == ()
-        found = _read(uri, truth, options)
-        assert [(key, found[key]) for key in truth if found[key] != truth[key]] == []
+        content = _read(uri, truth, options)
+        assert [(key, content[key]) for key in truth if content[key] != truth[key]] == []
         _used(uri, options)
 
 
@@ -177,8 +177,8 @@ def _used(uri: str, options: Mapping[str, Any]) -> None:
     assert counted == [(99, 102)]
     with Catalog.open(uri, **options) as catalog, catalog.reading() as connection:
         schema = f'"{options["metadata_schema"]}".' if options else ""
-        kept = connection.exec_driver_sql(f"SELECT * FROM {schema}penstock_meta").all()
-    assert kept == [("kept ü\t\\x", 7)]
+        stored = connection.exec_driver_sql(f"SELECT * FROM {schema}penstock_meta").all()
+    assert stored == [("kept ü\t\\x", 7)]
 
 
 def test_what_the_other_kind_does_not_hold(sqlite_place: Place, tmp_path: Path) -> None:

@@ -48,12 +48,12 @@ def make(place: Place, *, inline: int) -> None:
 
 def states(place: Place, last: int) -> dict[int, Any]:
     """The rows and their columns at every snapshot."""
-    found = {}
+    by_version = {}
     with duck.attach(place.uri) as connection:
         for version in range(1, last + 1):
             rows = connection.execute(ROWS.format(f"AT (VERSION => {version})"))
-            found[version] = ([one[0] for one in rows.description], rows.fetchall())
-    return found
+            by_version[version] = ([column[0] for column in rows.description], rows.fetchall())
+    return by_version
 
 
 def now(place: Place) -> Any:

@@ -37,9 +37,9 @@ def counting(lake: Catalog) -> Iterator[list[str]]:
 def fill(lake: Catalog, name: str, files: int) -> None:
     """A partitioned table of so many files, all registered, one of them written."""
     new = staging.new_table(lake, name, IV, (PartitionField("v"),))
-    one = staging.stage(new.path, IV, pa.table({"id": [1], "v": ["a"]}), partition_values=("a",))
-    added = tuple(replace(one, path=f"{one.path}.{i}") for i in range(files))
-    lake.commit(lake.latest(), staging.one(name, create=new, add=added))
+    file = staging.stage(new.path, IV, pa.table({"id": [1], "v": ["a"]}), partition_values=("a",))
+    added = tuple(replace(file, path=f"{file.path}.{i}") for i in range(files))
+    lake.commit(lake.latest(), staging.change_set(name, create=new, add=added))
 
 
 def queries(lake: Catalog, ask: Callable[[], object]) -> int:
@@ -98,9 +98,9 @@ def test_registering_and_listing_many_files_is_quick(lake: Catalog) -> None:
     at = lake.latest().id
     table = lake.table("main", "t", at)
     begin = time.perf_counter()
-    found: tuple[DataFile, ...] = lake.files(table, at).files
+    registered_files: tuple[DataFile, ...] = lake.files(table, at).files
     listed = time.perf_counter() - begin
-    assert len(found) == 5000
+    assert len(registered_files) == 5000
     assert registered < 15
     assert listed < 3
 
@@ -108,7 +108,7 @@ def test_registering_and_listing_many_files_is_quick(lake: Catalog) -> None:
 def test_a_commit_is_a_fixed_number_of_statements(lake: Catalog) -> None:
     fill(lake, "t", 3)
     table = lake.table("main", "t", 1)
-    one = staging.stage(table.path, IV, pa.table({"id": [1], "v": ["a"]}), partition_values=("a",))
+    file = staging.stage(table.path, IV, pa.table({"id": [1], "v": ["a"]}), partition_values=("a",))
     counts = {
         files: queries(
             lake,
@@ -116,7 +116,7 @@ def test_a_commit_is_a_fixed_number_of_statements(lake: Catalog) -> None:
                 staging.change,
                 lake,
                 table,
-                add=tuple(replace(one, path=f"{one.path}.{i}") for i in range(files)),
+                add=tuple(replace(file, path=f"{file.path}.{i}") for i in range(files)),
             ),
         )
         for files in (1, 100, 300)
@@ -134,8 +134,8 @@ def test_our_indexes_are_there_and_duckdb_does_not_mind(place: Place) -> None:
             "duckdb": "SELECT count(*) FROM duckdb_indexes()",  # it is as quick without
         }
         with lake.reading() as connection:
-            found = connection.exec_driver_sql(sources[connection.dialect.name]).scalar()
-        assert found == (0 if connection.dialect.name == "duckdb" else 6)
+            indexes = connection.exec_driver_sql(sources[connection.dialect.name]).scalar()
+        assert indexes == (0 if connection.dialect.name == "duckdb" else 6)
     with duck.attach(place.uri) as theirs:
         theirs.execute("CREATE TABLE mine AS SELECT 1 AS i")
         theirs.execute("DROP TABLE t")

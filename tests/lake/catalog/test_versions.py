@@ -70,10 +70,10 @@ def test_read_and_not_written(place: Place, version: str, statements: tuple[str,
 def test_every_table_can_be_asked(place: Place, version: str, statements: tuple[str, ...]) -> None:
     change_version(place, version, statements)
     with place.open() as lake, lake.reading() as connection:
-        found = metadata.of(connection)
+        tables = metadata.of(connection)
         for name in metadata.Tables.__slots__:
-            connection.execute(select(getattr(found, name))).all()
-        connection.execute(select(found.partial_file_info)).all()
+            connection.execute(select(getattr(tables, name))).all()
+        connection.execute(select(tables.partial_file_info)).all()
 
 
 def test_tags_of_a_views_columns_in_1_1(place: Place) -> None:
@@ -91,8 +91,8 @@ def test_tags_of_a_views_columns_in_1_1(place: Place) -> None:
     )
     change_version(place, "1.1", (*TO_1_1, *added))
     with place.open() as lake, lake.reading() as connection:
-        (found,) = views.load_views(connection, 1)
-    assert found.column_tags == {"id": {"comment": "now"}}
+        (tagged,) = views.load_views(connection, 1)
+    assert tagged.column_tags == {"id": {"comment": "now"}}
 
 
 def test_nested_schemas_are_refused_when_they_are_met(place: Place) -> None:

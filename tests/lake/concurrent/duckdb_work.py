@@ -14,16 +14,16 @@ from tests.lake.concurrent.work import Outcome, Task, _say, task
 _RETRIES = 100
 
 
-def work(given: Task) -> None:
-    with duck.attach(given.uri, inline=5) as connection, Path(given.log).open("a") as log:
+def work(job: Task) -> None:
+    with duck.attach(job.uri, inline=5) as connection, Path(job.log).open("a") as log:
         connection.execute(f"SET ducklake_max_retry_count = {_RETRIES}")
-        for at in range(given.commits):
-            table = given.tables[(at + given.number) % len(given.tables)]
-            first = given.number * 1_000_000 + at * 10
+        for at in range(job.commits):
+            table = job.tables[(at + job.number) % len(job.tables)]
+            first = job.number * 1_000_000 + at * 10
             count = (1, 8, 2)[at % 3]
             ids = tuple(range(first, first + count))
-            values = ", ".join(f"({one})" for one in ids)
-            _say(log, _try(connection, given.number, table, ids, values))
+            values = ", ".join(f"({row_id})" for row_id in ids)
+            _say(log, _try(connection, job.number, table, ids, values))
 
 
 def _try(

@@ -97,41 +97,41 @@ def start(race: Race, folder: Path, number: int) -> subprocess.Popen[bytes]:
 def balance(race: Race, outcomes: Sequence[Outcome], before: int) -> list[str]:
     """What is wrong with the lake, given what each writer was told. Nothing was unknown."""
     committed = [each for each in outcomes if each.state == "committed"]
-    found = [f"unknown: {each.error}" for each in outcomes if each.state == "unknown"]
+    problems = [f"unknown: {each.error}" for each in outcomes if each.state == "unknown"]
     with duck.attach(race.place.uri) as connection:
 
         def rows(query: str) -> list[tuple[Any, ...]]:
             return connection.execute(query).fetchall()
 
-        found += _snapshots(
+        problems += _snapshots(
             committed, before, rows(f"SELECT snapshot_id FROM {_META}.ducklake_snapshot")
         )
         for name in race.names:
             mine = [each for each in committed if each.table == name]
-            found += [f"{name}: {problem}" for problem in _table(name, mine, rows)]
-    return found
+            problems += [f"{name}: {problem}" for problem in _table(name, mine, rows)]
+    return problems
 
 
 def _snapshots(
     committed: Sequence[Outcome], before: int, rows: list[tuple[Any, ...]]
 ) -> Iterator[str]:
-    ids = sorted(one for (one,) in rows)
+    ids = sorted(snapshot_id for (snapshot_id,) in rows)
     if ids != list(range(before + len(committed) + 1)):
         yield f"{len(committed)} commits after snapshot {before}, but the snapshots are {ids}"
-    told = Counter(each.snapshot for each in committed if each.snapshot is not None)
-    twice = [one for one, count in told.items() if count > 1]
+    reported = Counter(each.snapshot for each in committed if each.snapshot is not None)
+    twice = [snapshot_id for snapshot_id, count in reported.items() if count > 1]
     if twice:
         yield f"snapshots {twice} were told to two commits"
 
 
 def _table(name: str, committed: Sequence[Outcome], rows: Any) -> Iterator[str]:
-    inserted = [one for each in committed for one in each.inserted]
-    deleted = [one for each in committed for one in each.deleted]
+    inserted = [key for each in committed for key in each.inserted]
+    deleted = [key for each in committed for key in each.deleted]
     wanted = Counter(inserted) - Counter(deleted)
     there = rows(f"SELECT id, rowid FROM {name}")
-    found = Counter(one for one, _ in there)
-    if found != wanted:
-        yield f"lost rows {sorted(wanted - found)}, rows too many {sorted(found - wanted)}"
+    present = Counter(key for key, _ in there)
+    if present != wanted:
+        yield f"lost rows {sorted(wanted - present)}, rows too many {sorted(present - wanted)}"
     if len({row_id for _, row_id in there}) != len(there):
         yield "row ids come twice"
     table = f"(SELECT table_id FROM {_META}.ducklake_table WHERE table_name = '{name}')"

@@ -99,13 +99,15 @@ class Penstock:
             rows = pick(sorted(there))
             if not rows:
                 return Done("penstock", act)
-            found: dict[str, list[int]] = {}
+            by_file: dict[str, list[int]] = {}
             keys = scanned.keys()
             for row in rows:
                 file, position, _ = there[row]
-                found.setdefault(keys.key(file.path), []).append(position)
-            positions = {key: pa.array(sorted(one), pa.int64()) for key, one in found.items()}
-            counts = {key: len(one) for key, one in positions.items()}
+                by_file.setdefault(keys.key(file.path), []).append(position)
+            positions = {
+                key: pa.array(sorted(at_file), pa.int64()) for key, at_file in by_file.items()
+            }
+            counts = {key: len(array) for key, array in positions.items()}
             spark: Any = None  # few rows on a local disk are written without it
             removed = remove(spark, scanned, positions, counts, str(table.candidate.path))
             new = tuple((id_, v + 1) for id_, v in rows) if act == "update" else ()
@@ -120,7 +122,7 @@ class Penstock:
 
     def maintain(self, act: str) -> None:
         if act == "expire":
-            versions = [one.id for one in self.lake.snapshots()][:-KEPT]
+            versions = [snapshot.id for snapshot in self.lake.snapshots()][:-KEPT]
             if versions:
                 self.lake.expire_snapshots(versions=versions)
         elif act == "merge":
@@ -134,7 +136,7 @@ class Penstock:
         return sorted(rows_at(self.lake.catalog, version))
 
     def versions(self) -> list[int]:
-        return [one.id for one in self.lake.snapshots()]
+        return [snapshot.id for snapshot in self.lake.snapshots()]
 
     def close(self) -> None:
         self.lake.close()
@@ -187,7 +189,7 @@ class DuckDB:
         return sorted(self._run(f"SELECT id, v FROM t AT (VERSION => {version})"))
 
     def versions(self) -> list[int]:
-        return sorted(one for (one,) in self._run("SELECT snapshot_id FROM lk.snapshots()"))
+        return sorted(version for (version,) in self._run("SELECT snapshot_id FROM lk.snapshots()"))
 
     def close(self) -> None:
         self.connection.close()
@@ -263,7 +265,7 @@ def rows_at(catalog: Catalog, version: int) -> list[Row]:
 
 def rows_of(scanned: Scan) -> Placed:
     """The rows of a scan with their places, read by Arrow. Raises AssertionError for one twice."""
-    found: dict[Row, tuple[DataFile, int, int]] = {}
+    placed: dict[Row, tuple[DataFile, int, int]] = {}
     for file in scanned.files.files:
         content = _read(file)
         gone = _gone(scanned.files, file, scanned.snapshot_id)
@@ -272,10 +274,10 @@ def rows_of(scanned: Scan) -> Placed:
         for at, row in enumerate(zip(content["id"], content["v"], strict=True)):
             late = begins is not None and begins[at] > (scanned.snapshot_id or 0)
             if at not in gone and not late:
-                assert row not in found, f"row {row} comes twice"
+                assert row not in placed, f"row {row} comes twice"
                 own = ids[at]
-                found[row] = (file, at, (file.row_id_start or 0) + at if own is None else own)
-    return found
+                placed[row] = (file, at, (file.row_id_start or 0) + at if own is None else own)
+    return placed
 
 
 def _read(file: DataFile) -> Mapping[str, list[Any]]:
@@ -288,9 +290,11 @@ def _read(file: DataFile) -> Mapping[str, list[Any]]:
 def _gone(files: FileSet, file: DataFile, version: int | None) -> set[int]:
     assert files.inlined is None
     assert files.inlined_deletes is None
-    listed = [replace(file, delete=one, more_deletes=()) for one in file.deletes]
+    listed = [replace(file, delete=delete, more_deletes=()) for delete in file.deletes]
     return {
-        at for one in load(listed, Whose("main.t", version)) for at in one.positions.to_pylist()
+        at
+        for deleted in load(listed, Whose("main.t", version))
+        for at in deleted.positions.to_pylist()
     }
 
 
@@ -315,19 +319,23 @@ def soak(place: Place, folder: Path, seconds: float, seed: int, *, beside: bool 
         (act, name, replace(job, number=at, log=str(folder / f"{at}.log"), seed=seed * 100 + at))
         for at, (act, name) in enumerate(people, 1)
     ]
-    processes = [context.Process(target=act, args=(name, one, turns)) for act, name, one in jobs]
+    processes = [
+        context.Process(target=act, args=(name, arguments, turns)) for act, name, arguments in jobs
+    ]
     for process in processes:
         process.start()
     for process in processes:
         process.join(seconds + 120)
-    problems = [f"a process ended with {one.exitcode}" for one in processes if one.exitcode]
+    problems = [
+        f"a process ended with {process.exitcode}" for process in processes if process.exitcode
+    ]
     for process in processes:
         process.kill()
-    done = [said(line) for one in jobs for line in Path(one[2].log).read_text().splitlines()]
-    compared, found = _compare(place, job, done)
-    counts = Counter(f"{one.by} {one.act}{' failed' if one.error else ''}" for one in done)
-    last = max((one.snapshot or 0 for one in done), default=0)
-    return Result((*problems, *found), counts, last, compared)
+    done = [said(line) for entry in jobs for line in Path(entry[2].log).read_text().splitlines()]
+    compared, differences = _compare(place, job, done)
+    counts = Counter(f"{step.by} {step.act}{' failed' if step.error else ''}" for step in done)
+    last = max((step.snapshot or 0 for step in done), default=0)
+    return Result((*problems, *differences), counts, last, compared)
 
 
 def said(line: str) -> Done:
@@ -338,8 +346,10 @@ def said(line: str) -> Done:
 
 def _compare(place: Place, job: Job, done: Sequence[Done]) -> tuple[int, list[str]]:
     """How many snapshots were read, and what is wrong with them."""
-    changes = {one.snapshot: one for one in done if one.snapshot is not None and one.act != "read"}
-    found = [f"unknown: {one.error}" for one in done if one.act == "unknown"]
+    changes = {
+        step.snapshot: step for step in done if step.snapshot is not None and step.act != "read"
+    }
+    problems = [f"unknown: {step.error}" for step in done if step.act == "unknown"]
     truth: dict[int, Counter[Row]] = {}
     now: Counter[Row] = Counter()
     for version in range(1, max(changes, default=1) + 1):
@@ -351,22 +361,22 @@ def _compare(place: Place, job: Job, done: Sequence[Done]) -> tuple[int, list[st
     for seen in done:
         if seen.act == "read" and seen.snapshot is not None:
             wanted = truth.get(seen.snapshot, end)
-            found += _differs(
+            problems += _differs(
                 f"{seen.by} read, while others wrote,", seen.snapshot, seen.added, wanted
             )
     engines = [(name, make(job)) for name, make in ENGINES.items()]
-    versions = [one for one in engines[0][1].versions() if one]
+    versions = [version for version in engines[0][1].versions() if version]
     for version in versions:
         for name, engine in engines:
             try:
                 rows = engine.read(version)
             except (AssertionError, *_PASSING) as error:
-                found.append(f"{name} at {version}: {type(error).__name__}: {error}"[:300])
+                problems.append(f"{name} at {version}: {type(error).__name__}: {error}"[:300])
                 continue
-            found += _differs(name, version, rows, truth.get(version, end))
+            problems += _differs(name, version, rows, truth.get(version, end))
     for _, engine in engines:
         engine.close()
-    return len(versions), found
+    return len(versions), problems
 
 
 def _differs(who: str, version: int, rows: Sequence[Row], wanted: Counter[Row]) -> Iterator[str]:

@@ -58,10 +58,10 @@ class _Writer:
 
     def append(self, table: str, ids: list[int]) -> tuple[Snapshot, list[int], list[int]]:
         base = self.catalog.latest()
-        found = self.catalog.table("main", table, base.id)
+        info = self.catalog.table("main", table, base.id)
         rows = pa.table({"id": pa.array(ids, pa.int64())})
-        file = staging.stage(found.path, found.schema, rows)
-        made = staging.change(self.catalog, found, base, add=(file,))
+        file = staging.stage(info.path, info.schema, rows)
+        made = staging.change(self.catalog, info, base, add=(file,))
         self.files.setdefault(table, []).append((file.path, ids))
         return made, ids, []
 
@@ -71,21 +71,21 @@ class _Writer:
             return self.append(table, ids)
         path, there = self.files[table][-1]
         base = self.catalog.latest()
-        found = self.catalog.table("main", table, base.id)
-        listed = self.catalog.files(found, base.id).files
+        info = self.catalog.table("main", table, base.id)
+        listed = self.catalog.files(info, base.id).files
         file_id = next((file.id for file in listed if file.path == path), None)
         if file_id is None:  # somebody has merged it
             self.files[table].pop()
             return self.append(table, ids)
-        deletes = staging.stage_deletes(found.path, path, [0])
-        made = staging.change(self.catalog, found, base, deletes={file_id: deletes})
+        deletes = staging.stage_deletes(info.path, path, [0])
+        made = staging.change(self.catalog, info, base, deletes={file_id: deletes})
         self.files[table].pop()
         return made, [], there[:1]
 
     def inline(self, table: str, ids: list[int]) -> tuple[Snapshot, list[int], list[int]]:
         """Rows that the catalog itself takes."""
         transaction = Transaction(self.catalog, source(None))
-        transaction.table(table).append([{"id": one} for one in ids])
+        transaction.table(table).append([{"id": key} for key in ids])
         made = transaction.commit()
         assert made is not None
         return made, ids, []

@@ -138,7 +138,7 @@ def _answer(asked: Sequence[_Asked]) -> list[Finding]:
     if not asked:
         return []
     try:
-        rows = _union([_tagged(one, at) for at, one in enumerate(asked)]).collect()
+        rows = _union([_tagged(question, at) for at, question in enumerate(asked)]).collect()
     except Exception as error:
         if len(asked) == 1:
             return [asked[0].finding(_said(error))]
@@ -148,13 +148,19 @@ def _answer(asked: Sequence[_Asked]) -> list[Finding]:
     for tag, text in rows:
         texts[tag].append(canonical.of_spark(text, asked[tag].kinds))
     pairs = zip(asked, texts, strict=True)
-    return [one.finding(problem) for one, mine in pairs if (problem := _problem(one, mine))]
+    return [
+        question.finding(problem)
+        for question, mine in pairs
+        if (problem := _problem(question, mine))
+    ]
 
 
-def _tagged(one: _Asked, tag: int) -> DataFrame:
+def _tagged(question: _Asked, tag: int) -> DataFrame:
     from pyspark.sql import functions as fn
 
-    return one.df.select(fn.lit(tag).alias("tag"), canonical.in_spark(one.df).alias("text"))
+    return question.df.select(
+        fn.lit(tag).alias("tag"), canonical.in_spark(question.df).alias("text")
+    )
 
 
 def _union(frames: Sequence[DataFrame]) -> DataFrame:
@@ -165,49 +171,49 @@ def _union(frames: Sequence[DataFrame]) -> DataFrame:
     return _union(frames[:half]).union(_union(frames[half:]))
 
 
-def _problem(one: _Asked, mine: list[str]) -> str | None:
+def _problem(question: _Asked, mine: list[str]) -> str | None:
     """What differs from DuckDB's answer, or ``None``."""
-    table, moments = one.reading.table, one.recording.moments
+    table, moments = question.reading.table, question.recording.moments
     assert table is not None
-    moment = moments.get((one.reading.name, one.reading.version))
-    if one.reading.what == "rows" and moment is not None and _equals(one, moment, mine):
+    moment = moments.get((question.reading.name, question.reading.version))
+    if question.reading.what == "rows" and moment is not None and _equals(question, moment, mine):
         return None  # maybe DuckDB knew better when this was the latest snapshot
-    shape = _shape(one, table)
+    shape = _shape(question, table)
     if shape is not None:
-        return None if _is_stale(one, table, moment) else shape
+        return None if _is_stale(question, table, moment) else shape
     problem = _difference(table, mine)
-    if problem is None or one.reading.what != "changes":
+    if problem is None or question.reading.what != "changes":
         return problem
     known = canonical.of_arrow(table)
-    return None if truth.knew_better(one.reading, mine, known, moments) else problem
+    return None if truth.knew_better(question.reading, mine, known, moments) else problem
 
 
-def _equals(one: _Asked, table: pa.Table, mine: list[str]) -> bool:
-    return _shape(one, table) is None and _difference(table, mine) is None
+def _equals(question: _Asked, table: pa.Table, mine: list[str]) -> bool:
+    return _shape(question, table) is None and _difference(table, mine) is None
 
 
-def _shape(one: _Asked, table: pa.Table) -> str | None:
+def _shape(question: _Asked, table: pa.Table) -> str | None:
     """How the columns of ``table`` and their types are not those that Penstock has."""
-    if list(one.df.columns) != table.column_names:
-        return f"columns: DuckDB {table.column_names}, Penstock {one.df.columns}"
+    if list(question.df.columns) != table.column_names:
+        return f"columns: DuckDB {table.column_names}, Penstock {question.df.columns}"
     kinds = [
         f"{field.name}: DuckDB {field.type}, Penstock {ours.simpleString()}"
-        for field, ours in zip(table.schema, one.kinds, strict=True)
+        for field, ours in zip(table.schema, question.kinds, strict=True)
         if not canonical.fits(field.type, ours)
     ]
     return "types: " + "; ".join(kinds) if kinds else None
 
 
-def _is_stale(one: _Asked, table: pa.Table, moment: pa.Table | None) -> bool:
+def _is_stale(question: _Asked, table: pa.Table, moment: pa.Table | None) -> bool:
     """Whether changes have columns that the table no longer had: 1.4.4 keeps them too long.
 
     It does so with a schema that a failed statement leaves behind.
     """
-    if one.reading.what != "changes" or moment is None:
+    if question.reading.what != "changes" or moment is None:
         return False
     system = table.column_names[:_CHANGE_COLUMNS]
     seen = [*((name, None) for name in system), *((f.name, f.type) for f in moment.schema)]
-    ours = list(zip(one.df.columns, one.kinds, strict=True))
+    ours = list(zip(question.df.columns, question.kinds, strict=True))
     fitting = [(name, kind) for name, kind in seen if name != "rowid" or kind is None]
     return [name for name, _ in fitting] == [name for name, _ in ours] and all(
         kind is None or canonical.fits(kind, spark)
@@ -216,14 +222,14 @@ def _is_stale(one: _Asked, table: pa.Table, moment: pa.Table | None) -> bool:
 
 
 def _difference(table: pa.Table, mine: list[str]) -> str | None:
-    known, found = Counter(canonical.of_arrow(table)), Counter(mine)
-    if known == found:
+    known, read = Counter(canonical.of_arrow(table)), Counter(mine)
+    if known == read:
         return None
     return "\n".join(
         [
             f"columns {table.column_names}",
-            *_excerpt("only DuckDB has", known - found),
-            *_excerpt("only Penstock has", found - known),
+            *_excerpt("only DuckDB has", known - read),
+            *_excerpt("only Penstock has", read - known),
         ]
     )
 

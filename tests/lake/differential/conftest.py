@@ -45,14 +45,14 @@ def attach(spark: SparkSession) -> Callable[[Place], Lake]:
 
 @pytest.fixture
 def lake(place: Place, attach: Callable[[Place], Lake]) -> Iterator[Lake]:
-    with attach(place) as found:
-        yield found
+    with attach(place) as attached:
+        yield attached
 
 
 @pytest.fixture
 def each_lake(each_place: Place, attach: Callable[[Place], Lake]) -> Iterator[Lake]:
-    with attach(each_place) as found:
-        yield found
+    with attach(each_place) as attached:
+        yield attached
 
 
 @pytest.fixture

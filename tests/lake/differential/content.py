@@ -60,14 +60,14 @@ def of_duck(connection: duckdb.DuckDBPyConnection, query: str) -> Content:
 
 def ours(lake: Lake) -> dict[int, Tables]:
     """Every table at every snapshot as Penstock reads it."""
-    found: dict[int, Tables] = {}
+    by_version: dict[int, Tables] = {}
     for snapshot in lake.snapshots():
         tables = lake.tables(snapshot.id)
         names = [(f"{t.schema_name}.{t.name}", _quoted(t.schema_name, t.name)) for t in tables]
-        found[snapshot.id] = {
+        by_version[snapshot.id] = {
             shown: of_spark(lake.table(name).to_df(version=snapshot.id)) for shown, name in names
         }
-    return found
+    return by_version
 
 
 def theirs(place: Place) -> dict[int, Tables]:
@@ -139,14 +139,14 @@ def _changes(
     All are read and then told apart: a filter on ``snapshot_id`` makes DuckDB 1.5.5 lose deletes
     from its own lakes too, where a delete file holds those of several snapshots.
     """
-    found: dict[int, tuple[Counter[str], Counter[str]]] = {}
+    by_version: dict[int, tuple[Counter[str], Counter[str]]] = {}
     # Read whole: with a condition on the snapshot, DuckDB 1.5.5 gives it deletes of later ones too.
     query = f"SELECT * FROM ducklake_table_changes('lk', ?, ?, {first}, {last})"
     changes = connection.execute(query, [schema, name]).to_arrow_table()
     for version, row_id, kind, *values in _rows(changes):
-        pair = found.setdefault(version, (Counter(), Counter()))
+        pair = by_version.setdefault(version, (Counter(), Counter()))
         pair[_KINDS_OF_CHANGE[kind]][repr((row_id, *values))] += 1
-    return found
+    return by_version
 
 
 _KINDS_OF_CHANGE = {"delete": 0, "update_preimage": 0, "insert": 1, "update_postimage": 1}
@@ -156,9 +156,9 @@ def row_ids(
     place: Place, table: str, key: str, version: int, only: Iterable[Any] | None = None
 ) -> dict[Any, int]:
     """DuckDB's row ids by the value of a column, of all rows or ``only`` those of some values."""
-    found = duck.rows(place.uri, f"SELECT {key}, rowid FROM {table} AT (VERSION => {version})")
-    wanted = {value for value, _ in found} if only is None else set(only)
-    ids = [(value, row_id) for value, row_id in found if value in wanted]
+    rows = duck.rows(place.uri, f"SELECT {key}, rowid FROM {table} AT (VERSION => {version})")
+    wanted = {value for value, _ in rows} if only is None else set(only)
+    ids = [(value, row_id) for value, row_id in rows if value in wanted]
     assert len(dict(ids)) == len(ids), "keys come once"
     return dict(ids)
 

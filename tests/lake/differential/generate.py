@@ -286,20 +286,24 @@ _STEPS: tuple[_Step, ...] = (
 @st.composite
 def texts(draw: Callable[[st.SearchStrategy[Any]], Any]) -> str:
     """The text of a script of 8 to 18 steps that starts with a table and some rows."""
-    found = _Sequence(draw)
-    inline = found.one_of((0, 3, 10, 10))
-    found.create()
-    found.one_of((_Sequence.insert, _Sequence.insert_many))(found)
+    sequence = _Sequence(draw)
+    inline = sequence.one_of((0, 3, 10, 10))
+    sequence.create()
+    sequence.one_of((_Sequence.insert, _Sequence.insert_many))(sequence)
     for step in draw(st.lists(st.sampled_from(_STEPS), min_size=8, max_size=16)):
-        step(found)
+        step(sequence)
     return "\n".join(
-        ["-- errors: allowed", f"-- inline: {inline}", *(f"{each};" for each in found.statements)]
+        [
+            "-- errors: allowed",
+            f"-- inline: {inline}",
+            *(f"{each};" for each in sequence.statements),
+        ]
     )
 
 
 def scripts(count: int, start: int | None = None) -> list[Script]:
     """``count`` different scripts: always the same, or those of a seed."""
-    found: dict[str, None] = {}
+    unique: dict[str, None] = {}
 
     @settings(
         max_examples=count * 2,
@@ -311,10 +315,10 @@ def scripts(count: int, start: int | None = None) -> list[Script]:
     )
     @given(texts())
     def collect(text: str) -> None:
-        found[text] = None
+        unique[text] = None
 
     (collect if start is None else seed(start)(collect))()
     # The first is the simplest there is.
-    chosen = list(found)[1 : count + 1]
+    chosen = list(unique)[1 : count + 1]
     label = "fixed" if start is None else f"seed {start}"
     return [parse(text, f"{label} number {at}") for at, text in enumerate(chosen)]

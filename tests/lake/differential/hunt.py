@@ -48,8 +48,8 @@ def reduced(room: Bench, recording: Recording) -> tuple[Recording, list[Finding]
     place = (recording.home.kind, recording.writer)
 
     def attempt(script: Script) -> tuple[Recording, list[Finding]] | None:
-        found = check(room, [script], iter([place]), Effort())[0]
-        return found if found[1] else None
+        result = check(room, [script], iter([place]), Effort())[0]
+        return result if result[1] else None
 
     best = attempt(recording.script)
     size = len(recording.script.statements) // 2
@@ -96,9 +96,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for seed in itertools.count(options.seed):
             if time.monotonic() - started > options.seconds:
                 break
-            found = check(room, generate.scripts(options.batch, seed), places, EFFORT)
-            tried += len(found)
-            for recording, findings in found:
+            results = check(room, generate.scripts(options.batch, seed), places, EFFORT)
+            tried += len(results)
+            for recording, findings in results:
                 if findings:
                     failed += 1
                     best = reduced(room, recording) or (recording, findings)

@@ -63,8 +63,8 @@ def after(state: State, operation: Operation) -> State:
             return (*(row for row in state if row[1] != value), *rows)
         case Merge(rows, sliced, value):
             keys = {row[0] for row in rows}
-            kept = (r for r in state if r[0] not in keys or (sliced and r[1] != value))
-            return (*kept, *rows)
+            remaining = (r for r in state if r[0] not in keys or (sliced and r[1] != value))
+            return (*remaining, *rows)
         case DuckDelete(key):
             return tuple(row for row in state if row[0] != key)
         case DuckUpdate(key, text):

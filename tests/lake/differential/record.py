@@ -110,7 +110,7 @@ class Recorder:
 
     def __init__(self, duckdb: DuckDBProcess, script: Script, home: Home, effort: Effort) -> None:
         self.duckdb, self.script, self.home, self.effort = duckdb, script, home, effort
-        self.found = Recording(script, duckdb.version, home)
+        self.recording = Recording(script, duckdb.version, home)
         self.random = random.Random(script.text)
         self.alias = "lk"
         self.own_options: str | None = None
@@ -127,20 +127,20 @@ class Recorder:
         for at, statement in enumerate(self.script.statements):
             if statement.kind == "query":
                 continue
-            failed = len(self.found.errors)
+            failed = len(self.recording.errors)
             if not open_transaction and (statement.kind == "check" or statement.destroys):
                 self.freeze(at)
             if statement.kind == "sql":
                 self.execute(statement)
                 open_transaction = (open_transaction or statement.opens) and not statement.closes
             if not open_transaction:
-                if len(self.found.errors) > failed:
+                if len(self.recording.errors) > failed:
                     self.recover()
                 self.note_moment()
         if open_transaction:
             self.execute(Statement("ROLLBACK"))
         self.freeze_last()
-        return self.found
+        return self.recording
 
     @property
     def meta(self) -> str:
@@ -181,11 +181,11 @@ class Recorder:
             else:
                 self.duckdb.execute(text)
         except DuckDBGone as error:
-            self.found.errors.append((statement, str(error)))
+            self.recording.errors.append((statement, str(error)))
             self.duckdb.renew()
             self.attach()
         except DuckDBError as error:
-            self.found.errors.append((statement, str(error)))
+            self.recording.errors.append((statement, str(error)))
 
     def recover(self) -> None:
         """End the transaction that a statement of its own may leave when it fails."""
@@ -205,9 +205,9 @@ class Recorder:
         for table in self.spans("table"):
             if table.holds(latest):
                 query = f"SELECT rowid, * FROM {quoted(self.alias)}.{table.full}"
-                found = self.ask(Reading("rows", table.full, latest), query)
-                if found.table is not None:
-                    self.found.moments[table.full, latest] = found.table
+                answer = self.ask(Reading("rows", table.full, latest), query)
+                if answer.table is not None:
+                    self.recording.moments[table.full, latest] = answer.table
 
     def freeze(self, before: int) -> None:
         """Keep a copy, unless nothing has changed since the last one."""
@@ -218,12 +218,14 @@ class Recorder:
             ((schema,),) = self.duckdb.rows("SELECT current_schema()")
             self.detach()
         except DuckDBError as error:
-            self.found.errors.append((Statement(f"reading before statement {before}"), str(error)))
+            self.recording.errors.append(
+                (Statement(f"reading before statement {before}"), str(error))
+            )
             return
         self.copies += 1
         folder = self.home.folder.with_name(f"{self.home.folder.name}-{self.copies}")
         home = places.copy(self.home, folder)
-        self.found.frozen.append(Frozen(home, before, readings))
+        self.recording.frozen.append(Frozen(home, before, readings))
         self.attach()
         with suppress(DuckDBError):  # it may have been in no lake
             self.duckdb.execute(f"USE {quoted(self.alias)}.{quoted(schema)}")
@@ -242,7 +244,7 @@ class Recorder:
             for query in self.queries
         )
         self.duckdb.renew()
-        self.found.frozen.append(Frozen(self.home, len(self.script.statements), readings))
+        self.recording.frozen.append(Frozen(self.home, len(self.script.statements), readings))
 
     def readings(self, limit: int | None) -> tuple[Reading, ...]:
         """What is asked of this state, or ``limit`` questions of it, the latest rows among them."""

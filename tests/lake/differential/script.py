@@ -116,10 +116,10 @@ def split(text: str) -> Iterator[Statement]:
     at = 0
 
     def rest() -> Iterator[Statement]:
-        found = "".join(parts).strip()
+        statement = "".join(parts).strip()
         parts.clear()
-        if found:
-            yield Statement(found)
+        if statement:
+            yield Statement(statement)
 
     for match in _PART.finditer(text):
         parts.append(text[at : match.start()])

@@ -88,8 +88,8 @@ def test_all_types(each_place: Place, each_lake: Lake) -> None:
     ]
     inserts = ", ".join(f"({row})" for row in rows)
     run(each_place, f"CREATE TABLE t({listed})", f"INSERT INTO t VALUES {inserts}")
-    found = assert_same(each_lake, each_place)
-    assert len(found[2]["main.t"].rows) == longest + 1
+    history = assert_same(each_lake, each_place)
+    assert len(history[2]["main.t"].rows) == longest + 1
 
 
 SCRIPTS = {

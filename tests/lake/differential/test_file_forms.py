@@ -116,16 +116,16 @@ def ours(lake: Lake) -> History:
     """Every snapshot by one job: columns come as one text."""
     from pyspark.sql import functions as fn
 
-    found: dict[int, list[tuple[Any, ...]]] = {s.id: [] for s in lake.snapshots() if s.id > 0}
+    by_version: dict[int, list[tuple[Any, ...]]] = {s.id: [] for s in lake.snapshots() if s.id > 0}
     frames = []
-    for version in found:
+    for version in by_version:
         df = lake.table("t").to_df(version=version, row_ids=True)
         row = fn.struct("rowid", *(name for name in df.columns if name != "rowid"))
         options = {"ignoreNullFields": "false"}
         frames.append(df.select(fn.lit(version).alias("v"), fn.to_json(row, options).alias("row")))
     for version, row in reduce(lambda a, b: a.union(b), frames).collect():
-        found[version].append(tuple(json.loads(row).values()))
-    return {version: sorted(rows) for version, rows in found.items()}
+        by_version[version].append(tuple(json.loads(row).values()))
+    return {version: sorted(rows) for version, rows in by_version.items()}
 
 
 def check(process: DuckDBProcess, place: Place, spark: SparkSession) -> None:

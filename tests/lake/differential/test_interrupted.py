@@ -67,8 +67,8 @@ def test_rollback_before_a_commit_and_after_a_refusal_removes_them(
     assert parquet_files(place) == set()
     late = staged(lake, rows)
     staged(lake, rows).commit()
-    kept = parquet_files(place) - {Path(file.path) for file in late.table("t").files().files}
+    others = parquet_files(place) - {Path(file.path) for file in late.table("t").files().files}
     with pytest.raises(CommitConflict):
         late.commit()
     late.rollback()
-    assert parquet_files(place) == kept
+    assert parquet_files(place) == others

@@ -39,11 +39,11 @@ def test_append_and_replace(each_lake: Lake, each_place: Place, rows: Rows) -> N
     table.append(rows("k INT", [(4,)]))
     table.replace(rows(KV, [(5, "x"), (5, "x")]))
     table.append(rows(KV, [(6, "y")]))
-    found = assert_same(each_lake, each_place)
-    assert found[3]["main.t"] == expected(
+    history = assert_same(each_lake, each_place)
+    assert history[3]["main.t"] == expected(
         ("k", "v"), [(1, "a"), (2, None), (None, ""), (3, "b"), (4, None)]
     )
-    assert found[5]["main.t"] == expected(("k", "v"), [(5, "x"), (5, "x"), (6, "y")])
+    assert history[5]["main.t"] == expected(("k", "v"), [(5, "x"), (5, "x"), (6, "y")])
     assert_feed(each_place, "t", 1, 5)
 
 
@@ -53,10 +53,10 @@ def test_replace_with_other_columns(lake: Lake, place: Place, rows: Rows) -> Non
     table.replace(rows("v STRING, k BIGINT, z DOUBLE", [("a", 1, math.nan), ("b", 2, -0.0)]))
     table.append(rows("k BIGINT", [(3,)]))
     table.replace(rows("other DATE", []))
-    found = assert_same(lake, place)
-    assert found[1]["main.t"] == expected(("k", "v"), [(1, "a")])
-    assert found[3]["main.t"].columns == ("v", "k", "z")
-    assert found[4]["main.t"] == expected(("other",), [])
+    history = assert_same(lake, place)
+    assert history[1]["main.t"] == expected(("k", "v"), [(1, "a")])
+    assert history[3]["main.t"].columns == ("v", "k", "z")
+    assert history[4]["main.t"] == expected(("other",), [])
 
 
 def test_empty_frames(lake: Lake, place: Place, rows: Rows) -> None:
@@ -68,8 +68,8 @@ def test_empty_frames(lake: Lake, place: Place, rows: Rows) -> None:
     table.replace(rows(KV, []))
     table.replace_slice(rows(KV, []), "k", 1)
     last = lake.snapshots()[-1].id
-    found = assert_same(lake, place)
-    assert found[last]["main.t"] == expected(("k", "v"), [])
+    history = assert_same(lake, place)
+    assert history[last]["main.t"] == expected(("k", "v"), [])
     assert_feed(place, "t", 1, last)
 
 
@@ -84,8 +84,8 @@ def test_odd_partition_values(lake: Lake, place: Place, rows: Rows) -> None:
     table = lake.table("t")
     values = [(at, text) for at, text in enumerate(ODD)]
     table.append(rows("k INT, p STRING", [*values, (-1, None)]), partition_by=["p"])
-    found = assert_same(lake, place)
-    assert found[1]["main.t"] == expected(("k", "p"), [*values, (-1, None)])
+    history = assert_same(lake, place)
+    assert history[1]["main.t"] == expected(("k", "p"), [*values, (-1, None)])
     assert_feed(place, "t", 1, 1)
 
 
@@ -102,9 +102,9 @@ def test_slices_of_odd_values(lake: Lake, place: Place, rows: Rows, value: str |
         merged = rows(columns, [(4, value), (5, value)])
         tx.table("t").merge(merged, ["k"], slice=("p", value))
     table.replace_slice(rows("k INT", []), "p", value)
-    found = assert_same(lake, place)
-    assert found[4]["main.t"] == expected(("k", "p"), [(3, "other"), (4, value), (5, value)])
-    assert found[5]["main.t"] == expected(("k", "p"), [(3, "other")])
+    history = assert_same(lake, place)
+    assert history[4]["main.t"] == expected(("k", "p"), [(3, "other"), (4, value), (5, value)])
+    assert history[5]["main.t"] == expected(("k", "p"), [(3, "other")])
     assert_feed(place, "t", 1, 5)
     where = "p IS NULL" if value is None else "p = '{}'".format(value.replace("'", "''"))
     found_by_duck = duck.rows(place.uri, f"SELECT k FROM t AT (VERSION => 4) WHERE {where}")
@@ -117,8 +117,8 @@ def test_merge_keeps_row_ids(each_lake: Lake, each_place: Place, rows: Rows) -> 
     table.append(rows(columns, [(i, "old", float(i)) for i in range(6)]))
     table.merge(rows(columns, [(1, "new", 1.0), (2, "old", 2.0), (9, "in", None)]), ["k"])
     table.merge(rows("k INT, v STRING", [(1, "newer"), (3, "new"), (9, "in")]), ["k"])
-    found = assert_same(each_lake, each_place)
-    assert found[3]["main.t"] == expected(
+    history = assert_same(each_lake, each_place)
+    assert history[3]["main.t"] == expected(
         ("k", "v", "n"),
         [
             *[(0, "old", 0.0), (1, "newer", 1.0), (2, "old", 2.0), (3, "new", 3.0)],
@@ -169,8 +169,8 @@ def test_merge_with_several_keys(lake: Lake, place: Place, rows: Rows) -> None:
         rows(columns, [("x", day, Decimal(1), 10), ("y", day, Decimal(1), 11)]),
         ["A B", "c.d", "e`f"],
     )
-    found = assert_same(lake, place)
-    assert len(found[3]["main.t"].rows) == 5
+    history = assert_same(lake, place)
+    assert len(history[3]["main.t"].rows) == 5
     assert_feed(place, "t", 1, 3)
 
 
@@ -211,8 +211,8 @@ def test_slices_and_arguments_away_from_utc(lake: Lake, place: Place, spark: Spa
     table.append(spark.sql("SELECT 1 AS k, TIMESTAMP_NTZ'2013-01-02 12:00:00' AS ts"))
     for k in (2, 3):  # first from a file of no partition, then from one of this slice
         table.replace_slice(spark.sql(f"SELECT {k} AS k"), "ts", noon)
-    found = lake.sql("SELECT k, CAST(ts AS STRING) AS ts FROM t WHERE ts = :ts", {"ts": noon})
-    assert of_spark(found) == expected(("k", "ts"), [(3, "2013-01-02 12:00:00")])
+    selected = lake.sql("SELECT k, CAST(ts AS STRING) AS ts FROM t WHERE ts = :ts", {"ts": noon})
+    assert of_spark(selected) == expected(("k", "ts"), [(3, "2013-01-02 12:00:00")])
     assert_same(lake, place)
 
 
@@ -225,8 +225,8 @@ def test_merge_on_a_slice(lake: Lake, place: Place, rows: Rows) -> None:
             rows("k INT, v STRING", [(1, "c"), (2, "d")]), ["k"], slice=("day", "mon")
         )
     table.replace_slice(rows(columns, [(5, "tue", "e")]), "day", "tue")
-    found = assert_same(lake, place)
-    assert found[3]["main.t"] == expected(
+    history = assert_same(lake, place)
+    assert history[3]["main.t"] == expected(
         ("k", "day", "v"), [(1, "mon", "c"), (2, "mon", "d"), (5, "tue", "e")]
     )
     assert_feed(place, "t", 1, 3)
@@ -246,9 +246,9 @@ def test_several_tables_and_schemas(each_lake: Lake, each_place: Place, rows: Ro
             rows("`mixed case` INT, `A,B` INT", [(1, 3), (2, 4)]), ["MIXED CASE"]
         )
         tx.table("t").append(rows("K INT", [(2,)]))
-    found = assert_same(each_lake, each_place)
-    assert set(found[2]) == {'odd "name"; x.My.Table', "Ünï.select", "main.T"}
-    assert found[2]['odd "name"; x.My.Table'] == expected(("Mixed Case", "a,b"), [(1, 3), (2, 4)])
+    history = assert_same(each_lake, each_place)
+    assert set(history[2]) == {'odd "name"; x.My.Table', "Ünï.select", "main.T"}
+    assert history[2]['odd "name"; x.My.Table'] == expected(("Mixed Case", "a,b"), [(1, 3), (2, 4)])
 
 
 def test_columns_named_like_ours(lake: Lake, place: Place, rows: Rows) -> None:

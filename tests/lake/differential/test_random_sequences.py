@@ -54,7 +54,7 @@ def rows(
     key: st.SearchStrategy[int | None], value: st.SearchStrategy[str | None], *, unique: bool
 ) -> st.SearchStrategy[model.State]:
     row = st.builds(lambda k, p, rest: (k, p, *rest), key, value, others)
-    unique_by = (lambda one: one[0]) if unique else repr
+    unique_by = (lambda state: state[0]) if unique else repr
     return st.lists(row, max_size=5, unique_by=unique_by).map(tuple)
 
 
@@ -87,25 +87,25 @@ class Tried:
         self.states: dict[int, model.State] = {}
         self.state: model.State = ()
 
-    def frame(self, found: model.State) -> DataFrame:
-        return self.spark.createDataFrame(list(found), model.DDL).coalesce(1)
+    def frame(self, state: model.State) -> DataFrame:
+        return self.spark.createDataFrame(list(state), model.DDL).coalesce(1)
 
-    def create(self, found: model.State, partition_by: tuple[str, ...]) -> None:
-        self.lake.table("t").append(self.frame(found), partition_by=partition_by)
-        self.state = self.states[1] = found
+    def create(self, state: model.State, partition_by: tuple[str, ...]) -> None:
+        self.lake.table("t").append(self.frame(state), partition_by=partition_by)
+        self.state = self.states[1] = state
 
     def ours(self, operation: model.Operation) -> Snapshot | None:
         transaction = self.lake.transaction()
         table = transaction.table("t")
         match operation:
-            case model.Append(found):
-                table.append(self.frame(found))
-            case model.Replace(found):
-                table.replace(self.frame(found), partition_by=self.partition_by())
-            case model.ReplaceSlice(value, found):
-                table.replace_slice(self.frame(found), "p", value)
-            case model.Merge(found, sliced, value):
-                table.merge(self.frame(found), ["k"], slice=("p", value) if sliced else None)
+            case model.Append(state):
+                table.append(self.frame(state))
+            case model.Replace(state):
+                table.replace(self.frame(state), partition_by=self.partition_by())
+            case model.ReplaceSlice(value, state):
+                table.replace_slice(self.frame(state), "p", value)
+            case model.Merge(state, sliced, value):
+                table.merge(self.frame(state), ["k"], slice=("p", value) if sliced else None)
         return transaction.commit()
 
     def partition_by(self) -> tuple[str, ...]:
@@ -134,11 +134,11 @@ class Tried:
             self.check_row_ids(before, last, now)
 
     def check_row_ids(self, before: model.State, last: int, now: int) -> None:
-        kept = model.single_keys(before) & model.single_keys(self.state)
-        wanted, found = (
-            row_ids(self.place, "t", "k", version, only=kept) for version in (last, now)
+        single = model.single_keys(before) & model.single_keys(self.state)
+        wanted, ids = (
+            row_ids(self.place, "t", "k", version, only=single) for version in (last, now)
         )
-        assert found == wanted
+        assert ids == wanted
 
     def check(self) -> None:
         wanted = {v: {"main.t": expected(model.COLUMNS, rows)} for v, rows in self.states.items()}

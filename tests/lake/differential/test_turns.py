@@ -36,8 +36,8 @@ def test_rows_in_turn(each_lake: Lake, each_place: Place, rows: Rows) -> None:
     table.merge(rows(KV, [(1, "ours"), (2, "ours"), (7, "ours")]), ["k"])
     run(each_place, "UPDATE t SET v = 'again' WHERE k IN (1, 7)", "DELETE FROM t WHERE k = 2")
     table.merge(rows(KV, [(1, "last"), (3, "last")]), ["k"])
-    found = assert_same(each_lake, each_place)
-    assert found[7]["main.t"] == expected(
+    history = assert_same(each_lake, each_place)
+    assert history[7]["main.t"] == expected(
         ("k", "v"), [(1, "last"), (3, "last"), (4, "a"), (5, "a"), (7, "again")]
     )
     before, after = (row_ids(each_place, "t", "k", version) for version in (1, 7))
@@ -54,8 +54,8 @@ def test_columns_in_turn(lake: Lake, place: Place, rows: Rows) -> None:
     table.merge(rows("k BIGINT, n INT", [(1, 6), (4, 7)]), ["k"])
     run(place, "UPDATE t SET w = 'duck' WHERE k IN (1, 2, 3)")
     table.replace(rows("k BIGINT, w STRING, n INT", [(9, "all", None)]))
-    found = assert_same(lake, place)
-    assert found[7]["main.t"] == expected(
+    history = assert_same(lake, place)
+    assert history[7]["main.t"] == expected(
         ("k", "w", "n"), [(1, "a", 6), (2, "b", 5), (3, "c", 5), (4, None, 7)]
     )
 
@@ -69,9 +69,9 @@ def test_partitions_in_turn(lake: Lake, place: Place, rows: Rows) -> None:
     run(place, "UPDATE t SET p = 'moved' WHERE k = 11", "DELETE FROM t WHERE p IS NULL AND k = 2")
     table.replace_slice(rows("k INT", [(13,)]), "p", "moved")
     table.replace_slice(rows("k INT", [(14,)]), "p", "")
-    found = assert_same(lake, place)
-    last = max(found)
-    assert found[last]["main.t"] == expected(
+    history = assert_same(lake, place)
+    last = max(history)
+    assert history[last]["main.t"] == expected(
         ("k", "p"), [(10, "a b/%"), (12, None), (13, "moved"), (14, "")]
     )
     assert_feed(place, "t", 3, last)
@@ -79,12 +79,12 @@ def test_partitions_in_turn(lake: Lake, place: Place, rows: Rows) -> None:
 
 def test_types_of_duckdb_are_written_by_us(lake: Lake, place: Place, rows: Rows) -> None:
     run(place, "CREATE TABLE t(u UUID, j JSON, b UTINYINT, s TIMESTAMP_S, m MAP(INT, UUID))")
-    one, two = "00112233-4455-6677-8899-aabbccddeeff", "f0112233-4455-6677-8899-aabbccddeeff"
+    first, second = "00112233-4455-6677-8899-aabbccddeeff", "f0112233-4455-6677-8899-aabbccddeeff"
     columns = "u STRING, j STRING, b SHORT, m MAP<INT, STRING>"
     table = lake.table("t")
-    table.append(rows(columns, [(one, "{}", 255, {1: two}), (two, "[1]", 0, {})]))
-    run(place, f"INSERT INTO t(u, b) VALUES ('{two}', 7)", "DELETE FROM t WHERE b = 0")
-    table.merge(rows("u STRING, b SHORT", [(one.upper(), 1), (two, 2)]), ["u"])
+    table.append(rows(columns, [(first, "{}", 255, {1: second}), (second, "[1]", 0, {})]))
+    run(place, f"INSERT INTO t(u, b) VALUES ('{second}', 7)", "DELETE FROM t WHERE b = 0")
+    table.merge(rows("u STRING, b SHORT", [(first.upper(), 1), (second, 2)]), ["u"])
     assert_same(lake, place)
 
 
@@ -119,8 +119,8 @@ def test_their_commit_between_ours(lake: Lake, place: Place, rows: Rows) -> None
     with pytest.raises(CommitConflict):
         merging.commit()
     assert adding.commit() is not None
-    found = assert_same(lake, place)
-    assert found[3]["main.t"] == expected(("k", "v"), [(0, "a"), (2, "a"), (3, "a"), (9, "z")])
+    history = assert_same(lake, place)
+    assert history[3]["main.t"] == expected(("k", "v"), [(0, "a"), (2, "a"), (3, "a"), (9, "z")])
 
 
 def test_files_without_ids_and_mapping(lake: Lake, place: Place, rows: Rows) -> None:
@@ -137,8 +137,8 @@ def test_files_without_ids_and_mapping(lake: Lake, place: Place, rows: Rows) -> 
     assert lake.sql("DELETE FROM t WHERE v = 1").collect()
     run(place, "DELETE FROM t WHERE v = 2", "ALTER TABLE t RENAME v TO id")
     lake.sql("UPDATE t SET w = 'new' WHERE id = 3")
-    found = assert_same(lake, place)
-    assert found[max(found)]["main.t"] == expected(
+    history = assert_same(lake, place)
+    assert history[max(history)]["main.t"] == expected(
         ("id", "w"), [(0, "a"), (3, "new"), (4, "e"), (5, "f")]
     )
     lake.rewrite_data_files("main.t", delete_threshold=0)

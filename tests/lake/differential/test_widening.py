@@ -297,8 +297,10 @@ def _wrong_by_duckdb(place: Place, name: str, pairs: Sequence[tuple[str, str]]) 
                 if (old, new) != ("FLOAT", "DOUBLE")  # the format's own, and wrong in DuckDB
                 for sign in ("=", "<")
             ]
-            pushed = ", ".join(f"(SELECT count(*) FROM {name} WHERE {one})" for one in filters)
-            counted = ", ".join(f"count(*) FILTER (WHERE {one})" for one in filters)
+            pushed = ", ".join(
+                f"(SELECT count(*) FROM {name} WHERE {condition})" for condition in filters
+            )
+            counted = ", ".join(f"count(*) FILTER (WHERE {condition})" for condition in filters)
             if filters:
                 mine = connection.execute(f"SELECT {counted} FROM {name}").fetchall()
                 if connection.execute(f"SELECT {pushed}").fetchall() != mine:

@@ -51,8 +51,8 @@ def same(process: DuckDBProcess, place: Place, lake: Lake) -> None:
     known = theirs(process)
     process.renew()
     mine = ours(lake)
-    for version, found in known.items():
-        assert mine[version] == found, f"snapshot {version}"
+    for version, expected in known.items():
+        assert mine[version] == expected, f"snapshot {version}"
 
 
 BEFORE = {
@@ -93,8 +93,8 @@ def test_slices_over_merged_files(duck: DuckDBProcess, place: Place, spark: Spar
     run(duck, place, script, 0)
     duck.renew()
     with attach(place, spark) as lake:
-        one = spark.createDataFrame([(2, "v2"), (7, "v2")], "k LONG, v STRING").coalesce(1)
-        lake.table("t").replace_slice(one, "v", "v2")
+        df = spark.createDataFrame([(2, "v2"), (7, "v2")], "k LONG, v STRING").coalesce(1)
+        lake.table("t").replace_slice(df, "v", "v2")
         same(duck, place, lake)
 
 

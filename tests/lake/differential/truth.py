@@ -85,8 +85,8 @@ def _column(field: pa.Field) -> str:
 
 
 def _by_snapshot(feed: Sequence[str]) -> dict[int, Counter[str]]:
-    found: dict[int, Counter[str]] = {}
+    by_snapshot: dict[int, Counter[str]] = {}
     for text in feed:
         version, *rest = json.loads(text)
-        found.setdefault(int(version), Counter())[json.dumps(rest)] += 1
-    return found
+        by_snapshot.setdefault(int(version), Counter())[json.dumps(rest)] += 1
+    return by_snapshot

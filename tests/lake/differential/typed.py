@@ -37,7 +37,7 @@ def differences(place: Place, spark: SparkSession, versions: Sequence[int] = ())
     The two take turns at the catalog: they would undo each other's locks.
     """
     known = _known(place, versions)
-    found: list[str] = []
+    problems: list[str] = []
     with Lake.attach(place.uri, spark=spark) as lake:
         for (name, version), rows in known.items():
             schema, _, table = name.partition(".")
@@ -45,8 +45,8 @@ def differences(place: Place, spark: SparkSession, versions: Sequence[int] = ())
             df = lake.table(name).to_df(version=version)
             mine = spark_rows(df, columns)
             if df.columns != [c.name for c in columns] or mine != rows:
-                found.append(f"{name} at {version}: {shown(mine, rows)}")
-    return found
+                problems.append(f"{name} at {version}: {shown(mine, rows)}")
+    return problems
 
 
 def shown(mine: list[str], known: list[str]) -> str:

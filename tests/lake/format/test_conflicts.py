@@ -138,10 +138,10 @@ def test_any_name_is_parsed(schema: str, table: str, number: int) -> None:
         f"dropped_table:{number},created_schema:{quoted(schema)},"
         f"created_table:{quoted(schema)}.{quoted(table)},inserted_into_table:{number}"
     )
-    found = parse_changes(1, text)
-    assert found.unknown is None
-    assert len(found.created_schemas) == len(found.created_tables) == 1
-    assert found.dropped_tables == found.inserted == {number}
+    changes = parse_changes(1, text)
+    assert changes.unknown is None
+    assert len(changes.created_schemas) == len(changes.created_tables) == 1
+    assert changes.dropped_tables == changes.inserted == {number}
 
 
 @given(st.sampled_from(sorted(MINE)), st.lists(st.sampled_from(sorted(EXCLUDES)), max_size=4))

@@ -10,6 +10,6 @@ from penstock.lake.format.delete_files import sequence
 
 @pytest.mark.parametrize("count", [0, 1, 2, 1000])
 def test_from_0_on(count: int) -> None:
-    found = sequence(count)
-    assert isinstance(found, pa.Int64Array)
-    assert found.to_pylist() == list(range(count))
+    numbers = sequence(count)
+    assert isinstance(numbers, pa.Int64Array)
+    assert numbers.to_pylist() == list(range(count))

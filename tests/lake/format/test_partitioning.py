@@ -51,7 +51,7 @@ def test_what_is_not_written_is_named(column: str, transform: str) -> None:
 def test_keys_as_texts_have_them() -> None:
     texts = ["country", "Year(at)", "bucket( 8 , id )", "odd(name)", "identity(x)"]
     fields = [parse_partition_field(text) for text in texts]
-    assert [(one.column, one.transform) for one in fields] == [
+    assert [(field.column, field.transform) for field in fields] == [
         *(("country", "identity"), ("at", "year"), ("id", "bucket(8)")),
         *(("odd(name)", "identity"), ("identity(x)", "identity")),
     ]
@@ -60,14 +60,14 @@ def test_keys_as_texts_have_them() -> None:
 def test_directories_are_called_as_the_real_extension_calls_them() -> None:
     fields = [("n", "identity"), ("n", "bucket(3)"), ("d", "bucket(2)"), ("d", "year")]
     schema = TableSchema((Column("n", "int32"), Column("d", "date")))
-    keys = partition_keys(schema, [PartitionField(*one) for one in fields])
+    keys = partition_keys(schema, [PartitionField(*field) for field in fields])
     assert directory_names(keys) == ["n", "bucket", "bucket_d", "year"]
 
 
 def test_a_name_too_long_for_a_file_system_ends_in_a_digest() -> None:
-    one, other = hive_segment("c", "ü" * 100 + "a"), hive_segment("c", "ü" * 100 + "b")
-    assert max(len(one), len(other)) <= 255
-    assert one != other
+    first, other = hive_segment("c", "ü" * 100 + "a"), hive_segment("c", "ü" * 100 + "b")
+    assert max(len(first), len(other)) <= 255
+    assert first != other
 
 
 TEXTS = {
@@ -93,8 +93,8 @@ def test_texts_are_those_of_the_real_extension(kind: str, text: str) -> None:
 
 
 def test_directories_are_those_of_the_real_extension() -> None:
-    found = hive_directory(["we ird=", "s", "n"], ["3", "a/b =ç%'~", None])
-    assert found == "we%20ird%3D=3/s=a%2Fb%20%3D%C3%A7%25%27~/n=__HIVE_DEFAULT_PARTITION__/"
+    directory = hive_directory(["we ird=", "s", "n"], ["3", "a/b =ç%'~", None])
+    assert directory == "we%20ird%3D=3/s=a%2Fb%20%3D%C3%A7%25%27~/n=__HIVE_DEFAULT_PARTITION__/"
 
 
 def test_values() -> None:

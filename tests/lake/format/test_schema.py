@@ -50,8 +50,8 @@ def test_evolve_adds_at_the_end_and_widens() -> None:
             struct("s", Column("z", "blob"), Column("x", "int16")),
         )
     )
-    found = assign_missing_ids(evolve(current, wanted), 5)
-    assert [(c.name, c.type, c.id) for c in found.walk()] == [
+    evolved = assign_missing_ids(evolve(current, wanted), 5)
+    assert [(c.name, c.type, c.id) for c in evolved.walk()] == [
         *(("a", "int64", 1), ("s", "struct", 2), ("x", "int16", 3), ("y", "date", 4)),
         *(("z", "blob", 5), ("new", "date", 6)),
     ]

@@ -24,10 +24,10 @@ def footer(table: pa.Table, **options: Any) -> pq.FileMetaData:
     return pq.read_metadata(io.BytesIO(sink.getvalue()))
 
 
-def one(kind: str, values: pa.Array, **options: Any) -> ColumnStats:
+def stats_of(kind: str, values: pa.Array, **options: Any) -> ColumnStats:
     schema = assign_ids(TableSchema((Column("c", kind),)))
-    (found,) = from_footer(footer(pa.table({"c": values}), **options), schema, frozenset())
-    return found
+    (stats,) = from_footer(footer(pa.table({"c": values}), **options), schema, frozenset())
+    return stats
 
 
 TYPES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
@@ -49,7 +49,7 @@ TYPES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
 def test_bounds_hold_all_values(kind: str, data: st.DataObject) -> None:
     arrow, strategy = TYPES[kind]
     values = data.draw(st.lists(st.none() | strategy, max_size=8))
-    stats = one(kind, pa.array(values, arrow), row_group_size=3)
+    stats = stats_of(kind, pa.array(values, arrow), row_group_size=3)
     present = [value for value in values if value is not None]
     assert (stats.value_count, stats.null_count) == (len(present), len(values) - len(present))
     if stats.min_value is None or stats.max_value is None:
@@ -63,10 +63,10 @@ def test_bounds_hold_all_values(kind: str, data: st.DataObject) -> None:
 
 
 def test_the_files_type_may_be_narrower_than_the_columns() -> None:
-    stats = one("int64", pa.array([1, 2], pa.int16()))
+    stats = stats_of("int64", pa.array([1, 2], pa.int16()))
     assert (stats.min_value, stats.max_value) == ("1", "2")
     from_spark = pa.array([1, 2**64 - 1], pa.decimal128(20, 0))
-    assert one("uint64", from_spark).max_value == "18446744073709551615"
+    assert stats_of("uint64", from_spark).max_value == "18446744073709551615"
 
 
 def test_floats_have_bounds_only_where_nan_is_settled() -> None:
@@ -100,13 +100,13 @@ def test_a_row_group_that_does_not_say_makes_all_unknown() -> None:
     ],
 )
 def test_doubtful_bounds_are_left_out(kind: str, values: pa.Array) -> None:
-    stats = one(kind, values)
+    stats = stats_of(kind, values)
     assert (stats.min_value, stats.max_value) == (None, None)
 
 
 def test_int96_has_no_bounds() -> None:
     values = pa.array([1, 2], pa.timestamp("ns"))
-    assert one("timestamp", values, use_deprecated_int96_timestamps=True).min_value is None
+    assert stats_of("timestamp", values, use_deprecated_int96_timestamps=True).min_value is None
 
 
 def test_leaves_are_found_by_id_before_name() -> None:
@@ -119,8 +119,8 @@ def test_leaves_are_found_by_id_before_name() -> None:
         ]
     )
     file = footer(pa.table({"a": [1], "b": [2], "extra": [3]}).cast(swapped))
-    found = {s.column_id: s.min_value for s in from_footer(file, schema)}
-    assert found == {1: "2", 2: "1"}
+    minima = {s.column_id: s.min_value for s in from_footer(file, schema)}
+    assert minima == {1: "2", 2: "1"}
 
 
 def test_names_with_dots_are_not_paths() -> None:
@@ -140,8 +140,8 @@ def file(low: str | None, high: str | None, values: int = 2, nulls: int | None =
 
 def test_merge_takes_the_outermost() -> None:
     before = TableColumnStats(1, False, None, "-5", "9")
-    found = merge(INT, before, [file("10", "100"), file("-7", "1", nulls=1)])
-    assert found == TableColumnStats(1, True, None, "-7", "100")
+    merged = merge(INT, before, [file("10", "100"), file("-7", "1", nulls=1)])
+    assert merged == TableColumnStats(1, True, None, "-7", "100")
 
 
 def test_merge_of_nulls_only_waits_for_values() -> None:

@@ -144,9 +144,9 @@ def columns(depth: int) -> st.SearchStrategy[Column]:
 
 
 @given(st.lists(columns(3), max_size=3))
-def test_nested_types_come_back(found: list[Column]) -> None:
+def test_nested_types_come_back(drawn: list[Column]) -> None:
     schema = TableSchema(
-        tuple(Column(f"c{i}", c.type, children=c.children) for i, c in enumerate(found))
+        tuple(Column(f"c{i}", c.type, children=c.children) for i, c in enumerate(drawn))
     )
     assert from_spark_schema(to_spark_schema(schema)) == schema
     assert needs_mapping(schema) == any(c.type in {"list", "map"} for c in schema.walk())

@@ -48,7 +48,7 @@ def begin(place: Place) -> Rows:
             staging.append(catalog, "m", rows(-4, -3))
             delete(catalog, 0, "r")
 
-    told(work)
+    in_fork(work)
     return frozenset({-2, -1})
 
 
@@ -58,7 +58,7 @@ def latest(place: Place) -> int:
             return catalog.latest().id
 
     # SQLite, closed before the next fork, needs no child.
-    return work() if ":sqlite:" in place.uri else int(told(work))
+    return work() if ":sqlite:" in place.uri else int(in_fork(work))
 
 
 def duckdb_says(place: Place) -> dict[str, list[int]]:
@@ -73,12 +73,12 @@ def duckdb_says(place: Place) -> dict[str, list[int]]:
     def work() -> dict[str, list[int]]:
         with duck.attach(place.uri) as connection:
             return {
-                name: sorted(one for (one,) in connection.execute(query).fetchall())
+                name: sorted(key for (key,) in connection.execute(query).fetchall())
                 for name, query in queries.items()
             }
 
-    found: dict[str, list[int]] = told(work)
-    return found
+    seen: dict[str, list[int]] = in_fork(work)
+    return seen
 
 
 def append(catalog: Catalog, at: int) -> None:
@@ -89,11 +89,11 @@ def delete(catalog: Catalog, _: int, name: str = "t") -> None:
     """The first row of each file that has all of its rows."""
     base = catalog.latest()
     table = catalog.table("main", name, base.id)
-    whole = [one for one in catalog.files(table, base.id).files if one.delete is None]
+    whole = [file for file in catalog.files(table, base.id).files if file.delete is None]
     deletes = {
-        one.id: staging.stage_deletes(table.path, one.path, [0])
-        for one in whole
-        if one.id is not None
+        file.id: staging.stage_deletes(table.path, file.path, [0])
+        for file in whole
+        if file.id is not None
     }
     if deletes:
         staging.change(catalog, table, base, deletes=deletes)
@@ -102,7 +102,7 @@ def delete(catalog: Catalog, _: int, name: str = "t") -> None:
 def replace(catalog: Catalog, at: int) -> None:
     base = catalog.latest()
     table = catalog.table("main", "t", base.id)
-    ended = tuple(one.id for one in catalog.files(table, base.id).files if one.id is not None)
+    ended = tuple(file.id for file in catalog.files(table, base.id).files if file.id is not None)
     file = staging.stage(table.path, table.schema, rows(2 * at, 2 * at + 1))
     staging.change(catalog, table, base, add=(file,), end=ended)
 
@@ -150,7 +150,7 @@ def _same(before: Rows, _: int) -> Rows:
 # Name -> what it does, and what it leaves; rows that `delete` leaves are the odd ones.
 ACTS: Mapping[str, tuple[Act, After]] = {
     "append": (append, lambda before, at: before | {2 * at, 2 * at + 1}),
-    "delete": (delete, lambda before, _: frozenset(one for one in before if one % 2)),
+    "delete": (delete, lambda before, _: frozenset(key for key in before if key % 2)),
     "replace": (replace, lambda _, at: frozenset({2 * at, 2 * at + 1})),
     "create": (create, _same),
     "alter": (alter, _same),
@@ -218,12 +218,12 @@ def in_child(work: Callable[[], object]) -> tuple[int, Any]:
     return code, json.loads(said) if said and not code else None
 
 
-def told(work: Callable[[], object]) -> Any:
+def in_fork(work: Callable[[], object]) -> Any:
     """What ``work`` gives in a fork that must not fail."""
-    code, found = in_child(work)
+    code, result = in_child(work)
     if code:
         raise RuntimeError(f"a child ended with {code}")
-    return found
+    return result
 
 
 def on_disk(place: Place) -> set[str]:

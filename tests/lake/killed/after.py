@@ -38,9 +38,9 @@ def _name(path: str) -> str:
 
 
 def main(place: Place, rows: list[int]) -> int:
-    kept = referred(place)
+    needed = referred(place)
     files = on_disk(place)
-    orphans = {path for path in files if _name(path) not in kept}
+    orphans = {path for path in files if _name(path) not in needed}
     problems = []
     spark = session()
     try:
@@ -51,7 +51,7 @@ def main(place: Place, rows: list[int]) -> int:
                 problems.append("files were removed that are not old")
             listed = lake.delete_orphaned_files(cleanup_all=True)
             # Of a table that was never made: nothing shows whose they are.
-            left = {one.path for one in listed if one.left == NO_TABLE}
+            left = {file.path for file in listed if file.left == NO_TABLE}
             there = on_disk(place)
             if there & orphans - left:
                 problems.append(f"left over: {sorted(there & orphans - left)}")
@@ -61,7 +61,7 @@ def main(place: Place, rows: list[int]) -> int:
                 problems.append("Penstock reads other rows without the orphans")
     finally:
         spark.stop()
-    if sorted(one for (one,) in duck.rows(place.uri, "SELECT id FROM t")) != rows:
+    if sorted(key for (key,) in duck.rows(place.uri, "SELECT id FROM t")) != rows:
         problems.append("DuckDB reads other rows without the orphans")
     print(f"{len(orphans)} orphans of {len(files)} files", *problems, sep="\n", flush=True)
     return 1 if problems else 0

@@ -47,20 +47,20 @@ def kill_each_step(
 
 def main(uri: str, folder: str) -> int:
     place = Place(uri, f"{folder}/data/")
-    found, wrong = acts.begin(place), 0
+    rows, wrong = acts.begin(place), 0
     for name, (act, after) in ACTS.items():
-        steps, found, problems = kill_each_step(place, act, found, after)
-        problems += balance(acts.duckdb_says(place), found)
+        steps, rows, problems = kill_each_step(place, act, rows, after)
+        problems += balance(acts.duckdb_says(place), rows)
         print(f"{name}: killed at {steps} steps", *problems, sep="\n  ", flush=True)
         wrong += len(problems)
     return 1 if wrong else 0
 
 
-def balance(there: dict[str, list[int]], found: Rows) -> list[str]:
+def balance(there: dict[str, list[int]], expected: Rows) -> list[str]:
     """What DuckDB sees must be ``found``; no snapshot or row id missing, or there twice."""
     problems = []
-    if there["rows"] != sorted(found):
-        problems.append(f"rows {there['rows']}, should be {sorted(found)}")
+    if there["rows"] != sorted(expected):
+        problems.append(f"rows {there['rows']}, should be {sorted(expected)}")
     if there["compacted"] != [-4, -3, -2, -1, -1]:
         problems.append(f"compacted rows {there['compacted']}")
     if there["snapshots"] != list(range(len(there["snapshots"]))):

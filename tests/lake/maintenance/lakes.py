@@ -1,4 +1,4 @@
-"""Lakes that DuckDB makes, upkeep by Penstock, and all that DuckDB then sees of them."""
+"""Lakes that DuckDB makes, maintenance by Penstock, and all that DuckDB then sees of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def play(place: Place, statements: Sequence[str], *, inline: int = 0) -> None:
             connection.execute(statement)
 
 
-def upkeep(place: Place, name: str, **arguments: Any) -> Sequence[Any]:
+def maintain(place: Place, name: str, **arguments: Any) -> Sequence[Any]:
     with Lake.attach(place.uri, data_path=place.data_path) as lake:
         return CALLS[name].function(lake, **arguments)
 
@@ -34,11 +34,11 @@ def seen(place: Place, upto: int | None = None) -> Mapping[object, object]:
     """The rows of ``t`` with their ids at each snapshot, and the feed of changes between all."""
     with _attached(place) as connection:
         listed = connection.execute("SELECT snapshot_id FROM lk.snapshots() ORDER BY 1").fetchall()
-        ids = [one for (one,) in listed if upto is None or one <= upto]
-        found: dict[object, object] = {one: _rows(connection, one) for one in ids}
+        ids = [version for (version,) in listed if upto is None or version <= upto]
+        content: dict[object, object] = {version: _rows(connection, version) for version in ids}
         feed = f"SELECT * FROM lk.table_changes('t', {ids[0]}, {ids[-1]})"
-        found["feed"] = sorted(map(str, connection.execute(feed).fetchall()))
-    return found
+        content["feed"] = sorted(map(str, connection.execute(feed).fetchall()))
+    return content
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, version: int) -> object:

@@ -33,10 +33,10 @@ class Raced:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._catalog, name)
 
-    def commit(self, *given: Any, **named: Any) -> Any:
+    def commit(self, *arguments: Any, **named: Any) -> Any:
         while self._acts:
             self._acts.pop()()
-        return self._catalog.commit(*given, **named)
+        return self._catalog.commit(*arguments, **named)
 
 
 @dataclass
@@ -61,7 +61,7 @@ def test_an_insert_meanwhile(place: Place, name: str, gone: Any, arguments: Any)
     play(place, [*LAKE, *map(SOME_GONE.format, gone)])
     before = on_disk(place)
     done = _raced(place, name, "INSERT INTO t VALUES (77)", **arguments)
-    assert [one.table_name for one in done] == ["t", "u"]
+    assert [result.table_name for result in done] == ["t", "u"]
     assert len(on_disk(place) - before) == 3  # the two and the insert's: nothing is written twice
     assert on_disk(place) >= files_needed(place)
     rows = {0, 1, 2, 11, 12} | {77} | (set() if gone else {10})
@@ -106,7 +106,7 @@ def test_a_flush_of_one_table_that_cannot(place: Place) -> None:
     with place.open() as catalog:
         raced = Raced(catalog, lambda: play(place, ["DELETE FROM t WHERE i = 1"], inline=5))
         flushed = CALLS["flush_inlined_data"].function(_Lake(raced))
-    assert [(one.table_name, one.rows_flushed) for one in flushed] == [("t", 2), ("u", 1)]
+    assert [(row.table_name, row.rows_flushed) for row in flushed] == [("t", 2), ("u", 1)]
     assert duck.rows(place.uri, "SELECT i FROM t") == [(2,)]
     assert on_disk(place) >= files_needed(place)
 

@@ -47,14 +47,14 @@ class _Lake:
 
 def _states(connection: Any) -> dict[tuple[str, int], list[str]]:
     """Each table at each snapshot with its row ids, and what each changed."""
-    found = {}
+    states = {}
     for name, first in TABLES.items():
         for at in range(first, len(SCRIPT) + 1):
             rows = connection.execute(f"SELECT rowid, * FROM {name} AT (VERSION => {at})")
-            found[name, at] = sorted(map(repr, rows.fetchall()))
+            states[name, at] = sorted(map(repr, rows.fetchall()))
             feed = connection.execute(f"FROM lk.table_changes('{name}', {at}, {at})")
-            found[f"changes of {name}", at] = sorted(map(repr, feed.fetchall()))
-    return found
+            states[f"changes of {name}", at] = sorted(map(repr, feed.fetchall()))
+    return states
 
 
 def test_every_snapshot_and_the_feed_stay_what_they_were(each_place: Place) -> None:

@@ -12,7 +12,7 @@ from penstock.lake.maintenance.scope import Compacted
 from penstock.lake.maintenance.writing import Resources
 from tests import duck
 from tests.lake.catalog.conftest import Place
-from tests.lake.maintenance.lakes import on_disk, play, seen, upkeep
+from tests.lake.maintenance.lakes import maintain, on_disk, play, seen
 
 NESTED = (
     "CREATE TABLE t(i INT, s VARCHAR, f DOUBLE, u UUID, q INT[], m MAP(VARCHAR, INT), h TIME, "
@@ -39,34 +39,34 @@ def test_types_nulls_and_updates(each_place: Place) -> None:
     play(each_place, [NESTED, nested_rows(0), nested_rows(3), *odd, nested_rows(6)])
     before = seen(each_place)
     last = max(key for key in before if isinstance(key, int))
-    assert upkeep(each_place, "merge_adjacent_files") == [Compacted("main", "t", 3, 1)]
+    assert maintain(each_place, "merge_adjacent_files") == [Compacted("main", "t", 3, 1)]
     assert seen(each_place, last) == before
 
 
 def test_the_rows_that_duckdb_leaves_in_the_catalog(place: Place) -> None:
     play(place, _inserts(4))
-    assert upkeep(place, "merge_adjacent_files", dry_run=True) == [Compacted("main", "t", 4, 1)]
-    assert upkeep(place, "merge_adjacent_files") == [Compacted("main", "t", 4, 1)]
+    assert maintain(place, "merge_adjacent_files", dry_run=True) == [Compacted("main", "t", 4, 1)]
+    assert maintain(place, "merge_adjacent_files") == [Compacted("main", "t", 4, 1)]
     with Catalog.open(place.uri) as catalog, catalog.reading() as connection:
-        told = connection.exec_driver_sql(
+        files = connection.exec_driver_sql(
             "SELECT begin_snapshot, partial_max, row_id_start, record_count FROM ducklake_data_file"
         ).all()
         waiting = connection.exec_driver_sql(
             "SELECT count(*) FROM ducklake_files_scheduled_for_deletion"
         ).scalar()
         assert catalog.latest().changes == "merge_adjacent:1"
-    assert told == [(2, 5, 0, 4)]
+    assert files == [(2, 5, 0, 4)]
     assert waiting == 4
-    assert upkeep(place, "merge_adjacent_files") == []
+    assert maintain(place, "merge_adjacent_files") == []
 
 
 def test_row_ids_of_updated_rows_stay(place: Place) -> None:
     play(place, [*_inserts(3), "UPDATE t SET i = i + 10 WHERE i > 0", "INSERT INTO t VALUES (7)"])
     before = duck.rows(place.uri, "SELECT rowid, i FROM t")
-    upkeep(place, "merge_adjacent_files")
+    maintain(place, "merge_adjacent_files")
     assert duck.rows(place.uri, "SELECT rowid, i FROM t") == before
     play(place, ["INSERT INTO t VALUES (8)"])
-    upkeep(place, "merge_adjacent_files")
+    maintain(place, "merge_adjacent_files")
     assert (5, 7) in duck.rows(place.uri, "SELECT rowid, i FROM t")
 
 
@@ -82,7 +82,7 @@ def test_row_ids_of_files_without_field_ids_stay(place: Place) -> None:
     play(place, [call])
     before = duck.rows(place.uri, "SELECT rowid, * FROM t")
     assert before == [(0, 7, "x"), (40, 0, "s0"), (41, 1, "s1"), (42, 2, "s2")]
-    assert upkeep(place, "merge_adjacent_files")
+    assert maintain(place, "merge_adjacent_files")
     assert duck.rows(place.uri, "SELECT rowid, * FROM t") == before
 
 
@@ -101,7 +101,7 @@ def test_times_of_added_files_that_are_finer_than_their_column(place: Place) -> 
     )
     query = "SELECT s::VARCHAR, ms::VARCHAR FROM t ORDER BY rowid"
     before = duck.rows(place.uri, query, order=False)
-    assert upkeep(place, "merge_adjacent_files")
+    assert maintain(place, "merge_adjacent_files")
     assert duck.rows(place.uri, query, order=False) == before
 
 
@@ -112,37 +112,39 @@ def test_columns_partitions_and_deletes_keep_files_apart(place: Place) -> None:
         *["INSERT INTO t VALUES (7, 'a'), (8, 'b')"] * 2,
     ]
     play(place, [*_inserts(3), *more, *parts, "DELETE FROM t WHERE i = 8 AND rowid = 6"])
-    merged = upkeep(place, "merge_adjacent_files", table="t")
-    assert [one.files_processed for one in merged] == [3, 2]
+    merged = maintain(place, "merge_adjacent_files", table="t")
+    assert [row.files_processed for row in merged] == [3, 2]
     folders = {path.rsplit("/", 2)[1] for path in on_disk(place) if "/penstock-" in path}
     assert folders == {"t", "p=a"}
 
 
 def test_in_a_lake_that_wants_messages(place: Place) -> None:
     play(place, [*_inserts(2), "CALL lk.set_option('require_commit_message', true)"])
-    assert upkeep(place, "merge_adjacent_files") == [Compacted("main", "t", 2, 1)]
+    assert maintain(place, "merge_adjacent_files") == [Compacted("main", "t", 2, 1)]
     with Catalog.open(place.uri) as catalog:
         assert catalog.latest().message == "compaction of main.t"
 
 
 def test_sizes_and_counts(place: Place) -> None:
     play(place, ["CALL lk.set_option('target_file_size', '500B')", *_inserts(6)])
-    assert upkeep(place, "merge_adjacent_files", max_file_size=10) == []
-    one = upkeep(place, "merge_adjacent_files", max_compacted_files=1)
-    assert [each.files_processed for each in one] == [3]
+    assert maintain(place, "merge_adjacent_files", max_file_size=10) == []
+    merged = maintain(place, "merge_adjacent_files", max_compacted_files=1)
+    assert [each.files_processed for each in merged] == [3]
     with pytest.raises(ArgumentError, match="must be less than"):
-        upkeep(place, "merge_adjacent_files", min_file_size=10, max_file_size=5)
+        maintain(place, "merge_adjacent_files", min_file_size=10, max_file_size=5)
     with pytest.raises(TableNotFound):
-        upkeep(place, "merge_adjacent_files", table="nope")
+        maintain(place, "merge_adjacent_files", table="nope")
 
 
 def test_sorted_tables(place: Place) -> None:
     play(place, [*_inserts(4), "ALTER TABLE t SET SORTED BY (i DESC)", "INSERT INTO t VALUES (9)"])
     play(place, ["INSERT INTO t VALUES (10)"])
     before = duck.rows(place.uri, "SELECT rowid, i FROM t")
-    upkeep(place, "merge_adjacent_files")
+    maintain(place, "merge_adjacent_files")
     assert duck.rows(place.uri, "SELECT rowid, i FROM t") == before
-    listed = [pq.read_table(one)["i"].to_pylist() for one in on_disk(place) if "penstock-" in one]
+    listed = [
+        pq.read_table(path)["i"].to_pylist() for path in on_disk(place) if "penstock-" in path
+    ]
     assert listed == [[10, 9, 3, 2, 1, 0]]
 
 
@@ -151,7 +153,7 @@ def test_memory_is_bounded_by_row_groups(place: Place) -> None:
     rows = "INSERT INTO t SELECT i FROM range({}, {}) x(i)"
     inserts = [rows.format(at * 60_000, (at + 1) * 60_000) for at in range(3)]
     play(place, ["CREATE TABLE t(i BIGINT)", *inserts])
-    upkeep(place, "merge_adjacent_files", resources=Resources(memory=1 << 20))
+    maintain(place, "merge_adjacent_files", resources=Resources(memory=1 << 20))
     (merged,) = (path for path in on_disk(place) if "penstock-" in path)
     assert pq.read_metadata(merged).num_row_groups == 3
     assert duck.rows(place.uri, "SELECT count(*), sum(i), sum(rowid) FROM t") == [

@@ -40,6 +40,6 @@ def test_merged_with_those_of_duckdb(place: Place, spark: SparkSession) -> None:
     with Lake.attach(place.uri, data_path=place.data_path, spark=spark) as lake:
         ours = lake.table("t").to_df(row_ids=True).orderBy("i").collect()
         merged = lake.merge_adjacent_files()
-        assert sum(one.files_processed for one in merged) >= 4
+        assert sum(row.files_processed for row in merged) >= 4
         assert str(lake.table("t").to_df(row_ids=True).orderBy("i").collect()) == str(ours)
     assert seen(place, last) == before

@@ -9,7 +9,7 @@ from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.maintenance.scope import Compacted
 from tests import duck
 from tests.lake.catalog.conftest import Place
-from tests.lake.maintenance.lakes import play, seen, upkeep
+from tests.lake.maintenance.lakes import maintain, play, seen
 
 TABLE = ["CREATE TABLE t(i INT, s VARCHAR)"]
 ROWS = "INSERT INTO t SELECT i, 's' || i FROM range({}, {}) x(i)"
@@ -21,7 +21,7 @@ def test_rows_ids_and_history_stay(each_place: Place) -> None:
     play(each_place, [*TABLE, *inserts, *changes, "DELETE FROM t WHERE i = 17"])
     before = seen(each_place)
     last = max(key for key in before if isinstance(key, int))
-    rewritten = upkeep(each_place, "rewrite_data_files", delete_threshold=0.5)
+    rewritten = maintain(each_place, "rewrite_data_files", delete_threshold=0.5)
     assert rewritten == [Compacted("main", "t", 2, 1)]
     assert seen(each_place, last) == before
     assert seen(each_place)[last + 1] == before[last]
@@ -29,7 +29,7 @@ def test_rows_ids_and_history_stay(each_place: Place) -> None:
 
 def test_the_rows_that_duckdb_leaves_in_the_catalog(place: Place) -> None:
     play(place, [*TABLE, ROWS.format(0, 10), "DELETE FROM t WHERE i < 5", ROWS.format(10, 12)])
-    upkeep(place, "rewrite_data_files", delete_threshold=0.5)
+    maintain(place, "rewrite_data_files", delete_threshold=0.5)
     with Catalog.open(place.uri) as catalog, catalog.reading() as connection:
         files = connection.exec_driver_sql(
             "SELECT begin_snapshot, end_snapshot, record_count, row_id_start, partial_max "
@@ -50,10 +50,10 @@ def test_the_rows_that_duckdb_leaves_in_the_catalog(place: Place) -> None:
 def test_deletes_that_the_catalog_holds_count(place: Place) -> None:
     deletes = ["DELETE FROM t WHERE i = 1", "DELETE FROM t WHERE i = 3"]
     play(place, [*TABLE, ROWS.format(0, 20), *deletes], inline=5)
-    assert upkeep(place, "rewrite_data_files") == []
-    assert upkeep(place, "rewrite_data_files", delete_threshold=0.1, dry_run=True)
+    assert maintain(place, "rewrite_data_files") == []
+    assert maintain(place, "rewrite_data_files", delete_threshold=0.1, dry_run=True)
     before = seen(place)
-    upkeep(place, "rewrite_data_files", delete_threshold=0.1)
+    maintain(place, "rewrite_data_files", delete_threshold=0.1)
     assert seen(place, 4) == before
     assert duck.rows(place.uri, "SELECT count(*), min(rowid) FROM t") == [(18, 0)]
 
@@ -64,7 +64,7 @@ def test_columns_that_came_and_went(place: Place) -> None:
     play(place, [*TABLE, ROWS.format(0, 10), "DELETE FROM t WHERE i < 5", *more])
     play(place, ["ALTER TABLE t ALTER i SET DATA TYPE BIGINT", "ALTER TABLE t DROP COLUMN name"])
     before = duck.rows(place.uri, "SELECT rowid, * FROM t")
-    upkeep(place, "rewrite_data_files", delete_threshold=0)
+    maintain(place, "rewrite_data_files", delete_threshold=0)
     assert duck.rows(place.uri, "SELECT rowid, * FROM t") == before
     assert before[0] == (5, 5, 5)
 
@@ -72,6 +72,6 @@ def test_columns_that_came_and_went(place: Place) -> None:
 def test_by_option(place: Place) -> None:
     play(place, [*TABLE, ROWS.format(0, 10), "DELETE FROM t WHERE i < 5"])
     play(place, ["CALL lk.set_option('rewrite_delete_threshold', '0.3')"])
-    assert upkeep(place, "rewrite_data_files", table="t") == [Compacted("main", "t", 1, 1)]
+    assert maintain(place, "rewrite_data_files", table="t") == [Compacted("main", "t", 1, 1)]
     with pytest.raises(ArgumentError, match="delete_threshold"):
-        upkeep(place, "rewrite_data_files", delete_threshold=2)
+        maintain(place, "rewrite_data_files", delete_threshold=2)

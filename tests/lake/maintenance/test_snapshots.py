@@ -13,7 +13,7 @@ from penstock.errors import ArgumentError, SnapshotNotFound
 from penstock.lake.catalog.catalog import Catalog
 from penstock.lake.catalog.database import metadata as t
 from tests.lake.catalog.conftest import Place
-from tests.lake.maintenance.lakes import play, upkeep
+from tests.lake.maintenance.lakes import maintain, play
 
 MANY = (
     *("CREATE TABLE t(i INT, s VARCHAR, r STRUCT(a INT))", "CREATE TABLE keep(i INT, s VARCHAR)"),
@@ -34,14 +34,14 @@ MANY = (
 def _content(uri: str) -> dict[str, Any]:
     """Every row of every table of the format, but when files were scheduled."""
     with Catalog.open(uri) as catalog, catalog.reading() as connection:
-        found: dict[str, Any] = {
+        content: dict[str, Any] = {
             table.name: sorted(map(str, connection.execute(table.select()).all()))
             for table in t.METADATA.tables.values()
         }
         c = t.files_scheduled_for_deletion.c
         listed = connection.execute(t.files_scheduled_for_deletion.select().order_by(c.path)).all()
-        found[t.files_scheduled_for_deletion.name] = [tuple(row[:3]) for row in listed]
-    return found
+        content[t.files_scheduled_for_deletion.name] = [tuple(row[:3]) for row in listed]
+    return content
 
 
 def test_as_duckdb_does_it(place: Place, tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_as_duckdb_does_it(place: Place, tmp_path: Path) -> None:
     shutil.copy(tmp_path / "meta.sqlite", tmp_path / "theirs.sqlite")
     theirs = Place(f"ducklake:sqlite:{tmp_path / 'theirs.sqlite'}", place.data_path)
     play(theirs, ["CALL ducklake_expire_snapshots('lk', older_than => now())"])
-    upkeep(place, "expire_snapshots", older_than=dt.datetime.now(dt.UTC))
+    maintain(place, "expire_snapshots", older_than=dt.datetime.now(dt.UTC))
     assert _content(place.uri) == _content(theirs.uri)
 
 
@@ -57,8 +57,8 @@ def test_inlined_rows_that_nobody_sees(each_place: Place) -> None:
     rows = ["CREATE TABLE t(i INT)", "INSERT INTO t VALUES (1), (2)", "DELETE FROM t WHERE i = 1"]
     gone = ["CREATE TABLE gone(i INT)", "INSERT INTO gone VALUES (1)", "DROP TABLE gone"]
     play(each_place, [*rows, *gone], inline=10)
-    expired = upkeep(each_place, "expire_snapshots", older_than=dt.datetime.now(dt.UTC))
-    assert [one.snapshot_id for one in expired] == [0, 1, 2, 3, 4, 5]
+    expired = maintain(each_place, "expire_snapshots", older_than=dt.datetime.now(dt.UTC))
+    assert [row.snapshot_id for row in expired] == [0, 1, 2, 3, 4, 5]
     with Catalog.open(each_place.uri) as catalog, catalog.reading() as connection:
         (name,) = connection.execute(t.inlined_data_tables.select()).scalars("table_name").all()
         left = connection.exec_driver_sql(f"SELECT i FROM {name}").all()
@@ -67,17 +67,17 @@ def test_inlined_rows_that_nobody_sees(each_place: Place) -> None:
 
 def test_which_snapshots(place: Place) -> None:
     play(place, ["CREATE TABLE t(i INT)", "INSERT INTO t VALUES (1)", "INSERT INTO t VALUES (2)"])
-    assert upkeep(place, "expire_snapshots") == []
-    would = upkeep(place, "expire_snapshots", versions=[1, 3, 99], dry_run=True)
-    assert [(one.snapshot_id, one.changes) for one in would] == [(1, 'created_table:"main"."t"')]
+    assert maintain(place, "expire_snapshots") == []
+    would = maintain(place, "expire_snapshots", versions=[1, 3, 99], dry_run=True)
+    assert [(row.snapshot_id, row.changes) for row in would] == [(1, 'created_table:"main"."t"')]
     play(place, ["CALL lk.set_option('expire_older_than', '1 day')"])
-    assert upkeep(place, "expire_snapshots") == []
+    assert maintain(place, "expire_snapshots") == []
     play(place, ["CALL lk.set_option('expire_older_than', '0 seconds')"])
-    assert [one.snapshot_id for one in upkeep(place, "expire_snapshots")] == [0, 1, 2]
+    assert [row.snapshot_id for row in maintain(place, "expire_snapshots")] == [0, 1, 2]
     with pytest.raises(ArgumentError, match="not both"):
-        upkeep(place, "expire_snapshots", versions=[1], older_than=dt.datetime.now(dt.UTC))
+        maintain(place, "expire_snapshots", versions=[1], older_than=dt.datetime.now(dt.UTC))
     with pytest.raises(ArgumentError, match="zone"):
-        upkeep(place, "expire_snapshots", older_than=dt.datetime(2026, 1, 1))  # noqa: DTZ001 - refused
+        maintain(place, "expire_snapshots", older_than=dt.datetime(2026, 1, 1))  # noqa: DTZ001 - refused
 
 
 def test_a_snapshot_that_expires_under_a_reader_is_no_table_with_fewer_rows(place: Place) -> None:
@@ -92,9 +92,11 @@ def test_a_snapshot_that_expires_under_a_reader_is_no_table_with_fewer_rows(plac
         ],
     )
     with Catalog.open(place.uri) as catalog:
-        old = next(one.id for one in catalog.snapshots() if "inserted" in one.changes)
+        old = next(
+            snapshot.id for snapshot in catalog.snapshots() if "inserted" in snapshot.changes
+        )
         table = catalog.table("main", "t", old)
         assert len(catalog.files(table, old).files) == 1
-        upkeep(place, "expire_snapshots", versions=[old])
+        maintain(place, "expire_snapshots", versions=[old])
         with pytest.raises(SnapshotNotFound, match=f"there is no snapshot {old}"):
             catalog.files(table, old)

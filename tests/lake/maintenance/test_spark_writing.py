@@ -45,7 +45,7 @@ def test_as_the_calling_process_does_it(place: Place, spark: SparkSession) -> No
         assert {"t"} < {Path(path).parent.name for path in _by_tasks(place)}
         assert seen(place, last) == before
         rewritten = lake.rewrite_data_files(delete_threshold=0, resources=ON_SPARK)
-        files = sum(one.files_created for one in (*merged, *rewritten))
+        files = sum(row.files_created for row in (*merged, *rewritten))
         assert len(_by_tasks(place)) == files > len(merged)
     after = seen(place)
     assert {key: after[key] for key in before if isinstance(key, int)} == {

@@ -45,7 +45,7 @@ def test_layout_names_and_comments(lake: Lake) -> None:
     change.comment("a key", "k")
     described = lake.table("t").describe()
     assert (described.comment, described.column_comment("k")) == ("what it is", "a key")
-    assert [one.transform for one in lake.table("t").info().partition_by] == [
+    assert [field.transform for field in lake.table("t").info().partition_by] == [
         "bucket(4)",
         "identity",
     ]

@@ -26,12 +26,12 @@ def filled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 def test_files_and_bytes_of_how_many(filled: Lake) -> None:
-    found = filled.explain("SELECT * FROM t WHERE k > :low AND length(v) > 2", {"low": 99})
-    (table,) = found.tables
+    explained = filled.explain("SELECT * FROM t WHERE k > :low AND length(v) > 2", {"low": 99})
+    (table,) = explained.tables
     assert (table.name, table.snapshot, table.files, table.of_files) == ("main.t", 3, 2, 6)
     assert 0 < table.bytes < table.of_bytes
     assert (table.rows, table.used, table.unused) == (2, ("k > :low",), ("LENGTH(v) > 2",))
-    text = str(found)
+    text = str(explained)
     assert "files: 2 of 6" in text
     assert "chosen by: k > :low" in text
     assert "not used to choose: LENGTH(v) > 2" in text
@@ -40,8 +40,8 @@ def test_files_and_bytes_of_how_many(filled: Lake) -> None:
 def test_each_reference_by_itself(filled: Lake, rows: Rows) -> None:
     views = {"given": rows("k INT", [(1,)])}
     query = "SELECT * FROM t AT (VERSION => 1) a JOIN t b ON a.k = b.k AND b.k = 5 JOIN given USING"
-    found = filled.explain(f"{query} (k)", views=views)
-    assert [(one.kind, one.snapshot, one.of_files) for one in found.tables] == [
+    explained = filled.explain(f"{query} (k)", views=views)
+    assert [(table.kind, table.snapshot, table.of_files) for table in explained.tables] == [
         ("table", 1, 2),
         ("table", 3, 6),
         ("given", None, 0),

@@ -76,7 +76,7 @@ def is_scan(plan: Any) -> bool:
     ],
 )
 def test_answers_are_those_of_the_rows(lake: Lake, query: str, known: bool) -> None:
-    found = lake.sql(query)
+    df = lake.sql(query)
     forced = (
         query.replace("FROM t", "FROM (SELECT * FROM t", 1)
         .replace("FROM main.t", "FROM (SELECT * FROM main.t", 1)
@@ -86,9 +86,9 @@ def test_answers_are_those_of_the_rows(lake: Lake, query: str, known: bool) -> N
     forced = forced.replace(" AS x", "").replace("T.l", "l") + ")"
     if "WHERE" not in query:
         rows = lake.sql(forced)
-        assert (found.columns, found.dtypes) == (rows.columns, rows.dtypes)
-        assert texts(found) == texts(rows)
-    assert is_scan(found) is not known or "FROM e" in query
+        assert (df.columns, df.dtypes) == (rows.columns, rows.dtypes)
+        assert texts(df) == texts(rows)
+    assert is_scan(df) is not known or "FROM e" in query
 
 
 @pytest.mark.parametrize(
@@ -137,8 +137,8 @@ def test_deletes_that_a_flush_put_into_one_file(spark: SparkSession, tmp_path: P
         }
     assert len(set(expected.values())) == 4
     with Lake.attach(uri, spark=spark, read_only=True) as lake:
-        found = {
+        counts = {
             version: lake.sql(f"SELECT count(*) FROM t AT (VERSION => {version})").collect()[0][0]
             for version in expected
         }
-    assert found == expected
+    assert counts == expected

@@ -75,10 +75,10 @@ def test_the_rows_that_spark_has(filled: Lake) -> None:
 
 
 def same_as_spark(lake: Lake, text: str, *, ordered: bool) -> None:
-    found, spark = answer(lake, text), lake.sql(text)
-    assert found is not None, text
-    assert list(found.columns) == columns(spark), text
-    rows, wanted = found.rows, [tuple(row) for row in spark.collect()]
+    result, spark = answer(lake, text), lake.sql(text)
+    assert result is not None, text
+    assert list(result.columns) == columns(spark), text
+    rows, wanted = result.rows, [tuple(row) for row in spark.collect()]
     if not ordered:
         rows, wanted = sorted(rows, key=str), sorted(wanted, key=str)
     assert rows == wanted, text
@@ -108,9 +108,9 @@ def test_columns_that_are_younger_than_a_file(lake: Lake) -> None:
 
 
 def test_a_limit_reads_no_more_files_than_it_needs(filled: Lake) -> None:
-    found = answer(filled, "SELECT k FROM t LIMIT 3")
-    assert found is not None
-    assert len(found.rows) == 3
+    result = answer(filled, "SELECT k FROM t LIMIT 3")
+    assert result is not None
+    assert len(result.rows) == 3
     assert answer(filled, "SELECT k FROM t LIMIT 0") == small.SmallResult((("k", "int"),), [])
 
 
@@ -133,8 +133,8 @@ def test_what_is_left_to_spark(filled: Lake) -> None:
 def test_a_slice_is_chosen_by_its_value(filled: Lake) -> None:
     select = plain_select("SELECT k FROM t")
     assert select is not None
-    found = small.answer(filled.catalog, TableRef.parse("t"), select, {}, slice_=("v", "v2"))
-    assert found is not None
-    assert found.rows == [
+    result = small.answer(filled.catalog, TableRef.parse("t"), select, {}, slice_=("v", "v2"))
+    assert result is not None
+    assert result.rows == [
         tuple(row) for row in filled.sql("SELECT k FROM t WHERE v = 'v2'").collect()
     ]

@@ -56,21 +56,21 @@ def name(body: str) -> str:
 
 @pytest.fixture(scope="module")
 def lake(made: Made, spark: SparkSession) -> Iterator[Lake]:
-    with Lake.attach(made.uri, spark=spark, read_only=True) as found:
-        yield found
+    with Lake.attach(made.uri, spark=spark, read_only=True) as attached:
+        yield attached
 
 
 @pytest.fixture(scope="module")
 def read(lake: Lake, spark: SparkSession) -> dict[str, Answer | Exception]:
     """All views and queries in one job; the error of one that cannot be read."""
     frames: dict[str, DataFrame] = {}
-    found: dict[str, Answer | Exception] = {}
+    answers: dict[str, Answer | Exception] = {}
     for text in (*VIEWS, *QUERIES):
         try:
             frames[text] = lake.sql(text if text in QUERIES else f"SELECT * FROM {name(text)}")
         except PenstockError as error:
-            found[text] = error
-    return found | of_spark(spark, frames)
+            answers[text] = error
+    return answers | of_spark(spark, frames)
 
 
 @pytest.mark.parametrize("body", VIEWS)

@@ -27,12 +27,12 @@ def seen(rows: pa.Table) -> list[str]:
 def same(lake: Lake, names: list[str]) -> bool:
     """Whether rows are read here; they are then what Spark reads, in its types."""
     table = lake.table("t")
-    here = table.few_rows(names, lake.catalog.latest().id)
-    if here is None:
+    mine = table.few_rows(names, lake.catalog.latest().id)
+    if mine is None:
         return False
     spark = table.to_df().select(*names).toArrow()
-    assert here.schema.types == spark.schema.types
-    assert seen(here) == seen(spark)
+    assert mine.schema.types == spark.schema.types
+    assert seen(mine) == seen(spark)
     return True
 
 

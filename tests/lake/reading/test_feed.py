@@ -215,11 +215,11 @@ def test_right_where_duckdb_is_wrong(
     feeds.written(place, script, inline=inline)
     right, known = feeds.differences(place), feeds.theirs(place)
     with Lake.attach(place.uri, data_path=place.data_path, spark=spark) as lake:
-        found = feeds.ours(lake, known)
-    assert {at: feeds.net(feed) for at, feed in found.items()} == {
+        contents = feeds.ours(lake, known)
+    assert {at: feeds.net(feed) for at, feed in contents.items()} == {
         at: feeds.within(right, at) for at in known
     }
-    assert found != known, "DuckDB has it right now: compare with it"
+    assert contents != known, "DuckDB has it right now: compare with it"
 
 
 def test_a_file_with_two_delete_files(tmp_path: Path, spark: SparkSession) -> None:
@@ -233,11 +233,11 @@ def test_a_file_with_two_delete_files(tmp_path: Path, spark: SparkSession) -> No
     right, known = feeds.differences(place), feeds.theirs(place)
     feeds.written(place, [FLUSH])
     with Lake.attach(place.uri, data_path=place.data_path, spark=spark) as lake:
-        found = feeds.ours(lake, known)
+        contents = feeds.ours(lake, known)
         table = lake.table("t")
         before = [table.to_df(version=version).count() for version in (4, 5, 6)]
         listed = [file for file in table.list_files(version=6) if file.delete_file]
-    assert {at: feeds.net(feed) for at, feed in found.items()} == {
+    assert {at: feeds.net(feed) for at, feed in contents.items()} == {
         at: feeds.within(right, at) for at in known
     }
     assert before == [24, 9, 8]

@@ -56,8 +56,8 @@ def write(path: Path, columns: Mapping[pa.Field, Sequence[object]]) -> Path:
 def kv(
     path: Path, keys: list[int], *, names: tuple[str, str] = ("k", "v"), ids: bool = True
 ) -> Path:
-    one, two = (1, 2) if ids else (None, None)
-    key, value = field(names[0], pa.int64(), one), field(names[1], pa.string(), two)
+    first, second = (1, 2) if ids else (None, None)
+    key, value = field(names[0], pa.int64(), first), field(names[1], pa.string(), second)
     return write(path, {key: keys, value: [f"v{key}" for key in keys]})
 
 
@@ -92,8 +92,8 @@ def test_columns_go_by_field_id(prepared: SparkSession, tmp_path: Path) -> None:
 def test_what_one_task_reads_is_not_shuffled(
     prepared: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    one = [data_file(kv(tmp_path / "one.parquet", [1, 2, 1]))]
-    two = [*one, data_file(kv(tmp_path / "two.parquet", [2]))]
+    single = [data_file(kv(tmp_path / "one.parquet", [1, 2, 1]))]
+    two = [*single, data_file(kv(tmp_path / "two.parquet", [2]))]
     text = os.urandom(3 << 20).hex()  # a file that is split
     key, value = field("k", pa.int64(), 1), field("v", pa.string(), 2)
     path = write(tmp_path / "large.parquet", {key: [1, 2, 1], value: [text] * 3})
@@ -104,7 +104,7 @@ def test_what_one_task_reads_is_not_shuffled(
         df.explain()
         return "Exchange" in capsys.readouterr().out, table_of(df)
 
-    assert counted(one) == (False, [(1, 2), (2, 1)])
+    assert counted(single) == (False, [(1, 2), (2, 1)])
     assert counted(two) == (True, [(1, 2), (2, 2)])
     assert counted(large) == (True, [(1, 2), (2, 1)])
 
@@ -132,8 +132,8 @@ def test_files_under_a_mapping_go_by_name(prepared: SparkSession, tmp_path: Path
     mapping = NameMapping(4, {("key",): 1, ("value",): 2})
     partly = NameMapping(5, {("key",): 1})
     files = [data_file(path, mapping_id=4), data_file(path, mapping_id=5)]
-    found = read(prepared, files, mappings={4: mapping, 5: partly})
-    assert found == [(1, "v1"), (1, None)]
+    rows = read(prepared, files, mappings={4: mapping, 5: partly})
+    assert rows == [(1, "v1"), (1, None)]
 
 
 def test_files_without_ids_or_mapping_are_refused(prepared: SparkSession, tmp_path: Path) -> None:
@@ -185,8 +185,8 @@ def test_deletes_of_later_snapshots_do_not_count(prepared: SparkSession, tmp_pat
     gone = delete_file(tmp_path / "d.parquet", [0, 1, 2], since=[3, 4, 5])
     file = data_file(kv(tmp_path / "a.parquet", [1, 2, 3, 4]), delete=gone)
     for snapshot, left in ((3, [2, 3, 4]), (4, [3, 4]), (5, [4]), (9, [4])):
-        found = scan.read(prepared, Scan("main.t", KV, FileSet((file,)), snapshot))
-        assert [row[0] for row in table_of(found)] == left
+        df = scan.read(prepared, Scan("main.t", KV, FileSet((file,)), snapshot))
+        assert [row[0] for row in table_of(df)] == left
 
 
 def test_row_ids_follow_from_the_place_unless_embedded(
@@ -203,8 +203,8 @@ def test_row_ids_follow_from_the_place_unless_embedded(
     files = (data_file(plain, row_id_start=100), data_file(own, row_id_start=200))
     source = Scan("main.t", KV, FileSet(files))
     df: DataFrame = scan.read(prepared, source, positions=True)
-    found = scan.with_row_ids(prepared, source, df).select("k", scan.ROW_ID)
-    assert table_of(found) == [(1, 100), (2, 101), (3, 0)]
+    with_ids = scan.with_row_ids(prepared, source, df).select("k", scan.ROW_ID)
+    assert table_of(with_ids) == [(1, 100), (2, 101), (3, 0)]
 
 
 def test_no_files(prepared: SparkSession) -> None:
@@ -241,8 +241,8 @@ def test_uuids_in_both_forms(prepared: SparkSession, tmp_path: Path) -> None:
         tmp_path / "a.parquet",
         {binary[0]: [raw, text.upper().encode(), None], binary[1]: [[raw, None], None, []]},
     )
-    found = {str(row) for row in read(prepared, [data_file(path)], schema)}
-    assert found == {str((text, [text, None])), str((text, None)), str((None, []))}
+    rows = {str(row) for row in read(prepared, [data_file(path)], schema)}
+    assert rows == {str((text, [text, None])), str((text, None)), str((None, []))}
 
 
 def test_nanoseconds_that_a_timestamp_holds(prepared: SparkSession, tmp_path: Path) -> None:
@@ -250,22 +250,22 @@ def test_nanoseconds_that_a_timestamp_holds(prepared: SparkSession, tmp_path: Pa
     micros = write(
         tmp_path / "a.parquet", {field("t", pa.timestamp("ns"), 1): [-1000, 1_000, None]}
     )
-    found = sorted(str(row[0]) for row in read(prepared, [data_file(micros)], schema))
-    assert found == ["1969-12-31 23:59:59.999999", "1970-01-01 00:00:00.000001", "None"]
+    rows = sorted(str(row[0]) for row in read(prepared, [data_file(micros)], schema))
+    assert rows == ["1969-12-31 23:59:59.999999", "1970-01-01 00:00:00.000001", "None"]
     nanos = write(tmp_path / "b.parquet", {field("t", pa.timestamp("ns"), 1): [1001]})
     with pytest.raises(QueryFailed, match="holds nanoseconds"), explained():
         read(prepared, [data_file(nanos)], schema)
 
 
 def test_places_are_for_files_of_different_sizes() -> None:
-    one, two = DataFile("a", 1000, 4_000, 0), DataFile("b", 3, 5_000, 0)
-    found = Places.by_size([one, two])
-    assert found is not None
-    assert (found.base(one), found.base(two)) == (4_000 << 10, 5_000 << 10)
-    assert Places.by_size([one, replace(two, size_bytes=4_000)]) is None
-    assert Places.by_size([replace(one, size_bytes=1 << 60)]) is None
-    assert Places.by_size([replace(one, size_bytes=0)]) is None
-    assert Places.by_size([replace(one, size_bytes=n) for n in range(1, 502)]) is None
+    first, second = DataFile("a", 1000, 4_000, 0), DataFile("b", 3, 5_000, 0)
+    places = Places.by_size([first, second])
+    assert places is not None
+    assert (places.base(first), places.base(second)) == (4_000 << 10, 5_000 << 10)
+    assert Places.by_size([first, replace(second, size_bytes=4_000)]) is None
+    assert Places.by_size([replace(first, size_bytes=1 << 60)]) is None
+    assert Places.by_size([replace(first, size_bytes=0)]) is None
+    assert Places.by_size([replace(first, size_bytes=n) for n in range(1, 502)]) is None
 
 
 def test_inlined_rows_have_no_place_but_a_row_id(prepared: SparkSession, tmp_path: Path) -> None:
@@ -274,9 +274,9 @@ def test_inlined_rows_have_no_place_but_a_row_id(prepared: SparkSession, tmp_pat
     part = InlinedPart(KV, pa.table({**columns, "1": [5], "2": ["in"]}))
     file = data_file(kv(tmp_path / "a.parquet", [1]), row_id_start=10, begin_snapshot=2)
     source = Scan("main.t", KV, FileSet((file,), inlined=InlinedRows((part,))))
-    found = scan.read(prepared, source, positions=True, row_ids=True)
+    df = scan.read(prepared, source, positions=True, row_ids=True)
     key = source.keys().key(file.path)
-    assert table_of(found) == [(1, "v1", key, 0, None, 10, 2), (5, "in", None, None, 7, 7, 3)]
+    assert table_of(df) == [(1, "v1", key, 0, None, 10, 2), (5, "in", None, None, 7, 7, 3)]
     embedded = scan.read(prepared, source, positions=True)
     assert table_of(scan.with_row_ids(prepared, source, embedded).select("k", scan.ROW_ID)) == [
         (1, 10),

@@ -31,6 +31,6 @@ def test_errors_are_not_cached() -> None:
 
 
 def test_each_session_has_its_own() -> None:
-    one, other = cast(Any, SimpleNamespace()), cast(Any, SimpleNamespace())
-    assert cache_of(one) is cache_of(one)
-    assert cache_of(one) is not cache_of(other)
+    first, other = cast(Any, SimpleNamespace()), cast(Any, SimpleNamespace())
+    assert cache_of(first) is cache_of(first)
+    assert cache_of(first) is not cache_of(other)

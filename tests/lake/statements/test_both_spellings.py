@@ -210,9 +210,9 @@ CALLS = (
 @pytest.mark.parametrize("call", CALLS)
 def test_calls_of_table_functions(pair: tuple[Path, Path], spark: SparkSession, call: str) -> None:
     with Lake.attach(twins.uri(pair[0]), spark=spark, read_only=True, name="lk") as lake:
-        found = lake.sql(call)
+        df = lake.sql(call)
         theirs = twins.rows(pair[0], call.removeprefix("/* a */ "))
-        assert (found.count(), len(found.columns)) == (len(theirs), len(theirs[0]))
+        assert (df.count(), len(df.columns)) == (len(theirs), len(theirs[0]))
 
 
 # By Spark, and what DuckDB answers.
@@ -234,5 +234,5 @@ def test_queries(tmp_path: Path, spark: SparkSession) -> None:
     )
     with Lake.attach(twins.uri(tmp_path / "lake"), spark=spark, read_only=True) as lake:
         for text, theirs in QUERIES.items():
-            found = sorted((tuple(row) for row in lake.sql(text).collect()), key=repr)
-            assert found == twins.rows(tmp_path / "lake", theirs), text
+            rows = sorted((tuple(row) for row in lake.sql(text).collect()), key=repr)
+            assert rows == twins.rows(tmp_path / "lake", theirs), text

@@ -100,12 +100,12 @@ def pair(
     twins.by_duckdb(folder / "duckdb", (*MAKE, *(DUCKDB.get(text, text) for text in CHANGES)))
     ours = folder / "penstock"
     twins.by_penstock(ours, MAKE)  # without a session: literals need none
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     with Lake.attach(twins.uri(ours), spark=spark) as lake:
         for statement in CHANGES:
             row: Any = lake.sql(statement).first()
-            found[statement] = row.num_affected_rows
-    return ours, folder / "duckdb", found
+            counts[statement] = row.num_affected_rows
+    return ours, folder / "duckdb", counts
 
 
 @pytest.mark.parametrize("query", ORDERED)

@@ -20,8 +20,8 @@ TABLE = "CREATE TABLE t (a INT, seen TIMESTAMPTZ DEFAULT now())"
 def plain(tmp_path: Path) -> Iterator[Lake]:
     """Without Spark."""
     uri = f"ducklake:sqlite:{tmp_path}/m.sqlite"
-    with Lake.attach(uri, data_path=f"{tmp_path}/d", name="lk") as found:
-        yield found
+    with Lake.attach(uri, data_path=f"{tmp_path}/d", name="lk") as attached:
+        yield attached
 
 
 def is_recent(at: datetime) -> bool:
@@ -69,8 +69,8 @@ def test_rows_of_spark(lake: Lake, rows: Rows) -> None:
         transaction.sql("INSERT INTO t (a) SELECT 2")
     lake.table("t").merge(rows("a INT", [(1,), (3,)]), "a")
     lake.sql("UPDATE t SET seen = DEFAULT WHERE a = 2")
-    found = lake.sql("SELECT a, b, seen = CAST(b AS TIMESTAMP) AS same FROM t ORDER BY a")
-    first, second, third = found.collect()
+    df = lake.sql("SELECT a, b, seen = CAST(b AS TIMESTAMP) AS same FROM t ORDER BY a")
+    first, second, third = df.collect()
     assert (first.same, second.same, third.same) == (True, False, True)
     assert first.b == second.b < third.b
     assert lake.sql("SELECT * FROM t WHERE seen < now() - INTERVAL 5 MINUTES").collect() == []

@@ -136,8 +136,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def lake(folder: Path, spark: SparkSession) -> Iterator[Lake]:
     with Lake.attach(
         twins.uri(folder), data_path=f"{folder}/data", spark=spark, name="my_ducklake"
-    ) as found:
-        yield found
+    ) as attached:
+        yield attached
 
 
 @pytest.mark.parametrize("section", SECTIONS)
@@ -148,12 +148,12 @@ def test_runs(lake: Lake, section: str) -> None:
 def test_is_what_the_documents_say(lake: Lake, folder: Path) -> None:
     people: list[tuple[Any, ...]] = [(2, "Anna", 100000.0), (3, "Johan Cruijff ArenA", 95000.0)]
     assert table_of(lake.sql("FROM people")) == people
-    told = lake.table("test_table").describe()
-    assert (told.comment, told.column_comment("test_table_column")) == (
+    description = lake.table("test_table").describe()
+    assert (description.comment, description.column_comment("test_table_column")) == (
         "very nice table",
         "very nice column",
     )
-    (named,) = [one for one in lake.snapshots() if one.author == "Pedro"]
+    (named,) = [snapshot for snapshot in lake.snapshots() if snapshot.author == "Pedro"]
     assert (named.message, named.extra) == ("Inserting myself", "{'foo': 7, 'bar': 10}")
     assert twins.rows(folder, "FROM v1") == people
 

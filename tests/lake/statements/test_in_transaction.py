@@ -58,8 +58,8 @@ def folder(tmp_path: Path) -> Path:
 def plain(folder: Path) -> Iterator[Lake]:
     """Without Spark."""
     uri = f"ducklake:sqlite:{folder}/m.sqlite"
-    with Lake.attach(uri, data_path=f"{folder}/d", name="lk") as found:
-        yield found
+    with Lake.attach(uri, data_path=f"{folder}/d", name="lk") as attached:
+        yield attached
 
 
 def steps(run: Callable[[str], Any], script: list[str], file: Path) -> None:

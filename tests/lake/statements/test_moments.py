@@ -83,27 +83,27 @@ def pair(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> tuple
 @pytest.mark.parametrize("query", SEEN)
 def test_as_duckdb_has_it(pair: tuple[Path, Path], query: str) -> None:
     ours, theirs = pair
-    found = twins.rows(ours, query)
+    rows = twins.rows(ours, query)
     if "nulls" in query:  # a key of a map that is written out is VARCHAR in both
         assert "VARCHAR" in str(twins.rows(theirs, "DESCRIBE nulls"))
-    assert found == twins.rows(theirs, query) != []
+    assert rows == twins.rows(theirs, query) != []
 
 
 @pytest.mark.parametrize(("clause", "rows"), MOMENTS.items())
 def test_snapshots(pair: tuple[Path, Path], spark: SparkSession, clause: str, rows: int) -> None:
     with Lake.attach(twins.uri(pair[0]), spark=spark, read_only=True) as lake:
         for picked in ("count(*)", "count(a + 0)"):  # by the catalog, and of the rows
-            found = lake.sql(f"SELECT {picked} FROM n {clause}", args={"v": 2}).first()
-            assert found is not None
-            assert found[0] == rows
+            row = lake.sql(f"SELECT {picked} FROM n {clause}", args={"v": 2}).first()
+            assert row is not None
+            assert row[0] == rows
 
 
 def test_all_tables_lists_views(pair: tuple[Path, Path], spark: SparkSession) -> None:
     with Lake.attach(twins.uri(pair[0]), spark=spark) as lake:
         lake.sql("CREATE VIEW seen AS SELECT a, a + 1 AS more FROM n")
-        found = {row[2]: tuple(row[3:]) for row in lake.sql("SHOW ALL TABLES").collect()}
-    assert found.keys() == {"n", "named", "nulls", "seen", "times"}
-    assert found["seen"] == (["a", "more"], ["INTEGER", "INTEGER"], False)
+        tables = {row[2]: tuple(row[3:]) for row in lake.sql("SHOW ALL TABLES").collect()}
+    assert tables.keys() == {"n", "named", "nulls", "seen", "times"}
+    assert tables["seen"] == (["a", "more"], ["INTEGER", "INTEGER"], False)
     with Lake.attach(twins.uri(pair[0])) as lake:  # without Spark a view's columns are not known
         assert ("seen", None, None) in [row[2:5] for row in lake.sql("SHOW ALL TABLES").collect()]
-    assert sorted(found) == [row[2] for row in twins.rows(pair[0], "SHOW ALL TABLES")]
+    assert sorted(tables) == [row[2] for row in twins.rows(pair[0], "SHOW ALL TABLES")]

@@ -14,9 +14,9 @@ from penstock.lake.lake import Lake
 @pytest.fixture
 def lake(tmp_path: Path) -> Iterator[Lake]:
     """Without Spark."""
-    with Lake.attach(f"ducklake:sqlite:{tmp_path}/m.sqlite", data_path=f"{tmp_path}/d") as found:
-        found.sql("CREATE TABLE kind (a INT,)")
-        yield found
+    with Lake.attach(f"ducklake:sqlite:{tmp_path}/m.sqlite", data_path=f"{tmp_path}/d") as attached:
+        attached.sql("CREATE TABLE kind (a INT,)")
+        yield attached
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def changed(lake: Lake, statement: str) -> int:
     return int(row[0])
 
 
-def found(lake: Lake) -> dict[int, str]:
+def contents(lake: Lake) -> dict[int, str]:
     return {row["k"]: row["v"] for row in lake.table("t").to_df().collect()}
 
 
@@ -47,7 +47,7 @@ def test_no_job(
     answer = filled.sql(statement)
     assert len(tracker.getJobIdsForGroup(None)) == jobs
     assert answer.collect()[0][0] == count
-    rows = found(filled)
+    rows = contents(filled)
     assert {k: rows.get(k) for k in after} == after
 
 
@@ -56,7 +56,7 @@ def test_what_means_something_else_here(filled: Lake) -> None:
     assert changed(filled, "DELETE FROM t WHERE nvl(k, 0) = 105") == 1
     assert changed(filled, "UPDATE t SET k = nvl(k, 0) WHERE k = 6") == 1
     assert changed(filled, "WITH k AS (SELECT 7 AS n) DELETE FROM t WHERE k = 8") == 1
-    assert sorted(found(filled)) == [0, 1, 2, 3, 4, 7, 9, 106]
+    assert sorted(contents(filled)) == [0, 1, 2, 3, 4, 7, 9, 106]
 
 
 def test_rows_of_this_transaction(filled: Lake) -> None:
@@ -65,11 +65,11 @@ def test_rows_of_this_transaction(filled: Lake) -> None:
     assert changed(filled, "UPDATE t SET v = 'new' WHERE k = 25 OR k = 5") == 2
     assert changed(filled, "DELETE FROM t WHERE v = 'new' AND k > 20") == 1
     filled.sql("COMMIT")
-    rows = found(filled)
+    rows = contents(filled)
     assert (rows[5], 25 in rows, len(rows)) == ("new", False, 29)
 
 
 def test_a_part_that_is_replaced(filled: Lake) -> None:
     filled.sql("INSERT INTO t REPLACE WHERE k < 5 SELECT 1 AS k, 'again' AS v")
-    assert found(filled)[1] == "again"
-    assert len(found(filled)) == 6
+    assert contents(filled)[1] == "again"
+    assert len(contents(filled)) == 6

@@ -29,9 +29,9 @@ from penstock.sql.tokens import split
 @pytest.fixture
 def lake(tmp_path: Path) -> Iterator[Lake]:
     uri = f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}"
-    with Lake.attach(uri, data_path=f"{tmp_path}/data") as found:
-        found.sql("CREATE TABLE t (a INT NOT NULL, b VARCHAR, s STRUCT(x INT))")
-        yield found
+    with Lake.attach(uri, data_path=f"{tmp_path}/data") as attached:
+        attached.sql("CREATE TABLE t (a INT NOT NULL, b VARCHAR, s STRUCT(x INT))")
+        yield attached
 
 
 TYPES = {
@@ -196,8 +196,8 @@ def test_a_statement_of_a_transaction_is_all_or_nothing(lake: Lake) -> None:
 
 
 def test_what_is_there(lake: Lake) -> None:
-    found = lake.sql("DESCRIBE t").collect()
-    assert [(row.column_name, row.column_type, row.null) for row in found] == [
+    columns = lake.sql("DESCRIBE t").collect()
+    assert [(row.column_name, row.column_type, row.null) for row in columns] == [
         ("a", "INTEGER", "NO"),
         ("b", "VARCHAR", "YES"),
         ("s", "STRUCT(x INTEGER)", "YES"),

@@ -14,10 +14,10 @@ from penstock.lake.lake import Lake
 @pytest.fixture
 def lake(tmp_path: Path) -> Iterator[Lake]:
     uri = f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}"
-    with Lake.attach(uri, data_path=f"{tmp_path}/data") as found:
-        found.sql('CREATE TABLE fish (id INT, kind VARCHAR, s STRUCT(x INT), "two words" INT)')
-        found.sql("INSERT INTO fish (id, kind) VALUES (1, 'eel'), (2, 'pike')")
-        yield found
+    with Lake.attach(uri, data_path=f"{tmp_path}/data") as attached:
+        attached.sql('CREATE TABLE fish (id INT, kind VARCHAR, s STRUCT(x INT), "two words" INT)')
+        attached.sql("INSERT INTO fish (id, kind) VALUES (1, 'eel'), (2, 'pike')")
+        yield attached
 
 
 # A statement, the column (of line 1) that its error names, and words of what it says to do.

@@ -37,8 +37,8 @@ COLUMNS = [("main", "t", "a"), ("s", "u", "x"), ("s", "v", "z")]
 def plain(tmp_path: Path) -> Iterator[Lake]:
     """Without Spark."""
     uri = f"ducklake:sqlite:{tmp_path}/m.sqlite"
-    with Lake.attach(uri, data_path=f"{tmp_path}/d", name="lk") as found:
-        yield found
+    with Lake.attach(uri, data_path=f"{tmp_path}/d", name="lk") as attached:
+        yield attached
 
 
 def test_as_in_duckdb(plain: Lake, tmp_path: Path) -> None:

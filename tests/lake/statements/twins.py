@@ -45,13 +45,13 @@ def catalog(folder: Path, table: str) -> list[tuple[Any, ...]]:
     with closing(sqlite3.connect(folder / "meta.sqlite")) as connection:
         cursor = connection.execute(f"SELECT * FROM {table}")
         names = [column[0] for column in cursor.description]
-        found = [dict(zip(names, row, strict=True)) for row in cursor]
-    for row in found:
+        records = [dict(zip(names, row, strict=True)) for row in cursor]
+    for row in records:
         if row.get("parent_column") is not None:
             # DuckDB has 0 for a field that was added to a struct, and '' for one renamed.
             row["nulls_allowed"], row["default_value_type"] = 1, "literal"
-    kept = [name for name in names if name not in _OWN]
-    return sorted((tuple(row[name] for name in kept) for row in found), key=repr)
+    compared = [name for name in names if name not in _OWN]
+    return sorted((tuple(row[name] for name in compared) for row in records), key=repr)
 
 
 def rows(folder: Path, query: str) -> list[tuple[Any, ...]]:

@@ -82,7 +82,7 @@ def test_what_a_file_says_of_itself(spark: SparkSession, tmp_path: Path) -> None
     (file,) = stage(df, tmp_path).files
     assert file.record_count == 100
     assert file.size_bytes == os.path.getsize(file.path)  # noqa: PTH202 - as the reader sees it
-    by_id = {one.column_id: one for one in file.stats}
+    by_id = {stats.column_id: stats for stats in file.stats}
     assert (by_id[1].min_value, by_id[1].max_value) == ("0", "99")
     assert [by_id[i].contains_nan for i in (2, 3)] == [True, False]
     assert (by_id[2].min_value, by_id[3].max_value) == (None, "2.0")
@@ -122,11 +122,11 @@ def test_rows_go_where_their_partition_is(spark: SparkSession, tmp_path: Path) -
         "SELECT * FROM VALUES (1, DATE'2013-01-02'), (2, NULL), (3, DATE'2013-01-02') v(k, d)"
     )
     schema = assign_ids(schema_of(df))
-    one = df.coalesce(1)
+    single = df.coalesce(1)
     keys = (PartitionKey(schema.columns[1]),)
-    written = stage(one, tmp_path, schema, partition_by=keys, partition_id=5)
-    found = {file.partition_values: file.record_count for file in written.files}
-    assert found == {("2013-01-02",): 2, (None,): 1}
+    written = stage(single, tmp_path, schema, partition_by=keys, partition_id=5)
+    counts = {file.partition_values: file.record_count for file in written.files}
+    assert counts == {("2013-01-02",): 2, (None,): 1}
     assert {file.partition_id for file in written.files} == {5}
     assert len(back(spark, written, schema)) == 3  # the column is in the files
 
@@ -148,9 +148,11 @@ def test_fingerprints_tell_contents_apart(spark: SparkSession, tmp_path: Path) -
         "SELECT * FROM VALUES (1, NULL), (2, 'a') v(a, b)",
         "SELECT * FROM VALUES (1, 'a'), (1, 'a') v(a, b)",
     ]
-    found = [stage(spark.sql(q), tmp_path, with_fingerprint=True).fingerprint for q in queries]
-    assert found[0] == found[1]
-    assert len(set(found)) == 4
+    fingerprints = [
+        stage(spark.sql(q), tmp_path, with_fingerprint=True).fingerprint for q in queries
+    ]
+    assert fingerprints[0] == fingerprints[1]
+    assert len(set(fingerprints)) == 4
 
 
 def test_a_fingerprint_is_that_of_the_rows_read_back(spark: SparkSession, tmp_path: Path) -> None:
@@ -254,10 +256,10 @@ def test_files_are_as_the_options_say(spark: SparkSession, tmp_path: Path) -> No
     df = spark.range(0, 1000, 1, 1)
     files = stage(df, tmp_path, settings=write_settings(options.get)).files
     assert [file.record_count for file in files] == [500, 500]
-    found = pq.ParquetFile(files[0].path)
-    assert found.metadata.row_group(0).num_rows == 100
-    assert found.metadata.row_group(0).column(0).compression == "ZSTD"
-    assert "DELTA_BINARY_PACKED" in found.metadata.row_group(0).column(0).encodings
+    parquet = pq.ParquetFile(files[0].path)
+    assert parquet.metadata.row_group(0).num_rows == 100
+    assert parquet.metadata.row_group(0).column(0).compression == "ZSTD"
+    assert "DELTA_BINARY_PACKED" in parquet.metadata.row_group(0).column(0).encodings
     small = write_settings({"parquet_row_group_size_bytes": "1000"}.get)
     (file,) = stage(df, tmp_path, settings=small).files
     assert pq.ParquetFile(file.path).num_row_groups > 1
@@ -309,9 +311,9 @@ def test_the_committer_file_is_named(spark: SparkSession) -> None:
 @pytest.mark.skipif(bool(s3.jars()), reason="with PENSTOCK_TEST_S3 the session has the classes")
 def test_magic_without_its_classes(spark: SparkSession, tmp_path: Path) -> None:
     uri = f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}"
-    told = {**NOWHERE, "committer": "magic"}
+    settings = {**NOWHERE, "committer": "magic"}
     with Lake.attach(
-        uri, data_path="s3://nowhere/l/", spark=spark, storage=told, new_catalog=True
+        uri, data_path="s3://nowhere/l/", spark=spark, storage=settings, new_catalog=True
     ) as lake:
         before = lake.catalog.latest()
         with pytest.raises(EnvironmentMissing) as error:

@@ -1,5 +1,5 @@
-"""From a text to what computes it over Arrow columns: what computes each operator and function, by
-sqlglot's class of it.
+"""Compiling an expression's text for Arrow columns: the kernels of operators and functions, by
+sqlglot's classes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Expression", "condition", "expression", "plain"]
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """``columns`` are the names, as given, of what it is computed from."""
+    """``columns`` are the names, as written, of the columns that it uses."""
 
     node: Node
 
@@ -36,8 +36,8 @@ class Expression:
         return self.node.columns
 
     def cast(self, kind: pa.DataType) -> Expression:
-        """As a value of a column of ``kind``. Raises NotSupportedByArrow where that may lose
-        something.
+        """The expression cast to the type of a column. Raises NotSupportedByArrow where the cast
+        may lose something.
         """
         mine = self.kind
         exact = (
@@ -65,7 +65,7 @@ class Expression:
         return value if isinstance(value, pa.ChunkedArray) else pa.chunked_array([value])
 
     def matches(self, rows: Rows, places: pa.Array) -> pa.Array:
-        """Those of ``places``, one for each row, whose rows it, a condition, is true for."""
+        """Those of ``places``, one for each row, whose rows satisfy this condition."""
         matching = self.array(rows).combine_chunks()
         return places.filter(matching)  # which leaves out NULL, too
 
@@ -93,7 +93,7 @@ class _Compiler:
 def expression(
     written: str | SqlExpression, columns: Mapping[str, pa.DataType], *, in_utc: bool = False
 ) -> Expression:
-    """Of Spark's SQL over columns, by name, of these types. Raises NotSupportedByArrow.
+    """Compile Spark's SQL over columns of these names and types. Raises NotSupportedByArrow.
 
     ``in_utc`` says that times without a zone are in UTC.
     """
@@ -111,7 +111,7 @@ def expression(
 def condition(
     written: str | SqlExpression, columns: Mapping[str, pa.DataType], *, in_utc: bool = False
 ) -> Expression:
-    """As `expression`, of one that is true, false or NULL."""
+    """As `expression`, for an expression that is true, false or NULL."""
     compiled = expression(written, columns, in_utc=in_utc)
     if compiled.kind != pa.bool_():
         raise NotSupportedByArrow(f"{compiled.kind} as a condition")
@@ -119,7 +119,7 @@ def condition(
 
 
 def plain(value: object) -> Expression:
-    """A value of Python's, as Spark takes it."""
+    """A Python value as an expression, with the type that Spark gives it."""
     if value is None:
         return Expression(nodes.null())
     if isinstance(value, bool):

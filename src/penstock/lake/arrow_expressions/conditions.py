@@ -31,8 +31,8 @@ def _alike(parts: Sequence[Node], node: Compile) -> list[Node]:
 
 
 def _refuse_beyond_bigint(part: Node) -> None:
-    """Beside an integer Spark takes a comparison with such a literal for true or false, of a NULL
-    too.
+    """Refuse comparing an integer with a literal beyond bigint: Spark folds that to true or false,
+    even for NULL.
     """
     if nodes.is_decimal(part.kind) and not part.columns:
         value = part.run(pa.table({})).as_py()
@@ -41,7 +41,7 @@ def _refuse_beyond_bigint(part: Node) -> None:
 
 
 def _with_times(parts: Sequence[Node], node: Compile) -> Sequence[Node]:
-    """A text that is compared with a day or a time is one."""
+    """Parse texts that are compared with a date or a time."""
     if len(parts) != 2:
         return parts
     left, right = parts
@@ -49,7 +49,7 @@ def _with_times(parts: Sequence[Node], node: Compile) -> Sequence[Node]:
 
 
 def _as_time(part: Node, beside: pa.DataType, node: Compile) -> Node:
-    """A literal as what it is compared with; Spark takes a day for its midnight, in its zone."""
+    """A literal in the type it is compared with; a date becomes its midnight in Spark's zone."""
     text = None if part.literal is None else part.literal.value
     if isinstance(text, str) and beside == pa.date32():
         return nodes.constant(beside, nodes.day(text))
@@ -64,7 +64,7 @@ def _as_time(part: Node, beside: pa.DataType, node: Compile) -> Node:
 
 
 def _text(value: dt.date) -> str:
-    """As `nodes.clock` reads it."""
+    """The time as `nodes.clock` reads it."""
     return value.replace(tzinfo=None).isoformat() if isinstance(value, dt.datetime) else str(value)
 
 
@@ -80,7 +80,7 @@ def compared(kernel: Callable[[Value, Value], Value]) -> Callable[[Any, Compile]
 
 
 def _never(others: Sequence[Node]) -> Node:
-    """Beside a NULL: NULL, whatever the other is; if that cannot be computed, neither can this."""
+    """A comparison with NULL: always NULL, if the other side can be computed."""
     nodes.common([part.kind for part in others])  # raises for what Arrow does not compare
     return nodes.of(_BOOLEAN, lambda *_: pa.scalar(None, _BOOLEAN), *others)
 
@@ -100,7 +100,7 @@ def _equal_or_null(left: Value, right: Value) -> Value:
 
 
 def in_(tree: Any, node: Compile) -> Node:
-    """Among literals. A NULL among them leaves open what equals none of the others."""
+    """``IN`` with literals. With a NULL among them the result is true or NULL."""
     items = [node(item) for item in tree.expressions]
     if not items or any(item.columns for item in items):
         raise NotSupportedByArrow("an IN of no literals")
@@ -129,7 +129,7 @@ def between(tree: Any, node: Compile) -> Node:
 
 
 def like(tree: Any, node: Compile) -> Node:
-    """Patterns whose only wildcard is % at their ends: bytes decide, whatever the characters."""
+    """Patterns with % only at their ends, which can be compared byte by byte."""
     value, pattern = node(tree.this), tree.expression
     if value.kind != pa.string() or not isinstance(pattern, exp.Literal) or not pattern.is_string:
         raise NotSupportedByArrow("LIKE of other things")
@@ -175,7 +175,7 @@ def not_(tree: Any, node: Compile) -> Node:
 
 
 def is_(tree: Any, node: Compile) -> Node:
-    """``IS NULL``, ``IS TRUE`` and ``IS FALSE``; their NOT stands around them."""
+    """``IS NULL``, ``IS TRUE`` and ``IS FALSE``; sqlglot parses their NOT around them."""
     if isinstance(tree.expression, exp.Null):
         return nodes.of(_BOOLEAN, pc.is_null, node(tree.this))
     if not isinstance(tree.expression, exp.Boolean):

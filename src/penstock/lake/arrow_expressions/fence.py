@@ -1,9 +1,9 @@
-"""The fence: texts of expressions whose tree is certainly the one that Spark makes of them, and
-sessions whose settings are those that Arrow computes by.
+"""The fence: which expressions sqlglot certainly parses as Spark does, and which session settings
+Arrow's results agree with.
 
-sqlglot reads more than Spark does, and some of it otherwise. So only words, numbers, strings
-without escapes and some operators are let in, and where the two may bind operators differently
-brackets are wanted.
+sqlglot parses more than Spark does, and some of it differently. So only words, numbers, strings
+without escapes and some operators are accepted, with brackets wherever the two may bind operators
+differently.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _TOKEN = re.compile(
 )
 
 _STRINGS, _NAMES = frozenset({"string", "quoted"}), frozenset({"quoted", "word"})
-# Of which sqlglot and Spark think alike. It has more, which Spark refuses or reads as names.
+# Functions and operators that sqlglot and Spark parse alike; Spark refuses others of sqlglot's.
 _WORDS = frozenset(
     {
         *("AND", "OR", "NOT", "IS", "NULL", "TRUE", "FALSE", "IN", "BETWEEN", "LIKE"),
@@ -57,7 +57,7 @@ _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeE
 _PREDICATES = (exp.In, exp.Between, exp.Is, exp.Like)
 _TERMS = (*_ATOMS, exp.Neg, *_ARITHMETIC)
 
-# What may stand without brackets beside an operator of these.
+# What may be an operand of these operators without brackets.
 _OPERANDS: tuple[tuple[tuple[type, ...], tuple[type, ...]], ...] = (
     ((exp.Neg,), (*_ATOMS, exp.Neg)),
     (_ARITHMETIC, _TERMS),
@@ -65,7 +65,7 @@ _OPERANDS: tuple[tuple[tuple[type, ...], tuple[type, ...]], ...] = (
     (_PREDICATES, _TERMS),
     ((exp.Not, exp.And, exp.Or), (*_TERMS, *_COMPARISONS, *_PREDICATES, exp.Not, exp.And, exp.Or)),
 )
-# What a node says besides (a column's table, an IN's query) changes its meaning.
+# Other arguments of a node (a column's table, an IN's query) change its meaning.
 _UNDERSTOOD = frozenset(
     {"this", "expression", "expressions", "low", "high", "true", "false", "ifs", "default", "to"}
 )
@@ -80,7 +80,7 @@ _MARKS: Mapping[type, frozenset[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """What a text has: words that may be columns, those that must be, and brackets of no call."""
+    """Counts in a text: words that may be columns, that must be, and brackets outside of calls."""
 
     certain: int = 0
     possible: int = 0
@@ -93,11 +93,11 @@ def parsed(written: SqlExpression, columns: Collection[str]) -> exp.Expr:
     if tree is None:
         raise NotSupportedByArrow("a text that sqlglot does not read")
     nodes: list[Any] = list(tree.walk())
-    # A word that sqlglot takes for more than a column (``a ISNULL``) leaves one less.
+    # If sqlglot takes a word for more than a column (``a ISNULL``), the count is smaller.
     count = sum(isinstance(node, exp.Column) for node in nodes)
     if not words.certain <= count <= words.possible:
         raise NotSupportedByArrow("a word of another dialect")
-    # Brackets of its own say that it was in doubt.
+    # Where sqlglot adds brackets, it may bind operators differently.
     if sum(isinstance(node, exp.Paren) for node in nodes) != words.brackets:
         raise NotSupportedByArrow("brackets that are not in the text")
     for node in nodes:
@@ -125,7 +125,7 @@ def _words(text: str, columns: Collection[str]) -> _Words:
 
 
 def _tokens(text: str) -> Iterator[tuple[str, str]]:
-    """What the text is made of, without the spaces: kinds and tokens."""
+    """The tokens of the text without spaces, as kind and token."""
     if len(text) > _MOST_CHARACTERS:
         raise NotSupportedByArrow("a long text")
     at, after = 0, ""
@@ -137,7 +137,7 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
         if match[0].isspace():
             continue
         kind = match.lastgroup or ""
-        # 'a''b' is one string or two by a setting; of `a``b` nothing is known.
+        # A setting decides whether 'a''b' is one string or two; `a``b` was not tested.
         if kind in _STRINGS and kind == after:
             raise NotSupportedByArrow("strings that touch")
         yield kind, match[0]
@@ -156,13 +156,13 @@ def _check(node: Any) -> None:
                 raise NotSupportedByArrow("operators that want brackets")
 
 
-# Each makes some expression mean another thing, or an error.
+# Each of these settings changes the meaning of some expression, or makes it an error.
 _WANTED: Mapping[str, frozenset[str]] = {
     "spark.sql.ansi.enabled": frozenset({"true"}),
     "spark.sql.ansi.enforceReservedKeywords": frozenset({"false"}),
     "spark.sql.caseSensitive": frozenset({"false"}),
     "spark.sql.legacy.literal.pickMinimumPrecision": frozenset({"true"}),
-    # A function of the user's called pmod comes after Spark's own.
+    # Spark's own pmod takes precedence over a function of the user's with this name.
     "spark.sql.functionResolution.sessionOrder": frozenset({"second", "last"}),
 }
 
@@ -172,5 +172,5 @@ def knows_settings(spark: SparkSession) -> bool:
 
 
 def would_know_settings(conf: Mapping[str, str]) -> bool:
-    """The same of a session that is not there yet and would be started with ``conf``."""
+    """The same for a session that would be started with ``conf``."""
     return all(conf[key].lower() in known for key, known in _WANTED.items() if key in conf)

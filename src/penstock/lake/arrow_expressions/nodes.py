@@ -1,4 +1,4 @@
-"""Expressions that are typed and can be computed, and their types: Arrow's, as Spark has them."""
+"""Typed expressions that Arrow can compute, with the types that Spark gives them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Literal:
 
 
 def integer_or_decimal(text: str, *, negative: bool = False) -> Literal:
-    """What a number without a suffix is: int, else bigint, else a decimal of its digits."""
+    """The type of a number without a suffix: int, else bigint, else a decimal of its digits."""
     sign = "-" if negative else ""
     if _WHOLE.fullmatch(text):
         value = int(sign + text)
@@ -73,7 +73,7 @@ def clock(text: str) -> dt.datetime:
 
 
 def decimal(precision: int, scale: int) -> pa.DataType:
-    """Of at most 38 digits: from there on Spark loses some of them, by rules of its own."""
+    """A decimal of at most 38 digits: beyond them Spark drops digits by rules of its own."""
     if precision > _MOST_DIGITS:
         raise NotSupportedByArrow("a decimal of too many digits")
     return pa.decimal128(precision, scale)
@@ -88,18 +88,18 @@ def is_number(kind: pa.DataType) -> bool:
 
 
 def as_decimal(kind: pa.DataType) -> pa.DataType:
-    """What Spark takes an integer for beside a decimal."""
+    """The decimal type that Spark gives an integer beside a decimal."""
     return decimal(_DIGITS[kind], 0) if kind in _DIGITS else kind
 
 
 def digits_of(value: int) -> pa.DataType:
-    """What Spark takes an integer literal for beside a decimal."""
+    """The decimal type that Spark gives an integer literal beside a decimal."""
     return decimal(len(str(abs(value))), 0)
 
 
 def common(kinds: Sequence[pa.DataType]) -> pa.DataType:
-    """What Spark casts all of these to, exactly. Raises NotSupportedByArrow for kinds that are not
-    compared.
+    """The type to which Spark casts all of these without loss. Raises NotSupportedByArrow for types
+    that Arrow does not compare.
     """
     known = [kind for kind in kinds if not pa.types.is_null(kind)]
     if not known:
@@ -127,15 +127,15 @@ def product_of(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 
 
 class NotSupportedByArrow(Exception):
-    """This is left to Spark, which computes it or says what is wrong."""
+    """Arrow does not compute this: it falls back to Spark, which may also report an error."""
 
 
 class Compile(Protocol):
-    """Makes nodes of the parts of an expression."""
+    """Compiles the parts of an expression to nodes."""
 
     @property
     def in_utc(self) -> bool:
-        """Whether times without a zone are in UTC; where not, those of a zone are left to Spark."""
+        """Whether times without a zone are in UTC; else times with a zone fall back to Spark."""
         ...
 
     def __call__(self, tree: exp.Expr) -> Node: ...
@@ -155,7 +155,7 @@ class Node:
     literal: Literal | None = None  # as written; Spark treats it otherwise than its value
 
     def cast(self, kind: pa.DataType) -> Node:
-        """Exactly, or not at all."""
+        """Cast without loss, or raise."""
         if self.kind == kind:
             return self
         import pyarrow.compute as pc  # late: small reads without conditions go without it
@@ -169,7 +169,7 @@ def constant(kind: pa.DataType, value: object, literal: Literal | None = None) -
 
 
 def time_of(text: str, kind: pa.DataType, node: Compile) -> Node:
-    """A literal that is a time: of the session's zone where ``kind`` has one."""
+    """A literal as a time, in the session's zone where ``kind`` has a zone."""
     if kind == MOMENT and not node.in_utc:
         raise NotSupportedByArrow("a time in the zone of the session")
     time = clock(text)
@@ -193,7 +193,7 @@ def column(name: str, kind: pa.DataType) -> Node:
 
 
 def of(kind: pa.DataType, compute: Callable[..., Value], *parts: Node) -> Node:
-    """``compute`` over the values of other nodes, which it must give as ``kind``."""
+    """``compute`` over the values of other nodes; its result must have type ``kind``."""
 
     def run(rows: Rows) -> Value:
         result = compute(*(part.run(rows) for part in parts))
@@ -209,7 +209,7 @@ def of(kind: pa.DataType, compute: Callable[..., Value], *parts: Node) -> Node:
 
 
 def fitted(part: Node, kind: pa.DataType) -> Node:
-    """``part`` as ``kind``; integers become decimals of all their digits on the way."""
+    """``part`` cast to ``kind``; integers first become decimals of all their digits."""
     if part.kind in INTEGERS and is_decimal(kind):
         return part.cast(as_decimal(part.kind)).cast(kind)
     return part.cast(kind)

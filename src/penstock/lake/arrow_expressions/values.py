@@ -1,6 +1,6 @@
 """Values: literals, numbers computed from others, casts, and the choice among several values.
 
-Kernels that do not check stand where nothing can go wrong.
+Unchecked kernels are used where no error is possible.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def arithmetic(
 
 
 def _as_decimal(part: Node) -> Node:
-    """An integer beside a decimal: a literal is one of just its digits, as Spark has it."""
+    """An integer beside a decimal; a literal becomes a decimal of its own digits, as in Spark."""
     if nodes.is_decimal(part.kind):
         return part
     if part.literal is not None and isinstance(part.literal.value, int):
@@ -73,7 +73,7 @@ def _as_decimal(part: Node) -> Node:
 
 
 def remainder(tree: Any, node: Compile) -> Node:
-    """``%``, which has the sign of what is divided."""
+    """``%``, which has the sign of the dividend."""
     return _whole_remainder([node(tree.left), node(tree.right)], _rest)
 
 
@@ -107,7 +107,7 @@ def _positive_rest(value: Value, by: Value) -> Value:
 
 
 def negative(tree: Any, node: Compile) -> Node:
-    """Before a number the sign is a part of it: -2147483648 is an int."""
+    """The sign of a number belongs to it: -2147483648 is an int."""
     if isinstance(tree.this, exp.Literal) and not tree.this.is_string:
         return number(tree.this.name, negative=True)
     value = node(tree.this)
@@ -117,7 +117,7 @@ def negative(tree: Any, node: Compile) -> Node:
 
 
 def cast(tree: Any, node: Compile) -> Node:
-    """Casts that lose nothing; a value that would loses the statement to Spark."""
+    """Casts without loss; if a value would lose something, the statement falls back to Spark."""
     to, kind = tree.to, _KINDS.get(tree.to.this)
     if isinstance(tree.this, exp.Literal) and tree.this.is_string and kind == pa.date32():
         return nodes.constant(pa.date32(), nodes.day(tree.this.name))

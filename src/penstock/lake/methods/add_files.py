@@ -1,9 +1,9 @@
-"""Adding Parquet files that are there to a table: registered where they are, not copied.
+"""Adding existing Parquet files to a table: they are registered where they are, not copied.
 
-As ``ducklake_add_data_files`` of DuckDB 1.5.5 (measured). From then on the files are the lake's:
-maintenance removes them when no snapshot needs them any more. What that function lets pass and
-what would be wrong later is refused: a file that the table has already, one that is scheduled for
-deletion, NULLs in NOT NULL columns, a path that contradicts the file.
+It works as ``ducklake_add_data_files`` of DuckDB 1.5.5 (measured). From then on the files belong to
+the lake: maintenance removes them when no snapshot needs them any more. Some cases that DuckDB
+accepts are refused, because they lead to wrong rows later: a file that the table has already, a
+file that is scheduled for deletion, NULLs in NOT NULL columns, a path that contradicts the file.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class AddedFile:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What was added, and the snapshot that it is in; none when no file had rows."""
+    """The added files and the snapshot that has them; no snapshot when no file had rows."""
 
     files: tuple[AddedFile, ...]
     snapshot: Snapshot | None
@@ -62,8 +62,8 @@ def add_data_files(
 ) -> Added:
     """Add files, directories or patterns of files to a table, in one commit.
 
-    Columns go by their names. ``progress`` is called with how many footers were read, of how many.
-    Files without rows are passed over. Raises DataFileMissing, DataFileCorrupt, SchemaMismatch,
+    Columns match by name. ``progress`` is called with the number of footers read, and the total.
+    Files without rows are skipped. Raises DataFileMissing, DataFileCorrupt, SchemaMismatch,
     CommitConflict.
     """
     ref = TableRef.parse(table) if isinstance(table, str) else table
@@ -117,7 +117,7 @@ def stage_data_files(
 
 
 def _with_mappings(files: Sequence[DataFile], staged: Sequence[DataFile]) -> list[DataFile]:
-    """The files with ids of their name mappings, below -1 as no commit has seen them."""
+    """The files with ids of their name mappings, below -1 until a commit assigns them."""
     taken = min((file.mapping_id for file in staged if file.mapping_id is not None), default=-1)
     made: list[NameMapping] = []
     numbered: list[DataFile] = []
@@ -137,7 +137,7 @@ def _with_mappings(files: Sequence[DataFile], staged: Sequence[DataFile]) -> lis
 def _check_new(
     connection: Connection, data_path: str, table: Table, files: Sequence[DataFile], snapshot: int
 ) -> None:
-    """Within the commit, so that two who add the same file cannot both succeed."""
+    """Check within the commit, so that two writers cannot both add the same file."""
     paths = {file.path for file in files}
     known = expiry.in_force(connection, table, before=snapshot) & paths
     if known:

@@ -1,4 +1,4 @@
-"""Definitions of a table changed by `Table.alter`, each in its own transaction, and options set."""
+"""`Table.alter`: changes of a table's definition in transactions of their own; setting options."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Altering:
         default: str | None = None,
         if_not_exists: bool = False,
     ) -> Snapshot | None:
-        """A column at the end; rows that are there get ``default``, DuckDB's text of a value."""
+        """Add a column at the end; existing rows get ``default``, DuckDB's text of a value."""
         *into, name = _path(column)
         new = replace(_column(name, type), default=default)
         return self._alter(
@@ -56,7 +56,7 @@ class Altering:
         )
 
     def drop_column(self, column: Path, *, if_exists: bool = False) -> Snapshot | None:
-        """Older snapshots keep it."""
+        """Drop a column; older snapshots still have it."""
         path = _path(column)
         return self._alter(lambda schema: alter.drop_column(schema, path, if_exists=if_exists))
 
@@ -64,41 +64,41 @@ class Altering:
         return self._alter(lambda schema: alter.rename_column(schema, _path(column), name))
 
     def set_type(self, column: Path, type: str | Column) -> Snapshot | None:  # noqa: A002
-        """A wider type that loses nothing."""
+        """Change a column to a wider type that loses nothing."""
         path = _path(column)
         return self._alter(lambda schema: alter.set_type(schema, path, _column(path[-1], type)))
 
     def set_default(self, column: Path, default: str | None) -> Snapshot | None:
-        """What rows inserted from now on get where none is given; ``None`` for NULL."""
+        """Set the value that later inserts use where none is given; ``None`` for NULL."""
         return self._alter(lambda schema: alter.set_default(schema, _path(column), default))
 
     def set_not_null(self, column: Path) -> Snapshot | None:
-        """Raises SchemaMismatch where the column has NULLs."""
+        """Set NOT NULL. Raises SchemaMismatch where the column has NULLs."""
         return self._alter(lambda schema: alter.set_nullable(schema, _path(column), False))
 
     def drop_not_null(self, column: Path) -> Snapshot | None:
         return self._alter(lambda schema: alter.set_nullable(schema, _path(column), True))
 
     def partition_by(self, *fields: str | PartitionField) -> Snapshot | None:
-        """What is written from now on: by ``a``, ``month(b)``, ``bucket(8, c)``; none resets."""
+        """Partition later writes by ``a``, ``month(b)``, ``bucket(8, c)``; without keys by none."""
         keys = [_field(field) if isinstance(field, str) else field for field in fields]
         return self.alone(lambda table: table.set_partitioning(keys))
 
     def sort_by(self, *keys: str | SortKey) -> Snapshot | None:
-        """What is written and merged from now on; none resets."""
+        """Sort later writes and compactions by these keys; without keys not at all."""
         sort_keys = [SortKey(key) if isinstance(key, str) else key for key in keys]
         return self.alone(lambda table: table.set_sorting(sort_keys))
 
     def comment(self, text: str | None, column: str | None = None) -> Snapshot | None:
-        """On the table or a column; ``None`` takes the comment away."""
+        """Comment on the table or on a column; ``None`` removes the comment."""
         return self.alone(lambda table: table.comment(text, column))
 
     def rename(self, name: str) -> Snapshot | None:
-        """Another name in the same schema. Raises NameTaken."""
+        """Rename the table within its schema. Raises NameTaken."""
         return self.alone(lambda table: table.rename(name))
 
     def drop(self) -> Snapshot | None:
-        """Take the table away; older snapshots keep it."""
+        """Drop the table; older snapshots still have it."""
         return self.alone(lambda table: table.drop())
 
     def _alter(self, change: Callable[[TableSchema], TableSchema]) -> Snapshot | None:
@@ -128,7 +128,7 @@ def _field(text: str) -> PartitionField:
         return PartitionField(transform[2].strip(), transform[1].lower())
     if "(" in text:
         raise ArgumentError(
-            f"{text} is no way to partition",
+            f"{text} is not a partition transform",
             hint="there are year, month, day and hour of a column, and bucket(N, column)",
         )
     return PartitionField(text)
@@ -144,10 +144,10 @@ def set_option(
 ) -> None:
     """Set an option for the lake, for a schema, or for a table (``name`` or ``schema.name``).
 
-    ``None`` takes it away, so that the next wider scope counts again. It is written at once, in no
-    snapshot. Raises ArgumentError for an unknown option or a value it does not take, SchemaNotFound
-    and TableNotFound, NameTaken where rows are to be inlined whose table has a column that is
-    called as inlined rows call one of their own (DuckDB refuses that, too).
+    ``None`` removes it, so that the next wider scope counts again. It is written at once, without a
+    snapshot. Raises ArgumentError for an unknown option or an invalid value, SchemaNotFound and
+    TableNotFound, and NameTaken where rows would be inlined of a table that has a column with the
+    name of a system column of inlined rows (DuckDB refuses that, too).
     """
     write = option_writer(catalog, key, value, schema=schema, table=table)
     with catalog.writing() as connection:
@@ -162,7 +162,7 @@ def option_writer(
     schema: str | None = None,
     table: str | None = None,
 ) -> Callable[[Connection], None]:
-    """What writes an option, once it is known that it can be. Raises as `set_option`."""
+    """Check an option, and return the function that writes it. Raises as `set_option`."""
     name, text = (option_kind(key).name, None) if value is None else option_text(key, value)
     if table is not None and schema is None:
         ref = TableRef.parse(table)

@@ -1,1 +1,1 @@
-"""Queries over a lake: what their names stand for, and how they are run, or answered without."""
+"""Queries over a lake: resolving names, running queries, and answering some without Spark."""

@@ -1,4 +1,4 @@
-"""What a query would read: for each of its tables the files chosen, of how many, and by what."""
+"""What a query would read: for each of its tables the chosen files, and by which conditions."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TableRead:
-    """One reference to a table, or to what else has rows (then only its name and kind are known).
+    """One reference to a table, or to another source of rows (with only its name and kind).
 
-    ``rows`` are those of the chosen files before deletes, with the inlined ones. ``used`` are the
-    parts of the query that files were chosen by, ``unused`` those on this table that could not be;
-    Spark applies all of them. ``answered`` by the catalog: no file is read.
+    ``rows`` counts those of the chosen files before deletes, and the inlined ones. ``used`` are the
+    conditions of the query by which files were chosen, ``unused`` those on this table that cannot
+    choose files; Spark applies all of them. ``answered`` by the catalog: no file is read.
     """
 
     name: str
@@ -120,7 +120,7 @@ class _Query:
 def read_of(
     catalog: Catalog, table: Table, snapshot_id: int, predicate: Predicate | None
 ) -> TableRead:
-    """What a read of the table by ``keep`` reads."""
+    """What a read of the table with this predicate reads."""
     predicate = predicate or Predicate(None)
     chosen = catalog.files(table, snapshot_id, predicate)
     everything = chosen if predicate.condition is None else catalog.files(table, snapshot_id)
@@ -167,7 +167,7 @@ def explain(
 
 
 def _spark_plan(df: DataFrame) -> str:
-    """PySpark prints its plans and gives none back."""
+    """Spark's plan as text; PySpark only prints it."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         df.explain("formatted")

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Resolver:
-    """Names as they are meant at one snapshot, ``at``.
+    """Resolves names at one snapshot, ``at``.
 
     ``path`` are the schemas of names without one, in order: a view's own first, then ``main``, as
     in DuckDB after ``USE``. ``inside`` are the views being read, outermost first.
@@ -58,10 +58,10 @@ class Resolver:
     path: tuple[str, ...] = (DEFAULT_SCHEMA,)
     inside: tuple[View, ...] = ()
     lakes: frozenset[str] = LAKES  # what the lake is called, folded
-    has_no_calls: bool = False  # of macros: what is read was in DuckDB's SQL, and they are expanded
-    transaction: Transaction | None = None  # whose own changes reads see where they name no time
+    has_no_calls: bool = False  # of macros: the text was DuckDB's SQL, with macros expanded already
+    transaction: Transaction | None = None  # reads that name no snapshot see its changes
     _seen: dict[At, Snapshot] = field(default_factory=dict)  # one query sees one latest snapshot
-    # Tables that are read in another state where no snapshot is named, by folded (schema, name).
+    # Tables in another state, for reads that name no snapshot, by folded (schema, name).
     states: Mapping[tuple[str, str], Callable[[Predicate | None], DataFrame]] = field(
         default_factory=dict
     )
@@ -119,11 +119,11 @@ class Resolver:
         *,
         functions: bool = False,
     ) -> None:
-        """Raise NotFound for tables and versions that a query names and that are not there,
-        ArgumentError for arguments of table functions, and with ``functions`` QueryFailed for
-        names of functions that are certainly misspelt.
+        """Raise NotFound for missing tables and versions that a query names, ArgumentError for
+        arguments of table functions, and with ``functions`` QueryFailed for names of functions that
+        are certainly misspelt.
 
-        What takes Spark to tell (a text or a time that it computes) is left to it.
+        Values that only Spark can compute are not checked.
         """
         try:
             analysis = analyse(self.expanded(text))
@@ -146,7 +146,7 @@ class Resolver:
 
     @property
     def _changing(self) -> Transaction | None:
-        """The transaction whose changes reads see that name no snapshot."""
+        """The transaction whose changes are visible to reads that name no snapshot."""
         transaction = self.transaction
         return (
             transaction if transaction is not None and self.at == At(transaction.base.id) else None
@@ -155,7 +155,7 @@ class Resolver:
     def _staged(
         self, ref: TableRef, transaction: Transaction, snapshot: Snapshot, wanted: Wanted
     ) -> Rows | None:
-        """The rows of a table or view as the transaction leaves it; ``None`` where none is."""
+        """The rows of a table or view in the transaction; ``None`` where it does not exist."""
         name = _quoted(ref)
         table = transaction.table(name)
         if table.exists:
@@ -179,7 +179,7 @@ class Resolver:
         return lake_functions.NAMES
 
     def call(self, name: str, before: tuple[str, ...], arguments: Arguments) -> DataFrame:
-        """The rows of a table function; what stands before its name is the lake or a schema."""
+        """The rows of a table function; its qualifier is the lake or a schema."""
         snapshot = self.snapshot(self.at)
         known = self.catalog.schemas(snapshot.id) if before else ()
         schema = naming.schema_in_lake(before, self.lakes, known)
@@ -238,8 +238,8 @@ class Resolver:
         return self.catalog.table(schemas[0], reference.name, snapshot.id)
 
     def _schemas(self, reference: Reference, snapshot: Snapshot) -> tuple[str, ...]:
-        """Where a name is looked up: ``lake.t`` is of the current schema unless a schema is called
-        like the lake.
+        """The schemas in which a name is looked up: ``lake.t`` is in the current schema unless a
+        schema has the lake's name.
         """
         if reference.schema is None:
             return self.path
@@ -307,7 +307,7 @@ class Resolver:
         return self.expanded(text).text
 
     def expanded(self, text: str) -> SqlText:
-        """A query without macros, and what only DuckDB writes in Spark's words."""
+        """A query with its macros expanded, and DuckDB's own syntax in Spark's SQL."""
         source = SqlText(text)
         without = expand(source, self._book(source))
         source = tables.in_full(source if without == text else SqlText(without))
@@ -364,7 +364,7 @@ def _same_view(a: View, b: View) -> bool:
 
 
 def _view_of(staged: StagedView) -> View:
-    """A view that a transaction makes, has renamed or left, to be read."""
+    """The view of a transaction, new or renamed or unchanged, as a `View` to read."""
     if staged.new is None:
         assert staged.base is not None
         return replace(staged.base, schema_name=staged.schema_name, name=staged.name)
@@ -377,7 +377,7 @@ def _same_schema(view: View, ref: TableRef) -> bool:
 
 
 def _in_view(view: View, problem: PenstockError) -> QueryFailed:
-    """Places in the view's text are not places in the query's."""
+    """Remove places from the error: they are in the view's text, not in the query's."""
     said = problem.message.split(", at line ")[0]
     start = f"in the view {view.qualified_name}: "
     data = {k: v for k, v in problem.data.items() if k not in {"line", "column"}}
@@ -385,7 +385,7 @@ def _in_view(view: View, problem: PenstockError) -> QueryFailed:
 
 
 def _check_types(view: View, df: DataFrame) -> None:
-    """An INTERVAL of Spark has two forms, neither of which is DuckDB's."""
+    """Refuse views with an INTERVAL: neither of Spark's two interval types is DuckDB's."""
     if view.dialect != "duckdb":
         return
     for struct_field in df.schema.fields:

@@ -1,7 +1,7 @@
-"""What stands in for the names of a query: each rewriter sees its analysis and adds edits.
+"""Replacing the names in a query by DataFrames: each rewriter sees the analysis and adds edits.
 
-A new kind of name is a function in `REWRITERS`; they run in its order, and later ones see what
-earlier ones noted in `Work`.
+A new kind of name is a function in `REWRITERS`; they run in order, and later ones see what earlier
+ones noted in `Work`.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a query wants read for one of its references; ``at`` where it names a snapshot.
+    """What a query reads for one of its references; ``at`` is the snapshot that it names.
 
-    ``keep`` is what of the query's conditions tells which files of a table can matter.
+    ``predicate`` has the query's conditions that can prune files of the table.
     """
 
     reference: Reference
@@ -46,14 +46,14 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What stands in for a reference; whether it has DuckDB's ``rowid`` as asked for."""
+    """The DataFrame that replaces a reference, and whether it has DuckDB's ``rowid``."""
 
     df: DataFrame
     row_ids: bool = False
 
 
 class Names(Protocol):
-    """What names mean: given by who runs the query."""
+    """Resolves names; the caller that runs the query provides it."""
 
     def read(self, wanted: Wanted) -> Rows:
         """The rows of a table or view. Raises TableNotFound, SchemaNotFound."""
@@ -64,7 +64,7 @@ class Names(Protocol):
         ...
 
     def call(self, name: str, before: tuple[str, ...], arguments: Arguments) -> DataFrame:
-        """The rows of a table function; ``before`` is what stood before its name."""
+        """The rows of a table function; ``before`` is the qualifier of its name."""
         ...
 
     def answer(self, analysis: Analysis, work: Work) -> DataFrame | None:
@@ -72,13 +72,13 @@ class Names(Protocol):
         ...
 
     def expanded(self, text: str) -> SqlText:
-        """The text without macros, line by line."""
+        """The text with its macros expanded; it has the same lines."""
         ...
 
 
 @dataclass(slots=True)
 class Work:
-    """One query on its way to Spark: what it is given, and the DataFrames that stand in."""
+    """One query on its way to Spark: its arguments, and the DataFrames that replace names."""
 
     spark: SparkSession
     names: Names
@@ -121,7 +121,7 @@ def functions(analysis: Analysis, work: Work) -> Iterable[Edit]:
 
 
 def qualifiers(analysis: Analysis, _: Work) -> Iterable[Edit]:
-    """``main.`` of ``main.orders.id``: what stands in has a name without a schema."""
+    """Remove ``main.`` from ``main.orders.id``: the replaced name has no schema."""
     named = {(fold(t.schema), fold(t.name)) for t in analysis.tables if t.schema}
     for qualifier in analysis.qualifiers:
         if (fold(qualifier.schema), fold(qualifier.name)) in named:
@@ -149,7 +149,7 @@ def point(reference: Reference, work: Work) -> At | None:
 
 @contextmanager
 def referred(reference: Reference, analysis: Analysis) -> Iterator[None]:
-    """Errors inside tell as ``data["reference"]`` what of the text they are about."""
+    """Add to errors inside, as ``data["reference"]``, the part of the text that they are about."""
     try:
         yield
     except (ArgumentError, NotFound, QueryFailed, UnsupportedFeature) as problem:
@@ -189,9 +189,9 @@ ROWID = "rowid"
 
 
 def wanted(analysis: Analysis) -> set[int]:
-    """Where the tables are named whose row ids the query may mean.
+    """The places of the tables whose row ids the query may use.
 
-    A name without a table is of the nearest SELECT that reads tables of the lake.
+    An unqualified name belongs to the nearest SELECT that reads tables of the lake.
     """
     tables = {id(table.node): table for table in analysis.tables}
     starts: set[int] = set()
@@ -223,7 +223,7 @@ def _called(reference: Reference) -> str:
 
 
 def hidden(analysis: Analysis, exposed: Sequence[Reference]) -> Iterator[Edit]:
-    """``*`` does not have the row ids of the tables that were given them."""
+    """Exclude from ``*`` the row ids that were added to tables."""
     selects: dict[int, tuple[exp.Select, list[Reference]]] = {}
     for reference in exposed:
         select = reference.node.find_ancestor(exp.Select) if reference.node is not None else None

@@ -1,4 +1,4 @@
-"""Queries over a lake: its tables stand in for their names, and Spark runs the rest as written."""
+"""Queries over a lake: DataFrames replace the names of tables, and Spark runs the query."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def run(
 ) -> DataFrame:
     """The rows of one SELECT, lazily.
 
-    What tables are called is looked up in ``names``, but for common table expressions and
-    ``views``. A snapshot is named as ``t AT (VERSION => 3)``, ``t AT (TIMESTAMP => '...')``,
+    Names of tables are looked up in ``names``, except common table expressions and ``views``. A
+    snapshot is named as ``t AT (VERSION => 3)``, ``t AT (TIMESTAMP => '...')``,
     ``t VERSION AS OF 3`` or ``t TIMESTAMP AS OF '...'``; a time without a zone is in the
-    session's. ``args`` are bound to ``:name`` markers, never put into the text. Raises
+    session's zone. ``args`` are bound to ``:name`` markers, never put into the text. Raises
     QueryFailed, whose ``data`` has the ``line`` (and ``column``, where known) in ``text``.
     """
     bound, zone = _bound(spark, args)
@@ -65,7 +65,7 @@ class Rewritten:
 def rewritten(
     spark: SparkSession, text: str, names: Names, *, views: Mapping[str, DataFrame] | None = None
 ) -> Rewritten:
-    """A SELECT, maybe of another's columns, in which DataFrames stand for tables."""
+    """A SELECT in which DataFrames replace tables."""
     _, zone = _bound(spark, None)
     source = names.expanded(text)
     text = source.text
@@ -86,7 +86,7 @@ def _bound(spark: SparkSession, args: Mapping[str, Any] | None) -> tuple[dict[st
 
 
 def _without_column(problem: QueryFailed) -> QueryFailed:
-    """Macros keep the lines of the text, not its columns."""
+    """Place an error in the text before macros were expanded: lines are the same, columns not."""
     line = problem.data.get("line")
     message = problem.message.split(", at line ")[0]
     data = {key: value for key, value in problem.data.items() if key != "column"}
@@ -111,7 +111,7 @@ def _run(work: Work, text: str, edits: Sequence[Edit]) -> DataFrame:
 def _unreadable(
     spark: SparkSession, text: str, args: Mapping[str, Any], problem: Unreadable
 ) -> QueryFailed:
-    """Spark's own words where it refuses the text as well, else ours."""
+    """Spark's message where it refuses the text as well, else Penstock's."""
     try:
         spark.sql(text, args=dict(args))
     except Exception as error:  # whatever it is, the text is refused below
@@ -122,7 +122,7 @@ def _unreadable(
 
 
 def _locate(error: Exception, text: str, edits: Sequence[Edit]) -> None:
-    """Raise what Spark said with the place in the text as the user wrote it."""
+    """Raise Spark's error with the place in the text as the user wrote it."""
     if not type(error).__module__.startswith(("pyspark", "py4j", "grpc")):
         return
     explained_error = explain(error)
@@ -132,7 +132,7 @@ def _locate(error: Exception, text: str, edits: Sequence[Edit]) -> None:
 
 
 def _at_line(problem: PenstockError, text: str, edits: Sequence[Edit]) -> QueryFailed:
-    """Lines are the same before and after the edits; columns only where none came before."""
+    """Place an error: edits keep lines, and columns only up to the first edit of a line."""
     message, data = problem.message, dict(problem.data)
     fragment, line = data.pop("fragment", None), data.get("line")
     data.pop("start", None)

@@ -1,7 +1,7 @@
-"""Queries over one small table answered from its files by Arrow: no session of Spark is needed.
+"""Queries over one small table, answered from its files by Arrow without a Spark session.
 
-The rows are those that Spark would return, or there is no answer: what is not certain to mean the
-same (types, conditions, orders), and what is too large, is left to Spark.
+The rows are those that Spark would return. Where that is not certain (types, conditions, orders),
+or where the table is too large, there is no answer and the query falls back to Spark.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from penstock.lake.arrow_expressions.compiled import Expression
 
-# Types whose values Arrow puts in Spark's order: NaN and -0.0 have places of their own in Spark's.
+# Types that Arrow sorts as Spark does; floats are missing because of NaN and -0.0.
 _SORTED = PLAIN - {"float32", "float64"}
 _ZONE = "spark.sql.session.timeZone"
 _UTC = ("UTC", "Etc/UTC")
@@ -58,8 +58,8 @@ def answer(
 ) -> SmallResult | None:
     """The rows of ``select`` at the latest snapshot, or ``None`` where only Spark can answer.
 
-    ``conf`` are the settings that a session would be started with. ``slice_`` is a text column and
-    the value that the rows have in it.
+    ``conf`` are the settings with which a session would start. ``slice_`` is a text column and the
+    value that the rows have in it.
     """
     if not would_know_settings(conf):
         return None
@@ -148,14 +148,14 @@ class _Question:
     def _where(self) -> Expression | None:
         if self.select.where is None:
             return None
-        # Late, as all that needs Arrow's functions: to load them takes a tenth of the whole answer.
+        # Imported late: loading Arrow's functions takes a tenth of the time of the whole answer.
         from penstock.lake.arrow_expressions.compiled import condition
 
         kinds = _kinds(self.table.schema)
         return condition(self.select.where, kinds, in_utc=self.zone in _UTC)
 
     def _scan(self) -> Scan:
-        """The files that may hold such a row; of a LIMIT alone, as many as have enough rows."""
+        """The files that may hold matching rows; with only a LIMIT, enough files for it."""
         select, table, id_ = self.select, self.table, self.snapshot.id
         predicate = None if select.where is None else of_where(select.where, zone=self.zone)
         files = self.catalog.files(table, id_, predicate)
@@ -194,7 +194,7 @@ def _kinds(schema: TableSchema) -> dict[str, pa.DataType]:
 
 
 def _in_order(rows: pa.Table, order: tuple[SortKey, ...], schema: TableSchema) -> pa.Table:
-    """Sorted by the last key first: each key has its own place for NULL, and sorting is stable."""
+    """Sort by the last key first, as sorting is stable and keys differ in where NULL goes."""
     if not order:
         return rows
     import pyarrow.compute as pc
@@ -223,7 +223,7 @@ def _plain(column: pa.ChunkedArray) -> list[Any]:
 
 
 def _moments(column: pa.ChunkedArray) -> list[Any]:
-    """As PySpark collects a TIMESTAMP: on the clock of this machine's zone, without a zone."""
+    """A TIMESTAMP as PySpark collects it: naive, in this machine's time zone."""
     import pyarrow as pa
 
     return [

@@ -1,7 +1,7 @@
-"""The lake's table functions, as DuckDB has them: the change feed and what the catalog says.
+"""The lake's table functions, as in DuckDB: the change feed, and the catalog's content.
 
-Each is known by its own name, as a function of the lake (``table_changes('t', 1, 2)``), and with
-``ducklake_`` before it, which takes the lake's name (and the schema, for the feed) first.
+Each has a short name as a function of the lake (``table_changes('t', 1, 2)``), and one with
+``ducklake_`` before it, which takes the lake's name (and for the feed the schema) first.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _feed(read: Callable[..., DataFrame]) -> Callable[[Place, Arguments], DataFr
 
 
 def _table(place: Place, schema: str, name: str) -> TableRef:
-    """A table of the schema, or ``schema.table``; the lake may have a table of that very name."""
+    """A table of the schema, or ``schema.table``, unless a table has that whole name."""
     itself = place.catalog.find_table(schema, name, place.snapshot.id) is not None
     if itself or not dotted(name):
         return TableRef(schema, name)
@@ -94,7 +94,7 @@ def _bound(value: Any, place: Place) -> Bound:
 
 
 def _only_rows(read: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
-    """``table_insertions`` has the table's columns; the feed's own ones are hidden there."""
+    """``table_insertions`` has only the table's columns, without those of the feed."""
 
     def rows(*args: Any) -> DataFrame:
         df = read(*args)
@@ -147,7 +147,7 @@ def _current_snapshot(place: Place, _: Arguments) -> DataFrame:
 
 
 def _last_committed(place: Place, _: Arguments) -> DataFrame:
-    """The latest snapshot that this lake object made; NULL while it made none, as in DuckDB."""
+    """The latest snapshot that this lake object made, or NULL, as in DuckDB."""
     return _frame(place, [(place.catalog.last_committed,)], "id LONG")
 
 
@@ -161,7 +161,7 @@ def _frame(place: Place, rows: Sequence[tuple[Any, ...]], columns: str) -> DataF
     return place.spark.createDataFrame([tuple(row) for row in rows], columns)
 
 
-# What DuckDB calls the changes of a snapshot, by the catalog's words.
+# DuckDB's names of the changes of a snapshot, by the catalog's names.
 _CHANGES = {
     **{f"created_{kind}": f"{kind}s_created" for kind in _KINDS},
     **{f"dropped_{kind}": f"{kind}s_dropped" for kind in _KINDS},
@@ -176,7 +176,7 @@ _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 
 
 def changes_by_kind(changes: str) -> dict[str, list[str]]:
-    """The changes of a snapshot as DuckDB tells them: ``{'tables_created': ['main.t']}``."""
+    """The changes of a snapshot as DuckDB shows them: ``{'tables_created': ['main.t']}``."""
     by_kind: dict[str, list[str]] = {}
     for word, what in _TOKEN.findall(changes):
         by_kind.setdefault(_CHANGES.get(word, word), []).append(_shown(what))

@@ -1,4 +1,4 @@
-"""Points in time as queries write them: values of clauses and arguments as snapshots to read at."""
+"""Time travel in queries: the values of clauses and arguments as snapshots to read at."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def point(
 
 
 def _computed(travel: Travel, args: Mapping[str, Any], spark: SparkSession | None) -> Any:
-    """The value of an expression: read here where it is ``now()``, less or more an interval."""
+    """The value of an expression, without Spark for ``now()`` plus or minus an interval."""
     now = from_now(travel.node)
     if now is not None:
         return now
     if spark is None:
         raise UnsupportedFeature(
-            f"{travel.text.strip()} is computed by Spark, which is not asked here",
+            f"only Spark can compute {travel.text.strip()}, and this is read without it",
             hint="write a number, a time in quotes, or now() less an interval",
         )
     with explained():
@@ -56,7 +56,7 @@ def _computed(travel: Travel, args: Mapping[str, Any], spark: SparkSession | Non
 
 
 def from_now(node: Any) -> datetime | None:
-    """``now()`` or ``current_timestamp``, less or more an interval; ``None`` of other trees."""
+    """``now()`` or ``current_timestamp``, plus or minus an interval; ``None`` for others."""
     if isinstance(node, exp.Sub | exp.Add):
         start, length = from_now(node.this), _interval(node.expression)
         if start is None or length is None:
@@ -78,7 +78,7 @@ def _interval(node: Any) -> Interval | None:
 
 
 def in_zone(value: Any, zone: str) -> Any:
-    """A time without a zone in ``zone``: left to itself PySpark takes Python's own."""
+    """A time without a zone in ``zone``; by default PySpark would use Python's zone."""
     if not isinstance(value, datetime) or value.tzinfo is not None:
         return value
     return value.replace(tzinfo=ZoneInfo(zone))

@@ -1,4 +1,4 @@
-"""Views: what DuckDB or Spark stored of one, as a query for Spark."""
+"""Views: the stored query, in DuckDB's or Spark's dialect, as a query for Spark."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def spark_text(view: View, book: Book) -> str:
 
 
 def translated(text: str, book: Book, *, expression: bool = False) -> str:
-    """What somebody wrote for DuckDB, the lake's names and time travel still in it.
+    """A query in DuckDB's dialect in Spark's SQL, the lake's names and time travel still in it.
 
     Raises UnsupportedFeature and QueryFailed with the place in ``text`` as ``data["start"]``.
     """
@@ -55,7 +55,7 @@ def translated(text: str, book: Book, *, expression: bool = False) -> str:
 
 
 def column_names(view: View, columns: Sequence[str]) -> list[str]:
-    """What the columns of a view are called: a name that was there before gets a number."""
+    """The names of a view's columns: a name that occurs again gets a number."""
     times: dict[str, int] = {}
     names: list[str] = []
     for column in (*view.aliases, *columns[len(view.aliases) :]):
@@ -78,7 +78,7 @@ def unreadable(view: View, why: str) -> UnsupportedFeature:
 
 
 def _name_columns(tree: exp.Expr, names: Sequence[str]) -> None:
-    """DuckDB calls a column without a name by its text, Spark by its own."""
+    """Name the unnamed columns of the query as DuckDB does, by their text."""
     node = tree
     while not isinstance(node, exp.Select):
         if not isinstance(node, exp.Subquery | exp.SetOperation | exp.Paren):

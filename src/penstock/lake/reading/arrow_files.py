@@ -1,8 +1,8 @@
 """Data files read on the driver by Arrow, and the rows of small tables made of them.
 
-Arrow has the rows of a small table before Spark has planned to read them. It reads them only where
-the files have the columns just as the table has them, or are older than a column; all else falls
-back to Spark, as does a file that cannot be read, which Spark then reports.
+Arrow reads a small table faster than Spark plans the read. It is used only where the files have the
+columns with the table's types, or are older than a column; everything else falls back to Spark, as
+does a file that cannot be read, which Spark then reports.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _OLD_DAYS = b"org.apache.spark.legacy"  # ...DateTime, ...INT96
 
 
 def are_plain(source: Scan) -> bool:
-    """Whether each file has its columns by their ids, on this disk, and no row of a later snapshot.
+    """Whether all files are local, have field ids, and have no row of a later snapshot.
 
-    Rows that the catalog itself holds are another matter.
+    It does not look at inlined rows.
     """
     within = source.snapshot_id
     return all(
@@ -63,11 +63,11 @@ def read(
     row_ids: bool = False,
     default: Callable[[int], Any] | None = None,
 ) -> Read | None:
-    """The top-level columns with these field ids, called and typed as ``schema`` has them.
+    """The top-level columns with these field ids, with the names and types of ``schema``.
 
-    ``default`` gives the value of a column, by its place in ``schema``, that is younger than the
-    file. ``None`` where the file has not all others with just these types, or cannot be read.
-    Raises DataFileCorrupt where it is not the file that the catalog names.
+    ``default`` returns the value of a column that is younger than the file, by its position in
+    ``schema``. The result is ``None`` where the file lacks another column, has it with another
+    type, or cannot be read. Raises DataFileCorrupt where it is not the file that the catalog names.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -143,12 +143,12 @@ def _batches(
 
 
 def has_old_days(metadata: pq.FileMetaData) -> bool:
-    """Whether Spark turns dates and times of this file as it reads them (SPARK-31404)."""
+    """Whether Spark rebases dates and times of this file as it reads them (SPARK-31404)."""
     return any(key.startswith(_OLD_DAYS) for key in metadata.metadata or {})
 
 
 def _lacking(held: pa.Schema, ids: Sequence[int | None]) -> set[int]:
-    """The places of those ids that no column of the file has, which has ids for all of its own."""
+    """The positions of ids that the file lacks; empty unless all its columns have ids."""
     known = {int((field.metadata or {}).get(_FIELD_ID, -1)) for field in held}
     if -1 in known:
         return set()
@@ -157,14 +157,14 @@ def _lacking(held: pa.Schema, ids: Sequence[int | None]) -> set[int]:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What a file calls columns, and the one of row ids, if it embeds them."""
+    """The names of columns in a file, and of its row ids, if it embeds them."""
 
     columns: Sequence[str]
     row_id: str | None
 
 
 def names(held: pa.Schema, ids: Sequence[int | None], schema: pa.Schema) -> Names | None:
-    """Of the top-level columns with these field ids, where all have the types of ``schema``."""
+    """The names of the top-level columns with these field ids, if all have the right types."""
     fields = {int((field.metadata or {}).get(_FIELD_ID, -1)): field for field in held}
     matched = [fields[number] for number in ids if number is not None and number in fields]
     embedded = fields.get(ROW_ID_FIELD)
@@ -177,14 +177,14 @@ def names(held: pa.Schema, ids: Sequence[int | None], schema: pa.Schema) -> Name
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """Rows of some files that are deleted already, numbered as ``places`` does it."""
+    """The deleted rows of some files, numbered by ``places``."""
 
     places: Places | None = None
     numbers: pa.Int64Array = ()  # in order
 
     @classmethod
     def of(cls, source: Scan) -> Deleted | None:
-        """``None`` where they are too many to be read here."""
+        """The deleted rows of a scan; ``None`` where there are too many for the driver."""
         inlined = source.files.inlined_deletes
         hit = set() if inlined is None else set(inlined.rows["file_id"].to_pylist())
         files = [file for file in source.files.files if file.deletes or file.id in hit]
@@ -214,7 +214,7 @@ class Deleted:
         return bisect_left(self.numbers, number, key=lambda scalar: scalar.as_py())
 
 
-# Types whose values are in a file as they are in Spark; what is nested has names of its own.
+# Types that files store as Spark has them; nested types are missing, as they have inner names.
 PLAIN = frozenset(
     {
         *("boolean", "int8", "int16", "int32", "int64", "float32", "float64", "decimal"),
@@ -227,8 +227,8 @@ _TYPES = PLAIN | {"json"}  # which is checked where it is written
 def read_small(source: Scan, names: Sequence[str], limits: Limits = LIMITS) -> pa.Table | None:
     """The columns ``names`` of the rows of ``source``, in no particular order.
 
-    Names are as the table writes them; types are those that Spark's rows have as Arrow. ``None``
-    where there are more rows than ``limits`` says, or where that is left to Spark.
+    Names are spelt as in the table; types are those of Spark's rows as Arrow. ``None`` where there
+    are more rows than ``limits`` allows, or where only Spark can read them.
     """
     placed = read_small_placed(source, names, limits)
     return None if placed is None else placed.select(list(names))
@@ -237,9 +237,9 @@ def read_small(source: Scan, names: Sequence[str], limits: Limits = LIMITS) -> p
 def read_small_placed(
     source: Scan, names: Sequence[str], limits: Limits = LIMITS
 ) -> pa.Table | None:
-    """As `read_small`, with FILE, POSITION and ROW_ID beside, as in a scan with positions.
+    """As `read_small`, with the further columns FILE, POSITION and ROW_ID of a scan with positions.
 
-    ROW_ID is the id that a row has embedded, NULL for others.
+    ROW_ID is the id that is embedded in the file, else NULL.
     """
     import pyarrow as pa
 
@@ -267,7 +267,7 @@ def read_small_placed(
 
 
 def is_simple(source: Scan, wanted: TableSchema, limits: Limits) -> bool:
-    """Whether the files alone, by themselves, say what the rows are, and are not too much."""
+    """Whether Arrow can read the rows from the files, within the limits."""
     files = source.files.files
     return (
         all_rows(source.files) <= limits.table_rows
@@ -298,7 +298,7 @@ def _inlined(inlined: InlinedRows, wanted: TableSchema, schema: pa.Schema) -> pa
 
 
 def _placed(rows: pa.Table, key: str | None, ids: pa.ChunkedArray | None = None) -> pa.Table:
-    """``rows`` with their file and their places in it, and the ids that it embeds."""
+    """``rows`` with their file, their positions in it, and the row ids that it embeds."""
     import pyarrow as pa
 
     count = rows.num_rows

@@ -1,8 +1,8 @@
 """The change feed of a table: its row versions that began and ended in a range of snapshots.
 
-As DuckDB's ``table_changes`` has it: both bounds inclusive, the columns of the end snapshot's
-schema, and an update where a row id ends and begins in the same snapshot. A deleted row is read
-from the file that held it, at the position that was deleted.
+As in DuckDB's ``table_changes``, both bounds are inclusive, the columns are those of the end
+snapshot, and a row id that ends and begins in the same snapshot is an update. A deleted row is read
+from the file that had it, at the deleted position.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
-# The columns of a feed before those of the table, as DuckDB calls them.
+# The columns of a feed before those of the table, with DuckDB's names.
 SNAPSHOT_ID, ROWID, CHANGE_TYPE = "snapshot_id", "rowid", "change_type"
-# Their names while the table's columns are beside them, which may be called the same.
+# Their names beside the table's columns, which may have the same names.
 _SNAPSHOT, _KIND = "_penstock_snapshot", "_penstock_kind"
 _SINCE, _END = "_penstock_since", "_penstock_end"
 _INSERT, _DELETE = "insert", "delete"
@@ -40,10 +40,9 @@ def changes(
 ) -> DataFrame:
     """SNAPSHOT_ID, ROWID, CHANGE_TYPE and the table's columns as they are at ``to``.
 
-    One row for each row that came (``insert``) or went (``delete``); for an update both its
+    It has a row for each inserted (``insert``) or deleted (``delete``) row, and for an update its
     ``update_preimage`` and its ``update_postimage``. ``from_`` and ``to`` are ids of snapshots or
-    times; nothing lies between them when ``from_`` is the later. Raises SnapshotNotFound,
-    TableNotFound.
+    times; the feed is empty when ``from_`` is the later. Raises SnapshotNotFound, TableNotFound.
     """
     source = _Source.of(spark, catalog, ref, from_, to)
     with explained(table=str(ref), snapshot_id=source.changed.range.last):
@@ -59,7 +58,7 @@ def changes(
 def insertions(
     spark: SparkSession, catalog: Catalog, ref: TableRef, from_: Bound, to: Bound
 ) -> DataFrame:
-    """SNAPSHOT_ID, ROWID and the columns of the rows that came, by inserts and updates alike."""
+    """SNAPSHOT_ID, ROWID and the columns of new rows, by inserts and updates alike."""
     source = _Source.of(spark, catalog, ref, from_, to)
     with explained(table=str(ref), snapshot_id=source.changed.range.last):
         rows = source.come(source.changed.begun.files)
@@ -69,7 +68,7 @@ def insertions(
 def deletions(
     spark: SparkSession, catalog: Catalog, ref: TableRef, from_: Bound, to: Bound
 ) -> DataFrame:
-    """SNAPSHOT_ID, ROWID and the columns of the rows that went, by deletes and updates alike."""
+    """SNAPSHOT_ID, ROWID and the columns of removed rows, by deletes and updates alike."""
     source = _Source.of(spark, catalog, ref, from_, to)
     with explained(table=str(ref), snapshot_id=source.changed.range.last):
         return source.named(source.gone(), {_SNAPSHOT: SNAPSHOT_ID, ROW_ID: ROWID})
@@ -77,7 +76,7 @@ def deletions(
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Where the rows are: of ``table``, as it is at the end of the range."""
+    """The changed rows of ``table``, as it is at the end of the range."""
 
     spark: SparkSession
     table: Table
@@ -94,9 +93,9 @@ class _Source:
             return cls(spark, table, catalog_feed.load_changed(connection, table, within))
 
     def apart(self) -> tuple[list[DataFile], list[DataFile]]:
-        """Files whose rows can be no updates, for nothing was deleted then; and the others.
+        """Files whose rows cannot be updates, as their snapshots deleted nothing, and the others.
 
-        What is only appended is so spared the shuffle that pairs updates.
+        So rows that were only appended avoid the shuffle that pairs updates.
         """
         may_end = self.changed.may_end()
         alone: list[DataFile] = []
@@ -113,7 +112,7 @@ class _Source:
         return come and bool(changed.lost.files or changed.inlined.ended)
 
     def come(self, files: Sequence[DataFile]) -> DataFrame:
-        """The rows that began, of data files these only: _SNAPSHOT, ROW_ID and the columns."""
+        """The rows that began, in these data files or inlined: _SNAPSHOT, ROW_ID, the columns."""
         return self._union([self.begun(files), self._inlined(self.changed.inlined.begun, BEGIN)])
 
     def begun(self, files: Sequence[DataFile]) -> DataFrame | None:
@@ -133,7 +132,7 @@ class _Source:
         return self._union([self._deleted(rest), self._ended(whole), inlined])
 
     def named(self, rows: DataFrame, first: Mapping[str, str]) -> DataFrame:
-        """The columns ``first`` under their last names, then the table's."""
+        """The columns ``first`` under their final names, then the table's."""
         names = self.table.schema.names
         picked = rows.select(*first, *(quoted(name) for name in names))
         return picked.toDF(*first.values(), *names)
@@ -144,7 +143,7 @@ class _Source:
         return Scan(self.table.qualified_name, self.table.schema, some, None)
 
     def _deleted(self, files: Sequence[DataFile]) -> DataFrame | None:
-        """Rows that ended by a delete each."""
+        """Rows that ended by a delete of their own."""
         if not files:
             return None
         scan = self._scan(self.changed.lost, files)
@@ -153,7 +152,7 @@ class _Source:
         return self._at(deleted, deleted[_SINCE])
 
     def _ended(self, files: Sequence[DataFile]) -> DataFrame | None:
-        """Rows of files that ended whole: those that were left, and those deleted before."""
+        """Rows of files that ended as a whole: the remaining ones, and those deleted before."""
         from pyspark.sql import functions as fn
 
         if not files:
@@ -177,9 +176,9 @@ class _Source:
         return self.spark.createDataFrame(pa.table(columns))
 
     def _deletes(self, scan: Scan) -> Deletes:
-        """What is deleted from the scan's files up to the end of the range.
+        """The deletes from the scan's files up to the end of the range.
 
-        A file comes once for each of its delete files, once more for what the catalog deletes.
+        A file is listed once for each of its delete files, and once for inlined deletes.
         """
         inlined = self.changed.inlined_deletes
         mine = {file.id for file in scan.files.files}
@@ -189,9 +188,9 @@ class _Source:
         return Deletes(scan.table, files, self.changed.range.last, inlined)
 
     def _positions(self, scan: Scan) -> DataFrame:
-        """FILE, POSITION and _SINCE of what was deleted, each position once.
+        """FILE, POSITION and _SINCE of deleted rows, each position once.
 
-        A delete file that took another's place holds what that one deleted too: the first counts.
+        A delete file also has the positions of the one that it replaced: the first delete counts.
         """
         from pyspark.sql import functions as fn
 
@@ -205,7 +204,7 @@ class _Source:
         return positions.groupBy(FILE, POSITION).agg(fn.min(_SINCE).alias(_SINCE))
 
     def _inlined(self, parts: Sequence[InlinedPart], at: str) -> DataFrame | None:
-        """Rows that the catalog held, at the snapshot in which they began or ended."""
+        """Inlined rows, with the snapshot in which they began or ended."""
         if not parts:
             return None
         rows = InlinedRows(tuple(parts))
@@ -236,7 +235,7 @@ def _of_kind(rows: DataFrame, kind: str) -> DataFrame:
 
 
 def _paired(rows: DataFrame) -> DataFrame:
-    """What came and went by the same row id in the same snapshot is an update's two images."""
+    """Mark a removed and a new row with the same row id and snapshot as an update's two images."""
     from pyspark.sql import Window
     from pyspark.sql import functions as fn
 

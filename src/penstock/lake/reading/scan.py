@@ -1,8 +1,8 @@
-"""The rows of a table at a snapshot as one DataFrame: files, deletes, and what the catalog holds.
+"""The rows of a table at a snapshot as one DataFrame: files, deletes, and inlined rows.
 
-Files without deletes are read apart from those with, and cost what a plain ``spark.read.parquet``
-of them costs; what else sets files apart, `parquet.columns` says. Rows of merged files that came
-after the snapshot are left out by the snapshot-id column in the file, or by their place in it.
+Files without deletes are read separately from those with, and cost as much as a plain
+``spark.read.parquet``; `parquet.columns` groups files further. Rows of merged files that are newer
+than the snapshot are filtered by the snapshot-id column in the file, or by their position in it.
 """
 
 from __future__ import annotations
@@ -73,8 +73,7 @@ _POSITIONS, _ROW_IDS = (FILE, POSITION, EMBEDDED_ROW_ID), (ROW_ID, BEGIN)
 class Scan:
     """What to read: the files of ``table`` with the columns of ``schema``.
 
-    ``snapshot_id`` bounds what counts of files that hold rows, or deletes, of several snapshots;
-    ``None`` takes all.
+    ``snapshot_id`` bounds the rows and deletes of files with several snapshots; ``None`` takes all.
     """
 
     table: str
@@ -88,11 +87,11 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class _Needs:
-    """What the rows of some files need beside being read."""
+    """What the rows of some files need besides being read."""
 
     deletes: bool  # some are deleted
-    by_column: bool  # the file's column says which are there yet
-    counted: bool  # the catalog says how many of the first are
+    by_column: bool  # a column of the file has the snapshot of each row
+    counted: bool  # the catalog has the number of rows of each snapshot
 
 
 def read(
@@ -101,9 +100,9 @@ def read(
     """The rows of a scan, as the files and the catalog have them at its snapshot.
 
     With ``positions`` also FILE, POSITION and EMBEDDED_ROW_ID: FILE is a key of ``scan.keys()``,
-    POSITION the row's place in its file from 0; both are NULL for a row that is inlined in the
-    catalog, which its EMBEDDED_ROW_ID tells. With ``row_ids`` also ROW_ID, which is DuckDB's
-    ``rowid``, and BEGIN, the snapshot that made the row what it is.
+    POSITION the row's position in its file from 0; both are NULL for an inlined row, which is
+    identified by its EMBEDDED_ROW_ID. With ``row_ids`` also ROW_ID, which is DuckDB's ``rowid``,
+    and BEGIN, the snapshot that made this version of the row.
     """
     extra = (*(_POSITIONS if positions else ()), *(_ROW_IDS if row_ids else ()))
     with explained(table=scan.table, snapshot_id=scan.snapshot_id):
@@ -120,10 +119,10 @@ def read(
 
 
 def is_one_task(files: FileSet) -> bool:
-    """Whether Spark reads all of it in one task anyway.
+    """Whether Spark reads all rows in one task anyway.
 
-    It does not take that for one partition, so that it would shuffle what it aggregates or joins,
-    and plan the rest anew after that: for few rows most of the time.
+    Spark does not know that this is a single partition: it would shuffle before aggregates and
+    joins, and plan again after the shuffle, which takes most of the time for a small table.
     """
     return (
         files.inlined is None and len(files.files) == 1 and files.files[0].size_bytes <= _OPEN_COST
@@ -154,7 +153,7 @@ def with_row_ids(spark: SparkSession, scan: Scan, df: DataFrame) -> DataFrame:
 
 
 def _groups(scan: Scan) -> Iterator[tuple[FileGroup, _Needs, list[DataFile]]]:
-    """Files that are read alike."""
+    """Files that are read in the same way."""
     deleted = scan.files.inlined_deletes
     hit = set() if deleted is None else set(deleted.rows["file_id"].unique().to_pylist())
     for group, files in grouped(scan.table, scan.schema, scan.files).items():
@@ -184,19 +183,19 @@ class _Job:
 
     @property
     def by_file(self) -> bool:
-        """Whether what the catalog says of each file is wanted."""
+        """Whether the rows need the catalog's facts about their file."""
         return self.needs.counted or ROW_ID in self.extra
 
     @property
     def by_snapshot(self) -> bool:
-        """Whether the snapshot-id column of the files is wanted; NULL where one has none."""
+        """Whether the rows need the snapshot-id column, which is NULL in files without it."""
         return self.needs.by_column or BEGIN in self.extra
 
     def places(self) -> Places | None:
         return Places.by_size(self.files) if self.needs.deletes else None
 
     def beside(self, df: DataFrame) -> list[SparkColumn]:
-        """Columns that the steps want."""
+        """Columns that the steps need."""
         places, table = self.places(), self.scan.table
         by_key = self.by_file or FILE in self.extra or (self.needs.deletes and places is None)
         columns: list[SparkColumn] = []
@@ -233,7 +232,7 @@ def _read_group(job: _Job) -> DataFrame:
 
 
 def _until_snapshot(job: _Job, df: DataFrame) -> DataFrame:
-    """Without the rows that came after the snapshot, where a column says so."""
+    """Filter the rows that are newer than the snapshot, by the snapshot-id column."""
     from pyspark.sql import functions as fn
 
     if not job.needs.by_column:
@@ -254,7 +253,7 @@ def _less_deleted(job: _Job, df: DataFrame) -> DataFrame:
 
 
 def _with_facts(job: _Job, df: DataFrame) -> DataFrame:
-    """With what follows from the file and the place in it."""
+    """Add the columns that depend on the file and the position in it."""
     if not job.by_file:
         return df
     df = with_facts(job.spark, job.files, job.scan.keys(), df, FILE)
@@ -285,7 +284,7 @@ def read_inlined(
     extra: bool = False,
     ends: bool = False,
 ) -> DataFrame:
-    """The rows with exactly the columns of ``schema``, which may be another than they were under.
+    """The rows with exactly the columns of ``schema``, which may differ from their own schema.
 
     With ``extra`` also ROW_ID and BEGIN, the snapshot in which the row began; with ``ends`` also
     END, the one in which it ended (longs).
@@ -322,7 +321,7 @@ def _inlined_frame(
 def _inlined_value(old: Column, column: Column) -> SparkColumn | str:
     """A column as users see it.
 
-    Nanoseconds may be none of Spark's, which is to show only when they are used.
+    Spark cannot represent all nanoseconds, which must fail only when the column is used.
     """
     if old == column and counted(column) == column:
         return quoted(column.name)
@@ -331,7 +330,7 @@ def _inlined_value(old: Column, column: Column) -> SparkColumn | str:
 
 
 def _only_stored(old: Column, new: Column) -> tuple[Column, Column]:
-    """Both as if nothing but nanoseconds were stored in another form than users see."""
+    """Both schemas with only nanoseconds in another form than users see."""
     pairs = [_only_stored(*pair) for pair in zip(old.children, new.children, strict=True)]
     if not pairs and old.type == new.type and base_type(old.type) != "timestamp_ns":
         return replace(old, type="int64"), replace(new, type="int64")

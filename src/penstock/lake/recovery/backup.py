@@ -1,8 +1,8 @@
-"""Backups of a catalog (`restore` reads them). Data files are not copied: they stay where they are.
+"""Backups of a catalog (`restore` reads them). Data files are not copied.
 
-A backup of SQLite or of a DuckDB file is such a file itself, and can be attached like the lake; one
-of PostgreSQL is a zip file. Each is of one state, whoever writes meanwhile, and has Penstock's own
-tables (runs, slices) as well.
+A backup of SQLite or of a DuckDB file is such a file itself, and can be attached like the lake; a
+backup of PostgreSQL is a zip file. Each has a consistent state, whoever writes meanwhile, and
+includes Penstock's own tables (runs, slices).
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ def backup(
     lock_timeout: float = LOCK_TIMEOUT,
     progress: Progress | None = None,
 ) -> Backup:
-    """Copy the catalog to the new file ``target``; with ``check``, look whether its files exist.
+    """Copy the catalog to the new file ``target``; with ``check``, check that its files exist.
 
-    Writers go on on PostgreSQL; on SQLite and DuckDB files they wait while it is copied. Raises
-    ArgumentError when the file is there already, CatalogLocked.
+    Writers continue on PostgreSQL; on SQLite and DuckDB files they wait during the copy. Raises
+    ArgumentError when the file exists already, CatalogLocked.
     """
     path = Path(target).expanduser().absolute()
     if path.exists():
@@ -76,7 +76,7 @@ def backup(
 
 
 def check_files(catalog: Catalog) -> FileCheck:
-    """Look whether every data and delete file that the catalog names is there."""
+    """Check that every data and delete file that the catalog names exists."""
     with catalog.reading() as connection:
         paths: Iterable[str] = known_files(connection, catalog.data_path)
     return look_for(paths)
@@ -113,20 +113,20 @@ _Copy = Callable[[Catalog, CatalogLocation, Path, float, "Progress | None"], int
 _COPIES: Mapping[str, _Copy] = {"sqlite": _sqlite, "duckdb": _duckdb, "postgres": _postgres}
 _THREADS = 16
 _BATCH = 500
-_REMOTE_BATCH = 8  # an object store is asked for one file at a time: more threads, then
+_REMOTE_BATCH = 8  # files a task: object stores need one request a file, so more threads help
 _LISTED = 200  # files; to list a directory of more is cheaper, 1,000 names a request
 
 
 @dataclass(frozen=True, slots=True)
 class FileCheck:
-    """How many files were looked for, and the paths of those that are not there, sorted."""
+    """The number of files checked, and the sorted paths of missing ones."""
 
     files: int
     missing: tuple[str, ...] = ()
 
 
 def look_for(paths: Iterable[str]) -> FileCheck:
-    """Ask the file systems for each of these absolute paths or URIs."""
+    """Check whether these absolute paths or URIs exist."""
     listed = sorted(paths)
     if not listed:
         return FileCheck(0)
@@ -138,7 +138,7 @@ def look_for(paths: Iterable[str]) -> FileCheck:
 def missing_below(
     directory: str, paths: Iterable[str], *, listed_above: int = _LISTED
 ) -> tuple[str, ...]:
-    """Which of these paths, most of which are below ``directory``, are not there.
+    """Those of these paths, most of which are below ``directory``, that do not exist.
 
     In an object store the directory is listed where there are more than ``listed_above``.
     """

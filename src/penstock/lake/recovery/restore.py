@@ -1,6 +1,6 @@
-"""A catalog made again from a backup, on the kind of database that it is of or on another.
+"""Restoring a catalog from a backup, on the same kind of database or on another.
 
-Data files stay where the backup says, or are looked for elsewhere from then on.
+Data files stay where the backup says, unless another data path is given.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Restored:
 
 
 def kind_of(source: Path) -> str:
-    """What kind of database a backup is of, by the file's first bytes. Raises CatalogCorrupt."""
+    """The kind of database of a backup, by the file's first bytes. Raises CatalogCorrupt."""
     try:
         with source.open("rb") as file:
             head = file.read(16)
@@ -75,11 +75,11 @@ def restore(
     check: bool = False,
     progress: Progress | None = None,
 ) -> Restored:
-    """Make the catalog at ``uri``, where none is, from a backup of whatever kind of database.
+    """Create the catalog at ``uri`` from a backup of any kind of database.
 
-    Data files stay where the backup says, or are looked for in ``data_path`` from then on (a copy
-    of them elsewhere). Raises ArgumentError when there is a catalog, CatalogCorrupt,
-    UnsupportedFeature for what another kind of database does not hold.
+    Data files stay where the backup says, or are in ``data_path`` from then on (a copy of them
+    elsewhere). Raises ArgumentError when a catalog exists, CatalogCorrupt, UnsupportedFeature for
+    what another kind of database cannot hold.
     """
     path, where = Path(source).expanduser().absolute(), parse_location(uri)
     kind = kind_of(path)
@@ -102,7 +102,7 @@ def restore(
 
 
 def _move(catalog: Catalog, data_path: str) -> None:
-    """Have the restored catalog look for its files elsewhere."""
+    """Set another data path in the restored catalog."""
     with catalog.writing() as connection:
         c = metadata.metadata.c
         moved = metadata.metadata.update().where(c.key == "data_path", c.scope.is_(None))
@@ -117,7 +117,7 @@ def _restore_across(
     metadata_schema: str | None,
     progress: Progress | None,
 ) -> None:
-    """Read it as what it is, from a copy: opening a file may write beside it."""
+    """Open a copy of the backup with its own kind of database: opening may write beside a file."""
     with TemporaryDirectory(prefix="penstock-restore-") as folder:
         copied = Path(folder) / "catalog"
         if kind == "postgres":
@@ -147,7 +147,7 @@ def _restore_across(
 
 @contextmanager
 def _new_file(where: CatalogLocation) -> Iterator[Path]:
-    """Where to make a file that becomes the catalog's once it is whole."""
+    """A temporary path for a file that becomes the catalog's once it is complete."""
     target = Path(where.target)
     if target.exists():
         raise _taken(where, "move the file away first")

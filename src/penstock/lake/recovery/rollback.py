@@ -1,12 +1,12 @@
-"""A table as it was at an earlier snapshot, as a new snapshot: its history stays.
+"""Rolling a table back to an earlier snapshot, as a new snapshot: its history stays.
 
-What came since ends; what was in force then and has ended comes back, under the row ids that it
-had: files as copies, rows that the catalog itself held as they were stored. The columns are those
-of then, too. The table keeps its name, comments, partitioning and sort keys.
+Newer rows end; rows that were in force then and have ended since are restored with their row ids:
+files as copies, inlined rows as they were stored. The columns are also restored. The table keeps
+its name, comments, partitioning and sort keys.
 
 Two rows of the catalog must not share a file: DuckDB's maintenance removes the file of a row that
-no snapshot needs any more without looking whether another row has it (measured, 1.5.5), and both
-would lose it. On a local disk a copy is a hard link and takes no room.
+no snapshot needs any more without checking whether another row has it (measured, 1.5.5), and both
+would lose it. On a local disk a copy is a hard link, which takes no space.
 """
 
 from __future__ import annotations
@@ -59,20 +59,20 @@ from penstock.lake.storage import is_remote, open_system, remove_directory, size
 
 @dataclass(frozen=True, slots=True)
 class RolledBack:
-    """What a rollback did; ``snapshot`` is ``None`` when the table was as it had been."""
+    """What a rollback did; ``snapshot`` is ``None`` when the table had not changed."""
 
     to: int
     snapshot: Snapshot | None
     files_ended: int = 0
     files_restored: int = 0
-    rows_ended: int = 0  # of those that the catalog itself holds
+    rows_ended: int = 0  # inlined rows
     rows_restored: int = 0
     columns_changed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _States:
-    """The table then and now, with its files, and what is not in force of them."""
+    """The table then and now, with its files, and the rows deleted from them."""
 
     then: Table
     now: Table
@@ -91,10 +91,10 @@ def rollback(
     author: str | None = None,
     message: str | None = None,
 ) -> RolledBack:
-    """Make the table what it was at a snapshot, in one commit.
+    """Restore the table's state at a snapshot, in one commit.
 
-    Raises SnapshotNotFound for one that expired, TableNotFound where the table of this name was
-    not there then, ArgumentError where no snapshot is named, DataFileMissing, UnsupportedFeature,
+    Raises SnapshotNotFound for an expired snapshot, TableNotFound where the table did not exist
+    then, ArgumentError where no snapshot is named, DataFileMissing, UnsupportedFeature,
     CommitConflict.
     """
     ref = TableRef.parse(table) if isinstance(table, str) else table
@@ -116,7 +116,7 @@ def rollback(
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """Files that come back and ids of those that end; the same of inlined rows."""
+    """Files to restore and ids of files to end; the same for inlined rows."""
 
     back: list[DataFile]
     ends: tuple[int, ...]
@@ -160,7 +160,7 @@ def _commit(
     with _removing_on_failure(directory, BaseException):
         change = _with_files(catalog, change, work.back, states, directory)
     author, message, extra = info
-    # Whatever ends the commit but an answer leaves it open whether it landed: then the files stay.
+    # If the commit ends without an answer, it may have landed: then the files stay.
     with _removing_on_failure(directory, PenstockError):
         return catalog.commit(
             base,
@@ -174,7 +174,7 @@ def _commit(
 
 @contextmanager
 def _removing_on_failure(directory: str, kind: type[BaseException]) -> Iterator[None]:
-    """Remove the copies when they will not be needed."""
+    """Remove the copies that are not needed."""
     try:
         yield
     except CommitUnknown:
@@ -218,9 +218,9 @@ def _load(catalog: Catalog, now: Table, base: Snapshot, target: Snapshot) -> _St
 
 
 def _differing(states: _States) -> tuple[list[DataFile], tuple[int, ...]]:
-    """Files of then that come back, and ids of those that end: all but those that are as they were.
+    """The old files to restore, and ids of present files to end; files of both states are neither.
 
-    A copy that an earlier rollback made is as good as the file itself.
+    A copy that an earlier rollback made counts as the file itself.
     """
     now: dict[tuple[object, ...], DataFile] = {}
     for file in states.after.files:
@@ -237,7 +237,7 @@ def _differing(states: _States) -> tuple[list[DataFile], tuple[int, ...]]:
 
 
 def _content(file: DataFile) -> tuple[object, ...]:
-    """The same for copies of one file, and for no others: row ids are given once."""
+    """A key that only copies of one file share: row ids are assigned only once."""
     if file.row_id_start is None:
         return (file.id,)
     sizes = (file.record_count, file.size_bytes, file.footer_size)
@@ -245,7 +245,7 @@ def _content(file: DataFile) -> tuple[object, ...]:
 
 
 def _inlined(states: _States) -> tuple[tuple[int, ...], list[rollback_rows.Version]]:
-    """Row ids of inlined rows that end, and versions of them that come back."""
+    """Row ids of inlined rows to end, and versions of inlined rows to restore."""
     then, now = _versions(states.before), _versions(states.after)
     return tuple(sorted(row_id for row_id, _ in now - then)), sorted(then - now)
 
@@ -262,7 +262,7 @@ def _versions(files: FileSet) -> set[rollback_rows.Version]:
 
 
 def _check_layout(states: _States) -> None:
-    """The partitioning stays, so its columns must have been there then."""
+    """Check that the columns of the partitioning, which stays, existed at the snapshot."""
     missing = [
         field.column
         for field in states.now.partition_by
@@ -295,7 +295,7 @@ _THREADS = 16
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """By data file id: positions that are not there at one snapshot, each once, in order."""
+    """By data file id: the positions that are not visible at a snapshot, sorted and unique."""
 
     positions: Mapping[int, pa.Int64Array]
 
@@ -305,7 +305,7 @@ class Gone:
 
 
 def gone_at(files: FileSet, snapshot_id: int, table: str) -> Gone:
-    """What is deleted from the files, and what came into merged ones later only."""
+    """The rows that are deleted from the files, and newer rows of merged files."""
     parts: dict[int, list[pa.Int64Array]] = {}
     deletes = [
         replace(file, delete=delete, more_deletes=())
@@ -331,7 +331,7 @@ def _ordered(parts: Sequence[pa.Int64Array]) -> pa.Int64Array:
 
 
 def _later(file: DataFile, snapshot_id: int) -> pa.Int64Array:
-    """Where the rows of a merged file are that came after a snapshot."""
+    """The positions of a merged file's rows that are newer than a snapshot."""
     system, place = open_system(file.path)
     with system.open_input_file(place) as source:
         since = pq.read_table(source, columns=[SNAPSHOT_ID])[SNAPSHOT_ID]
@@ -371,7 +371,7 @@ def restored(
 
 
 def _hive(path: str) -> str:
-    """The directories ``name=value`` of a path: of some files only these have the values."""
+    """The directories ``name=value`` of a path, which some files need for their values."""
     parts = [part for part in path.split("/")[:-1] if "=" in part]
     return "".join(f"{part}/" for part in parts)
 
@@ -399,7 +399,7 @@ def _copy(source: str, target: str) -> None:
             _copy_bytes(source, target)
     except FileNotFoundError:
         raise DataFileMissing(
-            f"{source}, which held rows of the table then, is not there",
+            f"{source}, which had rows of the table then, is missing",
             hint="roll back to another snapshot, or restore the file",
             data={"path": source},
         ) from None

@@ -1,1 +1,1 @@
-"""What the lake needs of a Spark session: its settings, cached objects and errors."""
+"""What the lake needs from a Spark session: settings, cached objects and errors."""

@@ -1,4 +1,4 @@
-"""Errors of Spark as this project's: the cause in one line, its place, never a Java stack."""
+"""Spark's errors as Penstock's: the cause in one line, its place, never a Java stack trace."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _CANNOT_WRITE = re.compile(
 )
 _UNREADABLE = "FAILED_READ_FILE."
 _MISSING = {"FAILED_READ_FILE.FILE_NOT_EXIST", "PATH_NOT_FOUND"}
-# What Spark says once its context has stopped, as it does when the heap is full.
+# Spark's messages after its context has stopped, as it does when the heap is full.
 _STOPPED = re.compile(
     r"SparkContext (?:was|has been) shut ?down|stopped SparkContext|dagScheduler\(\)\" is null"
     r"|Answer from Java side is empty|Error while (?:sending|receiving)|does not exist in the JVM"
@@ -63,7 +63,7 @@ _HINTS = {
     "WKB_PARSE_ERROR": "a geometry is made of well-known bytes: st_geomfromwkb(X'0101...')",
     "CAST_INVALID_INPUT": "correct the value, or use try_cast, which makes NULL of it",
 }
-# Types of DuckDB that Spark's SQL has other names for.
+# DuckDB's types that have other names in Spark's SQL.
 _NO_TYPE = {
     "HUGEINT": "write DECIMAL(38, 0)",
     "UHUGEINT": "write DECIMAL(38, 0)",
@@ -89,13 +89,13 @@ def local_path(uri: str) -> str:
 def explain(
     error: BaseException, *, table: str | None = None, snapshot_id: int | None = None
 ) -> PenstockError:
-    """What ``error``, raised by Spark, means to the user.
+    """Penstock's error for an ``error`` raised by Spark.
 
-    DataFileMissing for a file that the catalog names and that is gone, DataFileCorrupt for one that
+    DataFileMissing for a missing file that the catalog names, DataFileCorrupt for a file that
     cannot be read, DataPathError when the data path cannot be written, UnsupportedFeature where the
-    types in a query of DuckDB's cannot be translated, else QueryFailed. ``data``
-    has ``condition`` (Spark's name of the error), ``line`` and ``column`` (in the SQL text, from 1)
-    and ``fragment`` where known.
+    types in a query in DuckDB's SQL cannot be translated, else QueryFailed. ``data`` has
+    ``condition`` (Spark's name of the error), ``line`` and ``column`` (in the SQL text, from 1) and
+    ``fragment`` where known.
     """
     text = str(error)
     condition, cause = _condition(error, text)
@@ -119,7 +119,7 @@ def explain(
 
 
 def _of_the_machine(error: BaseException, text: str, condition: str | None) -> PenstockError | None:
-    """What is not the query's: Spark has ended, or there is no memory, no space, no permission."""
+    """Errors that the query did not cause: Spark has ended or lacks memory, space or permission."""
     if isinstance(error, ConnectionError) or _STOPPED.search(text):
         return SparkLost(
             "Spark has ended while it was working: most often it ran out of memory",
@@ -138,7 +138,7 @@ def _of_the_machine(error: BaseException, text: str, condition: str | None) -> P
 
 
 def _of_an_alias(condition: str | None, cause: str, text: str) -> str | None:
-    """The hint for an alias in WHERE, which Spark's plan shows: rows are filtered before it is."""
+    """The hint for an alias in WHERE, which Spark's plan reveals: it is computed after WHERE."""
     name = _UNRESOLVED.search(cause) if (condition or "").startswith("UNRESOLVED_COLUMN") else None
     if name is None or not re.search(rf" AS {re.escape(name[1])}#\d", text):
         return None
@@ -160,12 +160,12 @@ def _hint(condition: str | None, cause: str) -> str | None:
 
 @contextmanager
 def explained(*, table: str | None = None, snapshot_id: int | None = None) -> Iterator[None]:
-    """Run Spark inside; its errors leave as this project's, with Spark's as the cause."""
+    """Turn errors of Spark in the block into Penstock's, with Spark's as the cause."""
     try:
         yield
     except PenstockError:
         raise
-    except Exception as error:  # Spark and py4j share no root; what is not theirs passes
+    except Exception as error:  # Spark and py4j share no root; other errors pass through
         if not _from_spark(error):
             raise
         raise explain(error, table=table, snapshot_id=snapshot_id) from error
@@ -178,7 +178,7 @@ def _from_spark(error: BaseException) -> bool:
 
 
 def _is_of_py4j(error: BaseException) -> bool:
-    """Whether it was raised in the connection to Spark's Java process."""
+    """Whether the connection to Spark's Java process raised it."""
     frames = traceback.walk_tb(error.__traceback__)
     return any(frame.f_globals.get("__name__", "").startswith("py4j.") for frame, _ in frames)
 
@@ -193,7 +193,7 @@ def _condition(error: BaseException, text: str) -> tuple[str | None, str]:
 
 
 def _suggestion(match: re.Match[str]) -> str:
-    """Spark's list of similar names without the columns that a lake adds for itself."""
+    """Spark's list of similar names without the lake's own helper columns."""
     names = [name for name in match[1].split(", ") if not _INTERNAL.search(name)]
     return f" Did you mean one of the following? [{', '.join(names)}]." if names else ""
 
@@ -240,7 +240,7 @@ def _file_corrupt(
 
 
 def file_missing(path: str, table: str | None, snapshot_id: int | None) -> DataFileMissing:
-    """The error for a file that the catalog names and that is gone."""
+    """The error for a missing file that the catalog names."""
     return DataFileMissing(
         f"the catalog names {path}{_whose(table, snapshot_id)}, which is not there",
         hint="restore the file, or read a snapshot that does not need it",
@@ -251,7 +251,7 @@ def file_missing(path: str, table: str | None, snapshot_id: int | None) -> DataF
 def file_corrupt(
     path: str, why: str, table: str | None, snapshot_id: int | None
 ) -> DataFileCorrupt:
-    """The error for a file that is there and is not what it should be."""
+    """The error for an existing file with wrong content."""
     return DataFileCorrupt(
         f"{path}{_whose(table, snapshot_id)} cannot be read: {why}",
         hint="restore the file, or read a snapshot that does not need it",

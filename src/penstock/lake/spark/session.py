@@ -1,8 +1,8 @@
-"""A Spark session as the lake uses it: its settings, when it starts, objects that are made once.
+"""A Spark session as the lake uses it: its settings, when it starts, and cached objects.
 
-A column or a reader of PySpark is made by calls to the JVM, one for each part of it: the columns
-that a table of twenty is written by take 250 calls, some 30 ms, which is more than the rows of a
-small slice take. Those that follow from values alone are cached with the session.
+PySpark creates a column or a reader by calls to the JVM, one for each part: the expressions to
+write a table of twenty columns take 250 calls, some 30 ms, which is more than the rows of a small
+slice take. Objects that depend on values alone are cached with the session.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SparkSource = Callable[[], "SparkSession"]
 
 # Runtime settings, of plain sessions and of Spark Connect alike.
 _SETTINGS: Mapping[str, str] = {
-    # The format names columns by field id, so that a renamed column is still the same column.
+    # The format identifies columns by field id, so a renamed column is still the same column.
     "spark.sql.parquet.fieldId.read.enabled": "true",
     "spark.sql.parquet.fieldId.write.enabled": "true",
     # A file without ids that is not registered under a name mapping must fail, not read as NULL.
@@ -38,11 +38,11 @@ _SETTINGS: Mapping[str, str] = {
     # Merges keep their source and matches for seconds only: compressing them costs more CPU than it
     # saves memory (a tenth of a merge of 1M rows into 10M).
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
-    # Above this many bytes rows given as Arrow are left to the executors: as a relation of the plan
-    # each rule of the optimizer walks through them (500,000 of 16 bytes: 2.2 s of one core instead
-    # of 0.9 s, broadcast). The few that most are stay in the plan, which saves a job.
+    # Above this many bytes Arrow rows are sent to the executors: as a relation of the plan each
+    # rule of the optimizer walks through them (500,000 of 16 bytes: 2.2 s of one core instead of
+    # 0.9 s, broadcast). Smaller ones, the usual case, stay in the plan, which saves a job.
     "spark.sql.execution.arrow.localRelationThreshold": "256k",
-    # The catalog knows the files; one that is gone is an error, never fewer rows.
+    # The catalog knows the files; a missing one is an error, never fewer rows.
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",
 }
@@ -65,8 +65,8 @@ def session_zone(spark: SparkSession) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Starter:
-    """A function that gives a session, and one that says whether there is none yet and the new one
-    will have Spark's own functions only.
+    """A function that returns a session, and one that says whether a session is still to be started
+    that will have only Spark's own functions.
     """
 
     session: SparkSource
@@ -77,7 +77,7 @@ class Starter:
 
 
 class _Source:
-    """Gives the prepared session, asked for when it is first needed."""
+    """Returns the prepared session, which is requested when it is first needed."""
 
     def __init__(
         self, spark: SparkSession | SparkSource | None, more: Callable[[], Mapping[str, str]]
@@ -101,7 +101,7 @@ class _Source:
                     "this lake was attached without a Spark session, which data needs",
                     hint="attach it with spark=, a session or a function that returns one",
                 )
-            # A session has no __call__; a function that starts one is called at first need only.
+            # A session has no __call__; a function that starts one is called at the first use.
             session = self._spark() if callable(self._spark) else self._spark
             self._prepared = prepare(session, self._more())
         return self._prepared
@@ -110,30 +110,30 @@ class _Source:
 def source(
     spark: SparkSession | SparkSource | None, more: Callable[[], Mapping[str, str]] = dict
 ) -> SparkSource:
-    """A function that gives the prepared session, from what `Lake.attach` was given.
+    """A function that returns the prepared session, from the argument of `Lake.attach`.
 
-    ``more`` gives the settings of this lake alone, asked when the session is first needed.
+    ``more`` returns the settings of this lake alone; it is called when the session is first needed.
     """
     return _Source(spark, more)
 
 
 def may_start(spark: SparkSource) -> bool:
-    """Whether asking for the session may take the seconds that Spark needs to start."""
+    """Whether requesting the session may take the seconds that Spark needs to start."""
     return isinstance(spark, _Source) and not spark.is_started
 
 
 def starts_plain(spark: SparkSource) -> bool:
-    """Whether a session is still to be started that will have Spark's own functions only."""
+    """Whether a session is still to be started that will have only Spark's own functions."""
     return isinstance(spark, _Source) and not spark.is_started and spark.is_plain
 
 
 _T = TypeVar("_T")
-_MOST = 256  # objects of a session; those used longest ago go
+_MOST = 256  # objects of a session; the least recently used are evicted
 _NAME = "_penstock_cache"
 
 
 class SessionCache:
-    """Objects that lakes have made for one session, none of a DataFrame, by their values."""
+    """Objects that lakes have created for one session, not those of DataFrames, by their keys."""
 
     def __init__(self, most: int = _MOST) -> None:
         self._most = most
@@ -141,9 +141,9 @@ class SessionCache:
         self._lock = Lock()
 
     def get(self, key: Hashable, make: Callable[[], _T]) -> _T:
-        """What ``make`` returned for this key; what it raises is not cached.
+        """The result of ``make`` for this key; exceptions are not cached.
 
-        Two threads may make it both, which is no harm.
+        Two threads may both call ``make``, which is harmless.
         """
         with self._lock:
             if key in self._cached:
@@ -159,9 +159,9 @@ class SessionCache:
 
 
 def cache_of(session: SparkSession) -> SessionCache:
-    """The cache of this session; it goes when the session does.
+    """The cache of this session, stored on the session itself, with which it is collected.
 
-    On the session itself: a reader holds its session, so in a table beside it both would stay.
+    In a global table a cached reader, which holds its session, would keep both alive.
     """
     cache: SessionCache = session.__dict__.setdefault(_NAME, SessionCache())
     return cache

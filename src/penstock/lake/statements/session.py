@@ -58,7 +58,7 @@ class Session:
 
     @property
     def spark_source(self) -> SparkSource:
-        """For upkeep, which asks for a session only where there is much to do."""
+        """For maintenance, which needs a session only for large files."""
         return self.spark
 
     @property
@@ -70,7 +70,7 @@ class Session:
 
     @property
     def open_transaction(self) -> Transaction | None:
-        """For upkeep, which compacts in it."""
+        """For maintenance, which compacts within it."""
         return self.transaction
 
     @contextmanager

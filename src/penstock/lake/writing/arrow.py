@@ -1,8 +1,8 @@
-"""Rows that are here as Arrow, written as data files without Spark.
+"""Writing Arrow rows as data files without Spark.
 
-The files are as Spark's writes leave them (`writing.spark`): partitioned, sorted where the
-keys are plain columns, under a directory of the write's own. Field ids are on everything, at any
-depth, so that no name mapping is needed.
+The files are like those of Spark's writes (`writing.spark`): partitioned, sorted where the keys are
+plain columns, in a directory of their own. All columns have field ids, at any depth, so no name
+mapping is needed.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ def write_history(
     embed: Mapping[str, Any] | None = None,
     beside: Mapping[str, Any] | None = None,
 ) -> tuple[Written, list[pa.Table]]:
-    """As `write`, and for each file what its rows have of ``beside``, columns that it leaves out.
+    """As `write`, and for each file its rows of the columns ``beside``, which are not written.
 
-    ``embed`` has EMBEDDED_ROW_ID and SNAPSHOT_ID, in the order of ``values``, to be stored too.
+    ``embed`` has EMBEDDED_ROW_ID and SNAPSHOT_ID, in the order of ``values``, to be stored as well.
     """
     rows = _in_files(values, target.schema, target.table)
     for name, array in (embed or {}).items():
@@ -146,7 +146,7 @@ def _inside(kind: Any, chunk: Any) -> Iterator[tuple[pa.Field, Any]]:
 def _parts(
     rows: pa.Table, target: Target
 ) -> Iterator[tuple[tuple[str | None, ...] | None, pa.Table]]:
-    """The rows by partition, with its values; all of them where there is none."""
+    """The rows by partition, with its values; all rows for a table without partitioning."""
     if not target.partition_by:
         yield None, rows
         return
@@ -219,7 +219,7 @@ _HASHED: Sequence[tuple[type, Callable[..., Any]]] = (
 
 
 def _settings(target: Target) -> dict[str, Any]:
-    """What the options of Spark's writer say, for Arrow's."""
+    """The options of Spark's writer as arguments of Arrow's."""
     options = target.settings.parquet
     codec = options.get("compression", "snappy")
     level = options.get("parquet.compression.codec.zstd.level")
@@ -236,8 +236,8 @@ def _settings(target: Target) -> dict[str, Any]:
 
 
 def _coded(rows: pa.Table) -> list[str] | bool:
-    """The columns whose values repeat, by their first ones. Of others a dictionary costs twice:
-    the time to look all values up, and their codes beside them in the file."""
+    """The columns whose first values repeat, to be dictionary-encoded. For others a dictionary
+    costs time for the look-ups, and space for the codes beside the values."""
     if any(pa.types.is_nested(field.type) for field in rows.schema):
         return True
     some = rows.slice(0, _SAMPLE)
@@ -249,7 +249,7 @@ def _repeats(values: pa.ChunkedArray) -> bool:
 
 
 def _sorted(rows: pa.Table, target: Target) -> pa.Table:
-    """In the order of the sort keys, where they are plain columns."""
+    """The rows sorted by the sort keys, if they are plain columns."""
     known = {fold(column.name): column for column in target.schema.columns}
     keys = [(known.get(fold(key.expression.strip('"'))), key) for key in target.sort_by]
     if not keys or not target.settings.sort or any(c is None or c.children for c, _ in keys):
@@ -266,7 +266,7 @@ def _sorted(rows: pa.Table, target: Target) -> pa.Table:
 
 
 def _in_files(values: pa.Table, schema: TableSchema, table: str) -> pa.Table:
-    """The columns in the types that files have, with field ids."""
+    """The columns in the types of files, with field ids."""
     fields: list[pa.Field] = []
     columns: list[Any] = []
     for column, field, array in zip(

@@ -1,9 +1,10 @@
 """A fingerprint of a table's rows, whatever their order: equal content, equal text.
 
-It is computed while the rows are written, so that an unchanged re-run is known without reading
-anything twice: the count of rows, the sum of a 64-bit hash of each and the sum of a hash of that
-hash, each sum in two halves, which cannot overflow. Two contents that differ have equal texts only
-if rows of theirs collide in the first hash, one pair in 2**64. It adds about a tenth to a write.
+It is computed while the rows are written, so that an unchanged re-run is detected without reading
+anything twice. It has the number of rows, the sum of a 64-bit hash of each row and the sum of a
+hash of that hash, each sum in two halves, which cannot overflow. Different contents have equal
+fingerprints only if their rows collide in the first hash, one pair in 2**64. It adds about a tenth
+to the time of a write.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _JSON = ", ".join(
 
 
 def can_tell(schema: TableSchema) -> bool:
-    """Whether rows of these columns have a fingerprint: Spark hashes no VARIANT."""
+    """Whether rows of these columns have a fingerprint: Spark cannot hash a VARIANT."""
     return not any(base_type(column.type) == "variant" for column in schema.walk())
 
 
@@ -56,7 +57,7 @@ def text(values: dict[str, Any]) -> str:
 
 
 def of(df: DataFrame, schema: TableSchema) -> str:
-    """The fingerprint of rows already there, by one scan of them."""
+    """The fingerprint of existing rows, by one scan."""
     (row,) = df.agg(*aggregates(schema)).collect()
     return text(row.asDict())
 
@@ -64,7 +65,7 @@ def of(df: DataFrame, schema: TableSchema) -> str:
 def row_hash(columns: Sequence[Column], seed: int = 0) -> SparkColumn:
     """A 64-bit hash of these columns of a frame that has them under their names.
 
-    Made as text: a call to the JVM for each part of it would take longer than a small write.
+    It is built as SQL text: a call to the JVM for each part would take longer than a small write.
     """
     from pyspark.sql import functions as fn
 
@@ -78,7 +79,7 @@ def _hashable(column: Column) -> str:
 
 
 def _null_flags(columns: Sequence[Column]) -> list[str]:
-    """A hash skips NULLs: without the flags, (NULL, 1) and (1, NULL) would be alike."""
+    """Flags of NULLs, which the hash skips: (NULL, 1) and (1, NULL) must differ."""
     return [
         " + ".join(
             f"if({quoted(column.name)} IS NULL, {1 << bit}L, 0L)"

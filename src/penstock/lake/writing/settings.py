@@ -1,4 +1,4 @@
-"""How a table's files are written: the options of the lake that speak of files, by their scopes."""
+"""How a table's files are written: the lake's options about files, by their scopes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CODECS: Mapping[str, str] = {
     **dict.fromkeys(("lz4", "lz4_raw"), "lz4_raw"),  # "lz4" is Hadoop's, which DuckDB cannot read
 }
 _VERSIONS = {"V1": "PARQUET_1_0", "V2": "PARQUET_2_0"}
-# Bytes of a value as files have them, about; what is not here is text or the like.
+# The approximate bytes of a value in a file; types that are missing are like text.
 _WIDTHS = {
     **dict.fromkeys(("boolean", "int8", "uint8"), 1),
     **dict.fromkeys(("int16", "uint16"), 2),
@@ -26,7 +26,7 @@ _WIDTHS = {
     **dict.fromkeys(("varchar", "json", "blob"), 32),
 }
 _ENTRIES = 8  # of a list or a map
-# One odd row must not make a file of every few rows.
+# A single unusual row must not lead to tiny files.
 _WIDEST_ROW = 65_536
 
 
@@ -34,7 +34,7 @@ _WIDEST_ROW = 65_536
 class WriteSettings:
     """``parquet`` are Spark's options of its Parquet writer. ``target_file_size`` is in bytes.
 
-    ``row_bytes`` is how much a row of the table has taken so far, ``None`` where nothing tells.
+    ``row_bytes`` is the size of a row of the table so far, ``None`` where it is unknown.
     """
 
     parquet: Mapping[str, str] = field(default_factory=lambda: parquet_options(None, None))
@@ -44,7 +44,7 @@ class WriteSettings:
     row_bytes: float | None = None
 
     def rows_per_file(self, schema: TableSchema) -> int:
-        """After how many rows a task begins another file."""
+        """The number of rows after which a task begins another file."""
         width = self.row_bytes or sum(map(_width, schema.columns))
         return max(1, int(self.target_file_size / min(max(width, 0.1), _WIDEST_ROW)))
 
@@ -52,9 +52,9 @@ class WriteSettings:
 def write_settings(
     option: Callable[[str], str | None], row_bytes: float | None = None
 ) -> WriteSettings:
-    """From ``option``, which gives an option's text or ``None``.
+    """The settings from ``option``, which returns an option's text or ``None``.
 
-    Raises UnsupportedFeature naming an option whose value Spark does not write.
+    Raises UnsupportedFeature naming an option whose value Spark's writer does not support.
     """
     codec, level = option("parquet_compression"), option("parquet_compression_level")
     size = option("target_file_size")

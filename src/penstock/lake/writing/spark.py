@@ -1,14 +1,14 @@
-"""A DataFrame as staged data files: written by Spark, described by their footers.
+"""Writing a DataFrame as staged data files with Spark; their footers describe them.
 
 Every write has a directory of its own, ``<table>/[column=value/]<uuid>/``: two jobs in one
-directory would destroy each other's temporary files. Until a commit registers the files nobody
-sees them, and what no commit registers is an orphan.
+directory would destroy each other's temporary files. Files are invisible until a commit registers
+them, and orphans if no commit does.
 
-How Spark publishes the files is set by options of that write, never of the session. A setting of
-the session would be there for a user's other writes as well, which fail where its class is missing.
-Spark copies a write's options into the Hadoop configuration of its job, where the committers look,
-and its own commit protocol works with S3A's through this one class of ``spark-hadoop-cloud``: the
-session's ``spark.sql.sources.commitProtocolClass`` stays what it is.
+Options of the write, never of the session, decide how Spark publishes the files: a session's
+setting would also apply to the user's other writes, which fail where its class is missing. Spark
+copies a write's options into the Hadoop configuration of its job, where the committers look, and
+its own commit protocol works with S3A's committers through one class of ``spark-hadoop-cloud``, so
+the session's ``spark.sql.sources.commitProtocolClass`` stays unchanged.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ if TYPE_CHECKING:
 class Target:
     """Where rows are written to, and how.
 
-    ``partition_by`` are the keys of the table's partitioning, in their order; ``values`` their
-    texts when all rows have the same ones, else every row goes where it belongs. ``sort_by`` are
-    what the rows are sorted by, in each file and from file to file.
+    ``partition_by`` are the keys of the table's partitioning, in order; ``values`` are their texts
+    when all rows belong to one partition, else rows are spread over partitions. ``sort_by`` are
+    the keys that rows are sorted by, in each file and from file to file.
     """
 
     table: str
@@ -71,13 +71,13 @@ class Target:
 
     @property
     def spreads(self) -> bool:
-        """Whether the rows go to more than one partition, for all that is known."""
+        """Whether the rows may belong to more than one partition."""
         return bool(self.partition_by) and self.values is None
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """``directory`` is None when no file was kept, ``fingerprint`` unless it was asked for and the
+    """``directory`` is None when no file remained, ``fingerprint`` unless it was requested and the
     columns have one.
     """
 
@@ -94,12 +94,12 @@ def write(
     *,
     with_fingerprint: bool = False,
 ) -> Written:
-    """Write ``df.select(columns)`` and describe the files; no pass over the data but Spark's own.
+    """Write ``df.select(columns)`` in a single pass by Spark, and describe the files.
 
     ``columns`` come from `conversions.align`. Empty files are left out. Raises QueryFailed when
     the query fails, DataPathError when nothing can be written, DataFileMissing when a file that
-    the query reads is gone, EnvironmentMissing when Spark lacks what publishes the files; nothing
-    staged is left behind then.
+    the query reads is missing, EnvironmentMissing when Spark lacks the classes that publish the
+    files; it leaves no staged files behind then.
     """
     from pyspark.sql import Observation
 
@@ -110,7 +110,7 @@ def write(
     try:
         make_job_directory(directory)
         with explained(table=target.table):
-            # The rows' session need not be one that the lake has read with, which is prepared.
+            # The rows may come from a session that the lake has not prepared yet.
             prepare(df.sparkSession, storage.spark_settings(target.path))
             frame = _arranged(df.select(*columns), target, observation)
             frame = as_parquet(frame, target.schema)
@@ -119,7 +119,7 @@ def write(
                 writer = writer.partitionBy(*helper_names(target.partition_by))
             writer.parquet(directory)
         files = _described(directory, target)
-        # Only after success: the values of a job that failed would never come.
+        # Only after success: waiting for the values of a failed job would never end.
         seen = None if observation is None else fingerprint.text(observation.get)
     except BaseException:
         storage.remove_directory(directory)
@@ -131,11 +131,12 @@ def write(
 
 
 def _arranged(frame: DataFrame, target: Target, observation: Observation | None) -> DataFrame:
-    """The rows where they are to be written, and in order.
+    """The rows, shuffled to the tasks that write them, and sorted.
 
-    A table that is neither partitioned nor sorted is written as its rows come. Partitions are
-    gathered, else every task would write a file for each; the adaptive execution joins small ones
-    in a task and splits large ones. Sorted rows are ranged: each file has a span of its own.
+    A table that is neither partitioned nor sorted is written without a shuffle. Partitions are
+    gathered, else every task would write a file for each of them; adaptive execution coalesces
+    small ones and splits large ones. Sorted rows are range-partitioned: each file has a range of
+    its own.
     """
     order = sort_columns(target.sort_by) if target.settings.sort else []
 
@@ -148,7 +149,7 @@ def _arranged(frame: DataFrame, target: Target, observation: Observation | None)
         return rows.observe(observation, *sums)
 
     if not target.spreads:
-        # Ranging samples its input by a job of its own, which must not be observed.
+        # Range partitioning samples its input by a job of its own, which must not be observed.
         return observed(frame.orderBy(*order) if order else frame)
     helpers = helper_names(target.partition_by)
     frame = with_helpers(observed(frame), target.partition_by).hint("rebalance", *helpers)
@@ -176,7 +177,7 @@ def _described(directory: str, target: Target) -> tuple[DataFile, ...]:
     files: list[DataFile] = []
     for staged in describe(storage.list_files(directory), target.schema):
         if staged.record_count == 0:
-            # Of a task without rows: no commit would ever register it.
+            # The file of a task without rows: no commit would ever register it.
             storage.remove_file(staged.path)
             continue
         file = replace(staged, uses_mapping=mapped)
@@ -189,10 +190,10 @@ def _described(directory: str, target: Target) -> tuple[DataFile, ...]:
 
 
 def _in_place(directory: str, files: Sequence[DataFile], target: Target) -> list[DataFile]:
-    """The files in the directories of their partitions.
+    """Move the files to the directories of their partitions.
 
-    In an object store they stay where they are: there a new name is a copy, and the format goes by
-    the catalog's path alone.
+    In an object store they stay where they are: renaming would copy them, and readers use only the
+    catalog's path.
     """
     if storage.is_remote(directory):
         return list(files)
@@ -212,13 +213,13 @@ _MAGIC: Mapping[str, str] = {
     "mapreduce.outputcommitter.factory.scheme.s3a": _FACTORY,
     "spark.sql.parquet.output.committer.class": _COMMITTER,
 }
-# Of spark-hadoop-cloud this is the newest that there is, and what is tested with Spark 4.3.0.
+# The newest release of spark-hadoop-cloud, which is tested with Spark 4.3.0.
 _JARS: Mapping[str, str] = {
     _FACTORY: "hadoop-aws-3.5.0.jar",
     _COMMITTER: "spark-hadoop-cloud_2.13-4.1.2.jar",
 }
 _PROBE = "_penstock_is_there"
-_JOB = "_temporary/0/_temporary"  # of the job's first attempt, and of its tasks
+_JOB = "_temporary/0/_temporary"  # directories of the job's first attempt and of its tasks
 
 
 def publishing_options(spark: SparkSession, directory: str) -> dict[str, str]:
@@ -238,10 +239,10 @@ def publishing_options(spark: SparkSession, directory: str) -> dict[str, str]:
 
 
 def make_job_directory(directory: str) -> None:
-    """Make what Hadoop's committer makes below a local directory before the tasks begin.
+    """Create the directories of Hadoop's committer below a local directory before the tasks begin.
 
-    It starts a process, ``chmod``, for each that it makes itself: some 10 ms of a small write. It
-    takes them away when the job ends. Raises DataPathError.
+    It would start a process, ``chmod``, for each directory that it creates itself: some 10 ms of a
+    small write. It removes them when the job ends. Raises DataPathError.
     """
     if not storage.is_remote(directory):
         storage.make_directory(f"{directory}/{_JOB}")
@@ -261,9 +262,9 @@ def _check(spark: SparkSession) -> None:
 
 
 def _is_there(spark: SparkSession, name: str) -> bool:
-    """Whether Spark can load a class: it looks when a function is to be of it, and calls nothing.
+    """Whether Spark can load a class, which creating a function of it checks without a call.
 
-    What else fails says nothing of the class; the write itself will.
+    Other errors say nothing about the class; the write itself will report them.
     """
     from pyspark.errors import PySparkException
 
@@ -280,10 +281,10 @@ def rows_to_inline(
 ) -> tuple[pa.Table, Sequence[int | None] | None] | None:
     """The rows of staged files as the catalog stores them, and the row ids that they embed.
 
-    How many rows a DataFrame has is known once it is written: to ask before would cost every large
-    one another job. So files of no more than ``limit`` rows are read again, without Spark; they
-    have passed all of the write's checks by then. ``None`` where rows stay in the files: too many,
-    or of types that are not inlined.
+    The number of rows of a DataFrame is known only after the write: counting first would cost every
+    large DataFrame another job. So files of no more than ``limit`` rows are read again, without
+    Spark; they have passed all checks of the write by then. ``None`` where rows stay in the files
+    because there are too many, or types cannot be inlined.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -1,15 +1,15 @@
 """Rows spread over the partitions of a table and sorted within them, for files with narrow bounds.
 
-Spark takes the columns that it partitions by out of the files, and the format wants them there. So
-it partitions by helper columns, whose directories carry the value's text in hex: no file system,
-locale or escaping changes it. A value too long for a directory is there by its digest, and read
-from the file.
+Spark removes the columns that it partitions by from the files, but the format requires them there.
+So it partitions by helper columns, whose directories have the value's text in hex: no file system,
+locale or escaping changes it. For a value that is too long the directory has a digest, and the
+value is read from the file.
 
-``bucket(N)`` of a column is an expression of Spark: no Python, no pass of its own. Spark's ``hash``
-is MurmurHash3 with the seed 42, and the hash of one argument is the seed of the next; so a first
-argument that hashes to 0 gives the seed 0 that the format wants. The last one to three bytes of a
-string Spark mixes in a way of its own: there the state before them is computed back from the hash,
-and they are mixed in as MurmurHash3 does.
+``bucket(N)`` of a column is an expression of Spark, without Python or a separate pass. Spark's
+``hash`` is MurmurHash3 with the seed 42, and the hash of one argument is the seed of the next; so a
+first argument that hashes to 0 gives the seed 0 that the format requires. Spark mixes the last one
+to three bytes of a string in its own way: the state before them is computed back from the hash, and
+they are mixed in as by MurmurHash3.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _HELPER = "_penstock_part"
 _SEGMENT = re.compile(rf"{_HELPER}(\d+)=([^/]*)")
-_LONGEST = 100  # bytes of a text that a directory's name carries
+_LONGEST = 100  # bytes of a text in a directory's name
 
 
 def helper_names(keys: Sequence[PartitionKey]) -> list[str]:
@@ -67,7 +67,7 @@ def _helper(key: PartitionKey) -> SparkColumn:
 
 
 def _text(key: PartitionKey) -> SparkColumn:
-    """The value as text. Times with a zone are looked at in UTC."""
+    """The value as text. Times with a zone are converted to UTC."""
     from pyspark.sql import functions as fn
 
     value = fn.col(quoted(key.column.name))
@@ -103,8 +103,8 @@ def _value(path: str, key: PartitionKey, text: str) -> str | None:
     )
     if "\x00" in text_value:
         raise UnsupportedFeature(
-            f"a value of {name} to partition by has a NUL character, which no catalog keeps",
-            hint="take it out of the value in the SELECT",
+            f"a value of {name} to partition by has a NUL character, which no catalog can store",
+            hint="remove it from the value in the SELECT",
             data={"column": name},
         )
     return text_value if key.transform != "identity" else catalog_text(key.column.type, text_value)
@@ -118,7 +118,7 @@ def hive_paths(
     *,
     hive: bool,
 ) -> list[str]:
-    """Where the files are to be: in directories as the real extension names them, or in none."""
+    """The new paths of the files, with or without directories named as by the real extension."""
     names = directory_names(keys)
     targets: list[str] = []
     for at, (path, own) in enumerate(zip(paths, values, strict=True)):
@@ -128,10 +128,10 @@ def hive_paths(
 
 
 def sort_columns(keys: Sequence[SortKey]) -> list[SparkColumn]:
-    """The keys as Spark sorts by them.
+    """The keys as Spark's sort expressions.
 
     NaN is above all numbers and texts are compared byte by byte, in both engines. Raises
-    UnsupportedFeature naming a key that is not known to mean the same on Spark.
+    UnsupportedFeature naming a key that may mean something else in Spark.
     """
     return [_ordered(key) for key in keys]
 
@@ -150,7 +150,7 @@ def _spark_text(key: SortKey) -> str:
         text = to_spark(key.expression, key.dialect, expression=True)
     except (UnsupportedFeature, Unreadable) as error:
         raise UnsupportedFeature(
-            f"the table is sorted by {key.expression}, which Spark does not do alike: {error}",
+            f"the table is sorted by {key.expression}, which Spark may sort differently: {error}",
             hint="sort by a plain column, or set sort_on_insert to false for the table",
             data={"expression": key.expression},
         ) from error
@@ -246,7 +246,7 @@ def _unmixed(hashed: SparkColumn, size: SparkColumn) -> SparkColumn:
 
 
 def _swapped(number: SparkColumn, more: int) -> SparkColumn:
-    """A number of ``more`` + 1 bytes, at most three, with its bytes the other way round."""
+    """A number of ``more`` + 1 bytes, at most three, with its bytes reversed."""
     from pyspark.sql import functions as fn
 
     def swap(n: SparkColumn) -> SparkColumn:
@@ -259,7 +259,7 @@ def _swapped(number: SparkColumn, more: int) -> SparkColumn:
 
 
 def _chain(value: SparkColumn, *steps: _Step) -> SparkColumn:
-    """The steps one after the other; each names its input once, else the tree would explode."""
+    """The steps in sequence; each names its input once, else the expression would explode."""
     from pyspark.sql import functions as fn
 
     for step in steps:
@@ -281,7 +281,7 @@ def _shifted(*by: int) -> _Step:
 
 
 def _times(factor: int) -> _Step:
-    """Times ``factor``, 32 bits, in two halves so that no product leaves 64 bits."""
+    """Multiply by ``factor``, 32 bits, in two halves so that no product exceeds 64 bits."""
     from pyspark.sql import functions as fn
 
     low, high = factor & 0xFFFF, factor >> 16
@@ -301,7 +301,7 @@ def _rotated(x: SparkColumn) -> SparkColumn:
 
 
 def _seeded(value: SparkColumn) -> SparkColumn:
-    """MurmurHash3 with the seed 0, of what Spark hashes as one or two words."""
+    """MurmurHash3 with the seed 0, for values that Spark hashes as one or two words."""
     from pyspark.sql import functions as fn
 
     return fn.hash(fn.lit(_SEED_ZERO).cast("int"), value)
@@ -310,7 +310,7 @@ def _seeded(value: SparkColumn) -> SparkColumn:
 def _seed_zero(seed: int = 42) -> int:
     """The number of 4 bytes whose hash with ``seed`` is 0: the rounds of MurmurHash3 undone."""
     inverse = {factor: pow(factor, -1, 1 << 32) for factor in (_C1, _C2, 5)}
-    state = 4  # the last mix of the length takes 0 to 0 only
+    state = 4  # only 0 is mapped to 0 by the final mix of the length
     state = (state - 0xE6546B64) * inverse[5] & _MASK
     state = (state >> 13 | state << 19) & _MASK
     word = (state ^ seed) * inverse[_C2] & _MASK

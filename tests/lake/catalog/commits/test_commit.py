@@ -58,7 +58,7 @@ def test_author_message_extra_and_also(lake: Catalog) -> None:
     new = staging.new_table(lake, "t", IV)
     done = lake.commit(
         lake.latest(),
-        staging.one("t", create=new),
+        staging.change_set("t", create=new),
         author="me",
         message="m",
         extra="{}",
@@ -75,7 +75,9 @@ def test_a_failing_also_takes_everything_back(lake: Catalog) -> None:
 
     with pytest.raises(ZeroDivisionError):
         lake.commit(
-            lake.latest(), staging.one("t", create=staging.new_table(lake, "t", IV)), also=[fail]
+            lake.latest(),
+            staging.change_set("t", create=staging.new_table(lake, "t", IV)),
+            also=[fail],
         )
     assert lake.latest().id == 0
     assert lake.find_table("main", "t", 0) is None
@@ -115,7 +117,7 @@ def test_ending_whole_files(lake: Catalog) -> None:
 def test_drop_and_create_in_one_commit(lake: Catalog) -> None:
     staging.create(lake, "t", IV, rows(1))
     new = staging.new_table(lake, "t", staging.columns(x="float64"))
-    done = lake.commit(lake.latest(), staging.one("t", create=new, drops=1))
+    done = lake.commit(lake.latest(), staging.change_set("t", create=new, drops=1))
     assert done.changes == 'dropped_table:1,created_table:"main"."t"'
     assert lake.table("main", "t", 1).id == 1
     assert lake.table("main", "t", 2).id == 2
@@ -148,15 +150,19 @@ def test_schemas_partitions_and_odd_names(lake: Catalog) -> None:
     assert done.changes == ('created_schema:"s,2",created_table:"s,2"."o""d",inserted_into_table:2')
     table = lake.table("s,2", 'O"D', done.id)
     assert (table.partition_id, table.partition_by) == (3, (PartitionField("v"),))
-    (found,) = lake.files(table, done.id).files
-    assert (found.path, found.partition_id, found.partition_values) == (file.path, 3, ("v1",))
+    (registered,) = lake.files(table, done.id).files
+    assert (registered.path, registered.partition_id, registered.partition_values) == (
+        file.path,
+        3,
+        ("v1",),
+    )
     assert lake.schemas(done.id) == ["main", "s,2"]
 
 
 def test_a_transform_that_is_not_known_is_not_written(lake: Catalog) -> None:
     new = staging.new_table(lake, "t", IV, (PartitionField("v", "truncate(3)"),))
     with pytest.raises(UnsupportedFeature, match=r"truncate"):
-        lake.commit(lake.latest(), staging.one("t", create=new))
+        lake.commit(lake.latest(), staging.change_set("t", create=new))
     assert lake.latest().id == 0
 
 
@@ -206,7 +212,7 @@ def test_a_slice_that_is_replaced(lake: Catalog) -> None:
     """Rows that others put into it are a conflict, those that they put elsewhere are not."""
     new = staging.new_table(lake, "t", IV, (PartitionField("v"),))
     first = staging.stage(new.path, IV, rows(1), partition_values=("v1",))
-    lake.commit(lake.latest(), staging.one("t", create=new, add=(first,)))
+    lake.commit(lake.latest(), staging.change_set("t", create=new, add=(first,)))
     base = lake.latest()
     table = lake.table("main", "t", base.id)
 

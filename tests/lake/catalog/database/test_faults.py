@@ -131,8 +131,8 @@ def test_a_reader_that_may_not_undo_it_says_who_may() -> None:
     with tempfile.TemporaryDirectory() as folder:  # that any user may enter
         place = Place(f"ducklake:sqlite:{folder}/meta.sqlite", f"{folder}/data/")
         path = _killed_in_commit(place)
-        for one, mode in ((path, 0o444), (Path(f"{path}-journal"), 0o444), (path.parent, 0o555)):
-            one.chmod(mode)
+        for target, mode in ((path, 0o444), (Path(f"{path}-journal"), 0o444), (path.parent, 0o555)):
+            target.chmod(mode)
         user = os.geteuid()
         if user == 0:
             os.seteuid(65534)

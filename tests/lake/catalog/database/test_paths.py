@@ -42,10 +42,10 @@ def file(place: Place, tmp_path: Path) -> Iterator[Path]:
     with duck.attach(place.uri, place.data_path) as theirs:
         theirs.execute("CREATE SCHEMA s")
         theirs.execute("CREATE TABLE s.t AS SELECT 42 AS i")
-    here = Path.cwd()
+    before = Path.cwd()
     os.chdir(tmp_path)
     yield next(tmp_path.rglob("*.parquet"))
-    os.chdir(here)
+    os.chdir(before)
 
 
 def say(place: Place, **paths: str) -> None:
@@ -58,8 +58,8 @@ def say(place: Place, **paths: str) -> None:
             )
 
 
-def same(one: str | Path, other: str | Path) -> bool:
-    return Path(one).samefile(other)
+def same(first: str | Path, other: str | Path) -> bool:
+    return Path(first).samefile(other)
 
 
 def both(uri: str, **options: Any) -> tuple[str, str]:
@@ -69,8 +69,8 @@ def both(uri: str, **options: Any) -> tuple[str, str]:
     query = "SELECT data_file FROM ducklake_list_files('lk', 't', schema => 's')"
     (listed,) = duck.rows(uri, query, **options)
     with Catalog.open(uri, **options) as lake:
-        (found,) = lake.files(lake.table("s", "t", 2), 2).files
-    return listed[0], found.path
+        (registered,) = lake.files(lake.table("s", "t", 2), 2).files
+    return listed[0], registered.path
 
 
 def test_where_files_are(place: Place, file: Path, tmp_path: Path) -> None:

@@ -43,8 +43,8 @@ def option(key: str, value: str) -> dict[str, Any]:
 
 def options(lake: Catalog) -> list[tuple[str, str]]:
     with lake.reading() as connection:
-        found, _ = ask(connection, _SCOPED, BEGINNING)
-        return [(key, value) for key, value in found]
+        scoped, _ = ask(connection, _SCOPED, BEGINNING)
+        return [(key, value) for key, value in scoped]
 
 
 def test_what_is_asked_together(lake: Catalog) -> None:

@@ -73,9 +73,9 @@ def test_an_expired_snapshot_says_which_remain(place: Place) -> None:
             staging.create(lake, name, COLUMNS)
         with lake.writing() as connection:
             connection.execute(text("DELETE FROM ducklake_snapshot WHERE snapshot_id IN (0, 2)"))
-        with pytest.raises(SnapshotNotFound, match="snapshots 1 to 4 remain") as found:
+        with pytest.raises(SnapshotNotFound, match="snapshots 1 to 4 remain") as error:
             lake.snapshot(At(version=2))
-        assert "none between 1 and 3" in str(found.value)
+        assert "none between 1 and 3" in str(error.value)
 
 
 @pytest.mark.parametrize("column", ["path", "record_count"])
@@ -98,7 +98,7 @@ def with_everything(lake: Catalog) -> None:
     data = pa.table({"id": [1, 2], "note": ["a", "a"]})
     new = staging.new_table(lake, "t", COLUMNS, fields)
     file = staging.stage(new.path, COLUMNS, data, partition_values=("a",))
-    lake.commit(lake.latest(), staging.one("t", create=new, add=(file,)))
+    lake.commit(lake.latest(), staging.change_set("t", create=new, add=(file,)))
     table = lake.table("main", "t", 1)
     staging.change(lake, table, deletes={0: staging.stage_deletes(table.path, file.path, [0])})
 
@@ -188,7 +188,7 @@ def test_numbers_that_are_none(sqlite_place: Place) -> None:
     with sqlite_place.open() as lake:
         with_everything(lake)
         with lake.reading() as connection:
-            kept = {
+            originals = {
                 name: connection.execute(text(f"SELECT * FROM ducklake_{name}")).one()._mapping
                 for name in ("data_file", "delete_file")
             }
@@ -199,7 +199,7 @@ def test_numbers_that_are_none(sqlite_place: Place) -> None:
                 files(lake)
             with lake.writing() as connection:
                 statement = text(f"UPDATE ducklake_{name} SET {column} = :old")
-                connection.execute(statement, {"old": kept[name][column]})
+                connection.execute(statement, {"old": originals[name][column]})
         assert files(lake)
 
 

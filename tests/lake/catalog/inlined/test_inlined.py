@@ -45,8 +45,8 @@ def test_rows_are_those_in_force_at_the_snapshot(place: Place) -> None:
     update = "UPDATE t SET v = 'c' WHERE i = 2"
     with _written(place, CREATE, INSERT, update, "DELETE FROM t WHERE i = 1") as catalog:
         assert _rows(catalog, 1) is None
-        found = {at: _rows(catalog, at) for at in (2, 3, 4)}
-    shown = {at: _values(rows.parts[0]) for at, rows in found.items() if rows is not None}
+        by_version = {at: _rows(catalog, at) for at in (2, 3, 4)}
+    shown = {at: _values(rows.parts[0]) for at, rows in by_version.items() if rows is not None}
     assert shown == {
         2: [(0, 1, "a"), (1, 2, "b")],
         3: [(0, 1, "a"), (1, 2, "c")],
@@ -57,17 +57,17 @@ def test_rows_are_those_in_force_at_the_snapshot(place: Place) -> None:
 def test_each_schema_version_is_a_part_with_the_columns_it_had(place: Place) -> None:
     alter = ("ALTER TABLE t RENAME v TO w", "ALTER TABLE t ADD COLUMN n INTEGER")
     with _written(place, CREATE, INSERT, *alter, "INSERT INTO t VALUES (3, 'c', 4)") as catalog:
-        found = _rows(catalog)
-    assert found is not None
-    assert [part.schema.names for part in found.parts] == [("i", "v"), ("i", "w", "n")]
-    assert found.count == 3
+        rows = _rows(catalog)
+    assert rows is not None
+    assert [part.schema.names for part in rows.parts] == [("i", "v"), ("i", "w", "n")]
+    assert rows.count == 3
 
 
 def test_columns_that_are_not_asked_for_are_not_loaded(place: Place) -> None:
     with _written(place, CREATE, INSERT, "ALTER TABLE t DROP COLUMN v") as catalog:
-        found = _rows(catalog)
-    assert found is not None
-    assert _values(found.parts[0]) == [(0, 1), (1, 2)]
+        rows = _rows(catalog)
+    assert rows is not None
+    assert _values(rows.parts[0]) == [(0, 1), (1, 2)]
 
 
 def test_rows_of_a_table_that_was_made_with_inlining_off(place: Place) -> None:
@@ -75,9 +75,9 @@ def test_rows_of_a_table_that_was_made_with_inlining_off(place: Place) -> None:
     with duck.attach(place.uri, place.data_path, inline=0) as connection:
         connection.execute(CREATE)
     with _written(place, INSERT) as catalog:
-        found = _rows(catalog)
-    assert found is not None
-    assert _values(found.parts[0]) == [(0, 1, "a"), (1, 2, "b")]
+        rows = _rows(catalog)
+    assert rows is not None
+    assert _values(rows.parts[0]) == [(0, 1, "a"), (1, 2, "b")]
 
 
 def test_deletes_are_places_in_files_in_force(place: Place) -> None:
@@ -86,9 +86,9 @@ def test_deletes_are_places_in_files_in_force(place: Place) -> None:
     with _written(place, CREATE, fill, *gone) as catalog:
         table = catalog.table("main", "t", 4)
         with catalog.reading() as connection:
-            found = {at: inlined.load_deletes(connection, table, at) for at in (2, 3, 4)}
-    assert found[2] is None
-    assert [_places(deletes) for at, deletes in found.items() if at > 2] == [
+            by_version = {at: inlined.load_deletes(connection, table, at) for at in (2, 3, 4)}
+    assert by_version[2] is None
+    assert [_places(deletes) for at, deletes in by_version.items() if at > 2] == [
         [(7, 3)],
         [(3, 4), (7, 3), (9, 4)],
     ]
@@ -104,9 +104,9 @@ def test_changes_are_rows_that_began_and_ended(place: Place) -> None:
     with _written(place, CREATE, INSERT, update, "DELETE FROM t WHERE i = 1") as catalog:
         table = catalog.table("main", "t", 4)
         with catalog.reading() as connection:
-            found = inlined.load_changes(connection, table, 3, 4)
-    assert [_values(part) for part in found.begun] == [[(1, 2, "c")]]
-    assert [_values(part) for part in found.ended] == [[(0, 1, "a"), (1, 2, "b")]]
+            changes = inlined.load_changes(connection, table, 3, 4)
+    assert [_values(part) for part in changes.begun] == [[(1, 2, "c")]]
+    assert [_values(part) for part in changes.ended] == [[(0, 1, "a"), (1, 2, "b")]]
 
 
 def test_a_table_changed_when_its_inlined_rows_did(place: Place) -> None:
@@ -131,6 +131,6 @@ def test_the_system_columns_of_1_1_have_a_prefix(sqlite_place: Place) -> None:
         connection.execute(text("ALTER TABLE ducklake_schema ADD COLUMN parent_schema_id BIGINT"))
         connection.execute(text("UPDATE ducklake_metadata SET value = '1.1' WHERE key = 'version'"))
     with sqlite_place.open(read_only=True) as catalog:
-        found = _rows(catalog)
-    assert found is not None
-    assert _values(found.parts[0]) == [(0, 1, "a"), (1, 2, "b")]
+        rows = _rows(catalog)
+    assert rows is not None
+    assert _values(rows.parts[0]) == [(0, 1, "a"), (1, 2, "b")]

@@ -165,8 +165,8 @@ def test_rows_end_and_begin_again_under_their_ids(place: Place) -> None:
 def test_two_that_end_the_same_row_do_not_both_land(place: Place) -> None:
     with _made(place, "CREATE TABLE t (i INTEGER)", "INSERT INTO t VALUES (1)") as lake:
         first, second = lake.transaction(), lake.transaction()
-        for one in (first, second):
-            table = one.table("t")
+        for transaction in (first, second):
+            table = transaction.table("t")
             table.stage(_with_inline(table.candidate, table.candidate.inline.without_rows([0])))
         first.commit()
         with pytest.raises(CommitConflict):

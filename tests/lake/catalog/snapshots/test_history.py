@@ -27,7 +27,7 @@ def table(lake: Catalog) -> Table:
     """Snapshot 1: partitions a (file 0), b (file 1) and NULL (file 2)."""
     new = staging.new_table(lake, "t", IV, (PartitionField("v"),))
     files = tuple(part(new.path, value) for value in ("a", "b", None))
-    lake.commit(lake.latest(), staging.one("t", create=new, add=files))
+    lake.commit(lake.latest(), staging.change_set("t", create=new, add=files))
     return lake.table("main", "t", 1)
 
 
@@ -69,7 +69,7 @@ def test_other_columns_and_dropped_tables(lake: Catalog, table: Table) -> None:
     assert changed(lake, table) == ["a", "b", None]
     assert changed(lake, table, since=2) == []
     again = staging.new_table(lake, "t", IV)
-    lake.commit(lake.latest(), staging.one("t", create=again, drops=table.id))
+    lake.commit(lake.latest(), staging.change_set("t", create=again, drops=table.id))
     assert lake.changed_since(table, 2)
 
 

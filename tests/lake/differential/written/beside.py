@@ -26,7 +26,9 @@ class NotTogether(Exception):
 
 def together(base: Done, own: Done, others: Sequence[str]) -> list[str | Patch]:
     """What leads to the tables as they must be after both. Raises NotTogether."""
-    alters = [one for one in own if isinstance(one, str) and _ALTERS.match(one)]
+    alters = [
+        statement for statement in own if isinstance(statement, str) and _ALTERS.match(statement)
+    ]
     with ExitStack() as stack:
         try:
             before, theirs, ours, altered, both = (
@@ -45,11 +47,13 @@ def together(base: Done, own: Done, others: Sequence[str]) -> list[str | Patch]:
         for table in before.tables():
             keys = _changed(table, before, theirs)
             patches += [_patch(table, keys, ours, altered, both)] if keys else []
-    of_others = [one for one in others if _ALTERS.match(one)]
-    for one in of_others:
-        name = one.split()[2]
+    of_others = [statement for statement in others if _ALTERS.match(statement)]
+    for statement in of_others:
+        name = statement.split()[2]
         if any(re.search(rf"\b{name}\b", text) for text in own if isinstance(text, str)):
-            raise NotTogether(f"the transaction uses {name}, which was altered beside it: {one}")
+            raise NotTogether(
+                f"the transaction uses {name}, which was altered beside it: {statement}"
+            )
     return [*base, *of_others, *own, *patches]
 
 
@@ -68,5 +72,5 @@ def _patch(table: str, keys: tuple[int, ...], ours: Model, altered: Model, both:
     if lost:
         raise NotTogether(f"both changed the rows {lost} of {table}")
     rows = both.read(table)
-    kept = [key in keys for key in rows.column(KEY).to_pylist()]
-    return Patch(table, keys, rows.filter(kept))
+    mask = [key in keys for key in rows.column(KEY).to_pylist()]
+    return Patch(table, keys, rows.filter(mask))

@@ -116,8 +116,8 @@ class Sequenced:
 
     def values(self, table: Table) -> str:
         """Of all columns but the first two."""
-        found = (self.value(table.columns[c], table.structs.get(c)) for c in _rest(table))
-        return "".join(f", {value}" for value in found)
+        values = (self.value(table.columns[c], table.structs.get(c)) for c in _rest(table))
+        return "".join(f", {value}" for value in values)
 
     def condition(self, prefix: str = "") -> str:
         key = self.random.randrange(10)
@@ -198,8 +198,8 @@ class Sequenced:
             f"WHEN MATCHED AND {self.condition('t.')} THEN DELETE",
             f"WHEN MATCHED THEN UPDATE SET {self.set(table, 't.')}",
         ]
-        kept = matched[self.random.randrange(3) :]
-        clauses = kept[: self.random.randrange(1, 3)]
+        rest = matched[self.random.randrange(3) :]
+        clauses = rest[: self.random.randrange(1, 3)]
         columns = ", ".join(table.columns)
         if self.random.randrange(3):
             clauses.append(
@@ -436,13 +436,13 @@ _STEPS: tuple[_Step, ...] = (
 
 def script(seed: str, by: Sequence[str], least: int = 7, most: int = 14) -> Script:
     """A table, some rows, and some steps; the same for a seed."""
-    found = Sequenced(seed, by)
-    inline = found.one_of((0, 3, 10, 10))
-    found.create()
-    found.one_of((Sequenced.insert, Sequenced.insert_many))(found)
-    for _ in range(found.random.randrange(least, most)):
-        found.one_of(_STEPS)(found)
-    return Script(seed, tuple(found.steps), inline=inline)
+    sequence = Sequenced(seed, by)
+    inline = sequence.one_of((0, 3, 10, 10))
+    sequence.create()
+    sequence.one_of((Sequenced.insert, Sequenced.insert_many))(sequence)
+    for _ in range(sequence.random.randrange(least, most)):
+        sequence.one_of(_STEPS)(sequence)
+    return Script(seed, tuple(sequence.steps), inline=inline)
 
 
 OURS = ("sql", "sql", "methods")

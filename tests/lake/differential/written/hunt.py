@@ -77,16 +77,16 @@ class Room:
                     if not str(error).startswith("FATAL"):
                         raise
                     print(f"{script.name} is left out, DuckDB ended itself: {error}", flush=True)
-            found = judge.findings(self._bench.spark, played, ours)
+            findings = judge.findings(self._bench.spark, played, ours)
         finally:
             for each in played:
                 places.drop(each.home)
-        return [(each, self._ours([f for f in found if f.played is each])) for each in played]
+        return [(each, self._ours([f for f in findings if f.played is each])) for each in played]
 
-    def _ours(self, found: Sequence[Finding]) -> list[Finding]:
+    def _ours(self, findings: Sequence[Finding]) -> list[Finding]:
         """Without what DuckDB gets wrong by itself, and what Penstock says of changes to tables
         whose rows DuckDB got wrong so."""
-        theirs = [each for each in found if self.is_theirs(each)]
+        theirs = [each for each in findings if self.is_theirs(each)]
         tables = {
             each.question.span.table_id
             for each in theirs
@@ -94,7 +94,7 @@ class Room:
         }
         return [
             each
-            for each in found
+            for each in findings
             if each not in theirs
             and not (
                 each.question is not None
@@ -165,8 +165,8 @@ def reduced(at: Room, played: Played, findings: Sequence[Finding]) -> list[Findi
     kinds = {each.kind for each in findings}
 
     def attempt(script: Script) -> list[Finding]:
-        ((_, found),) = at.check([script], iter([played.home.kind]))
-        return [each for each in found if each.kind in kinds]
+        ((_, findings),) = at.check([script], iter([played.home.kind]))
+        return [each for each in findings if each.kind in kinds]
 
     best = list(findings)
     size = len(played.script.steps) // 2
@@ -207,9 +207,9 @@ def replay(at: Room, files: Sequence[Path], catalogs: Sequence[str]) -> int:
     for path in files:
         script = load(path)
         for kind in catalogs or script.catalogs:
-            for played, found in at.check([script], iter([kind])):
-                failed += bool(found)
-                print(report(played, found), flush=True)
+            for played, findings in at.check([script], iter([kind])):
+                failed += bool(findings)
+                print(report(played, findings), flush=True)
     return 1 if failed else 0
 
 
@@ -222,15 +222,15 @@ def hunt(at: Room, options: argparse.Namespace) -> int:
         if time.monotonic() - started > options.seconds:
             break
         make = transactions.scripts if options.altering else generate.scripts
-        for played, found in at.check(make(options.batch, seed, by), kinds, 30, 8):
+        for played, findings in at.check(make(options.batch, seed, by), kinds, 30, 8):
             tried += 1
             refused += len(played.refused)
             seconds.update(Counter(played.seconds))
             if options.verbose:
-                print(report(played, found), flush=True)
-            if found:
+                print(report(played, findings), flush=True)
+            if findings:
                 failed += 1
-                best = found if options.whole else reduced(at, played, found)
+                best = findings if options.whole else reduced(at, played, findings)
                 path = write(options.failures, best)
                 print(path, path.read_text(), report(best[0].played, best), sep="\n", flush=True)
         rate = (time.monotonic() - started) / max(tried, 1)

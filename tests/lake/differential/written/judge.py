@@ -44,7 +44,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class _Given:
+class _Answer:
     """An answer as texts of rows, whoever gave it. ``columns`` are names with types."""
 
     who: str
@@ -69,53 +69,55 @@ class Judge:
         spans = (span for span in self._spans.get(table_id, ()) if span.holds(version))
         return next((states[span.full] for span in spans if span.full in states), None)
 
-    def problem(self, given: _Given) -> str | None:
-        return (self._rows if given.question.what == "rows" else self._changes)(given)
+    def problem(self, answer: _Answer) -> str | None:
+        return (self._rows if answer.question.what == "rows" else self._changes)(answer)
 
-    def _rows(self, given: _Given) -> str | None:
-        question = given.question
+    def _rows(self, answer: _Answer) -> str | None:
+        question = answer.question
         wanted = self.state(question.span.table_id, question.version)
         if wanted is None:
             return "the model has no such table then"
         columns = ("rowid", *wanted.column_names)
-        names = tuple(column.split("\n")[0] for column in given.columns)
+        names = tuple(column.split("\n")[0] for column in answer.columns)
         if names != columns:
             return f"columns {names[1:]}, in the model {columns[1:]}"
         types = ("rowid\nbigint", *(_column(field) for field in wanted.schema))
-        if given.columns != types:
-            return f"types {_shown(given.columns)}, in the model {_shown(types)}"
-        split = [json.loads(row) for row in given.rows]
+        if answer.columns != types:
+            return f"types {_shown(answer.columns)}, in the model {_shown(types)}"
+        split = [json.loads(row) for row in answer.rows]
         rows = Counter(json.dumps(row[1:]) for row in split)
         known = Counter(canonical.of_arrow(wanted))
         if rows != known:
-            return _difference(given.who, rows, known)
+            return _difference(answer.who, rows, known)
         at = columns.index(KEY)
         return self._row_ids(question, {row[at]: row[0] for row in split})
 
-    def _row_ids(self, question: Question, found: dict[str, str]) -> str | None:
-        if len(set(found.values())) < len(found):
-            return f"row ids come twice: {found}"
-        found = {key: now for key, now in found.items() if int(key) not in self._played.again}
+    def _row_ids(self, question: Question, row_ids: dict[str, str]) -> str | None:
+        if len(set(row_ids.values())) < len(row_ids):
+            return f"row ids come twice: {row_ids}"
+        row_ids = {key: now for key, now in row_ids.items() if int(key) not in self._played.again}
         known = self._ids.setdefault(question.span.table_id, {})
-        other = {key: (known[key], now) for key, now in found.items() if known.get(key, now) != now}
+        other = {
+            key: (known[key], now) for key, now in row_ids.items() if known.get(key, now) != now
+        }
         if other:
             return f"row ids changed, by {KEY}: {other}"
-        known.update(found)
+        known.update(row_ids)
         taken = Counter(known.values())
         twice = {key: row_id for key, row_id in known.items() if taken[row_id] > 1}
         return f"row ids were given twice, by {KEY}: {twice}" if twice else None
 
-    def _changes(self, given: _Given) -> str | None:
+    def _changes(self, answer: _Answer) -> str | None:
         """Each snapshot's changes must lead from the state before it to its own."""
-        question = given.question
+        question = answer.question
         assert question.first is not None
         span = question.span
         last = self.state(span.table_id, question.version)
         if last is not None:
             wanted = tuple(_column(field) for field in last.schema)
-            if given.columns[3:] != wanted:
-                return f"columns {_shown(given.columns[3:])}, in the model {_shown(wanted)}"
-        feeds = truth._by_snapshot(given.rows)
+            if answer.columns[3:] != wanted:
+                return f"columns {_shown(answer.columns[3:])}, in the model {_shown(wanted)}"
+        feeds = truth._by_snapshot(answer.rows)
         outside = [at for at in feeds if not question.first <= at <= question.version]
         if outside:
             return f"changes of snapshots {outside}, which were not asked for"
@@ -128,7 +130,7 @@ class Judge:
             moments = self._moments(span, version, question.version)
             feed = feeds.get(version)
             if moments is not None and not truth._is_true(
-                feed, given.columns, "t", version, moments
+                feed, answer.columns, "t", version, moments
             ):
                 wrong.append(f"changes of snapshot {version}: {_texts(feed or Counter())}")
                 wrong += [f"  {at[1]}: {canonical.of_arrow(t)}" for at, t in moments.items()]
@@ -141,7 +143,7 @@ class Judge:
 
         Their columns are those that are left at ``last``, by the names that they have then.
         """
-        found: dict[tuple[str, int], pa.Table] = {}
+        states: dict[tuple[str, int], pa.Table] = {}
         ids = self._ids.get(span.table_id, {})
         names = span.names(last)
         for at in (version - 1, version):
@@ -154,17 +156,17 @@ class Judge:
             row_ids = pa.array([int(ids[str(key)]) for key in keys], pa.int64())
             left = {old: names[id_] for id_, old in span.names(at).items() if id_ in names}
             state = state.select(list(left)).rename_columns(list(left.values()))
-            found["t", at] = state.add_column(0, "rowid", row_ids)
-        return found
+            states["t", at] = state.add_column(0, "rowid", row_ids)
+        return states
 
 
 def findings(spark: SparkSession, played: Sequence[Played], limit: int | None) -> list[Finding]:
     """All that is wrong. Penstock is asked ``limit`` questions of each lake, many in one job."""
     judges = [Judge(each) for each in played]
-    found = [Finding(each, "play", text) for each in played for text in each.problems]
+    all_findings = [Finding(each, "play", text) for each in played for text in each.problems]
     for each, judge in zip(played, judges, strict=True):
-        found += list(_of_duckdb(each, judge))
-    return found + list(_of_penstock(spark, judges, limit))
+        all_findings += list(_of_duckdb(each, judge))
+    return all_findings + list(_of_penstock(spark, judges, limit))
 
 
 def of_duckdb(played: Played) -> list[Finding]:
@@ -179,7 +181,7 @@ def _of_duckdb(played: Played, judge: Judge) -> Iterator[Finding]:
         if answer.table is not None:
             columns = tuple(_column(field) for field in answer.table.schema)
             rows = canonical.of_arrow(answer.table)
-            problem = judge.problem(_Given("DuckDB", answer.question, columns, rows))
+            problem = judge.problem(_Answer("DuckDB", answer.question, columns, rows))
         if problem is not None:
             yield Finding(played, "DuckDB", problem, answer.question)
 
@@ -221,12 +223,12 @@ def _of_penstock(
 
 def _chosen(played: Played, limit: int | None) -> list[Question]:
     """Of what DuckDB answered at the end: rows first, they teach the row ids; the latest first."""
-    found = [answer.question for answer in played.last]
-    found.sort(key=lambda each: (each.what != "rows", -each.version, each.first or 0))
-    if limit is None or len(found) <= limit:
-        return found
-    feeds = [each for each in found if each.what == "changes"]
-    return [*found[: limit - 1], *feeds[:1]]
+    questions = [answer.question for answer in played.last]
+    questions.sort(key=lambda each: (each.what != "rows", -each.version, each.first or 0))
+    if limit is None or len(questions) <= limit:
+        return questions
+    feeds = [each for each in questions if each.what == "changes"]
+    return [*questions[: limit - 1], *feeds[:1]]
 
 
 def _frame(lake: Lake, question: Question) -> DataFrame:
@@ -245,8 +247,8 @@ def _answered(asked: Sequence[_Asked]) -> Iterator[Finding]:
 
     try:
         frames = [
-            one.df.select(fn.lit(at).alias("tag"), canonical.in_spark(one.df).alias("text"))
-            for at, one in enumerate(asked)
+            query.df.select(fn.lit(at).alias("tag"), canonical.in_spark(query.df).alias("text"))
+            for at, query in enumerate(asked)
         ]
         rows = _union(frames).collect()
     except Exception as error:
@@ -260,18 +262,18 @@ def _answered(asked: Sequence[_Asked]) -> Iterator[Finding]:
     texts: list[list[str]] = [[] for _ in asked]
     for tag, text in rows:
         texts[tag].append(canonical.of_spark(text, asked[tag].kinds))
-    for one, found in zip(asked, texts, strict=True):
-        problem = one.judge.problem(_of_spark(one, sorted(found)))
+    for query, answered in zip(asked, texts, strict=True):
+        problem = query.judge.problem(_of_spark(query, sorted(answered)))
         if problem is not None:
-            yield one.finding(problem)
+            yield query.finding(problem)
 
 
-def _of_spark(one: _Asked, rows: list[str]) -> _Given:
+def _of_spark(query: _Asked, rows: list[str]) -> _Answer:
     columns = tuple(
         f"{name}\n{kind.simpleString()}"
-        for name, kind in zip(one.df.columns, one.kinds, strict=True)
+        for name, kind in zip(query.df.columns, query.kinds, strict=True)
     )
-    return _Given("Penstock", one.question, columns, rows)
+    return _Answer("Penstock", query.question, columns, rows)
 
 
 def _union(frames: Sequence[DataFrame]) -> DataFrame:

@@ -48,18 +48,18 @@ class Model:
 
     def run(self, text: str) -> int | None:
         """Raises duckdb.Error. The rows touched, where DuckDB tells."""
-        found = self._run(text)
+        count = self._run(text)
         if not text.upper().startswith("COPY"):  # the file is there
             self.done.append(text)
-        return found
+        return count
 
     def _run(self, what: str | Patch) -> int | None:
         if isinstance(what, Patch):
             self._patch(what)
             return None
-        found = self._connection.execute(what)
-        names = [column[0] for column in found.description or ()]
-        rows = found.fetchall()
+        result = self._connection.execute(what)
+        names = [column[0] for column in result.description or ()]
+        rows = result.fetchall()
         return int(rows[0][0]) if names == ["Count"] and rows else None
 
     def _patch(self, what: Patch) -> None:
@@ -97,8 +97,8 @@ class Model:
 
     def rows(self, table: str) -> Mapping[int, str]:
         """The texts of a table's rows by their keys."""
-        found = self.read(table)
-        return dict(zip(found.column(KEY).to_pylist(), canonical_rows(found), strict=True))
+        content = self.read(table)
+        return dict(zip(content.column(KEY).to_pylist(), canonical_rows(content), strict=True))
 
     def read(self, table: str) -> pa.Table:
         return self._connection.execute(f"SELECT * FROM {table}").to_arrow_table()
@@ -123,9 +123,9 @@ class Model:
 
 
 def _connect() -> duckdb.DuckDBPyConnection:
-    found = duckdb.connect(config={"threads": 1})
-    found.execute("SET TimeZone = 'UTC'")
-    return found
+    connection = duckdb.connect(config={"threads": 1})
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
 
 
 def canonical_rows(table: pa.Table) -> list[str]:

@@ -38,12 +38,12 @@ class Penstock:
     @property
     def lake(self) -> Lake:
         if self._lake is None:
-            given: dict[str, Any] = {"name": "lk"}  # as the scripts call it
+            options: dict[str, Any] = {"name": "lk"}  # as the scripts call it
             name = "data_inlining_row_limit"
             if self._inline is not None and name in signature(Lake.attach).parameters:
-                given[name] = self._inline
+                options[name] = self._inline
             self._lake = Lake.attach(
-                self._home.uri, data_path=self._home.data_path, spark=self._spark, **given
+                self._home.uri, data_path=self._home.data_path, spark=self._spark, **options
             )
         return self._lake
 
@@ -67,8 +67,8 @@ class Penstock:
             if self._transaction is not None:
                 return of_spark(self._transaction.table(step.shows).to_df())
             return of_spark(self.lake.sql(f"SELECT * FROM {step.shows}"))
-        found = (self._transaction or self.lake).sql(spark_text(step.text))
-        return sorted(number for (number,) in found.collect())
+        df = (self._transaction or self.lake).sql(spark_text(step.text))
+        return sorted(number for (number,) in df.collect())
 
     def rollback(self, by: str) -> None:
         if by == "methods":
@@ -111,12 +111,12 @@ class Penstock:
             return act(self, self._transaction.table(step.table), step, effect, created)
         transaction = self.lake.transaction()
         try:
-            found = act(self, transaction.table(step.table), step, effect, created)
+            result = act(self, transaction.table(step.table), step, effect, created)
         except BaseException:
             transaction.rollback()
             raise
         transaction.commit()
-        return found
+        return result
 
     def begin(self) -> None:
         self._transaction = self.lake.transaction()
@@ -164,9 +164,9 @@ class Penstock:
         return table.append(self.frame(effect.inserted)).rows_inserted
 
     def update(self, table: TransactionTable, step: Step, *_: Any) -> int:
-        found = _parsed(_UPDATE, step)
-        where = spark_text(found["where"])
-        return table.update(_assigned(found["set"]), where).rows_updated
+        match = _parsed(_UPDATE, step)
+        where = spark_text(match["where"])
+        return table.update(_assigned(match["set"]), where).rows_updated
 
     def delete(self, table: TransactionTable, step: Step, *_: Any) -> int:
         where = _parsed(_DELETE, step)["where"]
@@ -178,8 +178,8 @@ class Penstock:
             rows = spark_text(f"SELECT * FROM {by_key['source']}")
             table.merge(self._spark.sql(rows), ["i"])
             return
-        found = _parsed(_MERGE, step)
-        builder = table.merge_into(self._spark.sql(found["source"]), found["on"])
+        match = _parsed(_MERGE, step)
+        builder = table.merge_into(self._spark.sql(match["source"]), match["on"])
         for clause in _CLAUSE.finditer(step.text):
             kind = " ".join(clause["kind"].split()).lower().replace(" ", "_")
             condition = clause["condition"] and spark_text(clause["condition"])
@@ -191,28 +191,28 @@ class Penstock:
             else:
                 names = [name.strip() for name in clause["names"].split(",")]
                 parts = dict(zip(names, _parts(clause["values"]), strict=True))
-                given = {name: spark_text(value) for name, value in parts.items()}
-                builder = builder.when_not_matched_insert(condition, given)
+                assignments = {name: spark_text(value) for name, value in parts.items()}
+                builder = builder.when_not_matched_insert(condition, assignments)
         builder.execute()
 
     def call(self, text: str) -> None:
         """A function of maintenance, as a method of the lake."""
-        found = re.fullmatch(r"(?is)CALL\s+ducklake_(\w+)\('lk'(.*)\)\s*", text)
-        if found is None:
+        match = re.fullmatch(r"(?is)CALL\s+ducklake_(\w+)\('lk'(.*)\)\s*", text)
+        if match is None:
             raise UnsupportedFeature(f"no method for {text}", hint="the harness has none")
-        given: list[Any] = []
+        positional: list[Any] = []
         named: dict[str, Any] = {}
-        for part in _parts(found[2].lstrip(", ")):
+        for part in _parts(match[2].lstrip(", ")):
             name, arrow, value = part.partition("=>")
-            told = _told((value if arrow else name).strip())
+            argument = _told((value if arrow else name).strip())
             if arrow:
-                named[name.strip()] = told
+                named[name.strip()] = argument
             else:
-                given.append(told)
-        function = getattr(self.lake, found[1], None)
+                positional.append(argument)
+        function = getattr(self.lake, match[1], None)
         if function is None:
-            raise UnsupportedFeature(f"no method {found[1]}", hint="the harness has none")
-        function(*given, **named)
+            raise UnsupportedFeature(f"no method {match[1]}", hint="the harness has none")
+        function(*positional, **named)
 
 
 _UPDATE = re.compile(r"(?s)UPDATE \S+ SET (?P<set>.*) WHERE (?P<where>.*)")
@@ -233,10 +233,10 @@ _CLAUSE = re.compile(
 
 
 def _parsed(pattern: re.Pattern[str], step: Step) -> re.Match[str]:
-    found = pattern.fullmatch(step.text)
-    if found is None:
+    match = pattern.fullmatch(step.text)
+    if match is None:
         raise UnsupportedFeature(f"no method for {step.text}", hint="the harness has none")
-    return found
+    return match
 
 
 def _assigned(text: str) -> dict[str, object]:
@@ -277,11 +277,11 @@ def spark_text(text: str) -> str:
     """The same in Spark's dialect, for the expressions that `generate` makes."""
     strings: list[str] = []
 
-    def keep(match: re.Match[str]) -> str:
+    def placeholder(match: re.Match[str]) -> str:
         strings.append(match[1].replace("''", "'"))
         return f"\0{len(strings) - 1}\0"
 
-    text = _STRING.sub(keep, text)
+    text = _STRING.sub(placeholder, text)
     for pattern, replacement in _REWRITES:
         text = pattern.sub(replacement, text)
     return re.sub("\0(\\d+)\0", lambda m: _literal(strings[int(m[1])]), text)

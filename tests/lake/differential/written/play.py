@@ -74,7 +74,7 @@ class Player:
         self.beside = Penstock(spark, home, script.inline)  # somebody else, as @other
         self.theirs = Theirs(duckdb, home, script.inline)
         self.model = Model()
-        self.found = Played(script, home)
+        self.played = Played(script, home)
         self.latest = 0
         self.open: _Open | None = None
         self.dead = False  # the open transaction has failed: the rest of it is left out
@@ -85,21 +85,21 @@ class Player:
             for step in self.script.steps:
                 if step.destroys:
                     self.turn("duckdb")
-                    self.found.answers += self.theirs.read(limit, step.text)
+                    self.played.answers += self.theirs.read(limit, step.text)
                 self.step(step)
             if self.open is not None:
                 self.step(Step("ROLLBACK", self.open.by))
             self.turn("duckdb")
             with self.timed("reading"):
-                self.found.last = self.theirs.read(limit, self.script.text)
-            self.found.answers += self.found.last
+                self.played.last = self.theirs.read(limit, self.script.text)
+            self.played.answers += self.played.last
         finally:
             self.beside.close()
             self.ours.close()
             with suppress(DuckDBError):
                 self.theirs.close()
             self.model.close()
-        return self.found
+        return self.played
 
     def turn(self, by: str) -> None:
         """One of them at the lake at a time, as a DuckDB file wants it."""
@@ -126,14 +126,14 @@ class Player:
     def timed(self, what: str) -> Iterator[None]:
         started = time.monotonic()
         yield
-        self.found.seconds[what] += time.monotonic() - started
+        self.played.seconds[what] += time.monotonic() - started
 
     def bracket(self, step: Step) -> None:
         try:
             self.lake(step, None, None)
         except _Fault as fault:
             if fault.conflict and self.open is not None and self.open.others:
-                self.found.failed.append((step, str(fault)))
+                self.played.failed.append((step, str(fault)))
             else:
                 self.blame(step, fault)
             self.undo(step)
@@ -154,7 +154,7 @@ class Player:
             try:
                 self.model.become(together(done.base, own, done.others))
             except (NotTogether, duckdb.Error) as error:
-                self.found.problems.append(f"{step}: it should be a conflict: {error}")
+                self.played.problems.append(f"{step}: it should be a conflict: {error}")
 
     def other(self, step: Step, beside: _Open) -> None:
         """A statement of somebody else, who knows nothing of the open transaction."""
@@ -169,13 +169,13 @@ class Player:
             self.beside.run(replace(step, by="sql"), None, None)
             latest = self.beside.latest()
         except PenstockError as error:
-            self.found.failed.append((step, str(error)))
+            self.played.failed.append((step, str(error)))
             return
         finally:
             self.beside.close()
         beside.others += [text] if text else []
         for version in range(self.latest + 1, latest + 1):
-            self.found.states[version] = state
+            self.played.states[version] = state
         self.latest = max(latest, self.latest)
 
     def ask(self, step: Step) -> None:
@@ -185,13 +185,13 @@ class Player:
             return
         self.turn(step.by)
         try:
-            found = (self.theirs if step.by == "duckdb" else self.ours).answer(step)
+            answer = (self.theirs if step.by == "duckdb" else self.ours).answer(step)
         except Exception as error:  # whatever it is: the model has an answer
             if not self.astray:
-                self.found.problems.append(f"{step}: only the lake says {str(error)[:600]}")
+                self.played.problems.append(f"{step}: only the lake says {str(error)[:600]}")
             return
-        if found != wanted:
-            self.found.problems.append(f"{step}: {found}\n  in the model {wanted}")
+        if answer != wanted:
+            self.played.problems.append(f"{step}: {answer}\n  in the model {wanted}")
 
     def statement(self, step: Step) -> None:
         before = tuple(self.model.done)
@@ -210,7 +210,7 @@ class Player:
             return
         if error is not None:
             if step.by != "model":
-                self.found.problems.append(f"{step}: only the model says {error}")
+                self.played.problems.append(f"{step}: only the model says {error}")
             self.undo(step)
         elif self.open is None:
             self.check_snapshots(step, effect)
@@ -231,7 +231,7 @@ class Player:
                 return Effect(None), None
             if step.by == "methods" and step.table and step.of_rows:
                 effect = self.model.effect(text, step.table)
-                self.found.again |= self.known_keys() & set(keys_of(effect.inserted))
+                self.played.again |= self.known_keys() & set(keys_of(effect.inserted))
                 return effect, None
             return Effect(self.model.run(text)), None
         except duckdb.Error as error:
@@ -239,7 +239,7 @@ class Player:
 
     def known_keys(self) -> set[int]:
         """Of rows that were in any table at any snapshot."""
-        states = self.found.states.values()
+        states = self.played.states.values()
         return {key for state in states for rows in state.values() for key in keys_of(rows)}
 
     def lake(self, step: Step, effect: Effect | None, created: pa.Table | None) -> int | None:
@@ -259,16 +259,16 @@ class Player:
             raise _Fault(f"{type(error).__name__}: {error}") from error
         except Exception as error:  # any other is a finding by itself
             said = f"{type(error).__name__}: {str(error)[:600]}"
-            self.found.problems.append(f"{step}: no error of Penstock's: {said}")
+            self.played.problems.append(f"{step}: no error of Penstock's: {said}")
             raise _Fault(said) from error
 
     def blame(self, step: Step, fault: _Fault, error: str | None = None) -> None:
         if fault.refused:
-            self.found.refused.append((step, str(fault)))
+            self.played.refused.append((step, str(fault)))
         elif error is not None or step.by == "duckdb" or self.excused(step, fault):
-            self.found.failed.append((step, str(fault)))
+            self.played.failed.append((step, str(fault)))
         else:
-            self.found.problems.append(f"{step}: only the lake says {fault}")
+            self.played.problems.append(f"{step}: only the lake says {fault}")
 
     def excused(self, step: Step, fault: _Fault) -> bool:
         """Whether it may be of columns that are not there, as a statement before it has failed:
@@ -291,7 +291,7 @@ class Player:
         if count is None or effect.count is None or step.model is not None:  # that counts otherwise
             return
         if count != effect.count:
-            self.found.problems.append(f"{step}: {count} rows touched, in DuckDB {effect.count}")
+            self.played.problems.append(f"{step}: {count} rows touched, in DuckDB {effect.count}")
 
     def check_snapshots(self, step: Step, effect: Effect) -> None:
         """No row touched, no snapshot; else one."""
@@ -300,7 +300,7 @@ class Player:
             return
         made = self.ours.latest() - self.latest
         if made != (1 if touched else 0):
-            self.found.problems.append(f"{step}: {made} snapshots made, {touched} rows touched")
+            self.played.problems.append(f"{step}: {made} snapshots made, {touched} rows touched")
 
     def note(self, step: Step) -> None:
         if step.by == "model":
@@ -310,7 +310,7 @@ class Player:
         if latest != self.latest:
             state = self.model.state()
             for version in range(self.latest + 1, latest + 1):
-                self.found.states[version] = state
+                self.played.states[version] = state
             self.latest = latest
 
 

@@ -106,8 +106,8 @@ class Step:
 
     @property
     def table(self) -> str | None:
-        found = _TABLE.match(self.text)
-        return found[1] if found else None
+        match = _TABLE.match(self.text)
+        return match[1] if match else None
 
     def __str__(self) -> str:
         text = self.text if self.model is None else f"{self.text} @model {self.model}".rstrip()
@@ -145,10 +145,10 @@ class Script:
 
 
 def parse(text: str, name: str) -> Script:
-    found = base.parse(text, name)
-    steps = tuple(_step(each.text) for each in found.statements if each.kind == "sql")
+    parsed = base.parse(text, name)
+    steps = tuple(_step(each.text) for each in parsed.statements if each.kind == "sql")
     notes = tuple(line for line in text.splitlines() if line.startswith("-- |"))
-    return Script(name, steps, found.catalogs, found.inline, found.xfail, notes)
+    return Script(name, steps, parsed.catalogs, parsed.inline, parsed.xfail, notes)
 
 
 def load(path: Path) -> Script:

@@ -46,9 +46,9 @@ def _check(
     with hunt.room(spark) as room:
         for start in range(0, len(scripts), _BATCH):
             batch = scripts[start : start + _BATCH]
-            for played, found in room.check(batch, kinds, limit, ours):
-                if found:
-                    reports.append(f"{played.script.text}\n{hunt.report(played, found)}")
+            for played, findings in room.check(batch, kinds, limit, ours):
+                if findings:
+                    reports.append(f"{played.script.text}\n{hunt.report(played, findings)}")
     if reports:
         pytest.fail("\n\n".join(reports), pytrace=False)
 

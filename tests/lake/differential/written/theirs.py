@@ -115,19 +115,19 @@ class Theirs:
     def latest(self) -> int:
         self.open()
         query = f"SELECT max(snapshot_id) FROM {_META}.ducklake_snapshot"
-        ((found,),) = self._duckdb.rows(query)
-        return int(found)
+        ((latest,),) = self._duckdb.rows(query)
+        return int(latest)
 
     def read(self, limit: int | None, seed: str) -> list[Answer]:
         """What it answers to all that can be asked, or to ``limit`` questions of it."""
         self.open()
-        found = list(self._questions())
-        if limit is not None and len(found) > limit:
-            latest = max(each.version for each in found)
-            sure = [each for each in found if each.version == latest][: limit // 2]
-            rest = [each for each in found if each not in sure]
-            found = sure + random.Random(seed).sample(rest, limit - len(sure))
-        return [self._ask(each) for each in found]
+        questions = list(self._questions())
+        if limit is not None and len(questions) > limit:
+            latest = max(each.version for each in questions)
+            sure = [each for each in questions if each.version == latest][: limit // 2]
+            rest = [each for each in questions if each not in sure]
+            questions = sure + random.Random(seed).sample(rest, limit - len(sure))
+        return [self._ask(each) for each in questions]
 
     def _ask(self, question: Question) -> Answer:
         try:

@@ -25,7 +25,7 @@ def _one(value: Any, kind: str, **more: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("kind", "given", "expected"),
+    ("kind", "value", "expected"),
     [
         ("int8", -128, -128),
         ("int32", Decimal(7), 7),
@@ -46,12 +46,12 @@ def _one(value: Any, kind: str, **more: Any) -> Any:
         ("blob", bytearray(b"\0"), b"\0"),
     ],
 )
-def test_a_value_becomes_its_columns_type(kind: str, given: Any, expected: Any) -> None:
-    assert _one(given, kind) == expected
+def test_a_value_becomes_its_columns_type(kind: str, value: Any, expected: Any) -> None:
+    assert _one(value, kind) == expected
 
 
 @pytest.mark.parametrize(
-    ("kind", "given", "why"),
+    ("kind", "value", "why"),
     [
         ("int8", 128, "not within -128 to 127"),
         ("int32", 1.5, "not whole"),
@@ -67,9 +67,9 @@ def test_a_value_becomes_its_columns_type(kind: str, given: Any, expected: Any) 
         ("json", "{", "Expecting"),
     ],
 )
-def test_a_wrong_value_is_refused_by_row_and_column(kind: str, given: Any, why: str) -> None:
+def test_a_wrong_value_is_refused_by_row_and_column(kind: str, value: Any, why: str) -> None:
     with pytest.raises(SchemaMismatch, match=rf"row 1, column 'c' of main\.t: .*{why}"):
-        _one(given, kind)
+        _one(value, kind)
 
 
 def test_nested_values_go_by_the_names_of_their_fields() -> None:
@@ -89,8 +89,8 @@ def test_what_is_missing_takes_its_default_or_null() -> None:
         Column("n", "int32", nullable=False),
     )
     schema = assign_ids(TableSchema(columns))
-    found = typed([{"N": 1}, {"a": 2, "d": None, "n": 3}], schema, table="main.t").to_pylist()
-    assert found == [
+    rows = typed([{"N": 1}, {"a": 2, "d": None, "n": 3}], schema, table="main.t").to_pylist()
+    assert rows == [
         {"a": None, "d": dt.date(2024, 1, 1), "n": 1},
         {"a": 2, "d": None, "n": 3},
     ]

@@ -44,10 +44,10 @@ def _stored(value: Any, schema: TableSchema) -> pa.Table | None:
 )
 def test_texts_are_those_of_duckdb_and_read_back(kind: str, value: Any, text: str) -> None:
     schema = _schema(kind)
-    found = _stored(value, schema)
-    assert found is not None
-    assert found["1"].to_pylist() == [text]
-    again = pa.Table.from_batches(batches(InlinedPart(schema, found), schema), arrow_schema(schema))
+    table = _stored(value, schema)
+    assert table is not None
+    assert table["1"].to_pylist() == [text]
+    again = pa.Table.from_batches(batches(InlinedPart(schema, table), schema), arrow_schema(schema))
     assert again == typed([{"c": value}], schema, table="main.t")
 
 
@@ -55,10 +55,10 @@ def test_texts_are_those_of_duckdb_and_read_back(kind: str, value: Any, text: st
 def test_nested_text_reads_back_in_every_form_or_is_not_stored(inside: str) -> None:
     schema = _schema("struct", children=STRUCT)
     value = {"a'b": inside, "d": "2024-01-02"}
-    found = _stored(value, schema)
-    assert found is not None
+    table = _stored(value, schema)
+    assert table is not None
     for texts in ("cast", "sql"):
-        part = InlinedPart(schema, found, texts)
+        part = InlinedPart(schema, table, texts)
         (batch,) = batches(part, schema)
         assert batch.column(0)[0].as_py()["a'b"] == inside
 
@@ -78,12 +78,12 @@ def test_which_tables_are_not_inlined() -> None:
 
 def test_rows_move_with_the_columns_of_their_table() -> None:
     old = _schema("int32")
-    found = _stored(5, old)
-    assert found is not None
+    table = _stored(5, old)
+    assert table is not None
     new = TableSchema(
         (Column("n", "date", 2, initial_default="2024-01-01"), Column("renamed", "int64", 1))
     )
-    part = InlinedPart(old, found, "cast")
+    part = InlinedPart(old, table, "cast")
     assert moved(part, new).to_pylist() == [{"2": "2024-01-01", "1": 5}]
 
 
@@ -98,9 +98,9 @@ def test_statistics_leave_out_what_is_no_bound() -> None:
         {"f": float("nan"), "l": ["b", None], "d": "infinity"},
         {"f": 1.5, "l": None, "d": None},
     ]
-    kept = stored(typed(rows, schema, table="main.t"), schema)
-    assert kept is not None
-    number, text, day = statistics(kept, schema)
+    table = stored(typed(rows, schema, table="main.t"), schema)
+    assert table is not None
+    number, text, day = statistics(table, schema)
     assert (number.min_value, number.max_value, number.contains_nan) == ("1.5", "1.5", True)
     assert (text.value_count, text.null_count, text.max_value) == (1, 2, "b")
     assert (day.value_count, day.null_count, day.min_value) == (1, 1, None)

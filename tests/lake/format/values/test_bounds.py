@@ -61,10 +61,8 @@ def test_duckdb_reads_the_same_value(
     value = data.draw(strategy)
     text = bound_to_text(kind, value)
     assert text is not None
-    (found,) = duck.execute(
-        f"SELECT CAST(? AS {cast}) = CAST(? AS {cast})", [text, value]
-    ).fetchall()
-    assert found == (True,)
+    (row,) = duck.execute(f"SELECT CAST(? AS {cast}) = CAST(? AS {cast})", [text, value]).fetchall()
+    assert row == (True,)
 
 
 @pytest.mark.parametrize("kind", VALUES)

@@ -51,9 +51,9 @@ def test_offsets_move_to_utc(text: str) -> None:
 
 @pytest.mark.parametrize("text", INTERVALS)
 def test_intervals_have_three_parts(text: str) -> None:
-    found = duck_text.interval(text)
+    interval = duck_text.interval(text)
     assert _duckdb("?::INTERVAL", text) is not None
-    months, days, micros = found["months"], found["days"], found["micros"]
+    months, days, micros = interval["months"], interval["days"], interval["micros"]
     shown = f"{months} months {days} days {micros} microseconds"
     assert _duckdb("?::INTERVAL::VARCHAR", shown) == _duckdb("?::INTERVAL::VARCHAR", text)
 
@@ -104,12 +104,12 @@ MOMENT = dt.datetime(2026, 3, 31, 12, tzinfo=dt.UTC)
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_as_duckdb(text: str) -> None:
-    found = parse_interval(text)
-    assert found is not None
+    interval = parse_interval(text)
+    assert interval is not None
     query = f"SELECT '2026-03-31 12:00:00'::TIMESTAMP - '{text}'::INTERVAL"
     with duckdb.connect() as connection:
         expected = connection.execute(query).fetchone()
-    assert (found.before(MOMENT).replace(tzinfo=None),) == expected
+    assert (interval.before(MOMENT).replace(tzinfo=None),) == expected
 
 
 @pytest.mark.parametrize("text", ["", "abc", "1 q", "PT5H", "interval 1 day", "1.5 months", "day"])
@@ -119,7 +119,7 @@ def test_what_is_none(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["3 days", "1 month", "01:00:00", "1 month 2 days 00:00:00.5"])
 def test_text(text: str) -> None:
-    found = parse_interval(text)
-    assert found is not None
-    assert found.text() == text
+    interval = parse_interval(text)
+    assert interval is not None
+    assert interval.text() == text
     assert Interval().text() == "00:00:00"

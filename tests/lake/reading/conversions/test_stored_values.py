@@ -42,14 +42,14 @@ def test_halves_go_away_from_1970(spark: SparkSession, zone: str) -> None:
     try:
         frame = spark.createDataFrame([(text,) for text in TIMES], "text STRING")
         value = frame["text"].cast("timestamp_ntz")
-        found = frame.select(
+        rows = frame.select(
             rounded(value, 1_000_000).cast("string").alias("s"),
             rounded(value, 1000).cast("string").alias("ms"),
         ).collect()
     finally:
         spark.conf.set("spark.sql.session.timeZone", str(before))
-    assert [row["s"] for row in found] == _by_duckdb("TIMESTAMP_S")
-    assert [row["ms"] for row in found] == _by_duckdb("TIMESTAMP_MS")
+    assert [row["s"] for row in rows] == _by_duckdb("TIMESTAMP_S")
+    assert [row["ms"] for row in rows] == _by_duckdb("TIMESTAMP_MS")
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/New_York"])
@@ -127,8 +127,8 @@ def test_a_layout_has_ids_and_paths_at_any_depth(tmp_path: Path) -> None:
         ]
     )
     pq.write_table(schema.empty_table(), tmp_path / "f.parquet")
-    found = layout_of(pq.read_metadata(tmp_path / "f.parquet"))
-    assert dict(found.by_path) == {
+    layout = layout_of(pq.read_metadata(tmp_path / "f.parquet"))
+    assert dict(layout.by_path) == {
         ("l",): "nested",
         ("l", "list"): "nested",
         ("l", "list", "a"): "uint16",
@@ -137,7 +137,7 @@ def test_a_layout_has_ids_and_paths_at_any_depth(tmp_path: Path) -> None:
         ("m", "value"): "milliseconds",
         ("d",): "decimal(9,2)",
     }
-    assert {n: found.by_id[n] for n in (1, 2, 3, 5)} == {
+    assert {n: layout.by_id[n] for n in (1, 2, 3, 5)} == {
         1: "nested",
         2: "nested",
         3: "uint16",

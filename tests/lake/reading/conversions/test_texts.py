@@ -77,8 +77,8 @@ def test_text_stays_as_it_is(uri: str, spark: SparkSession) -> None:
             "named_struct('x', 1, 't', NULL), NULL"
         )
     with closing(duck.attach(uri)) as con:
-        found = con.execute("SELECT v FROM kept ORDER BY ALL").fetchall()
-        assert found == [("caf\u00e9",), ("gar\u00e7on",), ("one",), ("two",)]
+        rows = con.execute("SELECT v FROM kept ORDER BY ALL").fetchall()
+        assert rows == [("caf\u00e9",), ("gar\u00e7on",), ("one",), ("two",)]
         assert con.execute("FROM deep WHERE l IS NOT NULL").fetchall() == [
             (["\u00e9", None], {"\u00df": None}, None, [None, {"t": "\u20ac"}])
         ]
@@ -93,18 +93,18 @@ def test_frames(uri: str, spark: SparkSession, tmp_path: Path) -> None:
     pq.write_table(rows, tmp_path / "others.parquet")
     frame = spark.read.parquet(str(tmp_path / "others.parquet"))
     with Lake.attach(uri, spark=spark) as lake:
-        kept, before = lake.table("kept"), len(lake.snapshots())
+        table, before = lake.table("kept"), len(lake.snapshots())
         writes: tuple[Callable[[], object], ...] = (
-            lambda: kept.append(frame),
-            lambda: kept.replace(frame),
-            lambda: kept.merge(frame, ["id"]),
-            lambda: kept.overwrite(frame, where="id = 2"),
+            lambda: table.append(frame),
+            lambda: table.replace(frame),
+            lambda: table.merge(frame, ["id"]),
+            lambda: table.overwrite(frame, where="id = 2"),
         )
         for write in writes:
             with pytest.raises(QueryFailed, match=r"X'676172E76F6E'"):
                 write()
         with pytest.raises(SchemaMismatch, match=r"column 'v' of main\.kept"):
-            kept.append(rows)
+            table.append(rows)
         with pytest.raises(PenstockError, match=r"row 2, column 'v' of main\.kept"):
-            kept.append([{"id": 3, "v": "x"}, {"id": 4, "v": "\ud800"}])
+            table.append([{"id": 3, "v": "x"}, {"id": 4, "v": "\ud800"}])
         assert len(lake.snapshots()) == before

@@ -19,8 +19,8 @@ def places_of(table: pa.Table) -> list[int]:
 
 @given(_PLACES)
 def test_masks_hold_the_places_and_no_others(places: list[int]) -> None:
-    found = masks(pa.array(places, pa.int64()))
-    assert places_of(found) == sorted(set(places))
+    masked = masks(pa.array(places, pa.int64()))
+    assert places_of(masked) == sorted(set(places))
 
 
 @given(_PLACES)
@@ -30,5 +30,5 @@ def test_each_word_is_there_once(places: list[int]) -> None:
 
 
 def test_all_64_places_of_a_word() -> None:
-    found = masks(pa.array(range(64, 128), pa.int64()))
-    assert found.to_pydict() == {"_penstock_word": [1], "_penstock_mask": [-1]}
+    masked = masks(pa.array(range(64, 128), pa.int64()))
+    assert masked.to_pydict() == {"_penstock_word": [1], "_penstock_mask": [-1]}

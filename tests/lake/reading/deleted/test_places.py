@@ -18,9 +18,9 @@ def files(*names: str) -> list[DataFile]:
 
 
 def named(*names: str) -> Places:
-    found = Places.by_key(files(*names), NAMES, 64)
-    assert found is not None
-    return found
+    places = Places.by_key(files(*names), NAMES, 64)
+    assert places is not None
+    return places
 
 
 def numbers(*chunks: list[int]) -> pa.ChunkedArray:
@@ -29,9 +29,12 @@ def numbers(*chunks: list[int]) -> pa.ChunkedArray:
 
 @pytest.mark.parametrize("runs", [1_000, 0], ids=["as they come", "sorted"])
 def test_positions_by_file(runs: int) -> None:
-    given = numbers([B + 3, B + 5, 1], [0, B + 4, 1], [0, B + 3])
-    found = named("a", "b").by_file(given, runs)
-    assert {key: one.to_pylist() for key, one in found.items()} == {"a": [0, 1], "b": [3, 4, 5]}
+    mixed = numbers([B + 3, B + 5, 1], [0, B + 4, 1], [0, B + 3])
+    by_file = named("a", "b").by_file(mixed, runs)
+    assert {key: positions.to_pylist() for key, positions in by_file.items()} == {
+        "a": [0, 1],
+        "b": [3, 4, 5],
+    }
     assert named("a").by_file(numbers()) == {}
 
 
@@ -55,10 +58,10 @@ def test_which_files_have_numbers() -> None:
 
 
 def test_a_number_is_the_files_code_and_the_position() -> None:
-    one, two = files("a", "b")
-    by_size, by_order = Places.by_size([one, two]), Places.by_order([one, two])
+    first, second = files("a", "b")
+    by_size, by_order = Places.by_size([first, second]), Places.by_order([first, second])
     assert by_size is not None
     assert by_order is not None
-    assert [by_size.base(file) for file in (one, two)] == [1_000 << 7, 1_001 << 7]
-    assert [by_order.base(file) for file in (one, two)] == [0, B]
-    assert named("a", "b").base(two) == B
+    assert [by_size.base(file) for file in (first, second)] == [1_000 << 7, 1_001 << 7]
+    assert [by_order.base(file) for file in (first, second)] == [0, B]
+    assert named("a", "b").base(second) == B

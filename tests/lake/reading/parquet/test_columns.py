@@ -13,8 +13,10 @@ NOW = TableSchema((Column("id", "int32", 1), Column("w", "varchar", 2)))
 THEN = NameMapping(-5, {("k",): 1, ("v",): 2}, unless_ids=True)
 
 
-def mapping(told: NameMapping | None, *names: str, has_ids: bool = False) -> NameMapping | None:
-    return in_force(told, NOW, "/f.parquet", has_ids=has_ids, names=names)
+def mapping(
+    registered: NameMapping | None, *names: str, has_ids: bool = False
+) -> NameMapping | None:
+    return in_force(registered, NOW, "/f.parquet", has_ids=has_ids, names=names)
 
 
 def test_names_of_the_time_count_only_without_ids() -> None:

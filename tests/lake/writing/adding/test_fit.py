@@ -89,13 +89,13 @@ def test_fields_by_name_at_any_depth() -> None:
     with pytest.raises(SchemaMismatch, match=r"'S\.a' is int64 there and int32 in table main\.t"):
         fitted(table, hive=hive, ignore_extra_columns=True)
     typed = inner.cast(pa.struct([("X", pa.int32()), ("B", pa.string()), ("a", pa.int32())]))
-    found = fitted(table.set_column(1, "S", typed), hive=hive, ignore_extra_columns=True)
-    assert list(found.mapping.fields.items()) == [
+    result = fitted(table.set_column(1, "S", typed), hive=hive, ignore_extra_columns=True)
+    assert list(result.mapping.fields.items()) == [
         *((("l",), 5), (("l", "list"), 6), (("S",), 2)),
         *((("S", "B"), 4), (("S", "a"), 3), (("ID",), 1)),
     ]
-    assert found.mapping.partitions == {7: "day"}
-    assert [(leaf.index, leaf.column.name) for leaf in found.leaves] == [
+    assert result.mapping.partitions == {7: "day"}
+    assert [(leaf.index, leaf.column.name) for leaf in result.leaves] == [
         *((0, "element"), (2, "b"), (3, "a"), (4, "id"))
     ]
 
@@ -168,8 +168,8 @@ def test_patterns_in_a_store(tmp_path: Path) -> None:
 
     def names(pattern: str) -> list[str]:
         place = f"{tmp_path}/{pattern}"
-        found = matching(fs.LocalFileSystem(), place, place)
-        return [path.removeprefix(f"{tmp_path}/") for path in found]
+        paths = matching(fs.LocalFileSystem(), place, place)
+        return [path.removeprefix(f"{tmp_path}/") for path in paths]
 
     assert names("a/*/*.parquet") == ["a/x=1/1.parquet"]
     assert names("a/**/*.parquet") == ["a/x=1/1.parquet", "a/x=2/y/2.parquet"]

@@ -1,1 +1,1 @@
-"""What values become: from file to table, from one type to another, for Spark and from it."""
+"""Conversions of values: from file to table, between types, and to and from Spark."""

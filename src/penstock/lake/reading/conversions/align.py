@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
 
-# What Spark has no type of its own for, and what its values are held in (checked on write).
+# Types that Spark lacks, and the Spark types that hold their values (checked on write).
 _HELD_IN: Mapping[str, frozenset[str]] = {
     "uint8": frozenset({"int8", "int16"}),
     "uint16": frozenset({"int8", "int16", "int32"}),
@@ -57,7 +57,7 @@ def align(df: DataFrame, schema: TableSchema, *, table: str) -> list[SparkColumn
     Raises SchemaMismatch for columns that the table does not have and for types that would lose
     something.
     """
-    key = ("align", df.schema, schema, table)  # all that they follow from
+    key = ("align", df.schema, schema, table)  # everything that they depend on
     return list(cache_of(df.sparkSession).get(key, lambda: _aligned(df, schema, table)))
 
 
@@ -85,14 +85,14 @@ def _aligned(df: DataFrame, schema: TableSchema, table: str) -> list[SparkColumn
 def typed(df: DataFrame, schema: TableSchema | None) -> DataFrame:
     """``df`` with its untyped NULLs (``NULL AS x``) in the types that the table has for them.
 
-    Those inside structs, lists and maps too.
+    Also inside structs, lists and maps.
     """
     casts = {} if schema is None else filled(df, schema)
     return df.withColumns({k: _column(k).cast(to) for k, to in casts.items()}) if casts else df
 
 
 def known(df: DataFrame) -> DataFrame:
-    """``df`` with its untyped NULLs as INTEGER, at any depth: what DuckDB makes a table of."""
+    """``df`` with its untyped NULLs as INTEGER at any depth, as DuckDB creates a table of them."""
     from pyspark.sql.types import IntegerType
 
     casts = {
@@ -177,11 +177,11 @@ def _sample(df: DataFrame) -> SparkColumn:
 
 
 def finish(value: SparkColumn, column: Column, sample: SparkColumn | None = None) -> SparkColumn:
-    """``value`` as ``column``: checked, nullable in the file as the format wants it, with ids.
+    """``value`` as ``column``: checked, nullable in the file as the format requires, with ids.
 
-    A NULL where the table has NOT NULL fails the write, with ``sample``, which says what row it is.
-    Spark writes what it finds to be never NULL as REQUIRED. A condition that it cannot see
-    through, and that costs nothing measurable, takes that knowledge away.
+    A NULL in a NOT NULL column fails the write, with ``sample``, which shows the row. Spark writes
+    columns that it knows to be never NULL as REQUIRED. A condition that the optimizer cannot
+    simplify, and that costs nothing measurable, hides this from it.
     """
     from pyspark.sql import functions as fn
 
@@ -266,7 +266,7 @@ def fit(value: SparkColumn, have: Column, want: Column, path: str) -> SparkColum
 
 
 def fits(have: Column, want: Column) -> bool:
-    """Whether every value of ``have`` is one of ``want``, or a check on write tells."""
+    """Whether every value of ``have`` is a value of ``want``, or the write checks it."""
     old, new = base_type(have.type), base_type(want.type)
     if have.children or want.children:
         return False
@@ -278,7 +278,7 @@ def fits(have: Column, want: Column) -> bool:
 
 
 def growth(have: TableSchema, want: TableSchema) -> TableSchema:
-    """What a table must get to hold columns like ``have``: those it lacks, and wider types."""
+    """The columns that a table needs to hold ``have``: those it lacks, and those to widen."""
     known = {fold(column.name): column for column in want.columns}
     grown: list[Column] = []
     for column in have.columns:
@@ -305,7 +305,7 @@ def _sql_type(column: Column) -> str:
 
 
 def _fit_nested(value: SparkColumn, have: Column, want: Column, path: str) -> SparkColumn:
-    """Spark casts structs by position, so fields in another order are put in order first."""
+    """Reorder the fields of a struct by name: Spark casts structs by position."""
     if _same(have, want):
         return as_bytes(value, have)
     return _NESTED[want.type](value, have, want, path)
@@ -367,9 +367,9 @@ _KNOWN = {"timestamptz": _TIMES, "timestamp": _TIMES, "date": _TIMES | _DAYS}
 
 
 def with_moment(schema: TableSchema, moment: datetime, zone: Callable[[], str]) -> TableSchema:
-    """The columns with such defaults as the values that they have at ``moment``.
+    """The columns with defaults such as ``now()`` replaced by their values at ``moment``.
 
-    A time without a zone, and a date, are those of the session's ``zone``.
+    A time without a zone, and a date, are in the session's ``zone``.
     """
     if not any(_is_of_moment(column) for column in schema.columns):
         return schema

@@ -21,13 +21,13 @@ _INTEGERS = ("int", "uint")
 
 
 def cast(df: DataFrame, schema: TableSchema) -> DataFrame:
-    """``df`` with columns of other types cast to those of the table's columns of their names.
+    """``df`` with its columns cast to the types of the table's columns of the same names.
 
     Numbers with a fraction are rounded to whole ones, as in DuckDB; a value that does not fit
-    fails the statement. So are values inside structs (by name), lists and maps. What becomes a
-    geometry or was one, and floats and bytes for text, are left for the write to refuse: their
-    text is not the same everywhere, and bytes may be none, with which DuckDB reads no row of the
-    file.
+    fails the statement. Values inside structs (by name), lists and maps are cast likewise. Casts
+    to and from geometries, and of floats and bytes to text, are left for the write to refuse: the
+    text of floats differs between engines, and bytes may be invalid UTF-8, with which DuckDB
+    cannot read the file.
     """
     from pyspark.sql import functions as fn
 
@@ -76,7 +76,7 @@ def _needs_cast(have: Column, want: Column) -> bool:
 
 
 def _after(have: Column, want: Column) -> Column:
-    """What ``have`` is once it is converted."""
+    """The type of ``have`` after its conversion."""
     if have.type in _NESTED and have.type == want.type:
         inside = tuple(
             c if wanted_child is None else _after(c, wanted_child)
@@ -87,7 +87,7 @@ def _after(have: Column, want: Column) -> Column:
 
 
 def _pairs(have: Column, want: Column) -> list[tuple[Column, Column | None]]:
-    """What is inside, with what it is to be: fields of structs by name."""
+    """The children of ``have`` with those of ``want``; fields of structs match by name."""
     if have.type != "struct":
         return list(zip(have.children, want.children, strict=True))
     known = {fold(column.name): column for column in want.children}
@@ -103,7 +103,7 @@ def _converted(source: SparkColumn, have: Column, want: Column | None) -> SparkC
 
 
 def value(computed: SparkColumn, have: Column, want: Column) -> SparkColumn:
-    """``given`` cast to the type of ``want``, which holds nothing inside."""
+    """``given`` cast to the type of ``want``, which is not nested."""
     from pyspark.sql import functions as fn
 
     old, new = base_type(have.type), base_type(want.type)

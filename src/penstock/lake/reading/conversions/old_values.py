@@ -1,7 +1,7 @@
-"""Values of a column as a file holds it, as those of the column that the table has.
+"""Converting the values of a column in a file to those of the table's present column.
 
-The two have the same place in their schemas, and the same ids; names, types and which fields there
-are may differ at any depth. In files that are older than a column its value is ``initial_default``.
+The two have the same id and the same position in their schemas; names, types and fields may differ
+at any depth. In files that are older than a column its value is ``initial_default``.
 """
 
 from __future__ import annotations
@@ -59,16 +59,16 @@ class _Pair:
 
 
 def is_as_read(old: Column, new: Column, lacks: frozenset[int]) -> bool:
-    """Whether the file's value is the column's: an expression less to make, which takes time."""
+    """Whether the file's value needs no conversion: creating an expression takes time."""
     return old == new and _Pair(old, new, lacks, new.name).is_plain
 
 
 def from_old(name: str, old: Column, new: Column, lacks: frozenset[int]) -> SparkColumn:
-    """The value of column ``new`` from the one called ``name`` (quoted) in the file.
+    """The value of column ``new`` from the column ``name`` (quoted) in the file.
 
-    Names inside become the table's by a cast first, which also has Spark read the column whole: a
-    struct of which it reads some fields loses its id, and is all NULL where the file calls it
-    something else (measured, 4.3).
+    A cast first changes the inner names to the table's, and makes Spark read the whole column: a
+    struct that is read in part loses its id, and is NULL throughout where the file has another name
+    for it (measured, 4.3).
     """
     from pyspark.sql import functions as fn
 
@@ -107,7 +107,7 @@ def _in_struct(value: SparkColumn, pair: _Pair) -> SparkColumn:
 
 
 def _part(value: SparkColumn, pair: _Pair) -> SparkColumn:
-    """One value inside, by name the table's."""
+    """One inner value, with the table's names."""
     part = _value(value, pair)
     if pair.is_plain and pair.old.children and pair.old != pair.new:
         return part.cast(spark_type(_without_ids(pair.new)))
@@ -135,7 +135,7 @@ def _in_map(value: SparkColumn, pair: _Pair) -> SparkColumn:
     )
 
 
-# Of files whose values the column holds without a part of them: read at once as what it holds.
+# Files with finer values than the column's: they are converted to what the column holds.
 _COARSER: Mapping[tuple[str, str], Convert] = {
     ("timestamp_ns", "timestamp"): without_nanoseconds,
     (NANOSECONDS_IN_UTC, "timestamptz"): without_nanoseconds_in_utc,
@@ -164,7 +164,7 @@ def initial_value(column: Column) -> SparkColumn:
     """The initial default, which is DuckDB's text of a value, as users see it.
 
     Raises UnsupportedFeature for types whose text only DuckDB understands, CatalogCorrupt for text
-    that is none of the column's type.
+    that is not valid for the column's type.
     """
     text = column.initial_default
     if text is None:
@@ -197,7 +197,7 @@ def _literal(convert: Callable[[str], object]) -> Callable[[str], SparkColumn]:
 
 
 def _number(text: str) -> SparkColumn:
-    """Spark's own cast of the text is exact; what is not a number is found out before."""
+    """Use Spark's cast of the text, which is exact; text that is not a number is refused before."""
     from pyspark.sql import functions as fn
 
     float(text)

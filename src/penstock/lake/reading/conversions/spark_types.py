@@ -1,7 +1,7 @@
 """Table schemas as Spark's types, and the values of types that Spark stores in another form.
 
 Types that Spark stores in a wider one are checked before a write, so that no file holds a value
-that its column cannot. What files hold otherwise than the table says, `old_values` turns.
+that its column cannot. `old_values` converts values of files that differ from the table's type.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _UUID = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 
 
 def literal(value: object) -> SparkColumn:
-    """``value`` as Spark's. A time without a zone stays one: Spark would take Python's own zone."""
+    """``value`` as a Spark literal. A time without a zone must not get Python's zone."""
     from pyspark.sql import functions as fn
 
     if isinstance(value, datetime) and value.tzinfo is None:
@@ -48,7 +48,7 @@ def spark_type(column: Column) -> DataType:
 
 
 def cast_type(column: Column) -> DataType | str:
-    """What to cast to for `spark_type`: its name where that says all, which is a call to the JVM
+    """What to cast to for `spark_type`: its name where possible, which takes one call to the JVM
     instead of nine."""
     kind = spark_type(column)
     return kind if column.children else kind.simpleString()
@@ -75,7 +75,7 @@ def schema_of(df: DataFrame) -> TableSchema:
 
 
 def to_files(value: SparkColumn, column: Column) -> SparkColumn:
-    """A value of the type users see, checked to be one that the column can hold.
+    """A value of the type users see, checked to be within the column's range.
 
     Raises UnsupportedFeature for types that Spark cannot write.
     """
@@ -89,9 +89,9 @@ def as_bytes(value: SparkColumn, column: Column) -> SparkColumn:
 
 
 def cacheable(df: DataFrame) -> DataFrame:
-    """``df`` with geometries as well-known bytes: Spark caches no GEOMETRY.
+    """``df`` with geometries as well-known bytes, as Spark cannot cache GEOMETRY.
 
-    Raises SchemaMismatch for those that a table cannot hold.
+    Raises SchemaMismatch for geometries that a table cannot hold.
     """
     kinds = ('"geometry(', '"geography(')
     fields = [f for f in df.schema.fields if any(kind in f.dataType.json() for kind in kinds)]

@@ -1,12 +1,12 @@
-"""Types whose values Parquet files hold in another form than users see, and how each is converted.
+"""Types whose values Parquet files store in another form than users see, and their conversions.
 
 The forms are those that the real extension writes (measured): times and nanoseconds as counts,
 ``int128`` as a double, an interval as 12 bytes, a NULL variant as a value of its own.
 
-A *kind* is the name of the DuckLake type that a file's column holds, whatever the table says: files
-that are older than a promotion, or were added from elsewhere, hold others than the table's. Beside
-the types' names there are `INT96`, `MILLISECONDS` and what Parquet has and the format has not.
-Which of them Spark reads as a table's type by itself was measured (Spark 4.3, DuckDB 1.5.5).
+A *kind* is the name of the DuckLake type that a file's column has, which may differ from the
+table's in files that are older than a promotion or were written by other tools. Besides the names
+of types there are `INT96`, `MILLISECONDS` and other kinds that only Parquet has. Which of them
+Spark reads correctly as a table's type was measured (Spark 4.3, DuckDB 1.5.5).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MILLISECONDS = "milliseconds"  # a timestamp without a zone in this unit
 NANOSECONDS_IN_UTC = "timestamptz in nanoseconds"
 _SMALL = ("int8", "uint8", "int16", "uint16", "int32")
 _TEXTS = frozenset({"varchar", "json"})
-# Kinds that Spark reads rightly as what it reads files of the table's type with.
+# Kinds that Spark reads correctly with the type that it uses for files of the table's type.
 _ITSELF: Mapping[str, frozenset[str]] = {
     "int16": frozenset({"int8", "uint8", "int16"}),
     "uint8": frozenset({"uint8", "int16"}),
@@ -73,7 +73,7 @@ def text_of_time(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 
 
 
 def _time_in_utc(value: SparkColumn, path: str) -> SparkColumn:
-    """Files hold a ``timetz`` moved to UTC; its own zone is lost there, to DuckDB too."""
+    """Files store a ``timetz`` in UTC; its own zone is lost, for DuckDB too."""
     from pyspark.sql import functions as fn
 
     return fn.concat(text_of_time(value, path), fn.lit("+00"))
@@ -99,7 +99,7 @@ def _interval(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - o
 
 
 def _whole_number(value: SparkColumn, path: str) -> SparkColumn:
-    """A double's exact whole number. Casting it would give the digits of its shortest text."""
+    """The exact whole number of a double; a cast would take the digits of its shortest text."""
     from pyspark.sql import functions as fn
 
     step = fn.lit(float(1 << 48))
@@ -151,7 +151,7 @@ def _nanoseconds(value: SparkColumn, path: str) -> SparkColumn:
 
 
 def without_nanoseconds(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - of the table's shape
-    """Of a file that is finer than its column: DuckDB cuts the rest off, towards 1970 (1.5.5)."""
+    """Truncate a finer value in a file towards 1970, as DuckDB 1.5.5 does."""
     return moment(_micros(value))
 
 
@@ -169,7 +169,7 @@ def _micros(nanoseconds: SparkColumn) -> SparkColumn:
 
 
 def _milliseconds(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - of the table's shape
-    """Of a file whose unit is milliseconds: Spark's own reader fails on an infinite one."""
+    """A value in milliseconds, of which Spark's own reader cannot read an infinite one."""
     from pyspark.sql import functions as fn
 
     infinite = fn.abs(value) == INFINITE
@@ -177,7 +177,7 @@ def _milliseconds(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001
 
 
 def _seconds(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - of the table's shape
-    """Parquet has no unit of seconds: files of others hold fractions, which DuckDB rounds."""
+    """Round to seconds, as DuckDB does: other writers' files may have fractions."""
     return rounded(value, _SECOND)
 
 
@@ -186,9 +186,9 @@ def _thousandths(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 
 
 
 def rounded(value: SparkColumn, unit: int) -> SparkColumn:
-    """A time without a zone in whole units of so many microseconds: halves go away from 1970.
+    """A time without a zone rounded to a unit in microseconds, halves away from 1970.
 
-    As DuckDB reads files that are finer than the column (measured, 1.5.5).
+    DuckDB reads files that are finer than the column this way (measured, 1.5.5).
     """
     from pyspark.sql import functions as fn
 
@@ -232,7 +232,7 @@ READERS: Mapping[str, Convert] = {
 
 
 def reads_itself(kind: str, type_text: str) -> bool:
-    """Whether a column of ``kind`` needs nothing done to be one of the table's type."""
+    """Whether a column of ``kind`` needs no conversion to the table's type."""
     table, file = parse(type_text), parse(kind)
     if table.name == "decimal" and file.name == "decimal":
         more = (table.precision or 0) - (table.scale or 0)
@@ -242,8 +242,8 @@ def reads_itself(kind: str, type_text: str) -> bool:
 
 
 def may_differ(type_text: str) -> bool:
-    """Whether files may hold a form of this very type that Spark does not read by itself.
+    """Whether files may store this type in a form that Spark cannot read by itself.
 
-    Milliseconds are what DuckDB stores a ``timestamp_ms`` in: Spark fails on an infinite one.
+    DuckDB stores a ``timestamp_ms`` in milliseconds: Spark fails on an infinite one.
     """
     return base_type(type_text) == "timestamp_ms"

@@ -1,7 +1,7 @@
-"""Reject invalid UTF-8 in columns of text as rows are written.
+"""Reject invalid UTF-8 in string columns as rows are written.
 
-Spark makes text of bytes without a look at them (``CAST(blob AS STRING)``, ``blob || 'a'``, files
-of others), and keeps what it was given. In a data file DuckDB then reads no row of the column.
+Spark converts bytes to strings without a check (``CAST(blob AS STRING)``, ``blob || 'a'``, files of
+other writers). DuckDB cannot read the column of a data file with such a string.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
 
 _TEXT = frozenset({"varchar", "json"})
-_APART = ","  # between texts that are looked at as one: no part of a longer character
+_APART = ","  # joins texts that are checked together: it is never part of a longer character
 _NEXT = "decode(x, 'UTF-8') or another charset makes text of a BLOB, hex(x) shows it"
 
 
 def checked(value: SparkColumn, column: Column) -> SparkColumn:
-    """``value``, which fails the write where a text in it is none.
+    """``value``, which fails the write where a string in it is not valid UTF-8.
 
-    Costs a pass over the bytes of text, and nothing for columns that hold no text.
+    It costs a pass over the bytes of strings, and nothing for other columns.
     """
     from pyspark.sql import functions as fn
 
@@ -41,7 +41,7 @@ def checked(value: SparkColumn, column: Column) -> SparkColumn:
 
 
 def _valid(value: SparkColumn, column: Column) -> SparkColumn | None:
-    """Whether all texts in ``value`` are valid, maybe NULL for yes; ``None`` where it has none."""
+    """Whether all strings in ``value`` are valid (NULL means yes, too); ``None`` if it has none."""
     from pyspark.sql import functions as fn
 
     if not any(base_type(part.type) in _TEXT for part in column.walk()):
@@ -62,7 +62,7 @@ def _in_struct(value: SparkColumn, column: Column) -> SparkColumn | None:
 
 
 def _in_list(value: SparkColumn, column: Column) -> SparkColumn | None:
-    """Joined, since a function of each value is called for each: that is slow."""
+    """Join the values: calling a function for each of them is slow."""
     from pyspark.sql import functions as fn
 
     element = column.children[0]

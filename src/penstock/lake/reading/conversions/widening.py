@@ -1,17 +1,17 @@
-"""To which types a column may be changed, and values of the older type as those of the newer.
+"""Which types a column may be changed to, and how values of the older type are converted.
 
 All pairs of types were tried (DuckDB 1.5.5). Of those that DuckDB changes, these are refused:
 
 * to a finer type (integers and decimals to floats and to other scales, dates to timestamps):
-  DuckDB compares older rows in their own type, so that 1 is in its answer for ``c = 1.4``;
-* what it then cannot read, or not all values of: booleans to integers once they are inlined,
+  DuckDB compares older rows in their own type, so that ``c = 1.4`` is true for 1;
+* changes after which it cannot read all values: booleans to integers once they are inlined,
   dates to milliseconds, all times to nanoseconds, 128 bits to decimals;
-* what becomes JSON or a VARIANT.
+* changes to JSON or VARIANT.
 
-Where DuckDB made such a change its rows are read all the same (`promoted`). It promotes more than
-the format's list says: booleans to integers, integers to decimals and floats, dates to timestamps,
-nearly everything to ``json`` and ``variant``. Each is read as DuckDB reads the old files; what is
-not in the tables below is refused.
+Where DuckDB made such a change the rows can be read nevertheless (`promoted`). It promotes more
+than the format's list says: booleans to integers, integers to decimals and floats, dates to
+timestamps, nearly everything to ``json`` and ``variant``. Values are converted as DuckDB does for
+old files; pairs that are missing in the tables below are refused.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql.types import DataType
 
-    # A value of the old type as users see it, the old type's text, the new type of Spark.
+    # A value of the old type as users see it, the old type's text, the new type in Spark.
     Promote = Callable[[SparkColumn, str, DataType], SparkColumn]
 
 # Digits that an integer type may need, for decimals that are to hold it.
@@ -64,7 +64,7 @@ _MORE: Mapping[str, tuple[str, ...]] = {
 
 
 def can_become(old: str, new: str) -> bool:
-    """Whether a column of type ``old`` may be made one of ``new``, another type."""
+    """Whether a column of type ``old`` may be changed to the other type ``new``."""
     if can_widen(old, new) or new in _MORE.get(old, ()):
         return True
     if base_type(new) != "decimal" or old == new or not fits_decimal(old, new):
@@ -104,14 +104,14 @@ _INTEGERS = (
     *("uint8", "uint16", "uint32", "uint64", "uint128"),
 )
 _MOMENTS = ("timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "int96", "milliseconds")
-_LAST_DAY = (1 << 31) - 1  # what "infinity" is among dates
+_LAST_DAY = (1 << 31) - 1  # the date "infinity"
 _FLOATS = ("float32", "float64")
 
 
 def promoted(
     value: SparkColumn, old: str, new: Column, target: DataType, *, path: str
 ) -> SparkColumn:
-    """``value`` of the old type as one of ``new``'s; ``target`` is what Spark calls that.
+    """``value`` of the old type converted to ``new``; ``target`` is that type in Spark.
 
     Raises UnsupportedFeature naming the column and both types.
     """
@@ -120,7 +120,7 @@ def promoted(
     if promote is None or not _turns(old, key[1]):
         raise UnsupportedFeature(
             f"column {path!r} is {new.type}, and a file of it has {old}, "
-            "which this version does not turn into that",
+            "which this version does not convert",
             hint="read an earlier snapshot, or rewrite the table's files with DuckDB",
             data={"column": path, "type": new.type, "file": old},
         )
@@ -128,7 +128,7 @@ def promoted(
 
 
 def _turns(old: str, new: str) -> bool:
-    """Whether a decimal becomes the float that DuckDB makes of it."""
+    """Whether a decimal is converted to a float as by DuckDB."""
     parsed = parse(old)
     return new not in _FLOATS or (parsed.precision or 0) <= decimals.MOST_DIGITS
 
@@ -146,7 +146,7 @@ def _text(value: SparkColumn, old: str, target: DataType) -> SparkColumn:  # noq
 
 
 def _day(value: SparkColumn, old: str, target: DataType) -> SparkColumn:  # noqa: ARG001 - of the table's shape
-    """Midnight of a date, infinite ones too: in no zone, or in the session's, as DuckDB does it."""
+    """Midnight of a date, infinite ones too, without a zone or in the session's, as in DuckDB."""
     from pyspark.sql import functions as fn
 
     day = fn.unix_date(value)
@@ -168,7 +168,7 @@ _UNITS = {"timestamp_s": 1_000_000, "timestamp_ms": 1000}
 
 
 def _float(value: SparkColumn, old: str, target: DataType) -> SparkColumn:
-    """A decimal as DuckDB makes a float of it (`decimals`)."""
+    """A decimal as a float, converted as by DuckDB (`decimals`)."""
     from pyspark.sql import functions as fn
 
     to, scale = target.simpleString(), parse(old).scale or 0

@@ -1,8 +1,8 @@
-"""Deleted rows as a DataFrame: what delete files, and the catalog itself, delete.
+"""Deleted rows as a DataFrame: positions from delete files and from the catalog.
 
-A frame loses the rows that are deleted by a join with masks of 64 places each. Rows that follow
-each other ask for the same mask, which is in the processor's cache by then. A join on the places
-themselves misses the cache at every row: `bench/scan_deletes.py` took half as long again with it.
+A join with masks of 64 positions each removes the deleted rows. Consecutive rows need the same
+mask, which is in the processor's cache by then. A join on the positions themselves misses the
+cache at every row: `bench/scan_deletes.py` took half as long again with it.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _DELETE, _OWNER, _BEGIN = "_penstock_delete", "_penstock_owner", "_penstock_begi
 _ROWS, _BOUND = "_penstock_rows", "_penstock_bound"
 # Above this many positions Spark decides itself how to join; each takes 16 to 100 bytes broadcast.
 _BROADCAST_ROWS = 5_000_000
-# Positions read here take 16 bytes each; from more, Spark reads the Parquet ones.
+# Positions on the driver take 16 bytes each; above this number Spark reads the Parquet files.
 _ON_DRIVER = 2_000_000
-# Deletion vectors are expanded here, 16 bytes a position: this is 320 MB.
+# Deletion vectors are expanded on the driver, 16 bytes a position: this is 320 MB.
 _VECTORS_ON_DRIVER = 20_000_000
 
 
@@ -59,7 +59,7 @@ class Deletes:
 
     @property
     def rows(self) -> int:
-        """At most: a delete file counts what it deletes later too."""
+        """The most rows that are deleted; a delete file may also count later deletes."""
         listed = sum(d.delete_count for f in self.files for d in f.deletes)
         return listed + (self.inlined.rows.num_rows if self.inlined is not None else 0)
 
@@ -74,8 +74,8 @@ def deleted_positions(
 ) -> DataFrame:
     """Key and position, named ``columns``, of the deleted rows; as ``since`` the snapshot, too.
 
-    Which data file a delete file belongs to is what the catalog says, never the path text inside,
-    which may be relative, moved or missing.
+    The catalog decides which data file a delete file belongs to, never the path inside it, which
+    may be relative, moved or missing.
     """
     import pyarrow as pa
     from pyspark.sql import functions as fn
@@ -105,7 +105,7 @@ def deleted_positions(
 
 
 def places_on_driver(deletes: Deletes, places: Places) -> pa.Int64Array | None:
-    """The numbers (`Places`) of the deleted rows, where they are few enough to be read here."""
+    """The numbers (`Places`) of the deleted rows, if they are few enough for the driver."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -119,7 +119,7 @@ def places_on_driver(deletes: Deletes, places: Places) -> pa.Int64Array | None:
 
 
 def deleted_places(spark: SparkSession, deletes: Deletes, places: Places, name: str) -> DataFrame:
-    """The deleted rows by their one number (`Places`), called ``name``; some may come twice."""
+    """The numbers (`Places`) of the deleted rows as column ``name``; some may be duplicates."""
     import pyarrow as pa
     import pyarrow.compute as pc
     from pyspark.sql import functions as fn
@@ -137,7 +137,7 @@ def deleted_places(spark: SparkSession, deletes: Deletes, places: Places, name: 
 
 
 def _are_small(deletes: Deletes, parquet: Sequence[DataFile]) -> bool:
-    """Whether the Parquet delete files are read here rather than by a job of Spark's."""
+    """Whether the driver reads the Parquet delete files rather than a Spark job."""
     return deletes.rows <= _ON_DRIVER and not any(_is_remote(file.delete) for file in parquet)
 
 
@@ -151,7 +151,7 @@ def _united(
     on_driver: Callable[[Sequence[Gone]], pa.Table],
     by_spark: Callable[[Sequence[DataFile]], DataFrame],
 ) -> DataFrame:
-    """Vectors, inlined deletes and few positions by ``on_driver``, many by ``by_spark``."""
+    """Vectors, inlined deletes and small delete files by ``on_driver``, others by ``by_spark``."""
     by_format = _by_format(deletes)
     vectors, parquet = by_format["puffin"], by_format["parquet"]
     small = _are_small(deletes, parquet)
@@ -163,7 +163,7 @@ def _united(
 
 
 def _inlined(deletes: Deletes) -> list[Gone]:
-    """What the catalog itself deletes from these files."""
+    """The inlined deletes of these files."""
     import pyarrow.compute as pc
 
     if deletes.inlined is None:
@@ -209,7 +209,7 @@ def _is_remote(delete: DeleteFile | None) -> bool:
 
 
 def _by_spark(spark: SparkSession, deletes: Deletes, owners: pa.Array) -> DataFrame:
-    """Owner, position and since when of what Parquet delete files delete."""
+    """The file, position and snapshot of each deleted row, from Parquet delete files."""
     import pyarrow as pa
     from pyspark.sql import functions as fn
     from pyspark.sql.types import StructType
@@ -239,7 +239,7 @@ def _by_spark(spark: SparkSession, deletes: Deletes, owners: pa.Array) -> DataFr
 
 
 def _there(table: str) -> SparkColumn:
-    """The position, which is one of the data file's rows; anything else is an error."""
+    """The position, checked to be one of the data file's rows."""
     from pyspark.sql import functions as fn
 
     pos = fn.col("pos")
@@ -251,7 +251,7 @@ def _there(table: str) -> SparkColumn:
 
 
 def broadcast(rows: DataFrame, deletes: Deletes) -> DataFrame:
-    """``found``, of a row for each of the deletes or fewer, sent to all where it is small."""
+    """``rows``, at most one for each delete, broadcast if there are few enough."""
     from pyspark.sql import functions as fn
 
     return fn.broadcast(rows) if deletes.rows <= _BROADCAST_ROWS else rows
@@ -274,7 +274,7 @@ def less_deleted(
 
 
 def _masks(spark: SparkSession, deletes: Deletes, places: Places) -> DataFrame:
-    """A row for each 64 places of which some are deleted."""
+    """A row for each group of 64 positions of which some are deleted."""
     from pyspark.sql import functions as fn
 
     numbers = places_on_driver(deletes, places)
@@ -289,7 +289,7 @@ def _masks(spark: SparkSession, deletes: Deletes, places: Places) -> DataFrame:
 
 
 def masks(places: pa.Int64Array) -> pa.Table:
-    """Number and mask of each 64 places of which some are listed, in any order, also twice."""
+    """Number and mask of each group of 64 positions in ``places``, which may have duplicates."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

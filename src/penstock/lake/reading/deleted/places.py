@@ -25,11 +25,11 @@ _RUNS = 1_000  # of rows of one file each in a batch: from more, sorting takes l
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The number of a row is its file's code, and below that, in ``shift`` bits, its position.
+    """The number of a row is its file's code and, in the lowest ``shift`` bits, its position.
 
-    Codes, here by path, are what is at hand where rows are numbered: the size of the file where
-    Spark reads it (`by_size`), its place among ``keys`` for rows that name it (`by_key`), or any
-    (`by_order`). ``shift`` is 6 at least: 64 places that follow each other are of one file
+    ``codes`` (by path) use what is known where rows are numbered: the size of the file where Spark
+    reads it (`by_size`), its index in ``keys`` for rows that name it (`by_key`), or any number
+    (`by_order`). ``shift`` is at least 6, so that 64 consecutive numbers belong to one file
     (`deleted.masks`).
     """
 
@@ -39,9 +39,9 @@ class Places:
 
     @classmethod
     def by_size(cls, files: Sequence[DataFile]) -> Places | None:
-        """Where the sizes differ, as most do, are not too many, and fit into one long.
+        """Codes by size, if the sizes differ, are not too many, and fit into one long.
 
-        Sizes are what the catalog says; a file of another size is an error when it is read.
+        Sizes come from the catalog; reading a file of another size raises an error.
         """
         codes = {file.path: file.size_bytes for file in files}
         sizes = set(codes.values())
@@ -51,7 +51,7 @@ class Places:
 
     @classmethod
     def by_key(cls, files: Sequence[DataFile], keys: FileKeys, most: int) -> Places | None:
-        """Where there are at most so many files and their keys can be told apart in a list."""
+        """Codes by key, if there are at most ``most`` files and no key has the separator."""
         file_keys = tuple(keys.key(file.path) for file in files)
         if len(file_keys) > most or any(_BETWEEN in key for key in file_keys):
             return None
@@ -59,7 +59,7 @@ class Places:
 
     @classmethod
     def by_order(cls, files: Sequence[DataFile]) -> Places | None:
-        """For rows that are numbered here, by `base`."""
+        """Codes by order, for rows that the driver numbers by `base`."""
         return cls._fitting(files, {file.path: at for at, file in enumerate(files)})
 
     @classmethod
@@ -88,19 +88,19 @@ class Places:
         return fn.when(known, number).otherwise(refusal.cast("long"))
 
     def named_column(self, file: str, position: str) -> SparkColumn:
-        """The number of a row with these columns, NULL where it is in no file; `by_key`."""
+        """The number of a row with these columns, NULL for a row outside of files; `by_key`."""
         from pyspark.sql import functions as fn
 
-        # Two literals, which Spark makes a list of once; with one for each key every call to the
-        # JVM would be paid for.
+        # Two literals, which Spark splits into a list once; a literal for each key would cost a
+        # call to the JVM each.
         keys = fn.split(fn.lit(_BETWEEN.join(self.keys)), _BETWEEN)
         code = fn.array_position(keys, fn.col(file)) - fn.lit(1)
         return code * fn.lit(1 << self.shift) + fn.col(position)
 
     def by_file(self, numbers: pa.ChunkedArray, runs: int = _RUNS) -> dict[str, pa.Int64Array]:
-        """The positions by key, each once and in order, of numbers in any order, none NULL.
+        """The positions by key, sorted and without duplicates, of numbers that are not NULL.
 
-        Of more ``runs`` of rows of one file in a batch, the batch is sorted first.
+        A batch with more than ``runs`` runs of rows of one file is sorted first.
         """
         import pyarrow as pa
 
@@ -121,7 +121,7 @@ class Places:
         return pc.bit_wise_and(numbers, (1 << self.shift) - 1)
 
     def _runs(self, numbers: pa.ChunkedArray, most: int) -> Iterator[tuple[int, pa.Int64Array]]:
-        """Codes of files with positions: as they come where those of a file come together."""
+        """Codes of files with positions, in runs of one file each."""
         import pyarrow.compute as pc
 
         for chunk in numbers.chunks:
@@ -144,7 +144,7 @@ class Places:
 
 
 def ordered(positions: pa.Int64Array) -> pa.Int64Array:
-    """Positions, each once and in order; most are so already."""
+    """Positions, sorted and without duplicates; most are already."""
     import pyarrow.compute as pc
 
     if len(positions) < 2 or pc.all(pc.greater(positions[1:], positions[:-1])).as_py():

@@ -1,9 +1,9 @@
-"""What delete files hold, read on the driver: positions and the snapshots that deleted them.
+"""Reading delete files on the driver: positions and the snapshots that deleted them.
 
-Small deletes are read faster on the driver, as Arrow, than by a Spark job, and deletion vectors
-Spark cannot read at all. The caller bounds how much is read.
+The driver reads small deletes faster, as Arrow, than a Spark job does, and Spark cannot read
+deletion vectors at all. The caller bounds how much is read.
 
-What DuckLake calls puffin is one bare blob of the kind deletion-vector-v1 of Iceberg's Puffin
+What DuckLake calls puffin is a single bare blob of the kind deletion-vector-v1 of Iceberg's Puffin
 specification: the length of magic and vector (4 bytes, big-endian), the magic, the vector, its
 CRC-32 with the magic (big-endian). The vector is a 64-bit roaring bitmap in the portable layout.
 It does not say which snapshot deleted a position.
@@ -36,7 +36,7 @@ _THREADS = 16
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """Rows gone from one data file: their positions, and since which snapshot each."""
+    """Rows deleted from one data file: their positions, and the snapshot that deleted each."""
 
     file: DataFile
     positions: pa.Int64Array
@@ -45,14 +45,14 @@ class Gone:
 
 @dataclass(frozen=True, slots=True)
 class Whose:
-    """For messages: whose delete files these are, and for which snapshot they are read."""
+    """For messages: the table of the delete files, and the snapshot that is read."""
 
     table: str
     snapshot_id: int | None
 
 
 def load(files: Sequence[DataFile], whose: Whose) -> list[Gone]:
-    """What the delete files of these data files delete up to the snapshot, if one is given.
+    """The positions that the delete files of these data files delete up to the snapshot, if any.
 
     Raises DataFileMissing, DataFileCorrupt, UnsupportedFeature.
     """
@@ -63,7 +63,7 @@ def load(files: Sequence[DataFile], whose: Whose) -> list[Gone]:
 def _load(file: DataFile, whose: Whose) -> Gone:
     delete = file.delete
     assert delete is not None, "asked for only where there is one"
-    import pyarrow.compute as pc  # late: small reads of tables without deletes go without it
+    import pyarrow.compute as pc  # late: small reads of tables without deletes do not need it
 
     try:
         positions, since = _READERS[delete.format](
@@ -85,7 +85,7 @@ def _load(file: DataFile, whose: Whose) -> Gone:
 
 
 def bound_of(delete: DeleteFile, snapshot_id: int | None) -> int | None:
-    """Up to which snapshot its deletes count. Of one that is staged all do: it foresees its own."""
+    """The snapshot up to which its deletes count; all deletes of a staged file count."""
     return None if delete.id is None else snapshot_id
 
 
@@ -106,8 +106,8 @@ def _parquet(
         return combined(read["pos"]), since
     import pyarrow.compute as pc
 
-    # A row never deletes before it begins. Penstock 0.1 left such: after a lost race its file still
-    # told of what the one before it deleted, whose row had ended.
+    # No delete counts before the delete file's row begins. After a lost race Penstock 0.1 left
+    # files that also had the deletes of their predecessor, whose row had ended.
     since = pc.max_element_wise(read[SNAPSHOT_ID], since)
     table = pa.table({"pos": read["pos"], "since": since})
     # Also without a partial_max: DuckDB's flush of inlined rows leaves it NULL (1.5.5).
@@ -117,7 +117,7 @@ def _parquet(
 
 
 def _source(path: str) -> str | NativeFile:
-    """What pyarrow reads: it opens local paths by itself, with less ado."""
+    """A source for pyarrow, which opens local paths itself at less cost."""
     if not is_remote(path):
         return path
     system, place = open_system(path)

@@ -1,1 +1,1 @@
-"""Parquet files as Spark reads them: what they hold, and which columns of a table that is."""
+"""Parquet files as Spark reads them: their contents, and how it maps to a table's columns."""

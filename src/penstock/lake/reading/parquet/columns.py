@@ -1,11 +1,11 @@
-"""What a file's columns are to the table's: their names, their values, what they lack.
+"""Mapping a file's columns to the table's: their names, their values, and missing columns.
 
-Files are grouped by how they are read (`FileGroup`): those with field ids apart from those
-registered under a name mapping, those that hold a column in another form than the table says, or
-that lack one with an initial default, apart from those that do not. What a file holds its footer
-says; it is read only where the catalog leaves that open.
+Files are grouped by how they are read (`FileGroup`): with field ids or under a name mapping, with
+columns of another kind than the table's type or not, with or without columns that have an initial
+default. A file's footer shows which group it belongs to; it is read only where the catalog does not
+decide that.
 
-Columns may be in the path of a file alone: ``.../country=a%2Fb/file.parquet``. As in DuckDB
+A column may be only in the path of a file: ``.../country=a%2Fb/file.parquet``. As in DuckDB
 (measured, 1.5.5) the path wins over a column of that name in the file, escapes are undone, and
 ``__HIVE_DEFAULT_PARTITION__`` and ``NULL`` are NULL.
 """
@@ -37,18 +37,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FileGroup:
-    """Files that are read alike. ``mapping`` -1 is the table's own names, ``None`` field ids.
+    """Files that are read in the same way. ``mapping`` -1 means the table's own names, ``None``
+    field ids.
 
-    ``lacks`` are ids of columns, at any depth, that have an initial default instead; ``kinds`` of
-    those that the files hold in another form; ``hive`` of those whose value the path has, with the
-    name that it has there.
+    ``lacks`` are ids of columns, at any depth, that have an initial default instead; ``kinds``
+    those that the files have in another form; ``hive`` those whose value is in the path, with their
+    name there.
     """
 
     mapping: int | None
     lacks: frozenset[int] = frozenset()
     kinds: frozenset[tuple[int, str]] = frozenset()
     hive: frozenset[tuple[int, str]] = frozenset()
-    older: bool = False  # than the last change of the columns: names may have meant others then
+    older: bool = False  # than the last change of the columns: names may have had other meanings
 
 
 def grouped(table: str, schema: TableSchema, files: FileSet) -> Mapping[FileGroup, list[DataFile]]:
@@ -76,7 +77,7 @@ def _mapping(file: DataFile) -> int | None:
 
 
 def _doubtful(schema: TableSchema, files: FileSet) -> list[str]:
-    """Files whose footers have to be asked: under a mapping they may hold nearly anything."""
+    """Files whose footers must be read: files under a mapping may hold nearly anything."""
     begins = {f.begin_snapshot for f in files.files}
     columns = list(schema.walk())
     asked = {begin for begin in begins if any(_is_doubtful(c, begin) for c in columns)}
@@ -100,7 +101,7 @@ def _is_doubtful(column: Column, begin: int | None) -> bool:
     return not all(reads_itself(_WRITTEN_AS.get(kind, kind), column.type) for kind in kinds)
 
 
-# What the real extension writes types as.
+# How the real extension writes types.
 _WRITTEN_AS = {
     "timestamp_s": "timestamp",
     "timestamp_ms": MILLISECONDS,
@@ -141,7 +142,7 @@ def _kinds_by_mapping(layout: Layout, mapping: NameMapping) -> Mapping[int, str]
 
 
 def names_in_files(schema: TableSchema, files: FileSet, group: FileGroup) -> TableSchema:
-    """The schema as the group's files have it, names and kinds, columns in the same order."""
+    """The schema with the group's names and kinds, columns in the same order."""
     if group.mapping is None:
         named = by_ids(schema) if group.older else schema
     elif group.mapping == -1:
@@ -182,7 +183,7 @@ def embedded_row_id(group: FileGroup) -> SparkColumn:
 def values(
     named: TableSchema, schema: TableSchema, group: FileGroup
 ) -> tuple[bool, list[SparkColumn | str]]:
-    """The table's columns from the stored ones, and whether they are those as they stand."""
+    """The table's columns from the stored ones, and whether none needs a conversion."""
     hive = dict(group.hive)
     pairs = list(zip(named.columns, schema.columns, strict=True))
     as_read = [new.id not in hive and is_as_read(old, new, group.lacks) for old, new in pairs]
@@ -194,7 +195,7 @@ def values(
 
 
 def _value(old: Column, new: Column, group: FileGroup, hive: Mapping[int, str]) -> SparkColumn:
-    """The value of column ``new``, called ``old.name`` in the files."""
+    """The value of column ``new``, whose name in the files is ``old.name``."""
     name = None if new.id is None else hive.get(new.id)
     if name is not None:
         return in_path(name, new).alias(new.name)
@@ -212,7 +213,7 @@ _TYPES = frozenset(
 def in_path(name: str, column: Column) -> SparkColumn:
     """The value of ``column``, called ``name`` in the path of the file that the row is from.
 
-    Raises UnsupportedFeature for types that are not read from text alike by both engines.
+    Raises UnsupportedFeature for types that the two engines read from text differently.
     """
     from pyspark.sql import functions as fn
 
@@ -229,7 +230,7 @@ def in_path(name: str, column: Column) -> SparkColumn:
 
 
 def _unescaped(text: SparkColumn) -> SparkColumn:
-    """A plus is itself here; to Spark's function it would be a space."""
+    """Unescape a path, in which a plus is a plus; Spark's function would make it a space."""
     from pyspark.sql import functions as fn
 
     return fn.url_decode(fn.replace(text, fn.lit("+"), fn.lit("%2B")))
@@ -269,10 +270,10 @@ def in_force(
 
 
 def by_names(schema: TableSchema, mapping: NameMapping) -> TableSchema:
-    """``schema`` with each column called what it is called in the files of this mapping.
+    """``schema`` with the names that its columns have in the files of this mapping.
 
-    A column that the mapping does not know is not in those files: its stand-in is a name that no
-    file has, so that it reads as NULL.
+    A column that the mapping does not know is not in those files: it gets a name that no file has,
+    so that it reads as NULL.
     """
     sources = {field_id: path for path, field_id in mapping.fields.items()}
     return TableSchema(tuple(_renamed(column, sources) for column in schema.columns))
@@ -281,8 +282,8 @@ def by_names(schema: TableSchema, mapping: NameMapping) -> TableSchema:
 def by_ids(schema: TableSchema) -> TableSchema:
     """``schema`` with names that no file has, so that Spark finds its fields by their ids alone.
 
-    Spark finds values by id, but takes the type to read them as from the requested field that is
-    called what the file's is, which may be another since columns were renamed (measured, 4.3).
+    Spark finds values by id, but takes the type from the requested field with the file's name,
+    which may be another column since a rename (measured, 4.3).
     """
     return TableSchema(tuple(_by_id(column) for column in schema.columns))
 
@@ -313,6 +314,6 @@ def _renamed(column: Column, sources: dict[int, tuple[str, ...]]) -> Column:
 
 
 def _inside(child: Column, sources: dict[int, tuple[str, ...]]) -> Column:
-    """An element, key or value: Spark finds it by its place; only what is inside has names."""
+    """An element, key or value: Spark finds it by position; only its inner fields have names."""
     renamed = _renamed(child, sources)
     return replace(renamed, name=child.name)

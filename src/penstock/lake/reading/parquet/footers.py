@@ -1,6 +1,6 @@
-"""Parquet footers: what a file's columns are, and exact counts and bounds of staged files.
+"""Parquet footers: the columns of a file, and exact counts and bounds of staged files.
 
-A column's kind is the name of the DuckLake type that it holds (see `conversions.stored_values`).
+A column's kind is the name of the DuckLake type that it has (see `conversions.stored_values`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def describe(paths: Sequence[str], schema: TableSchema) -> list[DataFile]:
 
 
 def read_columns(paths: Sequence[str], columns: Sequence[str]) -> pa.Table:
-    """These top-level columns of staged files, all rows of them: for files of few rows."""
+    """All rows of these top-level columns of staged files, which must be small."""
     return pa.concat_tables(_each(lambda path: _read_columns(path, columns), paths))
 
 
@@ -51,7 +51,7 @@ def _read_columns(path: str, columns: Sequence[str]) -> pa.Table:
 
 
 def layouts(paths: Sequence[str], *, table: str) -> dict[str, Layout]:
-    """What columns each of these files has. Raises DataFileMissing."""
+    """The columns of each of these files. Raises DataFileMissing."""
     return dict(zip(paths, _each(lambda path: _layout(path, table), paths), strict=True))
 
 

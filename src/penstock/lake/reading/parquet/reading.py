@@ -1,17 +1,17 @@
 """Reading a given list of Parquet files with Spark, whatever their paths look like.
 
-Each file is checked to be the one that the catalog names: its size, its rows, its footer. Another
-file in its place has the same field ids as soon as it is of another table, so it would be read,
-deleted from and compacted without an error. Facts of the catalog about a file go beside its rows:
-its key in a scan, its first row id, its snapshots.
+Each file is checked to be the one that the catalog names: its size, its rows, its footer. A file of
+another table in its place usually has the same field ids, so it would be read, deleted from and
+compacted without an error. The catalog's facts about a file are joined to its rows: its key in a
+scan, its first row id, its snapshots.
 
-Many files at once: when they are named one by one, Spark globs every path and asks for its status,
-and each travels to the JVM by itself: 10,000 take 2 s. A streaming sink, though, leaves a log of
-its files, and of a directory that has one Spark's reader takes the files from it: 100,000 in 1.5 s.
-So such a log is written to a temporary directory and read once: the DataFrame has the list in
-memory, and the directory is gone before anybody has the DataFrame. (A process killed in between
-leaves one among the system's temporary files.) Nothing is looked up again, so a size that is too
-small would lose rows: the sizes are those of the disk, never those of a catalog.
+Many files need another way than a list of paths: Spark globs every path, requests its status and
+sends each to the JVM separately, 2 s for 10,000. But if a directory has the log of a streaming
+sink, Spark's reader takes the files from that log: 100,000 in 1.5 s. So such a log is written to a
+temporary directory and read once: the DataFrame has the list in memory, and the directory is
+removed before it is returned. (A process killed in between leaves the directory among the system's
+temporary files.) Spark does not look at the files again, and a size that is too small would lose
+rows, so the sizes come from the disk, never from a catalog.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ def read_files(
 ) -> DataFrame:
     """The rows of these files, at least one, as ``schema``: fields with an id match by it.
 
-    ``told`` are their sizes in bytes by path, as the catalog has them.
+    ``size_by_path`` are their sizes in bytes by path, as the catalog has them.
 
     Each file is named, so Spark infers no partition columns from directories. A path without a
-    scheme is on the local disk, whatever file system Spark takes for its default. Raises
-    DataFileMissing when one is gone, DataFileCorrupt when one has another size (an empty one is no
-    error to Spark).
+    scheme is on the local disk, whatever Spark's default file system is. Raises DataFileMissing
+    when a file is missing, DataFileCorrupt when one has another size (Spark would accept an empty
+    file).
     """
     paths = list(size_by_path)
     elsewhere = "connect" in type(spark).__module__  # its server need not have this disk
@@ -67,14 +67,14 @@ def read_files(
 
 
 def _reader(spark: SparkSession, schema: StructType) -> DataFrameReader:
-    """Never fewer rows than the catalog says, whatever the session is set to."""
+    """Spark's options against missing rows, whatever the session's settings are."""
     return spark.read.schema(schema).options(ignoreMissingFiles="false", mergeSchema="false")
 
 
 def _look(
     size_by_path: Mapping[str, int], table: str | None, snapshot_id: int | None
 ) -> dict[str, int]:
-    """What is on a local disk is looked at first: some 2 µs a file. The sizes of these files."""
+    """Check the files on local disks, at 2 µs a file, and return their sizes."""
     sizes: dict[str, int] = {}
     for path, wanted in size_by_path.items():
         if "://" in path:
@@ -91,13 +91,13 @@ def _look(
 
 
 def _read(spark: SparkSession, schema: StructType, paths: Sequence[str]) -> DataFrame:
-    """Spark takes paths for glob patterns: characters that mean something there are escaped.
+    """Escape the characters that have a meaning in glob patterns, as which Spark takes paths.
 
     Hadoop cannot glob a path with a colon, escaped or not. Such files are read one by one with
     globbing off (``__globPaths__``, internal to Spark): with several paths that option reads each
     file several times over.
     """
-    # A reader is changed by its options: the one that is kept is given no more of them.
+    # Options change a reader, so the cached one must not get any more of them.
     reader = cache_of(spark).get(("reader", schema), lambda: _reader(spark, schema))
     odd = [_with_scheme(path) for path in paths if _GLOB.search(path)]
     if not odd or not any(":" in path.split("://", 1)[1] for path in odd):
@@ -116,14 +116,14 @@ def _with_scheme(path: str) -> str:
 _PLAIN = re.compile(
     r"[A-Za-z0-9_./~-]*"
 ).fullmatch  # needs no quoting, which takes ten times as long
-_LEAST = 32  # files: for fewer it is not worth the while
+_LEAST = 32  # files: for fewer it does not pay
 _SETTING = "spark.sql.streaming.fileStreamSink.ignoreMetadata"
 
 
 def takes_manifest(spark: SparkSession, count: int) -> bool:
-    """Whether so many local files are better read by a list.
+    """Whether a list is the faster way to read these files, which must be local.
 
-    Not with Spark Connect: its server need not have this disk, and reads the list at every action.
+    Not with Spark Connect: its server may not have this disk, and reads the list at every action.
     """
     if count < _LEAST or "connect" in type(spark).__module__:
         return False
@@ -187,9 +187,9 @@ def check_file(
 
 
 def check_owner(metadata: pq.FileMetaData, data_path: str) -> str | None:
-    """Why a delete file is not of this data file, by its statistics; ``None`` if nothing says so.
+    """Why a delete file belongs to another data file, by its statistics; ``None`` if it may fit.
 
-    Directories may have moved since, or be relative: the file's name and its partition count.
+    Directories may be relative or have moved, so only the file's name and partition count.
     """
     for at in range(metadata.num_row_groups):
         chunk = metadata.row_group(at).column(0)
@@ -222,7 +222,7 @@ _SNAPSHOTS, _ENDS = "_penstock_snapshots", "_penstock_ends"
 def with_facts(
     spark: SparkSession, files: Sequence[DataFile], keys: FileKeys, df: DataFrame, column: str
 ) -> DataFrame:
-    """``df``, rows of these files with their keys in ``column``, with what the others here need."""
+    """``df``, rows of files with their keys in ``column``, with the facts that the next need."""
     import pyarrow as pa
     from pyspark.sql import functions as fn
 
@@ -240,9 +240,9 @@ def with_facts(
 
 
 def with_row_id(df: DataFrame, name: str, embedded: str, position: str) -> DataFrame:
-    """With the row's id as ``name``: the one in the file, else the file's first plus the place.
+    """With the row's id as ``name``: the one in the file, else the file's first plus the position.
 
-    To be asked for last: what `with_facts` added goes.
+    Call it last: it drops the columns that `with_facts` added.
     """
     from pyspark.sql import functions as fn
 
@@ -251,14 +251,14 @@ def with_row_id(df: DataFrame, name: str, embedded: str, position: str) -> DataF
 
 
 def with_begin(df: DataFrame, name: str, embedded: str, position: str) -> DataFrame:
-    """With the snapshot that made the row as ``name``: the one in the file, else by its place."""
+    """With the snapshot that made the row as ``name``, from the file or by the row's position."""
     from pyspark.sql import functions as fn
 
     return df.withColumn(name, fn.coalesce(embedded, _by_place(position), fn.col(_FIRST)))
 
 
 def within_counts(df: DataFrame, position: str, snapshot_id: int | None) -> DataFrame:
-    """Only the rows that were there at the snapshot; of a file without counts, all."""
+    """Only the rows that existed at the snapshot; of a file without counts, all."""
     from pyspark.sql import functions as fn
 
     return df.where(fn.coalesce(_by_place(position) <= fn.lit(snapshot_id), fn.lit(True)))
@@ -277,7 +277,7 @@ _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/+")
 
 @dataclass(frozen=True, slots=True)
 class FileKeys:
-    """Keys of files: their names where these differ, else their whole paths."""
+    """Keys of files: their names if these differ, else their whole paths."""
 
     by_name: bool
 

@@ -1,1 +1,1 @@
-"""Parquet files written elsewhere: found, fitted to a table's columns, described for a commit."""
+"""Parquet files of other tools: listed, matched to a table's columns, described for a commit."""

@@ -1,7 +1,7 @@
-"""Files that were written elsewhere, as values that a commit can register: from their footers.
+"""Files of other tools as values that a commit can register, described by their footers.
 
-They are named by a path, a directory or a pattern, on a local disk or in a store. Patterns are
-DuckDB's: ``*`` and ``?`` within a name, ``[ab]``, ``**`` across directories.
+They are named by a path, a directory or a pattern, on a local disk or in an object store. Patterns
+are DuckDB's: ``*`` and ``?`` within a name, ``[ab]``, ``**`` across directories.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from penstock.lake.writing.adding.hive_paths import hive_texts, hive_value, part
 
 _THREADS = 16
 _PARQUET_MR = re.compile(r"parquet-mr version (\d+)\.(\d+)")
-_NAN_SAFE = (1, 10)  # from there on parquet-mr gives no bounds to a chunk with a NaN, or NaN itself
+_NAN_SAFE = (1, 10)  # since then parquet-mr gives a chunk with a NaN no bounds, or NaN as a bound
 _MOMENT = re.compile(r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)(?: (?P<hour>\d\d):.*)?")
 Progress = Callable[[int, int], None]  # files read, files in all
 
 
 @dataclass(slots=True)
 class Reader:
-    """Reads the footers of files that go to one table. Threads share it.
+    """Reads the footers of files for one table. Threads share it.
 
-    ``hive`` is ``None`` or true: columns and partition values are taken from the path where it has
-    them; false: never.
+    If ``hive`` is ``None`` or true, columns and partition values come from the path where it has
+    them; if false, never.
     """
 
     table: Table
@@ -54,7 +54,7 @@ class Reader:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def read_all(self, paths: Sequence[str], progress: Progress | None = None) -> list[DataFile]:
-        """The files with rows, in order. The first that does not fit is raised."""
+        """The files with rows, in order. Raises the error of the first file that does not fit."""
         files: list[DataFile] = []
         for done, file in enumerate(self._each(paths), 1):
             if file.record_count:
@@ -75,7 +75,7 @@ class Reader:
                 raise
 
     def read(self, path: str) -> DataFile:
-        """Raises SchemaMismatch, DataFileCorrupt."""
+        """Describe one file. Raises SchemaMismatch, DataFileCorrupt."""
         metadata, size = self._footer(path)
         texts = {} if self.hive is False else hive_texts(path)
         fitted = self._fit(path, metadata, texts)
@@ -113,7 +113,7 @@ class Reader:
             ) from error
 
     def _open(self, path: str) -> tuple[fs.FileSystem, str]:
-        """One file system for a bucket: to make one takes longer than to read a footer."""
+        """One file system for a bucket: creating one takes longer than reading a footer."""
         scheme, mark, rest = path.partition("://")
         root = f"{scheme}://{rest.partition('/')[0]}" if mark else ""
         system = self._systems.get(root)
@@ -124,7 +124,7 @@ class Reader:
         return system, rest if mark else path
 
     def _fit(self, path: str, metadata: pq.FileMetaData, texts: Mapping[str, str | None]) -> Fit:
-        """Files that are alike in schema and in what their paths have share one value."""
+        """The mapping of a file, shared by files with the same schema and columns in the path."""
         columns = self.table.schema.columns
         hive = [c for c in columns if c.name in texts and not c.children]
         key = tuple(c.id or 0 for c in hive)
@@ -144,7 +144,7 @@ class Reader:
             return made
 
     def _check_nulls(self, path: str, stats: Sequence[ColumnStats]) -> None:
-        """Of NOT NULL columns the footer counts the NULLs, or else the data is looked at."""
+        """Check NOT NULL columns, by the counts in the footer or else by their data."""
         counted = {stat.column_id: stat.null_count for stat in stats}
         for column in self.table.schema.columns:
             if column.nullable or (not column.children and column.id not in counted):
@@ -171,7 +171,7 @@ class Reader:
     def _partition(
         self, path: str, texts: Mapping[str, str | None], stats: Sequence[ColumnStats]
     ) -> tuple[str | None, ...] | None:
-        """The partition values, which only the path has."""
+        """The partition values, which are only in the path."""
         fields = self.table.partition_by
         if not fields:
             return None
@@ -204,9 +204,9 @@ def _stats(metadata: pq.FileMetaData, leaf: Leaf) -> ColumnStats:
 def _nan(
     writer: str, chunks: Sequence[pq.ColumnChunkMetaData], column: Column
 ) -> frozenset[int] | None:
-    """The column's id when it holds a NaN, nothing when it holds none, ``None`` if nobody knows.
+    """The column's id if it has a NaN, an empty set if not, ``None`` if that is unknown.
 
-    Writers disagree on what a NaN does to the bounds; of parquet-mr it is known (`footers`).
+    Writers disagree on what a NaN does to the bounds; for parquet-mr it is known (`footers`).
     """
     version = _PARQUET_MR.match(writer)
     if version is None or (int(version[1]), int(version[2])) < _NAN_SAFE:
@@ -223,13 +223,13 @@ def _nan(
 
 
 def _constant(column: Column, value: str | None, rows: int) -> ColumnStats:
-    """Of a column that the path has: one value for all rows, which takes no bytes."""
+    """Statistics of a column in the path: one value for all rows, without bytes."""
     there = 0 if value is None else rows
     return ColumnStats(column.id or 0, 0, there, rows - there, value, value)
 
 
 def _check_path(path: str, stats: ColumnStats, column: Column, value: str | None) -> None:
-    """The path wins over the file: so they must not contradict each other."""
+    """Check that the path, which takes precedence, does not contradict the file."""
     if value is None:
         agrees = stats.value_count == 0 or stats.null_count is None
     else:
@@ -248,9 +248,9 @@ def _check_path(path: str, stats: ColumnStats, column: Column, value: str | None
 def _check_part(
     path: str, transform: str, column: Column, value: str | None, stats: ColumnStats | None
 ) -> None:
-    """What the path says of a year, month, day or hour must hold of the file's bounds.
+    """Check that a year, month, day or hour in the path agrees with the file's bounds.
 
-    The zone that a ``timestamptz`` was split in is not known; buckets are taken on trust.
+    The time zone of a ``timestamptz`` partition is unknown; buckets are not checked.
     """
     if stats is None or value is None or base_type(column.type) == "timestamptz":
         return
@@ -262,7 +262,7 @@ def _check_part(
             raise SchemaMismatch(
                 f"{path}: the {transform} of {column.name!r} is {value} by the path, and the file "
                 f"has {bound}",
-                hint="rename the directory; readers pass files over by these values",
+                hint="rename the directory; readers skip files by these values",
                 data={"path": path, "column": column.name, "value": value},
             )
 
@@ -272,9 +272,9 @@ _TOKEN = re.compile(r"\*\*/|\*\*|\*|\?|\[[^\]]+\]|[^*?\[]+|\[")
 
 
 def expand(patterns: str | Sequence[str]) -> list[str]:
-    """The files that are meant, each once, in the order of the patterns and then by name.
+    """The files that the patterns name, each once, in the patterns' order and then by name.
 
-    Paths come absolute. Raises DataFileMissing for what names no file.
+    Paths are absolute. Raises DataFileMissing for a pattern without files.
     """
     listed = [patterns] if isinstance(patterns, str) else list(patterns)
     paths: dict[str, None] = {}
@@ -314,7 +314,7 @@ def _expand(pattern: str) -> Iterable[str]:
 
 
 def matching(system: fs.FileSystem, pattern: str, place: str) -> list[str]:
-    """Stores have no directories: everything below the last plain one is listed and compared."""
+    """List everything below the last plain directory and compare: stores have no directories."""
     match = _MAGIC.search(place)
     assert match is not None
     base = place[: match.start()].rpartition("/")[0]

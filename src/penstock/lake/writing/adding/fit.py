@@ -1,10 +1,10 @@
-"""How the columns of a Parquet file go to those of a table: by their names, whatever ids they have.
+"""Matching the columns of an added Parquet file to those of a table: by name, whatever their ids.
 
-So DuckDB 1.5.5 maps the files that it is told to add (measured): letter case aside, at every depth,
-with the values of the path before the file's own columns. Which types may be added to which is the
-table of the documents ("Adding Files", Type Mapping) and what DuckDB 1.5.5 takes beyond it
-(measured), without what it takes by mistake: times in milliseconds as whole numbers, bit strings as
-text, half floats as bytes.
+DuckDB 1.5.5 maps added files the same way (measured): letter case aside, at every depth, values in
+the path before the file's own columns. The accepted types are those of the documents ("Adding
+Files", Type Mapping) and further ones that DuckDB 1.5.5 accepts (measured), except those that it
+accepts by mistake: times in milliseconds as whole numbers, bit strings as text, half floats as
+bytes.
 """
 
 from __future__ import annotations
@@ -33,12 +33,11 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What is let pass.
+    """Which differences between a file and the table are accepted.
 
-    ``allow_missing`` lets columns of the table be missing (they read as their default),
-    ``ignore_extra_columns`` leaves out those that the table has not. ``hive_partitioning`` takes
-    columns and partition values from directories ``name=value``; unless it is false, where they
-    are there.
+    ``allow_missing`` allows missing columns (they read as their default), ``ignore_extra_columns``
+    ignores columns that the table lacks. ``hive_partitioning`` takes columns and partition values
+    from directories ``name=value``; unless it is false, this happens where such directories exist.
     """
 
     allow_missing: bool = False
@@ -48,7 +47,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A leaf of the file and the column that it goes to; ``bounds``: whether its bounds hold."""
+    """A leaf of the file and its column; ``bounds`` says whether the file's bounds are valid."""
 
     index: int
     column: Column
@@ -57,7 +56,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """``hive`` are the columns whose value the path has; ``own`` the leaves of these in the file.
+    """``hive`` are the columns whose value is in the path; ``own`` their leaves in the file.
 
     The mapping's fields are in the file's order.
     """
@@ -87,7 +86,7 @@ def fit(
     file: str,
     table: str,
 ) -> Fit:
-    """Map a file of this schema. ``hive`` are the columns that the file's path has.
+    """Map a file of this schema. ``hive`` are the columns in the file's path.
 
     Raises SchemaMismatch that names the file, the column, and both types where these differ.
     """
@@ -120,7 +119,7 @@ def _group(
     parent: Path,
     elsewhere: frozenset[int] = frozenset(),
 ) -> None:
-    """The fields of the file, or of a struct in it; those ``elsewhere`` need not be there."""
+    """Map the fields of the file or of a struct; columns in ``elsewhere`` may be missing."""
     known = {fold(column.name): column for column in columns}
     seen: set[str] = set()
     for child in fields:
@@ -183,7 +182,7 @@ def _column(work: _Work, one: pa.Field, column: Column, path: Path) -> None:
         _column(work, child, into, (*path, name))
 
 
-_NAMES = {"list": ("list",), "map": ("key", "value")}  # as mappings call what has no name
+_NAMES = {"list": ("list",), "map": ("key", "value")}  # names of unnamed children in mappings
 
 
 def _leaf(work: _Work, column: Column, path: Path) -> None:
@@ -194,7 +193,7 @@ def _leaf(work: _Work, column: Column, path: Path) -> None:
 
 
 def _inner(kind: pa.DataType) -> tuple[str, list[pa.Field]] | None:
-    """What a nested type is called in a table, and what is in it."""
+    """The name of a nested type in a table, and its children."""
     for test, name, fields in _NESTED:
         if test(kind):
             return name, fields(kind)
@@ -286,14 +285,14 @@ def accepts(kind: str, type_text: str) -> bool:
 
 
 def accepted(type_text: str) -> str:
-    """What `accepts` takes, in words."""
+    """The types that `accepts` accepts, in words."""
     if base_type(type_text) == "decimal":
         return f"{type_text} or a decimal that fits into it"
     return ", ".join(_ACCEPTED.get(base_type(type_text), ())) or "no column of any type"
 
 
 def keeps_bounds(kind: str, type_text: str) -> bool:
-    """Whether the file's bounds are the column's: finer times are cut when they are read."""
+    """Whether the file's bounds are valid for the column: finer times are truncated on read."""
     table = base_type(type_text)
     if kind in _NANOSECONDS:
         return table == "timestamp_ns"

@@ -1,7 +1,7 @@
 """Values of columns in the path of a file, ``.../country=a%2Fb/year=2020/x.parquet``, as text.
 
-As DuckDB 1.5.5 takes them when files are added (measured): names count with their letter case,
-values are unescaped, ``__HIVE_DEFAULT_PARTITION__`` and ``NULL`` are NULL.
+They are read as by DuckDB 1.5.5 when files are added (measured): names are case-sensitive, values
+are unescaped, ``__HIVE_DEFAULT_PARTITION__`` and ``NULL`` are NULL.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 
 
 def hive_texts(path: str) -> Mapping[str, str | None]:
-    """The ``name=value`` directories of a path; of a name that is there twice, the last."""
+    """The ``name=value`` directories of a path; if a name occurs twice, the last one counts."""
     texts: dict[str, str | None] = {}
     for part in path.split("/")[:-1]:
         name, mark, value = part.partition("=")
@@ -36,7 +36,7 @@ def hive_texts(path: str) -> Mapping[str, str | None]:
 
 
 def hive_value(column: Column, text: str | None, path: str) -> str | None:
-    """The value as the catalog's text. Raises SchemaMismatch for text that is none of the type."""
+    """The value as the catalog's text. Raises SchemaMismatch for text invalid for the type."""
     if text is None:
         return None
     reader = _READERS.get(base_type(column.type))
@@ -61,7 +61,7 @@ def hive_value(column: Column, text: str | None, path: str) -> str | None:
 def partition_names(fields: Sequence[PartitionField]) -> tuple[str, ...]:
     """The names that the keys of a partitioning have in paths: a column's, or a transform's.
 
-    A transform that is there twice has its column's name behind it the second time.
+    If a transform occurs twice, the second has its column's name appended.
     """
     names: list[str] = []
     for field in fields:

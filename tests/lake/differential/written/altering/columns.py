@@ -29,10 +29,10 @@ def add_column(at: Altering) -> None:
 
 def _add(at: Altering, name: str, table: Numbered, column: str) -> None:
     kind = make(at, table, column)
-    given = ""
+    clause = ""
     if column not in table.structs and at.chance(2):
-        given = f" DEFAULT {default(kind, at.number())}"
-    at.add(f"ALTER TABLE {name} ADD COLUMN {column} {kind}{given}")
+        clause = f" DEFAULT {default(kind, at.number())}"
+    at.add(f"ALTER TABLE {name} ADD COLUMN {column} {kind}{clause}")
 
 
 def drop_column(at: Altering) -> None:
@@ -82,10 +82,10 @@ def swap_columns(at: Altering) -> None:
     name, table = at.table()
     if len(table.others) < 2:
         return
-    one, other = at.random.sample(table.others, 2)
+    first, other = at.random.sample(table.others, 2)
     between = at.free_name(table)
-    rename(at, name, one, between)
-    rename(at, name, other, one)
+    rename(at, name, first, between)
+    rename(at, name, other, first)
     if at.chance(2):
         rename(at, name, between, other)
 
@@ -158,8 +158,8 @@ def widen_struct(at: Altering) -> None:
     for column, fields in sorted(table.structs.items()):
         narrow = [f for f, kind in fields.items() if kind in WIDER]
         if narrow and column not in table.lists:
-            one = at.one_of(narrow)
-            fields[one] = at.one_of(WIDER[fields[one]])
+            field_name = at.one_of(narrow)
+            fields[field_name] = at.one_of(WIDER[fields[field_name]])
             kind = table.declared(column)
             at.add(f"ALTER TABLE {name} ALTER COLUMN {column} SET DATA TYPE {kind}")
             return

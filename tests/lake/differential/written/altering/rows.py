@@ -12,16 +12,16 @@ from tests.lake.differential.written.script import Step
 def insert(at: Altering) -> None:
     name, table = at.table()
     rows = at.rows(table, at.random.randrange(1, 9), table.others)
-    given = ", ".join(f"({row})" for row in rows)
-    at.add(f"INSERT INTO {name} (i, {', '.join(table.others)}) VALUES {given}", methods=True)
+    values = ", ".join(f"({row})" for row in rows)
+    at.add(f"INSERT INTO {name} (i, {', '.join(table.others)}) VALUES {values}", methods=True)
 
 
 def insert_some_columns(at: Altering) -> None:
     """The others get their defaults."""
     name, table = at.table()
     chosen = [c for c in table.others if c in table.required or at.chance(2)]
-    given = ", ".join(f"({row})" for row in at.rows(table, at.random.randrange(1, 3), chosen))
-    at.add(f"INSERT INTO {name} ({', '.join(['i', *chosen])}) VALUES {given}")
+    values = ", ".join(f"({row})" for row in at.rows(table, at.random.randrange(1, 3), chosen))
+    at.add(f"INSERT INTO {name} ({', '.join(['i', *chosen])}) VALUES {values}")
 
 
 def copy_rows(at: Altering) -> None:
@@ -69,8 +69,8 @@ def merge(at: Altering) -> None:
     clauses = clauses[at.random.randrange(2) :]
     if at.chance(2):
         listed = ", ".join(["i", key, *rest])
-        given = ", ".join(["s.n", "s.k", *(at.new(table, c, 11) for c in rest)])
-        clauses.append(f"WHEN NOT MATCHED THEN INSERT ({listed}) VALUES ({given})")
+        values = ", ".join(["s.n", "s.k", *(at.new(table, c, 11) for c in rest)])
+        clauses.append(f"WHEN NOT MATCHED THEN INSERT ({listed}) VALUES ({values})")
     if at.chance(3):
         act = at.one_of(("DELETE", f"UPDATE SET {at.assignment(table, 't.')}"))
         clauses.append(f"WHEN NOT MATCHED BY SOURCE AND {at.where(table, 't.')} THEN {act}")
@@ -91,12 +91,12 @@ def merge_by_key(at: Altering) -> None:
     for old in at.random.sample(range(at.next_id), min(4, at.next_id)):
         if str(old) not in news:
             rows.append(", ".join([str(old), *(at.new(table, column, 13) for column in plain)]))
-    given = ", ".join(f"({row})" for row in rows)
+    values = ", ".join(f"({row})" for row in rows)
     listed = ", ".join(["i", *plain])
     changes = ", ".join(f"{column} = s.{column}" for column in plain)
     matched = f"WHEN MATCHED THEN UPDATE SET {changes} " if plain else ""
     at.add(
-        f"MERGE INTO {name} AS t USING (VALUES {given}) AS s({listed}) ON t.i = s.i {matched}"
+        f"MERGE INTO {name} AS t USING (VALUES {values}) AS s({listed}) ON t.i = s.i {matched}"
         f"WHEN NOT MATCHED THEN INSERT ({listed}) "
         f"VALUES ({', '.join(f's.{column}' for column in ['i', *plain])})",
         methods=True,
@@ -111,20 +111,20 @@ def replace_some(at: Altering) -> None:
     if not plain or by == "duckdb":
         return
     if at.chance(5):
-        given = ", ".join(f"({row})" for row in at.rows(table, 3, table.others))
+        values = ", ".join(f"({row})" for row in at.rows(table, 3, table.others))
         into = f"INSERT INTO {name} ({', '.join(['i', *table.others])})"
-        text, plainly = f"{into} REPLACE WHERE true VALUES {given}", f"{into} VALUES {given}"
+        text, plainly = f"{into} REPLACE WHERE true VALUES {values}", f"{into} VALUES {values}"
         at.steps.append(Step(text, by, f"DELETE FROM {name}; {plainly}"))
         return
     column = at.one_of(plain)
     rest = [c for c in table.others if c != column]
     value = literal(table.columns[column], at.number(table, column))
     rows = at.rows(table, at.random.randrange(1, 4), rest)
-    given = ", ".join(f"({value}, {row})" for row in rows)
+    values = ", ".join(f"({value}, {row})" for row in rows)
     where = f"{column} = {value}"
     into = f"INSERT INTO {name} ({', '.join([column, 'i', *rest])})"
-    text = f"{into} REPLACE WHERE {where} VALUES {given}"
-    at.steps.append(Step(text, by, f"DELETE FROM {name} WHERE {where}; {into} VALUES {given}"))
+    text = f"{into} REPLACE WHERE {where} VALUES {values}"
+    at.steps.append(Step(text, by, f"DELETE FROM {name} WHERE {where}; {into} VALUES {values}"))
 
 
 def ask(at: Altering) -> None:

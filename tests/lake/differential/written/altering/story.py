@@ -74,8 +74,8 @@ class Altering(Sequenced):
             return literal(table.columns[column], number)
         fields = enumerate(table.structs[column].items())
         parts = (f"'{name}': {literal(kind, number + 7 * n)}" for n, (name, kind) in fields)
-        one = "{" + ", ".join(parts) + "}"
-        return f"[{one}]" if column in table.lists else one
+        struct = "{" + ", ".join(parts) + "}"
+        return f"[{struct}]" if column in table.lists else struct
 
     def rows(self, table: Numbered, count: int, columns: Sequence[str]) -> list[str]:
         """New rows, each with an id of its own before these columns."""
@@ -87,21 +87,21 @@ class Altering(Sequenced):
         ]
 
     def where(self, table: Numbered, prefix: str = "") -> str:
-        one = self._test(table, prefix)
+        condition = self._test(table, prefix)
         match self.random.randrange(6):
             case 0:
-                return f"({one} AND {self._test(table, prefix)})"
+                return f"({condition} AND {self._test(table, prefix)})"
             case 1:
-                return f"({one} OR {self._test(table, prefix)})"
-        return one
+                return f"({condition} OR {self._test(table, prefix)})"
+        return condition
 
     def _test(self, table: Numbered, prefix: str) -> str:
         path, kind = self.one_of(_paths(table))
         if self.chance(5):
             return f"{prefix}{path} IS {self.one_of(('NULL', 'NOT NULL'))}"
         column = path.partition(".")[0]
-        given = [literal(kind, self.number(table, column)) for _ in range(2)]
-        return str(self.one_of(_TESTS)).format(prefix + path, *given)
+        operands = [literal(kind, self.number(table, column)) for _ in range(2)]
+        return str(self.one_of(_TESTS)).format(prefix + path, *operands)
 
     def assignment(self, table: Numbered, prefix: str = "") -> str:
         column = self.one_of(table.others)
@@ -113,8 +113,8 @@ class Altering(Sequenced):
 
 def _paths(table: Numbered) -> list[tuple[str, str]]:
     """What conditions speak of, with its type: columns, and fields of structs."""
-    found = [(c, kind) for c, kind in table.columns.items() if c not in table.structs]
+    paths = [(c, kind) for c, kind in table.columns.items() if c not in table.structs]
     for column, fields in table.structs.items():
         if column not in table.lists:
-            found += [(f"{column}.{name}", kind) for name, kind in fields.items()]
-    return found
+            paths += [(f"{column}.{name}", kind) for name, kind in fields.items()]
+    return paths

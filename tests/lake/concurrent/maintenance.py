@@ -1,6 +1,6 @@
 """Upkeep of a lake while others write to it: what they were told must be what is there.
 
-    python -m tests.lake.concurrent.upkeep --catalog postgres --writers 3 --commits 50
+    python -m tests.lake.concurrent.maintenance --catalog postgres --writers 3 --commits 50
 
 Merges, rewrites, flushes, expiry and cleanup go round and round until the writers have ended (on
 PostgreSQL DuckDB is one of them). A compaction may be refused for a delete of the same table, and
@@ -41,7 +41,7 @@ _ROUND: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 @dataclass
-class Kept:
+class Maintained:
     """How often each function did something, and what was refused."""
 
     done: Counter[str] = field(default_factory=Counter)
@@ -49,9 +49,9 @@ class Kept:
     problems: list[str] = field(default_factory=list)
 
 
-def keep(race: Race, folder: Path) -> Kept:
+def maintain_beside(race: Race, folder: Path) -> Maintained:
     """Start the writers, and look after the lake until they have ended, and once more then."""
-    kept = Kept()
+    maintained = Maintained()
     with Lake.attach(race.place.uri, data_path=race.place.data_path) as lake:
         for name in race.names:
             staging.create(lake.catalog, name, staging.columns(id="int64"))
@@ -59,57 +59,61 @@ def keep(race: Race, folder: Path) -> Kept:
         if race.with_duckdb:
             processes.append(start(race, folder, DUCKDB))
         try:
-            while any(one.poll() is None for one in processes):
-                _round(lake, kept)
+            while any(process.poll() is None for process in processes):
+                _round(lake, maintained)
         finally:
-            for one in processes:
-                one.kill()
-        codes = [one.wait() for one in processes]
-        kept.problems += [f"a writer ended with {code}" for code in codes if code]
-        _round(lake, kept)
+            for process in processes:
+                process.kill()
+        codes = [process.wait() for process in processes]
+        maintained.problems += [f"a writer ended with {code}" for code in codes if code]
+        _round(lake, maintained)
         before = dt.datetime.now(dt.UTC)
         lake.expire_snapshots(older_than=before)
         lake.cleanup_old_files(cleanup_all=True)
-        kept.problems += [f"nobody knows {one.path}" for one in orphans(lake)]
+        maintained.problems += [f"nobody knows {orphan.path}" for orphan in orphans(lake)]
     lost = files_needed(race.place) - on_disk(race.place)
-    kept.problems += [f"lost: {path}" for path in sorted(lost)]
+    maintained.problems += [f"lost: {path}" for path in sorted(lost)]
     outcomes = [
         outcome(line)
         for path in sorted(folder.glob("*.log"))
         for line in path.read_text().splitlines()
     ]
-    kept.problems += balance(race, outcomes)
-    return kept
+    maintained.problems += balance(race, outcomes)
+    return maintained
 
 
 def orphans(lake: Lake) -> Sequence[Removed]:
     return lake.delete_orphaned_files(cleanup_all=True, dry_run=True)
 
 
-def _round(lake: Lake, kept: Kept) -> None:
+def _round(lake: Lake, maintained: Maintained) -> None:
     for name, arguments in _ROUND:
         try:
-            kept.done[name] += bool(CALLS[name].function(lake, **arguments))
+            maintained.done[name] += bool(CALLS[name].function(lake, **arguments))
         except CommitConflict as error:
-            kept.refused.append(f"{name}: {error}")
+            maintained.refused.append(f"{name}: {error}")
 
 
 def balance(race: Race, outcomes: Sequence[Outcome]) -> list[str]:
     """Each row that was told to be there is there once, under a row id of its own."""
-    found = [f"unknown: {one.error}" for one in outcomes if one.state == "unknown"]
+    problems = [f"unknown: {written.error}" for written in outcomes if written.state == "unknown"]
     with duck.attach(race.place.uri) as connection:
         for name in race.names:
-            mine = [one for one in outcomes if (one.table, one.state) == (name, "committed")]
-            wanted = Counter(row for one in mine for row in one.inserted)
-            wanted -= Counter(row for one in mine for row in one.deleted)
+            mine = [
+                written
+                for written in outcomes
+                if (written.table, written.state) == (name, "committed")
+            ]
+            wanted = Counter(row for written in mine for row in written.inserted)
+            wanted -= Counter(row for written in mine for row in written.deleted)
             rows = connection.execute(f"SELECT id, rowid FROM {name}").fetchall()
-            there = Counter(one for one, _ in rows)
+            there = Counter(key for key, _ in rows)
             if there != wanted:
                 lost, more = sorted(wanted - there), sorted(there - wanted)
-                found.append(f"{name}: lost rows {lost}, rows too many {more}")
+                problems.append(f"{name}: lost rows {lost}, rows too many {more}")
             if len({row_id for _, row_id in rows}) != len(rows):
-                found.append(f"{name}: row ids come twice")
-    return found
+                problems.append(f"{name}: row ids come twice")
+    return problems
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -120,14 +124,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tables", type=int, default=2)
     options = parser.parse_args(arguments)
     server = postgres.server() if options.catalog == "postgres" else nullcontext("")
-    with server as conninfo, tempfile.TemporaryDirectory(prefix="upkeep-") as folder:
+    with server as conninfo, tempfile.TemporaryDirectory(prefix="maintenance-") as folder:
         home = places.make(options.catalog, Path(folder) / "lake", conninfo)
         place = Place(home.uri, home.data_path)
         counts = (options.writers, options.commits, options.tables)
-        kept = keep(Race(place, *counts, options.catalog == "postgres"), Path(folder))
-    print(dict(kept.done), f"{len(kept.refused)} refused", *set(kept.refused), sep="\n")
-    print(*kept.problems, sep="\n", flush=True)
-    return 1 if kept.problems else 0
+        maintained = maintain_beside(
+            Race(place, *counts, options.catalog == "postgres"), Path(folder)
+        )
+    print(
+        dict(maintained.done),
+        f"{len(maintained.refused)} refused",
+        *set(maintained.refused),
+        sep="\n",
+    )
+    print(*maintained.problems, sep="\n", flush=True)
+    return 1 if maintained.problems else 0
 
 
 if __name__ == "__main__":
