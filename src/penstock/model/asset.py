@@ -19,6 +19,11 @@ class Asset:
     kind: str
     path: str
 
+    def __str__(self) -> str:
+        """As it may be written."""
+        prefix = next(prefix for prefix, kind in _PREFIXES if kind == self.kind)
+        return f"{prefix}{self.path}"
+
 
 @dataclass(frozen=True, slots=True)
 class TableName:

@@ -158,10 +158,12 @@ def read_query(
     partition: PartitionSpec | None = None,
     manual: bool = False,
     settings: tuple[Setting, ...] = (),
+    translates: bool = True,
 ) -> tuple[Query | None, tuple[Diagnostic, ...]]:
     """The query of the script ``text`` whose code begins at ``start``, with all findings.
 
-    ``settings`` are those that it has besides its own. ``None`` when a finding is an error.
+    ``settings`` are those that it has besides its own. ``None`` when a finding is an error: with
+    ``translates`` also what Spark has no form of.
     """
     source = Source.of(path, text, dialect)
     arguments, findings = declared(text, path, partition=partition)
@@ -188,7 +190,7 @@ def read_query(
         manual,
         start,
     )
-    if not _has_error(found):
+    if translates and not _has_error(found):
         found += _try(query)
     return (None if _has_error(found) else query), tuple(found)
 

@@ -78,7 +78,7 @@ def find_references(
         hint = "write the name, or read_csv(...) for a file"
         raise UnreadableQuery(reason, computed.start, hint)
     start, end = tokens[0].start, tokens[-1].end
-    spans = [*masked, *_own_masks(tokens)]
+    spans = [*masked, *own_masks(tokens)]
     text = mask(source.text, spans)[start:end]
     try:
         tree = parse(text, dialect)[0]
@@ -119,7 +119,7 @@ def _by_tokens(
     return References(tuple(tables), tuple(columns), error)
 
 
-def _own_masks(tokens: Sequence[Token]) -> Iterator[tuple[int, int, str]]:
+def own_masks(tokens: Sequence[Token]) -> Iterator[tuple[int, int, str]]:
     """What the parser does not know: arguments, TABLE queries, MATCH_CONDITION."""
     for index, token in enumerate(tokens):
         if token.kind == ARGUMENT:

@@ -89,7 +89,7 @@ def render_parts(
     """
     foreign = dialect != SPARK
     stand_ins = trial_names(names) if foreign else names
-    steps = [assemble(_pieces(source.text, parts, stand_ins))]
+    steps = [whole_text(source, parts, stand_ins)]
     finder = calls or Calls(lambda _: Book(()))
     translation = _foreign(steps[-1], dialect, finder) if foreign else []
     steps += translation
@@ -108,6 +108,11 @@ def render_parts(
         tuple(steps),
         calls_macros=len(translation) > 1,
     )
+
+
+def whole_text(source: Source, parts: Sequence[Part], names: Mapping[QuerySource, str]) -> Mapped:
+    """The parts as one query in the script's own dialect; what it reads is called by ``names``."""
+    return assemble(_pieces(source.text, parts, names))
 
 
 def trial_names(sources: Iterable[QuerySource]) -> dict[QuerySource, str]:

@@ -1,0 +1,206 @@
+"""What the names in one SELECT mean: its tables, their columns, the aliases of its own columns.
+
+A name that can only mean one thing if the query is right means that; any other is a doubt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from penstock.model.lineage.relation import (
+    HIDDEN,
+    NOTHING,
+    Column,
+    Dependencies,
+    Doubt,
+    Relation,
+    Rest,
+    Value,
+    joined,
+)
+from penstock.sql.dialect import SPARK
+from penstock.sql.identifiers import fold
+
+#: a query, and the scope around it -> what it makes
+Queries = Callable[[exp.Expr, "Scope"], Relation]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A table of a FROM; ``alias`` is ``""`` where nothing names it."""
+
+    alias: str
+    relation: Relation
+
+
+@dataclass(frozen=True, slots=True)
+class Star:
+    """The columns that a star stands for, as far as they are known."""
+
+    columns: tuple[Column, ...]
+    missing: Doubt | None = None
+    rest: tuple[Rest, ...] = ()
+
+
+@dataclass(slots=True)
+class Scope:
+    """One SELECT. ``visible`` are the relations that a FROM may name, by folded name.
+
+    ``merged`` are the columns of USING and NATURAL, by folded name, the newest first. ``bound``
+    are parameters of lambdas. ``by_alias`` says that aliases come before columns (ORDER BY).
+    """
+
+    visible: Mapping[str, Relation]
+    queries: Queries
+    dialect: str
+    outer: Scope | None = None
+    sources: list[Source] = field(default_factory=list)
+    merged: dict[str, Column] = field(default_factory=dict)
+    aliases: dict[str, Value] = field(default_factory=dict)
+    windows: dict[str, exp.Expr] = field(default_factory=dict)
+    bound: frozenset[str] = frozenset()
+    by_alias: bool = False
+
+    def inside(self, visible: Mapping[str, Relation] | None = None) -> Scope:
+        """A new scope for a query in this one."""
+        return Scope(self.visible if visible is None else visible, self.queries, self.dialect, self)
+
+    def seeing(self, visible: Mapping[str, Relation]) -> Scope:
+        return replace(self, visible=visible)
+
+    def binding(self, names: Collection[str]) -> Scope:
+        """With parameters of a lambda."""
+        return replace(self, bound=self.bound | {fold(name) for name in names})
+
+    def with_aliases_first(self) -> Scope:
+        return replace(self, by_alias=True)
+
+    def column(self, parts: Sequence[str], offset: int | None) -> Value:
+        """What ``a``, ``t.a`` or ``t.a.field`` derives from."""
+        value = None if len(parts) == 1 else self._qualified(parts)
+        if value is None:
+            value = self._unqualified(parts[0])
+        if value is None:
+            name = ".".join(parts[:2])
+            value = Value(NOTHING, (Doubt(f"no table of the query has a column {name}", offset),))
+        doubts = tuple(replace(doubt, offset=doubt.offset or offset) for doubt in value.doubts)
+        return Value(value.inputs, doubts)
+
+    def source(self, alias: str) -> Source | None:
+        """The table of this alias, of this SELECT or one around it."""
+        scope: Scope | None = self
+        while scope is not None:
+            for source in scope.sources:
+                if fold(source.alias) == fold(alias):
+                    return source
+            scope = scope.outer
+        return None
+
+    def counted(self) -> Dependencies:
+        """What ``count(*)`` counts."""
+        return frozenset().union(*(source.relation.counted for source in self.sources))
+
+    def star(self, alias: str | None = None) -> Star:
+        """The columns of ``*``, or of ``alias.*``."""
+        if alias is None:
+            return self._whole_star()
+        source = self.source(alias)
+        if source is not None:
+            return _star([source.relation], source.relation.columns)
+        reason = f"{alias}.* cannot be expanded: it is no table of the query"
+        if self._unqualified(alias) is not None:
+            reason = f"{alias}.* cannot be expanded: the fields of {alias} are not known"
+        return Star((), Doubt(reason))
+
+    def _whole_star(self) -> Star:
+        relations = [source.relation for source in self.sources]
+        columns: list[Column] = list(self.merged.values()) if self.dialect == SPARK else []
+        seen = set(self.merged) if self.dialect == SPARK else set()
+        for column in (column for relation in relations for column in relation.columns):
+            name = fold(column.name)
+            if name in self.merged:
+                if name not in seen:
+                    columns.append(self.merged[name])
+                    seen.add(name)
+                continue
+            columns.append(column)
+        return _star(relations, columns)
+
+    def _qualified(self, parts: Sequence[str]) -> Value | None:
+        if fold(parts[0]) in self.bound:
+            return Value()
+        for index, part in enumerate(parts[:-1]):
+            source = self.source(part)
+            if source is None:
+                continue
+            column = source.relation.find(parts[index + 1])
+            if column is not None:
+                return column.value
+            reason = f"{part} has no column {parts[index + 1]}"
+            return Value(NOTHING, (Doubt(reason),))
+        return None
+
+    def _unqualified(self, name: str) -> Value | None:
+        folded = fold(name)
+        if folded in self.bound:
+            return Value()
+        if self.by_alias and folded in self.aliases:
+            return self.aliases[folded]
+        value = self._known(name)
+        if value is not None:
+            return value
+        candidates = [source for source in self.sources if _may_have(source.relation, name)]
+        around = None if self.outer is None else self.outer._unqualified(name)
+        if not candidates:
+            own = self.aliases.get(folded)
+            return own or around or self._row(name)
+        if len(candidates) == 1 and folded not in self.aliases and around is None:
+            found = candidates[0].relation.find(name)
+            return None if found is None else found.value
+        return Value(NOTHING, (self._ambiguous(name, candidates, around),))
+
+    def _known(self, name: str) -> Value | None:
+        """Of the columns that are known to be there."""
+        if fold(name) in self.merged:
+            return self.merged[fold(name)].value
+        found = [source for source in self.sources if fold(name) in source.relation.by_name]
+        if len(found) > 1:
+            where = " and ".join(source.alias or "a subquery" for source in found)
+            return Value(NOTHING, (Doubt(f"{name} is ambiguous: {where} have it"),))
+        return found[0].relation.by_name[fold(name)].value if found else None
+
+    def _ambiguous(self, name: str, candidates: Sequence[Source], around: Value | None) -> Doubt:
+        places = [f"of {source.alias or 'a subquery'}" for source in candidates]
+        places += ["the alias of another column"] if fold(name) in self.aliases else []
+        places += ["of the query around it"] if around is not None else []
+        reasons = dict.fromkeys(
+            source.relation.missing.reason for source in candidates if source.relation.missing
+        )
+        return Doubt(f"{name} may be {' or '.join(places)}: {'; '.join(reasons)}")
+
+    def _row(self, name: str) -> Value | None:
+        """The name of a table as that of its rows."""
+        source = self.source(name)
+        if source is None:
+            return None
+        return whole(_star([source.relation], source.relation.columns))
+
+
+def whole(star: Star) -> Value:
+    """What all columns of a star derive from."""
+    value = joined(column.value for column in star.columns)
+    return value if star.missing is None else Value(value.inputs, (*value.doubts, star.missing))
+
+
+def _may_have(relation: Relation, name: str) -> bool:
+    open_ = relation.missing is not None or (relation.asset and fold(name) in HIDDEN)
+    return bool(open_) and relation.find(name) is not None
+
+
+def _star(relations: Sequence[Relation], columns: Sequence[Column]) -> Star:
+    missing = next((relation.missing for relation in relations if relation.missing), None)
+    open_ = tuple(Rest(relation) for relation in relations if relation.missing is not None)
+    return Star(tuple(columns), missing, open_)
