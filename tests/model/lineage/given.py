@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from penstock.model.annotated import declare
 from penstock.model.annotation import parse
 from penstock.model.building import ScriptFile, build_model
 from penstock.model.graph import Graph
@@ -79,8 +80,10 @@ def models(scripts: Mapping[str, str]) -> list[Model]:
             script = text
         path = Path(f"{name}.sql")
         annotations, findings = parse(script, path)
-        model, found = build_model(ScriptFile(name, path, script, annotations), NAMES, findings)
-        assert model is not None, found
+        declaration, findings = declare(script, path, annotations, NAMES, findings)
+        assert declaration is not None, findings
+        model, findings = build_model(ScriptFile(name, script, declaration), NAMES, findings)
+        assert model is not None, findings
         made.append(model)
     by_name = {model.name: model for model in made}
     return [by_name[name] for name in Graph.of(made).order()]

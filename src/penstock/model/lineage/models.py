@@ -89,7 +89,7 @@ def step_of(model: Model, schemas: Schemas) -> Step:
         name=model.name,
         target=model.target,
         query=model.query,
-        declared=model.annotations.column_lineage,
+        declared=model.column_lineage,
         partition_column=None if model.partition is None else managed,
         stays=model.strategy != "replace" or model.partition is not None,
     )
