@@ -5,7 +5,7 @@ What needs no Spark does not start it, and what needs no catalog does not open i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     )
     from penstock.engine.slices import Partition
     from penstock.engine.small import SmallReads
+    from penstock.engine.unit_tests import UnitTestResult
     from penstock.lake.catalog.catalog import Catalog
     from penstock.lake.lake import Lake
     from penstock.lake.queries.explain import Explanation
@@ -115,6 +116,21 @@ class Project:
         }
         session = self._session()
         return (*findings, *check_queries(ordered, session, lakes, self.settings))
+
+    def test(self, *names: str) -> Iterator[UnitTestResult]:
+        """The results of unit tests, each as it ends: ``[r.state for r in project.test()]``.
+
+        ``names`` are patterns of tests, models or files below ``tests/``; without one, all. No lake
+        is read or written. Raises ModelError and ArgumentError before any runs.
+        """
+        self._connections.check_open()
+        from penstock.engine.unit_tests import UnitTests, chosen, find_unit_tests
+
+        tests = chosen(find_unit_tests(self.settings.root), names, self.settings.root)
+        if not tests:
+            return iter(())
+        runner = UnitTests(self.models, self._session(), self.settings.root, self.settings.dialect)
+        return runner.run(tests)
 
     def plan(
         self,

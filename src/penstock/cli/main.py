@@ -13,6 +13,7 @@ from penstock.cli.failure import EXIT_INTERRUPTED, fail
 COMMANDS = {
     "init": "penstock.cli.init",
     "check": "penstock.cli.check",
+    "test": "penstock.cli.test",
     "plan": "penstock.cli.plan",
     "run": "penstock.cli.run",
     "drop": "penstock.cli.drop",

@@ -138,11 +138,12 @@ def resolve(
     root: Path,
     args: Mapping[str, Any] | None = None,
     beginning: Beginning | None = None,
+    given: Mapping[QuerySource, DataFrame] | None = None,
 ) -> Resolved:
     """Analyse the query; nothing runs yet (but the inference of a file's types).
 
     ``args`` are values of ``:name`` markers that the text has besides those of ``bindings``.
-    ``beginning`` is a table that reads as empty.
+    ``beginning`` is a table that reads as empty; ``given`` are rows to read in place of sources.
 
     Raises QueryFailed, NotFound, ArgumentError at a place of the script.
     """
@@ -152,13 +153,16 @@ def resolve(
     analysis = analysed(rendered) if query.tables else None
     filters = predicates(analysis, view_names, values, session_zone(session)) if analysis else {}
     empty = beginning.source_in(query.sources) if beginning else None
+    given = given or {}
     inputs = {
         source: _files(source, query, bindings, root)
         for source in query.sources
-        if isinstance(source, FileSource)
+        if isinstance(source, FileSource) and source not in given
     }
     rows = {
-        source: _read(source, inputs, bindings, pins, session, file_filter=filters.get(source))
+        source: Rows(given[source])
+        if source in given
+        else _read(source, inputs, bindings, pins, session, file_filter=filters.get(source))
         for source in query.sources
         if source != empty
     }
