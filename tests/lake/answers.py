@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _NUMBER = "number"
-# Planning and starting take the time here, not rows.
+# The time goes into planning and starting, not into rows.
 _QUICK = {"spark.sql.adaptive.enabled": "false", "spark.sql.codegen.wholeStage": "false"}
 
 

@@ -112,7 +112,7 @@ _SIDES = {"insert": "come", "update_postimage": "come", "delete": "gone", "updat
 
 
 def net(feed: Content) -> Net:
-    """A feed as `differences` has it: updates to the same values make none."""
+    """A feed in the form of `differences`, without updates to the same values."""
     sides: dict[str, Counter[tuple[int, str]]] = {"come": Counter(), "gone": Counter()}
     for text in feed.rows:
         snapshot, row_id, kind, *values = literal_eval(text)

@@ -186,7 +186,7 @@ def test_a_new_column_has_nothing_of_the_dropped_one_of_its_name(
 def test_rows_that_were_updated_before_a_column_went_have_their_ids(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """DuckDB finds none in a file with a name mapping beside one without."""
+    """DuckDB finds no rows in a file with a name mapping beside a file without."""
     uri = f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}"
     with Lake.attach(uri, data_path=str(tmp_path / "data"), spark=spark) as lake:
         lake.set_option("data_inlining_row_limit", 0)

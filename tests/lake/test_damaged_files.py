@@ -1,4 +1,4 @@
-"""Files that are gone, cut short or not what the catalog says: named, never read in part."""
+"""Files that are missing, truncated or replaced are reported, never read in part."""
 
 from __future__ import annotations
 

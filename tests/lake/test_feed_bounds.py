@@ -1,4 +1,4 @@
-"""The bounds of a change feed: ids, times, expired ones, and tables that are not there yet."""
+"""The bounds of a change feed: ids, times, expired ones, and tables that do not exist yet."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def test_missing_files_are_seen_whether_asked_for_or_listed(lake: Lake) -> None:
 
 
 def test_a_large_file_is_read_in_blocks(tmp_path: Path) -> None:
-    """Of 400 column chunks, in the order of the file; nothing is asked for twice."""
+    """Of 400 column chunks, in the order of the file; nothing is requested twice."""
     with s3.server(tmp_path, "blocks") as store, relay(str(store["endpoint"])) as proxy:
         path = "s3://blocks/large.parquet"
         storage.use(path, storage.Storage.of({**store, "endpoint": proxy.endpoint}))

@@ -1,4 +1,4 @@
-"""What an object store is told, and files on a local disk."""
+"""The settings of an object store, and files on a local disk."""
 
 from __future__ import annotations
 

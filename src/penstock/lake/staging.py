@@ -39,7 +39,7 @@ class TransactionTable(StagedTable):
     ) -> Staged:
         """Add rows; the table is created, partitioned by these columns, when it is missing.
 
-        Rows given as dicts or as an Arrow table go into a table that there is, and need no Spark.
+        Dicts or an Arrow table need no Spark, but the table must exist.
 
         ``slice`` says that all rows have this value in this column: it saves a sort.
         """
@@ -54,10 +54,10 @@ class TransactionTable(StagedTable):
         partition_by: str | Sequence[str] = (),
         known_fingerprint: str | None = None,
     ) -> Staged:
-        """Replace all rows. With the columns it has, the table stays; with others, it is made anew.
+        """Replace all rows. If the columns differ, the table is created again.
 
-        When the content is what it was (``known_fingerprint``, or a scan when the number of rows
-        agrees) and all of its files are there, nothing is staged.
+        When the content is unchanged (by ``known_fingerprint``, or by a scan when the number of
+        rows agrees) and all files exist, nothing is staged.
         """
         return overwrite.replace_table(self, Replacing(df, partition_by, known_fingerprint))
 
@@ -80,11 +80,11 @@ class TransactionTable(StagedTable):
         return overwrite.replace_slice(self, (column, value), new)
 
     def drop_slice(self, column: str, value: object) -> int:
-        """Take the rows away whose ``column`` is ``value``; how many they are."""
+        """Delete the rows whose ``column`` is ``value``; returns their number."""
         return overwrite.drop_slice(self, (column, value))
 
     def missing_files(self, slice_of: SliceOf | None = None) -> tuple[str, ...]:
-        """Paths of files that the rows, or those of a slice, stand on and that are gone."""
+        """Paths of missing files that the rows, or those of a slice, need."""
         return overwrite.missing_files(self, slice_of)
 
     def merge(

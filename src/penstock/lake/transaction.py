@@ -90,7 +90,7 @@ class Transaction:
         self._compactions: list[Uncommitted] = []
         self._names = StagedNames(catalog, self.base)
         self._outcome_open = False
-        self.runs_sql: RunsSql | None = None  # given by the lake that began it
+        self.runs_sql: RunsSql | None = None  # set by the lake that began it
         path = self._names.schema_path
         self._context = Context(catalog, spark, self.base, path, options, limits)
 
@@ -122,7 +122,7 @@ class Transaction:
         return [macro for macro in macros if macro is not None]
 
     def has_schema(self, name: str) -> bool:
-        """Whether the schema exists here: ``tx.has_schema("shop")``."""
+        """Whether the schema exists in the transaction: ``tx.has_schema("shop")``."""
         return self._names.has_schema(name)
 
     def create_schema(self, name: str, *, if_not_exists: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""What is computed by Arrow is what Spark computes, and it is most of what is asked for."""
+"""Arrow computes the same results as Spark, for most of the tested expressions."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def kind_of(spark_type: types.DataType) -> pa.DataType:
 
 
 def check(spark: SparkSession, rows: pa.Table, texts: list[str]) -> int:
-    """Ask Spark for all that is computed here, in one query; how many there are."""
+    """Compare with Spark, in one query, all that Arrow computes; returns their number."""
     pairs = [(text, result) for text in texts if (result := computed(text, rows)) is not None]
     if not pairs:
         return 0

@@ -96,7 +96,7 @@ def partition(
 
 
 def can(column: Column, transform: str) -> bool:
-    """Whether the transform is one for the column's type, and told apart here."""
+    """Whether the transform fits the column's type and is distinguished by this test."""
     kinds = {"identity": ("",), "bucket(3)": ("int", "varchar", "date")}
     return column.type.startswith(kinds.get(transform, ("date", "timestamp")))
 
@@ -127,7 +127,7 @@ def split(table: Table, files: Sequence[Rows], transform: str) -> list[Rows]:
 
 
 def chosen(connection: Connection, table: Table, where: str, zone: str = "UTC") -> list[int]:
-    """The ids of the files that are kept for a condition in SQL."""
+    """The ids of the files that remain after pruning by a condition in SQL."""
     test = may_match(connection, table, of_where(where, zone=zone))
     query = select(t.data_file.c.data_file_id).order_by(t.data_file.c.data_file_id)
     return list(connection.execute(query if test is None else query.where(test)).scalars())

@@ -74,7 +74,7 @@ def stage(
 def stage_deletes(
     directory: str, data_file: str, positions: Sequence[int], *, since: Sequence[int] = ()
 ) -> DeleteFile:
-    """Write a delete file; ``since`` tells for each position which snapshot deleted it."""
+    """Write a delete file; ``since`` has the snapshot that deleted each position."""
     path = f"{directory}{new_uuid7()}-delete.parquet"
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     content = {"file_path": [data_file] * len(positions), "pos": list(positions)}

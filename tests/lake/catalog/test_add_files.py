@@ -1,4 +1,4 @@
-"""Files that are added here leave the rows in the catalog that DuckDB's own function leaves."""
+"""Adding files leaves the same rows in the catalog as DuckDB's own function."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def make(place: Place) -> list[Any]:
 
 
 def other(place: Place) -> str:
-    """Where there is no catalog yet, on the same kind of database."""
+    """A place without a catalog, on the same kind of database."""
     if "postgres" in place.uri:
         return place.uri  # in another schema
     return place.uri.replace("/meta.", "/other.")

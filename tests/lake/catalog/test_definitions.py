@@ -177,7 +177,7 @@ def test_what_0_3_has(tmp_path: Path) -> None:
 
 
 def test_one_table_of_many_is_found_by_its_name(tmp_path: Path) -> None:
-    """What is asked, and how many rows come back, is the same with 10,000 tables beside it."""
+    """Queries and the number of their rows are the same with 10,000 other tables."""
     uri = f"ducklake:sqlite:{tmp_path / 'meta.sqlite'}"
     with Lake.attach(uri, data_path=f"{tmp_path}/data/") as lake:
         new = staging.create(lake.catalog, "wanted", staging.columns(id="int64"))

@@ -13,7 +13,7 @@ from penstock.lake.catalog.catalog import Catalog
 from tests.lake.catalog import staging
 from tests.lake.catalog.conftest import Place
 
-# Everything of the snapshot is written, and then, just before COMMIT, the process is gone.
+# The process ends just before COMMIT, after the whole snapshot was written.
 CHILD = """
 import os, signal, sys
 import pyarrow as pa

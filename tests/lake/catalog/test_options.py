@@ -1,4 +1,4 @@
-"""Options that are set here are what DuckDB would have written, and DuckDB goes by them."""
+"""Penstock writes options as DuckDB does, and DuckDB follows them."""
 
 from __future__ import annotations
 

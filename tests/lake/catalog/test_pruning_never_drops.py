@@ -136,7 +136,7 @@ def _partition(catalog: Connection, table: Any, files: Any, transform: str) -> N
     if transform and pruned.can(column, transform):
         values = [pruned.partition_value(column, transform, file[0][0]) for file in files]
         pruned.partition(catalog, column, transform, values)
-        catalog.execute(t.file_column_stats.delete())  # the partition alone has to tell
+        catalog.execute(t.file_column_stats.delete())  # only the partition decides
 
 
 def test_never(catalog: Connection) -> None:

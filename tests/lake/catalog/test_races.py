@@ -119,7 +119,7 @@ def test_appends_follow_each_other_but_deletes_do_not(lake: Catalog) -> None:
         staging.change(lake, table, base, deletes={0: deletes})
 
     staging.change(lake, table, base, add=(staging.stage(table.path, IV, rows(5)),))
-    delete()  # an insert is no hindrance
+    delete()  # an insert does not conflict
     with pytest.raises(CommitConflict, match=r"snapshot 3.*deleted rows of main\.t"):
         delete()
     staging.change(lake, table, base, add=(staging.stage(table.path, IV, rows(6)),))

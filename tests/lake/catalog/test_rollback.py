@@ -145,7 +145,7 @@ def test_refused(sqlite_place: Place) -> None:
         connection.execute("CREATE TABLE late (i INT)")
         connection.execute("DROP TABLE t")
     with sqlite_place.open() as catalog:
-        refused(catalog, "late", 3, TableNotFound, "was not there at snapshot 3")
+        refused(catalog, "late", 3, TableNotFound, "did not exist at snapshot 3")
         refused(catalog, "t", 3, TableNotFound, r"no table main\.t")
         refused(catalog, "late", 999, SnapshotNotFound, "no snapshot 999")
 
@@ -157,7 +157,7 @@ def test_a_file_that_is_gone(sqlite_place: Place) -> None:
         for file in folder.rglob("*.parquet"):
             if "delete" not in file.name:
                 file.unlink()
-        refused(catalog, "t", 3, DataFileMissing, "is not there")
+        refused(catalog, "t", 3, DataFileMissing, "is missing")
     assert {path.name for path in (folder / "main/t").iterdir() if path.is_dir()} == set()
 
 

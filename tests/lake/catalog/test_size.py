@@ -1,4 +1,4 @@
-"""What is asked of the catalog does not grow with what it holds."""
+"""The number of queries does not grow with the catalog."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from tests.lake.catalog.conftest import Place
 
 COLUMNS = staging.columns(id="int64")
 
-# What 0.4 brought, undone: ducklake-migrations, 0.3 -> 0.4.
+# The changes of 0.4, undone: ducklake-migrations, 0.3 -> 0.4.
 TO_0_3 = (
     *(
         f"DROP TABLE ducklake_{name}"

@@ -1,10 +1,10 @@
-"""Upkeep of a lake while others write to it: what they were told must be what is there.
+"""Maintenance of a lake while others write: the lake must agree with the outcomes they got.
 
     python -m tests.lake.concurrent.maintenance --catalog postgres --writers 3 --commits 50
 
-Merges, rewrites, flushes, expiry and cleanup go round and round until the writers have ended (on
-PostgreSQL DuckDB is one of them). A compaction may be refused for a delete of the same table, and
-nothing else may fail; no file may be gone that is needed, none be left that nobody knows.
+Merges, rewrites, flushes, expiry and cleanup run in turn until the writers have ended (on
+PostgreSQL DuckDB is one of them). A compaction may be refused because of a delete in the same
+table; nothing else may fail. No file that is needed may be missing, and no orphan may remain.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _round(lake: Lake, maintained: Maintained) -> None:
 
 
 def balance(race: Race, outcomes: Sequence[Outcome]) -> list[str]:
-    """Each row that was told to be there is there once, under a row id of its own."""
+    """Each committed row exists once, under a row id of its own."""
     problems = [f"unknown: {written.error}" for written in outcomes if written.state == "unknown"]
     with duck.attach(race.place.uri) as connection:
         for name in race.names:

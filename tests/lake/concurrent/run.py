@@ -95,7 +95,7 @@ def start(race: Race, folder: Path, number: int) -> subprocess.Popen[bytes]:
 
 
 def balance(race: Race, outcomes: Sequence[Outcome], before: int) -> list[str]:
-    """What is wrong with the lake, given what each writer was told. Nothing was unknown."""
+    """Differences between the lake and the outcomes that writers got; none may be unknown."""
     committed = [each for each in outcomes if each.state == "committed"]
     problems = [f"unknown: {each.error}" for each in outcomes if each.state == "unknown"]
     with duck.attach(race.place.uri) as connection:

@@ -28,7 +28,7 @@ from tests.lake.catalog import staging
 
 @dataclass(frozen=True)
 class Task:
-    """``number`` tells the writers apart."""
+    """``number`` identifies the writer."""
 
     uri: str
     data_path: str

@@ -31,7 +31,7 @@ class ReplaceSlice:
 
 @dataclass(frozen=True)
 class Merge:
-    """``value`` is the slice, unless it is not a slice at all: ``sliced`` tells."""
+    """``value`` is the slice if ``sliced`` is set."""
 
     rows: State
     sliced: bool = False

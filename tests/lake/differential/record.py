@@ -247,7 +247,7 @@ class Recorder:
         self.recording.frozen.append(Frozen(self.home, len(self.script.statements), readings))
 
     def readings(self, limit: int | None) -> tuple[Reading, ...]:
-        """What is asked of this state, or ``limit`` questions of it, the latest rows among them."""
+        """The questions about this state, or ``limit`` of them with those about latest rows."""
         questions = list(self.questions())
         if limit is not None and len(questions) > limit:
             latest = max(reading.version for reading, _ in questions)

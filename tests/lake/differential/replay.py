@@ -78,7 +78,7 @@ def bench(spark: SparkSession | None = None) -> Iterator[Bench]:
 
 @contextmanager
 def quick(spark: SparkSession) -> Iterator[None]:
-    """Planning and compiling take the time here, not rows: as little as possible of both."""
+    """Planning and compiling take the time, not rows: keep both small."""
     before = {key: spark.conf.get(key) for key in _QUICK}
     try:
         for key, value in _QUICK.items():
@@ -100,7 +100,7 @@ def session() -> SparkSession:
     from penstock.config import SparkSettings
     from penstock.engine.spark import start_session
 
-    # Each join holds at least one page until the job ends, and a job joins dozens of times here.
+    # Each join holds at least one page until the job ends, and a job has dozens of joins.
     pages = {"spark.buffer.pageSize": "1m"}
     conf = {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "1", **pages}
     return start_session(SparkSettings(master="local[1]", conf=conf), "penstock-replay")

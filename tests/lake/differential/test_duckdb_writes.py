@@ -209,7 +209,7 @@ def test_merged_files(place: Place, lake: Lake) -> None:
 
 
 def test_nanoseconds_are_an_error(place: Place, lake: Lake) -> None:
-    """Only the values tell, so Spark raises it while it reads."""
+    """It depends on the values, so Spark raises it while it reads."""
     run(place, "CREATE TABLE t AS SELECT '2013-01-02 03:04:05.123456789'::TIMESTAMP_NS AS c")
     with pytest.raises(Exception, match="column c holds nanoseconds"):
         of_spark(lake.table("t").to_df())

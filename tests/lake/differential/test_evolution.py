@@ -1,4 +1,4 @@
-"""Tables that were changed, and files that DuckDB was told of, as DuckDB reads them."""
+"""Tables that were changed, and files that were added by DuckDB, as DuckDB reads them."""
 
 from __future__ import annotations
 

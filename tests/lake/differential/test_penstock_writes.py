@@ -134,7 +134,7 @@ def test_merges_on_the_same_files_fold(each_lake: Lake, each_place: Place, rows:
     table = each_lake.table("t")
     table.append(rows(KV, [(i, "0") for i in range(8)]))
     for turn in range(1, 4):
-        # The second and the last as into a large target, whose keys are read here.
+        # The second and the last as for a large target, whose keys the driver reads.
         each_lake.limits = Limits() if turn % 2 else Limits(compared_rows=-1)
         table.merge(rows(KV, [(turn, str(turn)), (turn + 1, str(turn)), (turn + 10, "n")]), ["k"])
     each_lake.limits = Limits(compared_rows=-1)

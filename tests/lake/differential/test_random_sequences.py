@@ -38,7 +38,7 @@ _SETTINGS = settings(
     derandomize=_EXAMPLES is None,
     database=None,
     deadline=None,
-    phases=(Phase.generate, Phase.shrink),  # explaining takes minutes here
+    phases=(Phase.generate, Phase.shrink),  # explaining would take minutes
     suppress_health_check=list(HealthCheck),
 )
 

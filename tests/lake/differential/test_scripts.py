@@ -23,7 +23,7 @@ from tests.lake.differential.script import Script, load
 pytestmark = pytest.mark.spark
 
 _FOLDER = Path(__file__).parent / "scripts"
-# The catalogs differ in how they are asked, not in what they say: most on one. `replay` asks all.
+# Catalogs differ in their queries, not in the answers: most run on one. `replay` runs on all.
 _EFFORT = {"sqlite": Effort(1, 6), "postgres": Effort(1, 3), "duckdb": Effort(1, 3)}
 
 

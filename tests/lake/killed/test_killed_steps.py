@@ -1,4 +1,4 @@
-"""A writer killed at any statement of a commit leaves the lake as it was; the next one goes on."""
+"""A writer killed at any statement of a commit changes nothing; the next writer can commit."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ BLOCK = 4096
 
 
 class Counted:
-    """A source that notes what it is asked for."""
+    """A source that records the requests."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content

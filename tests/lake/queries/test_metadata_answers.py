@@ -1,4 +1,4 @@
-"""Counts and extremes from the catalog: exactly what reading the table gives, or not given."""
+"""Counts and extremes from the catalog equal those of the rows, or the catalog gives none."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def test_times(filled: Lake) -> None:
     first = filled.snapshots()[1].time
     query = "SELECT id FROM orders TIMESTAMP AS OF :at"
     assert table_of(filled.sql(query, {"at": first})) == [(1,)]
-    text = first.strftime("%Y-%m-%d %H:%M:%S.%f")  # in the session's zone, UTC here
+    text = first.strftime("%Y-%m-%d %H:%M:%S.%f")  # in the session's zone, UTC in this test
     assert table_of(filled.sql(f"SELECT id FROM orders AT (TIMESTAMP => '{text}')")) == [(1,)]
 
 

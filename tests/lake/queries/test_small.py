@@ -92,7 +92,7 @@ YOUNGER = (
 
 
 def test_columns_that_are_younger_than_a_file(lake: Lake) -> None:
-    """The older file has their defaults, which were given when they were added, or NULL."""
+    """Rows of the older file have the defaults that the columns were added with, or NULL."""
     lake.sql("CREATE TABLE t AS SELECT id FROM range(3)")
     for column in YOUNGER:
         lake.sql(f"ALTER TABLE t ADD COLUMN {column}")

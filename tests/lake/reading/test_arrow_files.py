@@ -1,4 +1,4 @@
-"""Rows that are read here are those that Spark reads, or none."""
+"""Rows that the driver reads are those that Spark reads, or it reads none."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def seen(rows: pa.Table) -> list[str]:
 
 
 def same(lake: Lake, names: list[str]) -> bool:
-    """Whether rows are read here; they are then what Spark reads, in its types."""
+    """Whether the driver reads the rows; then they equal Spark's, in its types."""
     table = lake.table("t")
     mine = table.few_rows(names, lake.catalog.latest().id)
     if mine is None:

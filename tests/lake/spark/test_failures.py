@@ -22,7 +22,7 @@ def error_of(action: Callable[[], object]) -> PenstockError:
 
 
 def test_a_java_process_that_is_gone_is_one_clear_error() -> None:
-    """What py4j lets through when nobody listens any more is the system's error."""
+    """When the JVM no longer listens, py4j passes on the system's error."""
     module: dict[str, Any] = {"__name__": "py4j.clientserver"}
     exec("def connect(): raise ConnectionRefusedError(111, 'Connection refused')", module)
     error = error_of(module["connect"])

@@ -99,7 +99,7 @@ def pair(
     folder = tmp_path_factory.mktemp("changes")
     twins.by_duckdb(folder / "duckdb", (*MAKE, *(DUCKDB.get(text, text) for text in CHANGES)))
     ours = folder / "penstock"
-    twins.by_penstock(ours, MAKE)  # without a session: literals need none
+    twins.by_penstock(ours, MAKE)  # without a session, which literals do not need
     counts: dict[str, int] = {}
     with Lake.attach(twins.uri(ours), spark=spark) as lake:
         for statement in CHANGES:

@@ -87,7 +87,7 @@ EMPTIED = (
 
 @pytest.mark.parametrize("statement", ["TRUNCATE t", "DELETE FROM t"])
 def test_a_table_that_is_emptied(tmp_path: Path, statement: str) -> None:
-    """Files end, or lose few rows in the catalog, and the feed tells the same. No Spark in it."""
+    """Files end, or get inlined deletes, and the feed is the same; without Spark."""
     ours, theirs = tmp_path / "penstock", tmp_path / "duckdb"
     twins.by_duckdb(theirs, (*EMPTIED, statement, statement))
     twins.by_penstock(ours, (*EMPTIED, statement, statement))

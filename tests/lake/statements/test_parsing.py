@@ -113,7 +113,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
         yield attached
 
 
-# Nothing is looked up before the whole statement is understood: none of these tables is there.
+# The whole statement is parsed before a look-up: none of these tables exists.
 GRAMMAR: dict[str, tuple[type[PenstockError], str]] = {
     "DELETE FROM nope WHERE": (QueryFailed, "a condition is expected, at line 1:23"),
     "DELETE FROM nope USING WHERE a": (QueryFailed, "a table is expected"),

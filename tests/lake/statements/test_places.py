@@ -1,4 +1,4 @@
-"""Errors are placed by what the statement was read as, not by the first word that looks alike."""
+"""Errors are placed by the parsed statement, not by the first word that looks the same."""
 
 from __future__ import annotations
 

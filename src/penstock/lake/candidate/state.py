@@ -126,7 +126,7 @@ class Candidate:
 
     @property
     def partition_id(self) -> int | None:
-        """Of the partitioning in force; that of a table or partitioning made here has none yet."""
+        """The id of the partitioning in force; a new table or partitioning has none yet."""
         if self.create is not None or self.base is None or self.partitioning is not None:
             return None
         return self.base.partition_id

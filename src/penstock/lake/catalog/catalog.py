@@ -80,7 +80,7 @@ class Catalog:
         self.data_path = data_path
         self.version = version
         self.read_only = read_only
-        self.last_committed: int | None = None  # the latest snapshot that was made here
+        self.last_committed: int | None = None  # the latest snapshot that this object made
 
     def __str__(self) -> str:
         """Where it is, without a password."""
@@ -101,7 +101,7 @@ class Catalog:
         inlining_row_limit: int | None = None,
         new_catalog: bool = False,
     ) -> Catalog:
-        """Open the catalog at ``uri``, creating it when there is none and ``create`` is set.
+        """Open the catalog at ``uri``, creating it when it is missing and ``create`` is set.
 
         ``data_path`` is where a new catalog keeps its files (default on SQLite: ``FILE.files/``);
         on an existing one it must be what is stored, unless ``override_data_path``.
@@ -369,7 +369,7 @@ class Catalog:
         from penstock.lake.catalog.commits.writes import CommitInfo
 
         self.check_writable()
-        if self._encrypted is None:  # as it was made, for good
+        if self._encrypted is None:  # fixed when the lake was created
             self._encrypted = self.option("encrypted") == "true"
         if self._encrypted:
             raise UnsupportedFeature(
@@ -398,7 +398,7 @@ class Catalog:
     def option(self, key: str, table: Table | None = None, schema: str | None = None) -> str | None:
         """An option of the lake: the table's own, else its schema's, else the global one.
 
-        ``schema`` is the one of a table that is not there yet.
+        ``schema`` is the schema of a table that does not exist yet.
         """
         schema_id = None
         with self.reading() as connection:

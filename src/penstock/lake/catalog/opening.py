@@ -201,7 +201,7 @@ def _lake_file(data_path: str) -> str | None:
 
 def _lake_files(directory: str) -> Iterator[str]:
     """List depth first, which finds the first file after a few listings, also in a bucket."""
-    from pyarrow import fs  # late: a catalog that is there does without
+    from pyarrow import fs  # late: existing catalogs do not need it
 
     system, root = open_system(directory)
     waiting = [root]

@@ -360,7 +360,7 @@ def build_schema(rows: Iterable[Record], history: History | None = None) -> Tabl
     if lost := children.keys() - ids:
         raise damaged(
             f"table {children[min(lost, key=repr)][0].table_id} in ducklake_column has columns "
-            f"under column {min(lost, key=repr)}, which is not there"
+            f"under column {min(lost, key=repr)}, which is missing"
         )
 
     def build(row: Record) -> Column:

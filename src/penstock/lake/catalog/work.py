@@ -154,7 +154,7 @@ class SchemaEntry:
 class Ids:
     """Hands out ids. Schemas, tables and partitions share one counter; files and mappings another.
 
-    (The format's text puts mappings with the former; the real extension does as here.)
+    (By the format's text mappings share the former counter; the real extension uses the latter.)
     """
 
     next_catalog_id: int

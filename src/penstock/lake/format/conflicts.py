@@ -130,7 +130,7 @@ def check(mine: ChangeSet, theirs: ParsedChanges, schema_ids: Mapping[str, int])
     ``schema_ids`` gives the ids of schemas by folded name, as of the snapshot of ``mine``.
     """
     if theirs.unknown is not None:
-        return Conflict(theirs.snapshot_id, f"did what is not known here: {theirs.unknown}")
+        return Conflict(theirs.snapshot_id, f"made an unknown change: {theirs.unknown}")
     for rule in (_schemas, _tables, _views, _macros, _compactions):
         for what in rule(mine, theirs, schema_ids):
             return Conflict(theirs.snapshot_id, what)

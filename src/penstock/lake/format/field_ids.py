@@ -1,4 +1,4 @@
-"""Field ids: given to columns by order, parents first, and those that the format reserves."""
+"""Field ids: assigned to columns in order, parents first, and those that the format reserves."""
 
 from __future__ import annotations
 

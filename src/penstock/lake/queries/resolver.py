@@ -92,7 +92,7 @@ class Resolver:
         missing = TableRef(schemas[0], reference.name)
         self.catalog.table(missing.schema, missing.name, snapshot.id)
         raise TableNotFound(
-            f"there is no table {missing} any more",
+            f"table {missing} no longer exists",
             hint="the transaction dropped or renamed it",
             data={"schema": missing.schema, "table": missing.name},
         )

@@ -140,7 +140,7 @@ def _commit(
     work: _Work,
     info: tuple[str | None, str, str],
 ) -> Snapshot:
-    """Copy what comes back and commit; ``told`` are author, message and extra."""
+    """Copy the files to restore and commit with ``info``: author, message and extra."""
     now = states.now
     directory = f"{now.path}{new_uuid7()}/"
     change = TableChange(
@@ -199,7 +199,7 @@ def _load(catalog: Catalog, now: Table, base: Snapshot, target: Snapshot) -> _St
         tables = reads.load_tables(connection, catalog.data_path, target.id, now.id)
         if not tables:
             raise TableNotFound(
-                f"table {now.qualified_name} was not there at snapshot {target.id}",
+                f"table {now.qualified_name} did not exist at snapshot {target.id}",
                 hint="it was made later; one of its name that was dropped can be read with "
                 "AT (VERSION => ...) and written to a new table",
                 data={"table": now.qualified_name, "snapshot": target.id},

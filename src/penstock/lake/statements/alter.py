@@ -69,7 +69,7 @@ Change = Callable[[TableSchema], TableSchema]
 
 @dataclass(frozen=True, slots=True)
 class Alter:
-    """An ALTER TABLE or ALTER VIEW: ``action`` changes what has the name, of this ``kind``."""
+    """An ALTER TABLE or ALTER VIEW: ``action`` changes the object of this name and ``kind``."""
 
     kind: str
     table: TableName
@@ -79,7 +79,7 @@ class Alter:
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """A COMMENT ON a table or a view or, with its name, a column; no text takes one away."""
+    """A COMMENT ON a table, a view or, if it is named, a column; without text it is removed."""
 
     kind: str
     table: TableName
@@ -92,7 +92,7 @@ def parse(reader: Reader) -> Alter:
     reader.expect("ALTER")
     kind = reader.token.upper
     if kind not in {"TABLE", "VIEW"}:
-        raise reader.unsupported(f"ALTER {kind}", "ALTER TABLE and ALTER VIEW are there")
+        raise reader.unsupported(f"ALTER {kind}", "use ALTER TABLE or ALTER VIEW")
     reader.next()
     missing_ok = if_exists(reader)
     table = reader.table()
@@ -190,7 +190,7 @@ def _view(reader: Reader) -> Action:
 
 
 def _new_name(reader: Reader) -> Callable[[TableRef], str]:
-    """A name, maybe behind the schema it has: another one would move what is renamed."""
+    """A new name, possibly with the present schema; another schema would be a move."""
     at, statement = reader.token.start, reader.statement
     parts = reader.qualified(2, "the new name")
 
@@ -378,7 +378,7 @@ def _change(reader: Reader) -> Action:
 
 
 def _sets_default(reader: Reader, path: tuple[str, ...]) -> Change:
-    """Checked against the column's type when that is known."""
+    """Set a default, which is checked against the column's type once that is known."""
     default, statement = columns.default(reader), reader.statement
 
     def change(schema: TableSchema) -> TableSchema:
@@ -411,7 +411,7 @@ def _reset(reader: Reader) -> Action:
 
 
 def _refuse_constraint(reader: Reader) -> None:
-    """``ADD CONSTRAINT ...`` and its like; ``DROP primary`` alone is of a column."""
+    """Refuse ``ADD CONSTRAINT ...`` and the like; ``DROP primary`` alone drops a column."""
     word = reader.token.upper
     if word in _NOT_COLUMNS and reader.ahead(1).text != "":
         raise reader.unsupported(*_NOT_COLUMNS[word])
@@ -426,7 +426,7 @@ def _refuse_place(reader: Reader) -> None:
 
 
 def _refuse_second(reader: Reader) -> None:
-    """``ADD COLUMN a INT, ADD COLUMN b INT``: columns go into one list, actions do not."""
+    """Refuse ``ADD COLUMN a INT, ADD COLUMN b INT``: lists of columns are supported instead."""
     if reader.token.upper in {"ADD", "DROP", "ALTER", "RENAME"} and reader.ahead(1).kind == "word":
         raise reader.unsupported(
             "several actions in one ALTER TABLE",

@@ -1,4 +1,4 @@
-"""What a statement answers: a few rows, known without Spark, that are a DataFrame when asked."""
+"""The answer of a statement: some rows known without Spark, usable as a DataFrame."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ COUNTS = (
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Rows in place of a DataFrame: most of what is done with a result needs no Spark.
+    """Rows instead of a DataFrame, as most uses of a result need no Spark.
 
-    Whatever else a DataFrame can do is asked of one, made then. ``types`` are Spark's names.
+    For everything else a DataFrame is created at the first use. ``types`` are Spark's names.
     """
 
     columns: list[str]
@@ -72,7 +72,7 @@ class Answer:
 
 
 def nothing(spark: SparkSource) -> Answer:
-    """The answer of a statement that has none to give."""
+    """The answer of a statement without rows."""
     return Answer([], (), (), spark)
 
 

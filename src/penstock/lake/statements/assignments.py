@@ -1,4 +1,4 @@
-"""What the columns of a table are set to: by a SET, by a list of values, by the rows of a query."""
+"""Assignments to the columns of a table: by SET, by a list of values, by the rows of a query."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Set:
-    """``column = expression``; no value: DEFAULT. ``at`` is where the column stands.
+    """``column = expression``; without a value it means DEFAULT. ``at`` is the column's place.
 
     ``parts`` are as written: ``t.c`` may be a column of the table and a field of a struct.
     """
@@ -32,7 +32,7 @@ class Set:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What is set: a column, or the field at ``path`` inside of it, which ``leaf`` is."""
+    """The target of an assignment: a column, or its field ``leaf`` at ``path``."""
 
     column: Column
     path: Path
@@ -101,7 +101,7 @@ def value_or_default(
 def places_of(
     statement: StatementText, sets: Sequence[Set], schema: TableSchema, of: Target
 ) -> list[Place]:
-    """What is set, each once. Raises QueryFailed with the place in the text."""
+    """The targets, each set once. Raises QueryFailed with the place in the text."""
     places: list[Place] = []
     for assigned in sets:
         place = _place(statement, assigned, schema, of)
@@ -153,7 +153,7 @@ def default_text(statement: StatementText, column: Column, at: int) -> str:
 
 
 def columns_of(schema: TableSchema, names: Sequence[str], table: str) -> list[Column]:
-    """The columns of these names, each once. Raises QueryFailed naming what there is."""
+    """The columns of these names, each once. Raises QueryFailed listing the columns."""
     columns: list[Column] = []
     for name in names:
         column = schema.find(name)

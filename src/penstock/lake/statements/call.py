@@ -1,4 +1,4 @@
-"""CALL of what keeps a lake in order, and CHECKPOINT, which is all of it.
+"""CALL of maintenance and other functions of a lake, and CHECKPOINT, all maintenance at once.
 
 ``CALL lake.merge_adjacent_files(...)`` and ``CALL ducklake_merge_adjacent_files('lake', ...)`` are
 the same; the functions and their parameters are in `penstock.lake.maintenance.calls` and below.
@@ -88,7 +88,7 @@ def _arguments(reader: Reader) -> tuple[tuple[Argument, ...], dict[str, Argument
 
 
 def _argument(reader: Reader) -> Argument:
-    """A literal, a list of literals or a marker; what else there is has to be computed."""
+    """A literal, a list of literals or a marker; any other expression has to be computed."""
     at = reader.at
     try:
         value = Literal(_plain_value(literal(reader, reader.args)))
@@ -149,9 +149,7 @@ def _called(session: Session, call: Invocation) -> Answer | DataFrame:
 
 
 def _refuse_other_lakes(session: Session, call: Invocation) -> None:
-    """What is before the function's name is this lake, a schema of it, or both: another's is not
-    to be done by this one.
-    """
+    """Check that the qualifier of the function names this lake, a schema of it, or both."""
     known = session.catalog.schemas(session.snapshot_id()) if call.before else ()
     if naming.schema_in_lake(call.before, session.lakes, known) is None:
         called = naming.called(session.lakes)
@@ -163,7 +161,7 @@ def _refuse_other_lakes(session: Session, call: Invocation) -> None:
 
 
 def _computed(session: Session, value: Argument) -> Any:
-    """The value of an argument; ``now()`` less or more an interval needs no session."""
+    """The value of an argument; ``now()`` plus or minus an interval needs no session."""
     if isinstance(value, Literal):
         return value.value
     moment = from_now(value.tree)
@@ -192,7 +190,7 @@ def checkpoint(session: Session, _: None) -> Answer:
 
 
 def _compacted(session: Session, function: Call, arguments: Mapping[str, Any]) -> Sequence[Any]:
-    """Part of the open transaction if there is one, else a commit of its own."""
+    """Run as part of the open transaction, or as a commit of its own."""
     if session.transaction is None:
         return function.function(session, **arguments)
     with session.writing():
@@ -217,7 +215,7 @@ def _unknown(call: Invocation) -> ArgumentError:
 def _bound(
     session: Session, function: Call, positional: Sequence[Any], named: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The arguments by parameter. Raises ArgumentError naming what there is."""
+    """The arguments by parameter. Raises ArgumentError listing the parameters."""
     places = [parameter for parameter in function.parameters if parameter.positional]
     if len(positional) > len(places):
         shape = ", ".join(p.name for p in places) or "none"
@@ -295,7 +293,7 @@ def _values(row: Any) -> tuple[Any, ...]:
 
 
 def _shown(value: Any, kind: str) -> Any:
-    """A list of rows is told by its length."""
+    """A list of rows is shown as its length."""
     if isinstance(value, list | tuple):
         return str(len(value))
     return value if kind != "string" or value is None else str(value)
@@ -309,7 +307,7 @@ def _plain(hint: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """The answer of what has none."""
+    """The answer of a function without a result."""
 
 
 def _set_option(session: Session, **arguments: Any) -> Sequence[Nothing]:

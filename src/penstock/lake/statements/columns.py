@@ -141,7 +141,7 @@ def _ends_default(reader: Reader) -> bool:
 
 
 def _duckdb_expression(reader: Reader, at: int) -> str:
-    """An expression is DuckDB's to evaluate; it has to be one that it can read."""
+    """A default expression as DuckDB's SQL, which DuckDB must be able to parse."""
     import sqlglot
     from sqlglot.errors import SqlglotError
 
@@ -177,7 +177,7 @@ def _field(reader: Reader) -> PartitionField:
     if not reader.accept("("):
         if reader.token.upper not in {",", ")"}:
             raise reader.unsupported(
-                "a column defined in PARTITIONED BY", "define it with the others, name it here"
+                "a column defined in PARTITIONED BY", "define it with the other columns"
             )
         return PartitionField(name)
     if word == "BUCKET":
@@ -223,7 +223,7 @@ def sort_keys(reader: Reader) -> tuple[SortKey, ...]:
 
 
 def _key(reader: Reader) -> SortKey:
-    """An expression of DuckDB's over the table's columns; NULLs come last unless it says so."""
+    """A sort key, an expression in DuckDB's SQL; NULLs are last unless the text says otherwise."""
     span = reader.until(",", "ASC", "DESC", "NULLS")
     expression = _in_duckdb(reader, reader.written(span), span[0])
     direction = reader.accept_any("ASC", "DESC") or "ASC"
@@ -234,7 +234,7 @@ def _key(reader: Reader) -> SortKey:
 
 
 def _in_duckdb(reader: Reader, text: str, at: int) -> str:
-    """As DuckDB reads it: names in its quotes."""
+    """The expression in DuckDB's SQL, names in its quotes."""
     import sqlglot
     from sqlglot.errors import SqlglotError
 

@@ -1,4 +1,4 @@
-"""CREATE, by what is created; CREATE SCHEMA, which Spark calls DATABASE or NAMESPACE as well."""
+"""CREATE, by kind of object; CREATE SCHEMA, which Spark also calls DATABASE or NAMESPACE."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CREATE MACRO, a statement of DuckDB's: what it stands for is in DuckDB's SQL.
+"""CREATE MACRO, a statement of DuckDB's, with a definition in DuckDB's SQL.
 
 DuckDB opens no lake with a macro that it cannot parse, so only what Penstock's strict translation
 knows is stored; `docs/sql.md` lists that.
@@ -30,7 +30,7 @@ from penstock.sql.text import SqlExpression
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One overload: its parameters, and what it stands for, in DuckDB's SQL."""
+    """One overload: its parameters, and its definition in DuckDB's SQL."""
 
     parameters: tuple[Parameter, ...]
     is_table: bool
@@ -113,7 +113,7 @@ def _stored(session: Session, statement: StatementText, form: Form, known: set[s
 
 
 def _require_tables(session: Session, tree: exp.Expr) -> None:
-    """DuckDB makes no macro of tables that are not there."""
+    """Check that the tables in a macro exist: DuckDB requires it."""
     names = session.names(session.transaction)
     ctes = {fold(cte.alias) for cte in tree.find_all(exp.CTE)}
     for table in tree.find_all(exp.Table):

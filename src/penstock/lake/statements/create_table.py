@@ -38,8 +38,8 @@ _NEAREST: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """A CREATE TABLE: either ``defined`` or, with the span of its query, maybe ``names`` of that
-    one's columns: ``CREATE TABLE t (a, b) AS SELECT 1, 2``.
+    """A CREATE TABLE with ``defined`` columns or with the span of its query, and then possibly
+    ``names`` of its columns: ``CREATE TABLE t (a, b) AS SELECT 1, 2``.
     """
 
     table: TableName
@@ -107,7 +107,7 @@ def _format(reader: Reader) -> None:
 
 
 def until_data(reader: Reader) -> tuple[Span, bool]:
-    """The query's span, and whether its rows are wanted: ``WITH NO DATA`` is DuckDB's."""
+    """The query's span, and whether its rows are inserted, unless WITH NO DATA follows."""
     tail = [token.upper for token in reader.tokens[-3:]]
     cut = 3 if tail == ["WITH", "NO", "DATA"] else 2 if tail[1:] == ["WITH", "DATA"] else 0
     if cut:
@@ -145,7 +145,7 @@ def _create(
 
 
 def _from_query(session: Session, create: CreateTable, ref: TableRef, query: str) -> Answer:
-    """The table has the columns of the query; its rows too, unless WITH NO DATA."""
+    """Create a table with the columns of the query, and its rows unless WITH NO DATA is set."""
     with session.writing() as transaction:
         if create.there_may_be and transaction.kind_of(name_of(ref)) is not None:
             return counts(session.spark)

@@ -1,4 +1,4 @@
-"""CREATE VIEW: stored in DuckDB's SQL where that is known to mean the same, else in Spark's."""
+"""CREATE VIEW: stored in DuckDB's SQL where the translation is exact, else in Spark's SQL."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ def execute(session: Session, create: CreateView) -> Answer:
 
 
 def _in_duckdb(session: Session, text: str, sql: str) -> str | None:
-    """What is stored of ``sql`` for DuckDB; ``None`` where types make it mean something else.
+    """``sql`` in DuckDB's dialect; ``None`` where types change its meaning.
 
-    ``text`` is the same with the names that this session resolves.
+    ``text`` is the same query with the names that this session resolves.
     """
     stored, asked = in_duckdb(sql), in_duckdb(text)
     if stored is None or stored.guarded is None:
@@ -89,7 +89,7 @@ def _in_duckdb(session: Session, text: str, sql: str) -> str | None:
 
 
 def _refuse_more(session: Session, transaction: Transaction, sql: str, ref: TableRef) -> None:
-    """What no reader of the catalog would run."""
+    """Refuse a query that readers of the catalog could not run."""
     names = session.names(transaction)
     book, functions = names.book(sql), names.functions()
     harmless_query(
@@ -116,8 +116,8 @@ def _names(reader: Reader) -> tuple[str, ...]:
 
 
 def _qualified(session: Session, text: str, ref: TableRef) -> str:
-    """The query with the schema before tables of another one than the view's, and without the
-    lake's name.
+    """The query with tables of other schemas than the view's qualified, and without the lake's
+    name.
 
     Names of a stored view are looked up in its own schema first.
     """
@@ -158,7 +158,7 @@ def _is_lake(session: Session, schema: str) -> bool:
 
 
 def _refuse_passing(session: Session, analysis: Analysis) -> None:
-    """What is there for this call only."""
+    """Refuse what exists for this call only: DataFrames and markers."""
     views = {fold(name) for name in session.views or {}}
     for table in analysis.tables:
         if table.schema is None and fold(table.name) in views:

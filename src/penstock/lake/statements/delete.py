@@ -62,7 +62,7 @@ def parse(reader: Reader) -> Delete:
 
 
 def parse_truncate(reader: Reader) -> Delete:
-    """``TRUNCATE [TABLE] t``: all rows go; older snapshots have them."""
+    """``TRUNCATE [TABLE] t``: deletes all rows; older snapshots still have them."""
     reader.expect("TRUNCATE")
     reader.accept("TABLE")
     target = AliasedName(reader.table())
@@ -83,7 +83,7 @@ def execute(session: Session, delete: Delete) -> Answer:
 def _matching(
     session: Session, table: TransactionTable, target: Target, delete: Delete
 ) -> Condition:
-    """The rows that go; all without a condition."""
+    """The rows to delete; all rows without a condition."""
     where, using, statement = delete.where, delete.using, delete.statement
     if using is None and where is None:
         return Condition()

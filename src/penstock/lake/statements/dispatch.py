@@ -1,4 +1,4 @@
-"""Which statement a text is; a query goes to Spark as before, at the price of one look at it."""
+"""Finding out which statement a text is, and running it; queries go to Spark."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class Form(Generic[Value]):
-    """A form of statements: how it is read into a value, before anything is looked up or done, and
-    what does what the value says.
+    """A kind of statement: the function that parses it into a value, before anything is looked up
+    or done, and the function that executes the value.
     """
 
     parse: Callable[[Reader], Value]
@@ -74,7 +74,7 @@ FORMS: Mapping[str, Form[Any]] = {
     "UPDATE": Form(update.parse, update.execute),
     "USE": Form(settings.parse_use, settings.use),
 }
-# What is not there, and the nearest that is.
+# Unsupported statements, and their nearest alternative.
 _TRANSACTION = "use a transaction for each part: BEGIN, COMMIT or ROLLBACK"
 _ARGUMENTS = "use lake.sql(text, args={...}) with :name markers"
 _FILES_FROM_ELSEWHERE = "use CALL ducklake_add_data_files('lake', 't', path)"
@@ -137,8 +137,8 @@ _WRITES = re.compile(r"\b(?:insert|update|delete|merge)\b", re.I)
 def run(session: Session, text: str) -> DataFrame | Answer:
     """Run the statements of a text, in order; the last one's answer.
 
-    Raises QueryFailed with the line and column, UnsupportedFeature for what is not there; what the
-    statements before one that fails did stays done.
+    Raises QueryFailed with the line and column, UnsupportedFeature for unsupported statements; the
+    effects of statements before a failed one remain.
     """
     if ";" not in text:
         return _single(session, text, 0, len(text))
@@ -151,7 +151,7 @@ def run(session: Session, text: str) -> DataFrame | Answer:
 
 
 def first_word(text: str) -> str:
-    """The word that a text begins with, after comments, in capitals."""
+    """The first word of a text, after comments, in capitals."""
     match = _FIRST.match(text)
     return match[1].upper() if match is not None else ""
 
@@ -208,7 +208,7 @@ def _run(
 
 
 def _unknown(reader: Reader, word: str) -> QueryFailed:
-    """No statement begins like that; Spark is not asked, which would run commands of its own."""
+    """The error for an unknown statement; Spark does not get it, as it has commands of its own."""
     if not word:
         return reader.wrong("the text holds no statement", "write one")
     near = get_close_matches(word, (*FORMS, *_QUERIES), n=1)
@@ -217,7 +217,7 @@ def _unknown(reader: Reader, word: str) -> QueryFailed:
 
 
 def _past_with(reader: Reader) -> Form[Any] | None:
-    """The statement that a WITH stands before, which changes rows; ``None`` for a query."""
+    """The statement after a WITH, if it changes rows; ``None`` for a query."""
     try:
         word = reader.past_with()
     except QueryFailed:  # Spark says better what is wrong

@@ -15,7 +15,7 @@ _Drop = Callable[[Transaction, str, bool, bool], None]
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """``kind`` is one of `_KINDS`; the name of a schema has nothing before it."""
+    """``kind`` is one of `_KINDS`; the name of a schema is not qualified."""
 
     kind: str
     name: TableName

@@ -1,4 +1,4 @@
-"""Expressions of a statement for DataFrames: macros expanded, values bound by session variables."""
+"""Expressions of a statement as Spark's SQL: macros expanded, values bound as session variables."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _QUERIES = frozenset({"SELECT", "WITH", "VALUES", "FROM"})
 
 @dataclass(slots=True)
 class Variables:
-    """What texts name while the statement runs: values, each a variable of the session, and rows,
-    each a view of it.
+    """Names for texts while the statement runs: values are variables of the session, rows are
+    views.
     """
 
     spark: SparkSession
@@ -54,7 +54,7 @@ class Variables:
 
 @contextmanager
 def variables(session: Session) -> Iterator[Variables]:
-    """Variables and views that are gone afterwards."""
+    """Variables and views that are dropped after the block."""
     names = Variables(session.spark(), f"__penstock_{uuid4().hex}")
     try:
         yield names
@@ -67,7 +67,7 @@ def variables(session: Session) -> Iterator[Variables]:
 
 @dataclass(frozen=True, slots=True)
 class Expressions:
-    """Makes text for Spark of the expressions of one statement over a target."""
+    """Translates the expressions of one statement over a target to text for Spark."""
 
     session: Session
     statement: StatementText
@@ -119,7 +119,7 @@ class Expressions:
         return query.text.format(**views)
 
     def _with(self) -> dict[str, DataFrame]:
-        """What the WITH before the statement names."""
+        """The common table expressions of the statement's WITH."""
         return {
             name: self.session.asked(begun(self.statement).add(f"SELECT * FROM {quoted(name)}"), {})
             for name in self.statement.with_names

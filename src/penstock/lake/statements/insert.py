@@ -1,4 +1,4 @@
-"""INSERT: rows of a query or written out, added or in place of others."""
+"""INSERT: rows of a query or of VALUES, appended or replacing others."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def _refuse_tail(reader: Reader) -> None:
 
 
 def _literal_rows(reader: Reader) -> values.Literals | None:
-    """Rows that are written out; ``None`` where they have to be computed."""
+    """Literal rows; ``None`` where they have to be computed."""
     if not reader.sees("VALUES"):
         return None
     at = reader.at
@@ -208,7 +208,7 @@ def _stage(session: Session, table: TransactionTable, insert: Insert, ref: Table
 
 
 def _wanted(insert: Insert, schema: TableSchema, name: str) -> list[Column] | None:
-    """The columns that get values, in their order; ``None`` where the query's names say it."""
+    """The columns that get values, in order; ``None`` where the query's names decide."""
     if insert.by_name:
         return None
     if insert.names is not None:
@@ -224,7 +224,7 @@ def _typed(
     schema: TableSchema,
     name: str,
 ) -> list[dict[str, Any]] | None:
-    """Rows that need no Spark; ``None`` where it has to compute or to read a value."""
+    """Rows that need no Spark; ``None`` where Spark has to compute or parse a value."""
     rows: values.Literals | None = ((),) if insert.source is None else insert.rows
     if rows is None or wanted is None or append.needs_spark(schema):
         return None
@@ -254,7 +254,7 @@ def _frame_of(session: Session, rows: list[dict[str, Any]], schema: TableSchema)
 
 
 def _for_spark(value: Any, column: Column) -> Any:
-    """Maps are pairs until here, and Python's own structs are rows."""
+    """Convert values for Spark: pairs to maps, and structs to rows."""
     if value is None or not column.children:
         return value
     if column.type == "list":
@@ -284,7 +284,7 @@ def _frame(
 
 
 def _by_select(insert: Insert, wanted: list[Column], name: str) -> Composed | None:
-    """The rows of a VALUES as SELECTs; ``None`` where Spark takes it, or another query, whole.
+    """The rows of a VALUES as SELECTs; ``None`` where Spark runs the whole VALUES or query.
 
     Each value of a VARIANT keeps its own type, where Spark would give all of a column one.
     """
@@ -297,7 +297,7 @@ def _by_select(insert: Insert, wanted: list[Column], name: str) -> Composed | No
 
 
 def _defaults(insert: Insert, wanted: list[Column], name: str) -> Callable[[int, int], str]:
-    """What DEFAULT means in Spark's SQL, by its place in a row."""
+    """The SQL of DEFAULT for Spark, by its position in a row."""
     from penstock.lake.reading.conversions.spark_types import spark_type
 
     assert insert.source is not None, "it is a VALUES"

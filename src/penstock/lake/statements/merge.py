@@ -50,10 +50,10 @@ _TRAVELS = (("AT",), *_AS_OF, *(("FOR", *phrase) for phrase in _AS_OF))
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """One WHEN. ``action`` may be ``nothing`` or ``error`` too.
+    """One WHEN. ``action`` may also be ``nothing`` or ``error``.
 
     ``sets`` are assignments; ``names`` and ``values`` those of an INSERT; ``all_`` is ``name`` or
-    ``position`` where all columns of the source are meant. ``at`` is where it stands.
+    ``position`` for all columns of the source. ``at`` is its place in the text.
     """
 
     kind: Kind
@@ -68,7 +68,7 @@ class When:
 
     @property
     def expressions(self) -> Iterator[SqlExpression]:
-        """All that it computes."""
+        """All its expressions."""
         sets = (assigned.value for assigned in self.sets or ())
         for expression in (self.condition, *sets, *(self.values or ())):
             if expression is not None:
@@ -146,7 +146,7 @@ def parse(reader: Reader) -> Merge:
 
 
 def _source(reader: Reader) -> tuple[Span, str, TableName | None]:
-    """A table (at a snapshot), or a query in brackets, with what it is called."""
+    """A table (at a snapshot), or a query in brackets, with its alias."""
     start = reader.token.start
     name, named = _UNNAMED, None
     if reader.token.text == "(":
@@ -231,7 +231,7 @@ def _insert(reader: Reader, when: When) -> When:
 
 
 def _all(reader: Reader) -> str:
-    """``*`` goes by name, as in Spark; the word alone by position, as in DuckDB."""
+    """``*`` means by name, as in Spark; the word alone by position, as in DuckDB."""
     named, placed = reader.accept("BY", "NAME"), reader.accept("BY", "POSITION")
     star = reader.accept("*")
     return "name" if named or (star and not placed) else "position"
@@ -324,13 +324,13 @@ def _change(
 
 
 def _condition(expressions: Expressions, written: SqlExpression) -> str:
-    """NULL alone has no type in Spark, and a condition needs one."""
+    """Give a bare NULL a type, which conditions need in Spark."""
     text = expressions.text(written)
     return "CAST(NULL AS BOOLEAN)" if text.strip().upper() == "NULL" else text
 
 
 def _without(condition: str | None, before: Sequence[str]) -> str | None:
-    """The condition of a clause after some that do nothing."""
+    """The condition of a clause that follows clauses that do nothing."""
     parts = [f"NOT coalesce({passed}, false)" for passed in before]
     if condition is not None:
         parts.append(f"({condition})")
@@ -344,7 +344,7 @@ def _values(
     schema: TableSchema,
     source: DataFrame,
 ) -> Mapping[str, object] | None:
-    """By column; ``None`` for all that the source has by name, and for DELETE."""
+    """The new values by column; ``None`` for all of the source by name, and for DELETE."""
     statement = sides.merge.statement
     if when.action == "error":
         message = expressions.value(when.message or f"WHEN {when.kind.upper()} THEN ERROR")
@@ -383,9 +383,9 @@ def _same_width(statement: StatementText, when: When, values: int, columns: int)
 
 
 def _refuse_source(session: Session, sides: _Sides, table: TransactionTable) -> None:
-    """Raise where a clause of rows that no source row matches asks for the source's columns.
+    """Raise where a clause for rows without a source row uses the source's columns.
 
-    In the join these are NULL: ``NOT MATCHED BY SOURCE AND s.id IS NULL`` would be every row.
+    In the join they are NULL: ``NOT MATCHED BY SOURCE AND s.id IS NULL`` would be every row.
     """
     for when in sides.merge.whens:
         if when.kind == "not matched by source":
@@ -395,14 +395,14 @@ def _refuse_source(session: Session, sides: _Sides, table: TransactionTable) -> 
 
 
 def _require_names(session: Session, merge: Merge) -> None:
-    """Raise for what the conditions and values name and is not there, before Spark starts."""
+    """Raise for unknown names in the conditions and values, before Spark starts."""
     whens = (expression for when in merge.whens for expression in when.expressions)
     for written in (*(() if merge.on is None else (merge.on,)), *whens):
         session.require_names(begun(merge.statement).add("SELECT ").take(written.span))
 
 
 def _find_place(session: Session, sides: _Sides, source: DataFrame, rows: DataFrame) -> None:
-    """Raise what is wrong with an expression at its place, if that can be told."""
+    """Raise the error of an expression with its place, if it is known."""
     merge = sides.merge
     by = f"{quoted(_UNNAMED)} AS {quoted(merge.alias)}"
     both = f" FROM {sides.target.source} CROSS JOIN {by}"

@@ -1,4 +1,4 @@
-"""INSERT OVERWRITE, PARTITION (c = v) and REPLACE WHERE: new rows in place of others."""
+"""INSERT OVERWRITE, PARTITION (c = v) and REPLACE WHERE: new rows replace others."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _QUERIES = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE"})
 def stage(
     session: Session, table: TransactionTable, insert: Insert, ref: TableRef, df: DataFrame
 ) -> Staged:
-    """Stage the rows of ``df`` in place of those that the statement replaces, as
-    `Table.overwrite` does; those of PARTITION alone are added.
+    """Replace the rows that the statement names by those of ``df``, as `Table.overwrite` does;
+    with PARTITION alone they are added.
 
     With REPLACE WHERE a new row for which the condition is not true fails the statement, as in
     Delta: it would not be replaced the next time.
@@ -61,8 +61,8 @@ def stage(
 
 
 def by_row_alone(statement: StatementText, where: SqlExpression) -> bool:
-    """Whether a row tells by itself if it satisfies a condition, which new rows are checked by: no
-    marker and no subquery is in it.
+    """Whether a condition depends on a row alone, so that new rows can be checked by it: it has no
+    marker and no subquery.
     """
     return not any(
         token.kind == MARKER or token.upper in _QUERIES for token in statement.words(where.span)
@@ -122,7 +122,7 @@ def _checked(
     statement: StatementText,
     df: DataFrame,
 ) -> DataFrame:
-    """The new rows, each of which the condition has to hold for."""
+    """The new rows, with a check that each satisfies the condition."""
     text = begun(statement)
     text.add(f"SELECT * FROM {quoted(_NEW)} AS {quoted(target.name)} WHERE CASE WHEN (")
     take(text, statement, where.span, target)

@@ -1,4 +1,4 @@
-"""What a statement is given: the lake, the transaction that is open, arguments and frames."""
+"""The context of a statement: the lake, the open transaction, arguments and DataFrames."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from penstock.lake.queries.resolver import Resolver
 
-_FAILED = "a statement of the transaction failed; ROLLBACK ends it, nothing of it is kept"
+_FAILED = "a statement of the transaction failed; ROLLBACK ends it and undoes its changes"
 
 
 class Current(threading.local):
@@ -63,7 +63,7 @@ class Session:
 
     @property
     def transaction(self) -> Transaction | None:
-        """The open one. Raises LakeError when a statement of it failed."""
+        """The open transaction. Raises LakeError when a statement of it failed."""
         if self.current.failed:
             raise LakeError("the transaction has failed", hint="ROLLBACK ends it")
         return self.current.transaction
@@ -118,7 +118,7 @@ class Session:
             names.require_names(text, self.args, known, functions=starts_plain(self.spark))
 
     def asked(self, text: Composed, views: Mapping[str, DataFrame]) -> DataFrame:
-        """The rows of a SELECT made of parts of a statement; errors are placed in that."""
+        """The rows of a SELECT made of parts of a statement, in which errors get their place."""
         with text.places():
             return self.query(text.text, views)
 
@@ -133,15 +133,15 @@ class Session:
         return session_zone(self.spark())
 
     def has_schema(self, name: str) -> bool:
-        """Whether there is a schema of this name, as the transaction leaves it."""
+        """Whether the schema exists in the transaction."""
         if self.current.transaction is not None:
             return self.current.transaction.has_schema(name)
         return fold(name) in map(fold, self.catalog.schemas(self.snapshot_id()))
 
     def ref(self, table: TableName, *, new: bool = False) -> TableRef:
-        """The table that a name means; ``new``: that it will, once it is made.
+        """The table that a name means, or for ``new`` will mean once it is created.
 
-        The lake's own name before it adds nothing, unless a schema has that name.
+        The lake's name before it is ignored, unless a schema has that name.
         """
         before = table.before
         if before and (fold(before[0]) not in self.lakes or self.has_schema(before[0])):
@@ -161,11 +161,11 @@ class Session:
         return current
 
     def snapshot_id(self) -> int:
-        """That reads see: the transaction's, or what the lake is attached at."""
+        """The snapshot for reads: the transaction's, or the one that the lake is attached at."""
         transaction = self.transaction
         return self.catalog.snapshot(self.at).id if transaction is None else transaction.base.id
 
 
 def name_of(ref: TableRef) -> str:
-    """As `Transaction` takes names: in quotes, whatever is in them."""
+    """The name as `Transaction` expects it, in quotes."""
     return f"{quote_identifier(ref.schema)}.{quote_identifier(ref.name)}"

@@ -22,7 +22,7 @@ from penstock.sql.tokens import NUMBER
 
 @dataclass(frozen=True, slots=True)
 class _Setting:
-    """``put`` gives the policy with a value, or ``None`` for one that is not ``wanted``."""
+    """``put`` returns the policy with a value, or ``None`` for a value that is not ``wanted``."""
 
     wanted: str
     default: Decimal
@@ -84,7 +84,7 @@ def parse(reader: Reader) -> Set:
 
 
 def parse_reset(reader: Reader) -> Set:
-    """``RESET [SESSION | GLOBAL] name``: the default holds again."""
+    """``RESET [SESSION | GLOBAL] name``: back to the default."""
     reader.expect("RESET")
     reader.accept_any("SESSION", "GLOBAL")
     name = _known(reader, "RESET")
@@ -108,8 +108,8 @@ def parse_use(reader: Reader) -> Use:
 
 
 def use(session: Session, wanted: Use) -> Answer:
-    """Names are looked up in this schema first, then in ``main``, in this thread; what is created
-    is created in it.
+    """Set the thread's current schema: names are looked up in it first, then in ``main``, and
+    objects are created in it.
     """
     if not wanted.before and session.has_schema(wanted.name):
         session.current.schema = wanted.name

@@ -79,7 +79,7 @@ class Show:
 
 @dataclass(frozen=True, slots=True)
 class Describe:
-    """A DESCRIBE of a table or view or, with the span of a query, of that one's columns."""
+    """A DESCRIBE of a table or view or, with the span of a query, of its columns."""
 
     table: TableName | None
     query: Span | None
@@ -222,7 +222,7 @@ def _all_tables(session: Session, _: Show) -> Answer:
 
 
 def _shapes(session: Session) -> Iterator[tuple[str, str, Sequence[Column] | None]]:
-    """Every table and view with its columns; ``None`` of a view that cannot be read here."""
+    """Every table and view with its columns; ``None`` for a view that cannot be read."""
     snapshot_id = session.snapshot_id()
     tables = {(fold(t.schema_name), t.name): t for t in session.catalog.tables(snapshot_id)}
     transaction = session.transaction
@@ -246,7 +246,7 @@ def _of_view(session: Session, ref: TableRef) -> Sequence[Column] | None:
 
 
 def _schema(session: Session, show: Show) -> str:
-    """The schema whose names are asked for. Raises SchemaNotFound."""
+    """The schema whose names are listed. Raises SchemaNotFound."""
     if show.schema is None:
         return session.current.schema
     known = session.catalog.schemas(session.snapshot_id())
@@ -262,7 +262,7 @@ def _schema(session: Session, show: Show) -> str:
 
 
 def _named(session: Session, show: Show, names: Iterable[str]) -> Answer:
-    """Those of the names that the pattern matches, which may be Spark's ``'a*|b*'`` as well."""
+    """The names that match the pattern, which may also be Spark's ``'a*|b*'``."""
     text = re.escape(show.pattern.lower()) if show.pattern is not None else "%"
     for written, meant in ((r"\*", ".*"), ("%", ".*"), ("_", "."), (r"\|", "|")):
         text = text.replace(written, meant)
@@ -320,7 +320,7 @@ def _row(column: Column, comment: str | None) -> tuple[str | None, ...]:
 
 
 def _shown_default(column: Column) -> str | None:
-    """A default as SQL: text in quotes, but for numbers and expressions."""
+    """A default as SQL: in quotes, except numbers and expressions."""
     if column.default is None or column.default_kind != "literal":
         return column.default
     if column.type.startswith(("int", "uint", "float", "decimal", "boolean")):

@@ -77,7 +77,7 @@ def aliased(reader: Reader) -> AliasedName:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A table under the name that the statement has for it."""
+    """A table under its name in the statement."""
 
     ref: TableRef
     alias: str | None
@@ -92,12 +92,12 @@ class Target:
 
     @property
     def source(self) -> str:
-        """In a FROM."""
+        """The table as an item of a FROM clause."""
         return f"{quoted(TARGET)} AS {quoted(self.name)}"
 
     @property
     def place(self) -> str:
-        """What tells the rows apart, for a SELECT."""
+        """The columns that identify a row, for a SELECT."""
         names = (FILE, POSITION, ROW_ID)
         return ", ".join(self.column(name) for name in names)
 
@@ -106,10 +106,10 @@ class Target:
 
 
 def refuse_tail(reader: Reader) -> None:
-    """Raise UnsupportedFeature where a clause comes next that only queries have.
+    """Raise UnsupportedFeature if the next clause is one that only queries have.
 
     UPDATE and DELETE run as a SELECT of the rows they change: ``DELETE FROM t WHERE a GROUP BY b``
-    would be one as well, and mean who knows what.
+    would make a valid SELECT, with an unclear meaning.
     """
     for phrase, nearest in _TAILS.items():
         if reader.sees(*phrase) and _is_tail(reader, phrase):
@@ -117,7 +117,7 @@ def refuse_tail(reader: Reader) -> None:
 
 
 def refuse_tails(reader: Reader, *parts: Span | SqlExpression | None) -> None:
-    """Raise UnsupportedFeature where one stands in these parts, outside of brackets."""
+    """Raise UnsupportedFeature for such a clause in these parts, outside of brackets."""
     at = reader.at
     for part in parts:
         if part is None:
@@ -154,7 +154,7 @@ def existing(session: Session, transaction: Transaction, ref: TableRef) -> Trans
             data=data,
         )
     session.catalog.table(ref.schema, ref.name, transaction.base.id)
-    raise TableNotFound(f"there is no table {ref} any more", hint="it was dropped", data=data)
+    raise TableNotFound(f"table {ref} no longer exists", hint="it was dropped", data=data)
 
 
 def take(text: Composed, statement: StatementText, span: Span, *of: Target) -> Composed:
@@ -178,7 +178,7 @@ def without_schema(text: str, of: Target, lakes: frozenset[str]) -> str:
 def _schemas(
     tokens: Sequence[Token], of: Target, lakes: frozenset[str]
 ) -> Iterator[tuple[int, int]]:
-    """Where the target's schema stands before its name and a column's."""
+    """The places where the target's schema qualifies its name before a column."""
     for i, token in enumerate(tokens[:-3]):
         if of.alias is not None or not _is(tokens[i : i + 4], of.ref):
             continue
@@ -242,7 +242,7 @@ def _select(session: Session, table: TransactionTable, text: Composed, source: S
 
 
 def _file_filter(session: Session, text: Composed) -> Predicate | None:
-    """What the conditions of a SELECT over `TARGET` say of the target's files."""
+    """The file filter by the conditions of a SELECT over `TARGET`."""
     try:
         analysis = analyse(session.names(session.transaction).expand(text.text))
         node = next(table.node for table in analysis.tables if table.name == TARGET)
@@ -258,8 +258,8 @@ def plain(
     of: Target,
     schema: TableSchema,
 ) -> SqlExpression | None:
-    """An expression over nothing but the target's columns; ``None`` where it may mean something
-    else to this lake: a WITH stands before it, or it calls a macro.
+    """An expression over the target's columns only; ``None`` where its meaning may depend on the
+    lake, after a WITH or with a call of a macro.
     """
     if statement.with_ is not None:
         return None
@@ -274,10 +274,10 @@ def plain(
 def unqualified(
     statement: StatementText, written: SqlExpression, of: Target, schema: TableSchema
 ) -> SqlExpression | None:
-    """An expression over the target's columns without its name before them.
+    """An expression over the target's columns without their qualifier.
 
-    ``None`` where that name stands before anything else, such as a field of a struct that is called
-    like the target.
+    ``None`` where the name qualifies anything else, such as a field of a struct that has the
+    target's name.
     """
     tokens = statement.words(written.span)
     cuts = dict(_schemas(tokens, of, statement.lakes))

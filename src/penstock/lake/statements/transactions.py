@@ -12,7 +12,7 @@ from penstock.sql.statement import Reader, StatementText
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """The start or the end of a transaction, and the word for it at its place."""
+    """The start or the end of a transaction, with its word and place in the text."""
 
     word: str
     at: int
@@ -60,7 +60,7 @@ def commit(session: Session, boundary: Boundary) -> Answer:
 
 
 def rollback(session: Session, boundary: Boundary) -> Answer:
-    """Forget what the statements since BEGIN did."""
+    """Undo what the statements since BEGIN did."""
     _refuse_passed(session, boundary)
     transaction = session.current.transaction
     if transaction is None:
@@ -71,7 +71,7 @@ def rollback(session: Session, boundary: Boundary) -> Answer:
 
 
 def _refuse_passed(session: Session, boundary: Boundary) -> None:
-    """A Transaction object is ended by who opened it."""
+    """Refuse to end a Transaction object, whose owner ends it."""
     if session.current.passed:
         raise boundary.statement.unsupported(
             f"{boundary.word} in Transaction.sql",

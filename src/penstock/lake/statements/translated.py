@@ -1,5 +1,5 @@
-"""Statements of DuckDB's dialect as Spark's: their expressions and queries go through the one
-translator, and the rest of their words mean the same in both.
+"""Translating statements of DuckDB's dialect: their expressions and queries go through the
+translator, and the remaining words mean the same in both dialects.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def in_spark(session: Session, text: str, start: int, end: int) -> Cuts:
 
 @contextmanager
 def placed(written: Cuts, text: str) -> Iterator[None]:
-    """Errors inside, which are of the text in Spark's SQL, say where in ``text`` they are."""
+    """Give errors inside, which are about the text in Spark's SQL, their place in ``text``."""
     try:
         yield
     except PenstockError as error:
@@ -106,7 +106,7 @@ def _parts(reader: Reader) -> Iterator[Part]:
 
 
 def _past_with(reader: Reader) -> str:
-    """The word after WITH and what it names; none where the translator says what is wrong."""
+    """The word after WITH and what it names; none where the translator reports the error."""
     try:
         return reader.past_with()
     except QueryFailed:
@@ -172,7 +172,7 @@ _STATEMENTS: Mapping[str, Callable[[Reader], Iterator[Part]]] = {
 
 
 def _some(reader: Reader, *parts: tuple[Kind, Span | SqlExpression | None]) -> Iterator[Part]:
-    """Those that are there and say more than literals and names do, which need no translation."""
+    """The parts that need a translation, unlike literals and names."""
     for kind, part in parts:
         if part is not None:
             span = part.span if isinstance(part, SqlExpression) else part
@@ -203,7 +203,7 @@ def _in_spark(token: Token) -> Iterator[tuple[int, int, str]]:
 
 
 def _named(error: PenstockError, text: str, span: Span) -> int | None:
-    """Where in a part the name stands that Spark's message is about."""
+    """The place in a part of the name that Spark's message is about."""
     match = _QUOTED.search(error.message)
     if match is None:
         return None
@@ -213,7 +213,7 @@ def _named(error: PenstockError, text: str, span: Span) -> int | None:
 
 
 def _place(error: PenstockError, text: str, at: int | None) -> None:
-    """Give an error another place; none where it is not known."""
+    """Give an error another place, or none where it is unknown."""
     error.message = error.message.split(", at line ")[0]
     numbers = {"line", "start", *({"column"} if isinstance(error.data.get("column"), int) else ())}
     error.data = {key: value for key, value in error.data.items() if key not in numbers}

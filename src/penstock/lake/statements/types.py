@@ -202,7 +202,7 @@ _SHOWN = {kind: names[0] for kind, names in _NAMES.items()} | {
 
 
 def duckdb_type(column: Column) -> str:
-    """The type in DuckDB's words: ``STRUCT(a INTEGER)[]``."""
+    """The type in DuckDB's SQL: ``STRUCT(a INTEGER)[]``."""
     if column.type == "list":
         return f"{duckdb_type(column.children[0])}[]"
     if column.type == "map":

@@ -119,7 +119,7 @@ def _change(
 def _add_value(
     text: Composed, statement: StatementText, assigned: Set, place: Place, of: Target
 ) -> None:
-    """What a column is set to, in brackets."""
+    """The new value of a column, in brackets."""
     if assigned.value is None:
         text.add(default_text(statement, place.leaf, assigned.at))
         return
@@ -133,7 +133,7 @@ def _plain_values(
     places: Sequence[Place],
     table: TransactionTable,
 ) -> dict[str, str] | None:
-    """The new values by column, where all that the statement says is simple."""
+    """The new values by column, if all parts of the statement are simple."""
     values: dict[str, str] = {}
     for place, assigned in zip(places, update.sets, strict=True):
         if assigned.value is None or place.path:

@@ -68,7 +68,7 @@ def typed(
     schema: TableSchema,
     zone: Zone,
 ) -> list[dict[str, Any]]:
-    """The rows by the names of all columns; those not given have their defaults.
+    """The rows by the names of all columns; missing values become defaults.
 
     Raises NoLiteral where only Spark can read a value, SchemaMismatch for what does not fit.
     """
@@ -89,7 +89,7 @@ def _fitted(value: Literal | _Default, column: Column, zone: Zone) -> Any:
 
 
 def default_of(column: Column, zone: Zone) -> Any:
-    """The value of a column that a row does not give."""
+    """The value of a column that a row lacks."""
     if column.default is None:
         return None
     if not column.has_plain_default:
@@ -101,7 +101,7 @@ def default_of(column: Column, zone: Zone) -> Any:
     return fitted(Literal(column.default), column, zone)
 
 
-# Values where they stand, one SELECT for each row
+# Values as spans of the text, one SELECT for each row
 Row = tuple[SqlExpression | None, ...]  # None: DEFAULT
 
 _UNKNOWN_TO_VALUES = frozenset({"DEFAULT", "RAISE_ERROR"})
@@ -110,9 +110,9 @@ _QUERIES = frozenset({"SELECT", "WITH", "VALUES", "FROM", "TABLE"})
 
 @dataclass(frozen=True, slots=True)
 class ComputedRows:
-    """The rows of a VALUES, each value where it stands.
+    """The rows of a VALUES, each value as a span of the text.
 
-    ``by_select``: they have what Spark takes in a SELECT only, subqueries or the word DEFAULT.
+    ``by_select``: they have subqueries or DEFAULT, which Spark accepts only in a SELECT.
     """
 
     rows: tuple[Row, ...]
@@ -126,8 +126,8 @@ class ComputedRows:
     ) -> Composed:
         """A SELECT for each row, with ``col1``, ``col2`` and so on.
 
-        ``default_of`` says in Spark's SQL what DEFAULT is in a row of so many values, at which
-        place; ``casts`` at which places values are cast, and to what.
+        ``default_of`` returns DEFAULT in Spark's SQL, by the number of values in the row and the
+        position; ``casts`` has the types that values are cast to, by position.
         """
         text = begun(statement)
         for number, row in enumerate(_even(self.rows)):
@@ -145,9 +145,9 @@ class ComputedRows:
 
 
 def computed_rows(reader: Reader) -> ComputedRows | None:
-    """The rows that come next, to the end; ``None`` where Spark knows better what they are.
+    """The rows that come next, to the end; ``None`` where Spark parses them.
 
-    Raises QueryFailed where values are wrong that Spark would not see.
+    Raises QueryFailed for wrong values that Spark would accept.
     """
     tokens = reader.tokens[reader.at :]
     pairs = pairwise(tokens)
@@ -203,7 +203,7 @@ def _utc() -> str:
 
 
 def fitted(written: Literal, column: Column, zone: Zone = _utc) -> Any:
-    """The value as the column's type takes it in an INSERT, by DuckDB's casts.
+    """The value converted to the column's type, by DuckDB's casts for an INSERT.
 
     Raises NoLiteral for types whose text Spark has to read, SchemaMismatch for what is not a value
     of the type.
@@ -312,7 +312,7 @@ def _text(value: Any, _: Column) -> str:
 
 
 def _as_written(value: Any, _: Column) -> str:
-    """What the write checks itself."""
+    """A value that the write checks itself."""
     if not isinstance(value, str):
         raise NoLiteral
     return value
@@ -369,7 +369,7 @@ _FITTED: Mapping[str, Callable[[Any, Column], Any]] = {
 
 
 def as_text(written: Literal) -> str | None:
-    """What the catalog keeps of a literal as a default: its value's text."""
+    """The text that the catalog stores for a literal as a default."""
     if written.value is None:
         return None
     if isinstance(written.value, bool):

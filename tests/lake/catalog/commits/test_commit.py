@@ -110,7 +110,7 @@ def test_ending_whole_files(lake: Catalog) -> None:
     assert lake.latest().changes == "inserted_into_table:1,deleted_from_table:1"
     assert [f.id for f in lake.files(table, 1).files] == [0, 1]
     assert [f.id for f in lake.files(table, 2).files] == [1, 2]
-    with pytest.raises(CommitConflict, match="not there any more"):
+    with pytest.raises(CommitConflict, match="no longer exist"):
         staging.change(lake, table, end=(0,))
 
 

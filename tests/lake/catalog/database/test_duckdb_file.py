@@ -92,7 +92,7 @@ def test_no_catalog(tmp_path: Path) -> None:
 
 
 def test_without_the_library(tmp_path: Path) -> None:
-    """It is an extra. What is on SQLite goes on without it."""
+    """It is an extra. Catalogs in SQLite work without it."""
     code = f"""
 import sys
 sys.modules["duckdb"] = None  # as if it were not installed

@@ -1,4 +1,4 @@
-"""What is wrong with a catalog is one clear message, told by codes."""
+"""Errors of a catalog have a clear message, chosen by error codes."""
 
 from __future__ import annotations
 
@@ -335,7 +335,7 @@ def test_a_connection_string_with_a_mistake() -> None:
 
 
 def test_a_lake_that_was_moved_as_a_whole(tmp_path: Path) -> None:
-    """Its files are where they are said to be, and gone from where the catalog has them."""
+    """A lake that moved: its files are in the given path, not in the catalog's."""
     uri = f"ducklake:sqlite:{tmp_path}/meta.sqlite"
     with Catalog.open(uri, data_path=f"{tmp_path}/old") as lake:
         staging.create(lake, "t", IV, pa.table({"id": [1]}))
@@ -351,7 +351,7 @@ def test_a_lake_that_was_moved_as_a_whole(tmp_path: Path) -> None:
 
 
 def test_lake_that_was_moved(sqlite_place: Place, tmp_path: Path) -> None:
-    """The data path is stored as an absolute one, so it must be told where it went."""
+    """The stored data path is absolute, so the new one must be named."""
     with duck.attach(sqlite_place.uri, sqlite_place.data_path) as theirs:
         theirs.execute("CREATE TABLE t AS SELECT 1 AS i")
     shutil.move(sqlite_place.data_path, tmp_path / "moved")

@@ -133,7 +133,7 @@ def test_a_file_with_a_path_that_only_claims_to_be_absolute(place: Place, file: 
 
 
 def test_the_default_data_path_is_the_same(tmp_path: Path) -> None:
-    """That of SQLite is ours alone: DuckDB wants one to be given."""
+    """SQLite has a default only in Penstock: DuckDB requires a data path."""
     paths = []
     for attach, name in ((duck.attach, "theirs"), (Catalog.open, "ours")):
         attach(f"ducklake:{tmp_path}/{name}.ducklake").close()

@@ -123,7 +123,7 @@ NEVER_BEGAN: dict[str, tuple[str, Ask, str]] = {
 
 
 def test_rows_that_never_began(place: Place) -> None:
-    """They are in force at no snapshot: without a look at them they would just be gone."""
+    """Such rows are in force at no snapshot: without a check they would just be missing."""
     with place.open() as lake:
         with_everything(lake)
         for name, (where, ask, said) in NEVER_BEGAN.items():

@@ -32,7 +32,7 @@ def table(lake: Catalog) -> Table:
 
 
 def changed(lake: Catalog, table: Table, since: int = 1) -> list[str | None]:
-    """The partitions that changed, as far as can be told."""
+    """The partitions that changed, as far as it is known."""
     return [v for v in ("a", "b", None) if lake.changed_since(table, since, ("V", v))]
 
 

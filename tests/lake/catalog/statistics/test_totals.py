@@ -11,7 +11,7 @@ from tests.lake.catalog.conftest import Place
 
 
 def test_a_column_without_nulls_becomes_not_null(place: Place) -> None:
-    """No file is read: the statistics say that there is none."""
+    """No file is read: by the statistics none can match."""
     with duck.attach(place.uri, place.data_path) as connection:
         connection.execute("CREATE TABLE t (a INT, b INT)")
         connection.execute("INSERT INTO t VALUES (1, NULL), (2, 3)")

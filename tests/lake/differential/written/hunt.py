@@ -134,7 +134,7 @@ class Room:
 
 @contextmanager
 def room(spark: SparkSession | None = None) -> Iterator[Room]:
-    """With a session that is given, or one of its own that ends with it."""
+    """With the given session, or with one of its own that ends with it."""
     with (
         tempfile.TemporaryDirectory(prefix="written-", ignore_cleanup_errors=True) as folder,
         ExitStack() as stack,

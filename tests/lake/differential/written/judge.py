@@ -126,7 +126,7 @@ class Judge:
             if not question.first <= version <= question.version:
                 continue
             if version - 1 not in question.held and version > min(question.held):
-                continue  # what went with it is gone: files that only the expired snapshot had
+                continue  # files that only the expired snapshot had are removed
             moments = self._moments(span, version, question.version)
             feed = feeds.get(version)
             if moments is not None and not truth._is_true(

@@ -47,7 +47,7 @@ class Model:
             self.done.append(each)
 
     def run(self, text: str) -> int | None:
-        """Raises duckdb.Error. The rows touched, where DuckDB tells."""
+        """The number of rows touched, if DuckDB reports it. Raises duckdb.Error."""
         count = self._run(text)
         if not text.upper().startswith("COPY"):  # the file is there
             self.done.append(text)
@@ -80,7 +80,7 @@ class Model:
         return sorted(number for (number,) in self._connection.execute(query).fetchall())
 
     def effect(self, text: str, table: str) -> Effect:
-        """Run it and tell what became of the rows of ``table``."""
+        """Run it, and return its effect on the rows of ``table``."""
         before = self.rows(table)
         count = self.run(text)
         after = self.read(table)

@@ -56,7 +56,7 @@ class Penstock:
         return self.lake.catalog.latest().id
 
     def run(self, step: Step, effect: Effect | None, created: pa.Table | None) -> int | None:
-        """The rows touched, where Penstock tells. ``created`` is an empty table of its columns."""
+        """The number of rows touched, if Penstock reports it. ``created`` is an empty table."""
         if step.by == "methods":
             return self._by_methods(step, effect, created)
         return self._by_sql(step.text.replace("{dir}", str(self._home.files)))

@@ -146,7 +146,7 @@ class Player:
             self.open = None
 
     def settle(self, step: Step, done: _Open) -> None:
-        """The model after a transaction that ended as it was told to."""
+        """The model after a transaction that ended as the step says."""
         if step.text.upper() == "ROLLBACK":
             self.model.become([*done.base, *done.others])
         elif done.others:
@@ -216,7 +216,7 @@ class Player:
             self.check_snapshots(step, effect)
 
     def leave_out(self, step: Step, before: Done) -> None:
-        """It failed. `Transaction` goes on without it; one begun in SQL has ended."""
+        """After a failure `Transaction` continues without it; one begun in SQL has ended."""
         self.astray = True
         if self.open is None or step.by == "methods":
             self.model.become(before)

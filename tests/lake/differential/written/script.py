@@ -90,7 +90,7 @@ class Step:
 
     @property
     def asks(self) -> bool:
-        """Whether it is a query of numbers, or of a table, which all have to answer alike."""
+        """Whether it is a query of numbers, or of a table, with the same answer everywhere."""
         return self.text.startswith(("SELECT ", "FROM "))
 
     @property

@@ -119,7 +119,7 @@ class Theirs:
         return int(latest)
 
     def read(self, limit: int | None, seed: str) -> list[Answer]:
-        """What it answers to all that can be asked, or to ``limit`` questions of it."""
+        """The answers to all questions, or to ``limit`` of them."""
         self.open()
         questions = list(self._questions())
         if limit is not None and len(questions) > limit:

@@ -1,4 +1,4 @@
-"""Literal rows in the types of a table: what is taken, and what is refused by row and column."""
+"""Literal rows in the types of a table: accepted values, and refusals by row and column."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from penstock.lake.format.schema import Column, TableSchema
 
 
 def _read(stored: Any, source: Column, target: Column | None = None) -> Any:
-    """One value, kept as ``stored``, of column ``source`` as one of ``target``."""
+    """A value of column ``source``, stored as ``stored``, as a value of ``target``."""
     rows = pa.table({"row_id": [0], "begin_snapshot": [1], "end_snapshot": [None], "1": [stored]})
     part = InlinedPart(TableSchema((source,)), rows)
     schema = batch_schema(part, TableSchema((target or source,)))

@@ -30,7 +30,7 @@ def columns(draw: st.DrawFn, depth: int = 3) -> Column:
         )
     counts = {"list": 1, "map": 2}
     children = tuple(draw(columns(depth - 1)) for _ in range(counts.get(kind, 0)))
-    if kind == "map":  # keys of texts only: that they are alike is not the matter here
+    if kind == "map":  # keys are texts only; equal keys are tested elsewhere
         children = (Column("key", "varchar"), children[1])
     return Column("c", kind, children=children)
 

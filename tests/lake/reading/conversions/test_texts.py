@@ -85,7 +85,7 @@ def test_text_stays_as_it_is(uri: str, spark: SparkSession) -> None:
 
 
 def test_frames(uri: str, spark: SparkSession, tmp_path: Path) -> None:
-    """Files of others hold what they were given, and Spark says nothing."""
+    """Files of other writers may hold invalid text, and Spark does not report it."""
     bad = pa.Array.from_buffers(
         pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\6\0\0\0"), pa.py_buffer(_BYTES)]
     )

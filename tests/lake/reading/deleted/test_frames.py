@@ -1,4 +1,4 @@
-"""Masks of deleted places: what goes in comes out, whatever the order."""
+"""Masks of deleted positions give the same positions back, whatever the order."""
 
 from __future__ import annotations
 

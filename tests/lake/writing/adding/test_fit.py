@@ -161,7 +161,7 @@ def test_patterns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_patterns_in_a_store(tmp_path: Path) -> None:
-    """Of a store everything is listed and compared; here a local disk stands in for one."""
+    """In a store everything is listed and compared; this test uses a local disk instead."""
     for name in ("a/x=1/1.parquet", "a/x=2/y/2.parquet", "b/3.parquet"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()

@@ -120,7 +120,7 @@ class Commit:
                         publish(work)
                         for write_more in self.also:
                             write_more(connection, snapshot.id)
-                    sent = snapshot  # from here on: COMMIT goes with what is left to write
+                    sent = snapshot  # from now on: COMMIT is sent together with the last writes
                     publish(work, transaction)
             except exc.DBAPIError as error:
                 if lost_race(error):

@@ -246,7 +246,7 @@ def _existing(work: Work, change: TableChange) -> Target | None:
     # What the transaction saw still holds: whoever altered or dropped the table is in conflict.
     table = change.table or _load(work, change.table_id)
     if table is None:
-        raise CommitConflict(f"table {_label(change)} is not there any more", hint="run it again")
+        raise CommitConflict(f"table {_label(change)} no longer exists", hint="run it again")
     if change.schema is not None:
         tables.alter_table(work, table.id, change.schema)
     schema, partition_id = change.schema or table.schema, table.partition_id

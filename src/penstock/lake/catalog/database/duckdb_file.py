@@ -155,7 +155,7 @@ def _in_memory() -> DuckDBPyConnection:
 
 
 def _with_codes(connection: DuckDBPyConnection) -> DuckDBPyConnection:
-    """Errors come as JSON: they are told apart by their codes."""
+    """Make DuckDB report errors as JSON, with codes."""
     connection.execute("SET errors_as_json = true")
     return connection
 

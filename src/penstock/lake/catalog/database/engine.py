@@ -39,7 +39,7 @@ _POSTGRES_DEFAULTS: Mapping[str, str] = {
     "keepalives_count": "3",
     "tcp_user_timeout": "60000",  # milliseconds
 }
-_USED = "penstock_used"  # when a pooled connection was last given back
+_USED = "penstock_used"  # when a connection last returned to the pool
 _IDLE = 10.0  # seconds after which it is asked whether it is alive
 # "penstock": the lock that writers take in turn, until their transaction ends.
 _LOCK = Query(text("SELECT pg_advisory_xact_lock(:key)"), {"key": 0x70656E73746F636B})
@@ -202,7 +202,7 @@ def _duckdb_engine(where: CatalogLocation, lock_timeout: float) -> Engine:
 
 
 def _announce(connection: Connection) -> None:
-    """The file is opened when the transaction begins: by then it is known what for."""
+    """The file is opened when the transaction begins, which decides how."""
     raw: Any = connection.connection.dbapi_connection
     raw.will_write = _writes(connection)
 
@@ -270,7 +270,7 @@ def _answers(raw: Any) -> bool:
         raw.rollback()
     except OSError:
         return False
-    except Exception as error:  # of a driver that is not imported here
+    except Exception as error:  # of a driver that this module does not import
         if type(error).__module__.partition(".")[0] != "psycopg":
             raise
         return False

@@ -1,4 +1,4 @@
-"""What went wrong in the database, told by its codes (never by its words)."""
+"""Errors of the databases, classified by their codes, never by their messages."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ def connection_lost(error: exc.DBAPIError) -> bool:
     if kind is not None:
         return kind in {"IO", "FATAL", "INTERNAL"}
     state = sql_state(error)
-    if state == "57014":  # query_canceled: by a server that is there and has undone it
+    if state == "57014":  # query_canceled: by a running server, which has undone it
         return False
     return state is None or state[:2] in {"08", "57", "58"}
 

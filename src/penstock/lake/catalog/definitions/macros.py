@@ -70,9 +70,9 @@ def _parameter(parameter: Parameter) -> dict[str, str]:
 
 
 def drop(work: Work, macro_id: int) -> None:
-    """End a macro with all its forms. Raises CommitConflict when it is not there any more."""
+    """End a macro with all its forms. Raises CommitConflict when it no longer exists."""
     if work.end(t.macro, t.macro.c.macro_id == macro_id) != 1:
-        raise CommitConflict(f"macro {macro_id} is not there any more", hint="run it again")
+        raise CommitConflict(f"macro {macro_id} no longer exists", hint="run it again")
     c = t.macro_impl.c
     kind = work.connection.execute(select(c.type).where(c.macro_id == macro_id)).scalars().first()
     work.tokens.of(f"dropped_{kind or 'scalar'}_macro", macro_id)

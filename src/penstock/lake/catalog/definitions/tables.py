@@ -116,7 +116,7 @@ def rename_table(work: Work, table_id: int, new_name: str, label: str) -> None:
 
 
 def drop_table(work: Work, table_id: int, label: str) -> None:
-    """End everything that a table has. Raises CommitConflict when it is not there any more."""
+    """End everything that a table has. Raises CommitConflict when it no longer exists."""
     if work.end(t.table, t.table.c.table_id == table_id) != 1:
         raise _gone(label)
     parts = (t.partition_info, t.column, t.column_tag, t.data_file, t.delete_file, t.sort_info)
@@ -127,7 +127,7 @@ def drop_table(work: Work, table_id: int, label: str) -> None:
 
 
 def write_schema_versions(work: Work) -> None:
-    """The version that tables created or altered here have from now on."""
+    """The schema version of tables that this commit creates or alters."""
     work.insert(
         t.schema_versions,
         [
@@ -142,7 +142,7 @@ def write_schema_versions(work: Work) -> None:
 
 
 def _gone(label: str) -> CommitConflict:
-    return CommitConflict(f"table {label} is not there any more", hint="run it again")
+    return CommitConflict(f"table {label} no longer exists", hint="run it again")
 
 
 def _column_rows(schema: TableSchema, table_id: int, snapshot_id: int) -> Iterator[dict[str, Any]]:
@@ -249,19 +249,19 @@ def create_schema(work: Work, name: str) -> None:
 
 
 def drop_schema(work: Work, schema_id: int) -> None:
-    """Drop a schema that is empty by now. Raises CommitConflict when it is not there any more."""
+    """Drop a schema, which is empty by now. Raises CommitConflict when it no longer exists."""
     key = next((key for key, entry in work.schemas.items() if entry.id == schema_id), None)
     if key is None or work.end(t.schema, t.schema.c.schema_id == schema_id) != 1:
-        raise CommitConflict("the schema to drop is not there any more", hint="run it again")
+        raise CommitConflict("the schema to drop no longer exists", hint="run it again")
     del work.schemas[key]
     work.tokens.of("dropped_schema", schema_id)
 
 
 def find_schema(schemas: Mapping[str, SchemaEntry], name: str) -> SchemaEntry:
-    """The schema of this name. Raises CommitConflict when there is none."""
+    """The schema of this name. Raises CommitConflict when it does not exist."""
     entry = schemas.get(fold(name))
     if entry is None:
-        raise CommitConflict(f"there is no schema {name!r} any more", hint="run it again")
+        raise CommitConflict(f"schema {name!r} no longer exists", hint="run it again")
     return entry
 
 

@@ -54,7 +54,7 @@ def rename(work: Work, view_id: int, new_name: str) -> None:
 
 
 def drop(work: Work, view_id: int) -> None:
-    """End a view and its tags. Raises CommitConflict when it is not there any more."""
+    """End a view and its tags. Raises CommitConflict when it no longer exists."""
     if work.end(t.view, t.view.c.view_id == view_id) != 1:
         raise _gone(view_id)
     work.end(t.tag, t.tag.c.object_id == view_id)
@@ -67,7 +67,7 @@ def comment(work: Work, view_id: int, changes: tags.Tags) -> None:
 
 
 def _gone(view_id: int) -> CommitConflict:
-    return CommitConflict(f"view {view_id} is not there any more", hint="run it again")
+    return CommitConflict(f"view {view_id} no longer exists", hint="run it again")
 
 
 def _quoted(name: str) -> str:

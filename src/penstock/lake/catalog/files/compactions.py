@@ -167,6 +167,6 @@ def _count_again(work: Work, compaction: RewriteFiles) -> None:
 
 def _files_gone(compaction: Kind) -> CommitConflict:
     return CommitConflict(
-        f"files of table {compaction.table_name} that were compacted are not there any more",
+        f"files of table {compaction.table_name} that were compacted no longer exist",
         hint="nothing was changed; run it again on the table as it is now",
     )

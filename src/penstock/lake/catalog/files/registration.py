@@ -257,7 +257,7 @@ def _in_force(connection: Connection, table_id: int, file_ids: Sequence[int]) ->
 
 def _files_gone(name: str) -> CommitConflict:
     return CommitConflict(
-        f"files of table {name} that this commit replaces are not there any more",
+        f"files of table {name} that this commit replaces no longer exist",
         hint="run it again on the table as it is now",
     )
 
@@ -392,7 +392,7 @@ def mapping_paths(
 # are those whose names neither DuckDB nor Penstock has chosen.
 _NAMES = ("/ducklake-", "/penstock-")
 _UUID = re.compile("/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}[/.]")  # Spark's writes are below one
-_FIRST = -1_000_000_000  # no commit, and no transaction, numbers mappings from here
+_FIRST = -1_000_000_000  # commits and transactions number mappings from other values
 
 
 def mapped_by_history(

@@ -50,7 +50,7 @@ def row_limit(
     """Up to how many rows of a write stay in the catalog: the option of the table, else of its
     schema, else of the lake, else what the lake was attached with, else DuckDB's default.
 
-    ``schema`` is the one of a table that is not there yet.
+    ``schema`` is the schema of a table that does not exist yet.
     """
     key = INLINING_ROW_LIMIT
     if options:

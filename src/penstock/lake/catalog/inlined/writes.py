@@ -224,6 +224,6 @@ def _check_files(work: Work, target: Target, file_ids: Sequence[int]) -> None:
 
 def _gone(target: Target) -> CommitConflict:
     return CommitConflict(
-        f"rows of table {target.name} that this commit changes are not there any more",
+        f"rows of table {target.name} that this commit changes no longer exist",
         hint="run it again on the table as it is now",
     )

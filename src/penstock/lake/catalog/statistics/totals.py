@@ -68,7 +68,7 @@ def add(
         if merged is None:
             totals.columns.pop(column_id, None)
             if known is not None and totals.changed.setdefault(column_id, True):
-                work.later(_FORGET, [{"its_table": target.id, "its_column": column_id}])
+                work.later(_FORGET, [{"of_table": target.id, "of_column_id": column_id}])
         elif merged != known:
             totals.columns[column_id] = merged
             totals.changed.setdefault(column_id, known is not None)
@@ -92,7 +92,7 @@ def write(work: Work) -> None:
             "file_size_bytes": totals.file_size_bytes,
         }
         if totals.exists:
-            work.later(_COUNT, [{"its_table": table_id, **counts}])
+            work.later(_COUNT, [{"of_table": table_id, **counts}])
         else:
             work.insert(t.table_stats, [{"table_id": table_id, **counts}])
         changed = [
@@ -117,7 +117,7 @@ def _stats_by_column(files: Sequence[DataFile]) -> list[dict[int, Any]]:
 
 
 def _key(table_id: int, stats: TableColumnStats) -> dict[str, Any]:
-    return {"its_table": table_id, "its_column": stats.column_id}
+    return {"of_table": table_id, "of_column_id": stats.column_id}
 
 
 def _bounds(stats: TableColumnStats) -> dict[str, Any]:
@@ -140,9 +140,9 @@ def _queries() -> tuple[Executable, Executable, Executable, Executable]:
         .join_from(t.table_stats, t.table_column_stats, c.table_id == s.table_id, isouter=True)
         .where(s.table_id == bindparam("table"))
     )
-    count = t.table_stats.update().where(s.table_id == bindparam("its_table"))
+    count = t.table_stats.update().where(s.table_id == bindparam("of_table"))
     count = count.values(_bound("record_count", "next_row_id", "file_size_bytes"))
-    of_column = (c.table_id == bindparam("its_table"), c.column_id == bindparam("its_column"))
+    of_column = (c.table_id == bindparam("of_table"), c.column_id == bindparam("of_column_id"))
     bound = t.table_column_stats.update().where(*of_column)
     bound = bound.values(_bound("contains_null", "contains_nan", "min_value", "max_value"))
     return read, count, bound, t.table_column_stats.delete().where(*of_column)

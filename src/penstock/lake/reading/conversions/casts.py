@@ -103,7 +103,7 @@ def _converted(source: SparkColumn, have: Column, want: Column | None) -> SparkC
 
 
 def value(computed: SparkColumn, have: Column, want: Column) -> SparkColumn:
-    """``given`` cast to the type of ``want``, which is not nested."""
+    """``value`` cast to the type of ``want``, which is not nested."""
     from pyspark.sql import functions as fn
 
     old, new = base_type(have.type), base_type(want.type)

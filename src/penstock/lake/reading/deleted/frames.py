@@ -244,7 +244,7 @@ def _there(table: str) -> SparkColumn:
 
     pos = fn.col("pos")
     refusal = fn.raise_error(
-        fn.concat(fn.lit(f"a delete file of {table} deletes rows that are not there: "), _DELETE)
+        fn.concat(fn.lit(f"a delete file of {table} deletes rows that do not exist: "), _DELETE)
     )
     inside = pos.isNotNull() & (pos >= 0) & (pos < fn.col(_ROWS))
     return fn.when(inside, pos).otherwise(refusal.cast("long"))

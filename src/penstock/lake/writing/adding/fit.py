@@ -166,9 +166,9 @@ def _missing(work: _Work, column: Column, path: Path) -> None:
         )
 
 
-def _column(work: _Work, one: pa.Field, column: Column, path: Path) -> None:
+def _column(work: _Work, pa_field: pa.Field, column: Column, path: Path) -> None:
     work.fields[path] = _id(column)
-    inner = _inner(one.type)
+    inner = _inner(pa_field.type)
     if inner is None and not column.children:
         _leaf(work, column, path)
         return

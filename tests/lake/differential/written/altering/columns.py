@@ -130,7 +130,7 @@ def require(at: Altering) -> None:
 
 
 def change_struct(at: Altering) -> None:
-    """A field more, one less, one of another name, or one anew by the name of one that goes."""
+    """Add a field, drop, rename, or replace one by a new field of the same name."""
     name, table = at.table()
     if not table.structs:
         return

@@ -1,4 +1,4 @@
-"""The tables of a script as it goes on, and the values and conditions that fit them."""
+"""The tables during a script, with fitting values and conditions."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ KINDS = (
     *("TINYINT", "SMALLINT", "TIMESTAMP", "BOOLEAN"),
 )
 FIELDS = ("INT", "INT", "VARCHAR", "SMALLINT", "DATE")  # of structs
-PLAIN = ("INT", "BIGINT", "VARCHAR", "DATE")  # of values that are written alike everywhere
+PLAIN = ("INT", "BIGINT", "VARCHAR", "DATE")  # types with the same literals in both dialects
 NUMBERS = ("SMALLINT", "INT", "BIGINT")  # keys of merges
 WIDER: Mapping[str, tuple[str, ...]] = {
     "TINYINT": ("SMALLINT", "INT", "BIGINT"),
