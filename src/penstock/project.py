@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from penstock.lake.catalog.catalog import Catalog
     from penstock.lake.lake import Lake
     from penstock.lake.queries.explain import Explanation
+    from penstock.model.lineage.models import ProjectLineage
+    from penstock.model.lineage.trace import Trace
 
 
 class Project:
@@ -266,6 +268,41 @@ class Project:
         shown = self.model(model)
         lake = shown.target.lake
         return detail_of(shown, self._catalog(lake), self.settings.lakes[lake].partition_column)
+
+    def lineage(self, of: str, direction: str = "upstream", *, rows: bool = False) -> Trace:
+        """What columns derive from, over all hops: ``project.lineage("orders.amount").columns``.
+
+        ``of`` is MODEL or MODEL.COLUMN, where MODEL may also be a table or file that models read;
+        ``direction`` ``upstream``, or ``downstream`` for what derives from them. With ``rows``
+        follow also what decides which rows there are. Starts no Spark. Raises ArgumentError with
+        the nearest name.
+        """
+        from penstock.model.lineage.trace import DOWNSTREAM, UPSTREAM, named, trace
+
+        if direction not in {UPSTREAM, DOWNSTREAM}:
+            raise ArgumentError(
+                f"{direction!r} is not a direction", hint=f"write {UPSTREAM} or {DOWNSTREAM}"
+            )
+        found = self.column_lineage()
+        names = {
+            name: str(model.target)
+            for model in self.models
+            for name in (model.name, model.target.qualified, model.target.full, str(model.target))
+        }
+        return trace(found, *named(of, names, found), direction, rows=rows)
+
+    def column_lineage(self) -> ProjectLineage:
+        """The columns of all models, one hop: ``project.column_lineage().of("main.orders")``.
+
+        With those of views that models read. The columns of tables that no model makes are those of
+        the lakes. Starts no Spark.
+        """
+        self._connections.check_open()
+        from penstock.engine.lineage import lineage
+
+        by_name = {model.name: model for model in self.models}
+        ordered = [by_name[name] for name in self.graph.order()]
+        return lineage(ordered, self.settings, self._catalog, self._connections.macros)
 
     def snapshots(
         self, lake: str | None = None, limit: int | None = None

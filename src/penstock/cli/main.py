@@ -19,6 +19,7 @@ COMMANDS = {
     "drop": "penstock.cli.drop",
     "status": "penstock.cli.status",
     "show": "penstock.cli.show",
+    "lineage": "penstock.cli.lineage",
     "preview": "penstock.cli.preview",
     "snapshots": "penstock.cli.snapshots",
     "sql": "penstock.cli.sql",

@@ -1,0 +1,201 @@
+"""From columns over several hops: what they derive from, or what derives from them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from penstock.errors import ArgumentError
+from penstock.model.lineage.models import ProjectLineage
+from penstock.model.lineage.values import ROWS, Input, ModelLineage, OutputColumn, Unknown
+from penstock.sql.identifiers import did_you_mean, fold, nearest
+
+UPSTREAM, DOWNSTREAM = "upstream", "downstream"
+
+
+@dataclass(frozen=True, slots=True)
+class TracedColumn:
+    """A column that was reached, and its next ones: its inputs, or what has it as an input.
+
+    ``model`` is ``None`` for what no model makes; ``origin``, ``unknown`` and ``contradicts`` are
+    those of `penstock.model.lineage.values.OutputColumn`.
+    """
+
+    asset: str
+    column: str
+    model: str | None = None
+    links: tuple[Input, ...] = ()
+    origin: str | None = None
+    unknown: tuple[Unknown, ...] = ()
+    contradicts: tuple[Input, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.asset}.{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """``columns`` are all that was reached, each once: the first ``starts`` are those asked for.
+
+    ``rows`` decide which rows of the model there are, and ``unknown`` says why more columns may
+    belong to it; both are empty where no model makes the asset.
+    """
+
+    asset: str
+    direction: str
+    columns: tuple[TracedColumn, ...]
+    starts: int
+    rows: tuple[Input, ...] = ()
+    unknown: tuple[Unknown, ...] = ()
+
+    def of(self, link: Input) -> TracedColumn | None:
+        """The column that a link leads to."""
+        key = _key(link.asset, link.column)
+        return next((c for c in self.columns if _key(c.asset, c.column) == key), None)
+
+
+Key = tuple[str, str]
+Links = Mapping[Key, Sequence[Input]]
+
+
+def _key(asset: str, column: str) -> Key:
+    return asset.casefold(), fold(column)
+
+
+def trace(
+    lineage: ProjectLineage, asset: str, column: str | None, direction: str, *, rows: bool = False
+) -> Trace:
+    """Follow the columns of ``asset``, or one of them. With ``rows`` follow also what decides which
+    rows there are. Raises ArgumentError for a column that the asset is not known to have.
+    """
+    made = lineage.of(asset)
+    starts = _starts(lineage, made, asset, column)
+    links = _upwards(lineage, rows) if direction == UPSTREAM else _downwards(lineage, rows)
+    reached: dict[Key, TracedColumn] = {}
+    waiting = list(starts)
+    for item in waiting:  # it grows
+        key = _key(item.asset, item.column)
+        if key in reached:
+            continue
+        following = tuple(links.get(key, ()))
+        reached[key] = _traced(lineage, item, following)
+        waiting += following
+    return Trace(
+        made.target if made else starts[0].asset,
+        direction,
+        tuple(reached.values()),
+        len({_key(each.asset, each.column) for each in starts}),
+        made.rows if made else (),
+        made.unknown if made else (),
+    )
+
+
+def columns_read(lineage: ProjectLineage) -> dict[str, list[str]]:
+    """The columns that models read, by what they are of."""
+    found: dict[str, dict[str, None]] = defaultdict(dict)
+    for made in lineage.models.values():
+        for item in (item for column in made.columns for item in made.inputs_of(column)):
+            found[item.asset][item.column] = None
+    return {asset: list(names) for asset, names in found.items()}
+
+
+def _starts(
+    lineage: ProjectLineage, made: ModelLineage | None, asset: str, column: str | None
+) -> list[Input]:
+    known = {name.casefold(): (name, of) for name, of in columns_read(lineage).items()}
+    name, columns = known.get(asset.casefold(), (asset, []))
+    if made is not None:
+        more = () if made.complete else (each for each in columns if each != ROWS)
+        name, columns = made.target, list(dict.fromkeys((*made.names, *more)))
+    chosen = [each for each in columns if column is None or fold(each) == fold(column)]
+    if not chosen and (column is not None or not columns):
+        raise _no_column(name, column, columns, made)
+    return [Input(name, each) for each in chosen]
+
+
+def _no_column(
+    asset: str, column: str | None, columns: Sequence[str], made: ModelLineage | None
+) -> ArgumentError:
+    if made is not None and not made.complete and column is None:
+        why = made.unknown[0].reason if made.unknown else ""
+        return ArgumentError(
+            f"the columns of {asset} are not known: {why}",
+            hint="run it once, or declare them: -- column name <- ducklake://main/table.column",
+        )
+    hint = did_you_mean(column or "", columns, "columns")
+    if made is not None and not made.complete:
+        hint += "; they are not all known"
+    elif made is None:
+        hint += "; of what no model makes, those that models read"
+    return ArgumentError(f"{asset} has no column {column!r}", hint=hint)
+
+
+def _traced(lineage: ProjectLineage, item: Input, links: tuple[Input, ...]) -> TracedColumn:
+    made = lineage.of(item.asset)
+    column = None if made is None else _find(made, item.column)
+    model = None if made is None else made.model or None
+    if made is not None and column is None:
+        unknown = () if item.column == ROWS else made.unknown
+        return TracedColumn(item.asset, item.column, model, links, unknown=unknown)
+    if column is None:
+        return TracedColumn(item.asset, item.column, model, links)
+    return TracedColumn(
+        item.asset, column.name, model, links, column.origin, column.unknown, column.contradicts
+    )
+
+
+def _find(made: ModelLineage, name: str) -> OutputColumn | None:
+    return next((column for column in made.columns if fold(column.name) == fold(name)), None)
+
+
+def _upwards(lineage: ProjectLineage, rows: bool) -> Links:
+    found: dict[Key, Sequence[Input]] = {}
+    for made in lineage.models.values():
+        for column in made.columns:
+            inputs = made.inputs_of(column) if rows else column.inputs
+            found[_key(made.target, column.name)] = inputs
+        found[_key(made.target, ROWS)] = made.rows if rows else ()
+    return found
+
+
+def _downwards(lineage: ProjectLineage, rows: bool) -> Links:
+    """What decides which rows there are leads to the rows of the reader."""
+    found: dict[Key, dict[Input, None]] = defaultdict(dict)
+    for made in lineage.models.values():
+        for column in made.columns:
+            _add(found, column.inputs, made.target, column.name)
+        _add(found, made.rows, made.target, ROWS)
+        if rows:
+            every = (Input(made.target, column.name) for column in made.columns)
+            found[_key(made.target, ROWS)] |= dict.fromkeys(every)
+    return {key: tuple(links) for key, links in found.items()}
+
+
+def _add(
+    found: dict[Key, dict[Input, None]], inputs: Iterable[Input], asset: str, column: str
+) -> None:
+    for item in inputs:
+        found[_key(item.asset, item.column)][Input(asset, column, item.kind)] = None
+
+
+def named(of: str, models: Mapping[str, str], lineage: ProjectLineage) -> tuple[str, str | None]:
+    """The asset, and the column if any, that ``of`` names.
+
+    ``models`` are the tables that models make by all that these are called. Raises ArgumentError
+    with the nearest name.
+    """
+    tables = {asset.casefold(): asset for asset in columns_read(lineage)}
+    tables |= {made.target.casefold(): made.target for made in lineage.models.values()}
+    before, dot, column = of.rpartition(".")
+    for name, rest in ((of, None), (before, column)):
+        known = models.get(name) or tables.get(name.casefold())
+        known = known or tables.get(f"main.{name}".casefold())
+        if known is not None and (rest is None or (dot and rest)):
+            return known, rest
+    near = nearest(of, models) or nearest(before, models)
+    listed = ", ".join(sorted(models)[:10]) or "none"
+    raise ArgumentError(
+        f"there is no model or column {of!r}",
+        hint=f"did you mean {near!r}?" if near else f"write MODEL or MODEL.COLUMN: {listed}",
+    )
