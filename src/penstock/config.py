@@ -26,7 +26,7 @@ PREFIX = "PENSTOCK_"
 
 # The keys of each section, with their types. Names of lakes and of Spark's settings are free.
 _SECTIONS: Mapping[str, Mapping[str, type]] = {
-    "project": {"name": str, "models": str, "dialect": str},
+    "project": {"name": str, "models": str, "dialect": str, "infer_names": bool},
     "lakes": {
         "catalog": str,
         "data_path": str,
@@ -93,7 +93,8 @@ class SparkSettings:
 class Settings:
     """All settings of a project. ``root`` holds penstock.toml; ``jobs`` None: by cores.
 
-    ``dialect`` is that of scripts and queries that name none.
+    ``dialect`` is that of scripts and queries that name none; with ``infer_names`` a model of
+    MODEL (...) that has no name has that of its path below ``models``.
     """
 
     root: Path
@@ -103,6 +104,7 @@ class Settings:
     spark: SparkSettings = SparkSettings()
     jobs: int | None = None
     dialect: str = "spark"
+    infer_names: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +290,7 @@ def _build(root: Path, values: Mapping[str, _Value], environ: Mapping[str, str])
         ),
         jobs=jobs,
         dialect=_dialect(values.get("project.dialect")),
+        infer_names=bool(get("project.infer_names")),
     )
 
 

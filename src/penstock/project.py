@@ -85,6 +85,7 @@ class Project:
                 lakes=settings.lakes,
                 models_dir=settings.models,
                 dialect=settings.dialect,
+                infer_names=settings.infer_names,
                 macros=connections.macros,
             )
         except BaseException:

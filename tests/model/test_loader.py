@@ -204,13 +204,11 @@ def test_files_that_are_no_steps(tmp_path: Path) -> None:
         models__note="-- one row per order, on the whole\n-- tag it\nSELECT 1",
         models__library="-- macros\nCREATE MACRO f(a) AS a",
         models__empty="",
-        models__ddl="/* of SQLMesh */\nMODEL (name db.t, kind FULL);\nSELECT 1",
         models__misspelt="MODL (name db.t);\nSELECT 1",
         models__values="(SELECT 1)",
     )
     names = [Path(finding.location.path).stem for finding in loaded.diagnostics]
     assert list(zip(names, rules(loaded), strict=True)) == [
-        ("ddl", ("error", "model-ddl", 2)),
         ("library", ("warning", "macros", 1)),
         ("misspelt", ("error", "model-ddl", 1)),
         ("note", ("warning", "no-header", 3)),
@@ -288,3 +286,44 @@ def test_the_dialect_of_a_project(tmp_path: Path) -> None:
     root = project(tmp_path, models__t=text, models__u=own.replace("main/t", "main/u"))
     first, second = load_models(root, lakes=LAKES, dialect="duckdb").models
     assert (first.query.dialect, second.query.dialect) == ("duckdb", "spark")
+
+
+def test_a_model_is_the_same_in_either_form(tmp_path: Path) -> None:
+    query = "SELECT 1 AS id"
+    (one,) = load_models(
+        project(tmp_path, models__t=f"-- materialize ducklake://main/s.t key=id\n{query}"),
+        lakes=LAKES,
+    ).models
+    kind = "INCREMENTAL_BY_UNIQUE_KEY (unique_key id)"
+    (other,) = load_models(
+        project(tmp_path, models__t=f"MODEL (name main.s.t, kind {kind}, owner me);\n{query}"),
+        lakes=LAKES,
+    ).models
+    assert (one.name, one.target, one.strategy, one.keys) == ("t", other.target, "merge", ("id",))
+    assert one.definition_hash == other.definition_hash
+    assert other.query.text == query
+
+
+def test_names_are_inferred_where_the_project_wants_it(tmp_path: Path) -> None:
+    root = project(tmp_path, models__marts__t="/* x */ MODEL (kind FULL);\nSELECT 1 AS id")
+    (model,) = load_models(root, lakes=LAKES, infer_names=True).models
+    assert (model.name, str(model.target)) == ("marts/t", "main.marts.t")
+    (finding,) = scan_models(root, lakes=LAKES).diagnostics
+    assert finding.message == "the model has no name"
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (
+            "SELECT 1;\nON_VIRTUAL_UPDATE_BEGIN;\nON_VIRTUAL_UPDATE_END;",
+            "ON_VIRTUAL_UPDATE_BEGIN is not in this version",
+        ),
+        ("JINJA_QUERY_BEGIN;\nSELECT 1;\nJINJA_END;", "JINJA_QUERY_BEGIN is not in this version"),
+        ("SELECT 1;\nSET spark.a = 1;", "SET comes after the SELECT, and nothing may"),
+        ("DELETE FROM t;\nSELECT 1;", "DELETE writes, and a managed script only reads"),
+    ],
+)
+def test_statements_around_the_query_of_a_model(tmp_path: Path, code: str, said: str) -> None:
+    loaded = scan(tmp_path, models__t=f"MODEL (name t, kind FULL);\n{code}")
+    assert said in [finding.message for finding in loaded.errors]

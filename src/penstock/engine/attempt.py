@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from penstock.config import Settings
 from penstock.engine.beginning import Beginning
 from penstock.engine.checks.run import Tester
+from penstock.engine.columns import cast_to
 from penstock.engine.pins import Pins, candidate_of, pin, table_name
 from penstock.engine.plan import Plan, PlannedStep
 from penstock.engine.redefinition import (
@@ -259,6 +260,7 @@ class Attempt:
         return Slice(
             place=place,
             keys=self.model.keys,
+            partition_keys=self.model.layout.partitioned_by,
             known_fingerprint=self._known_fingerprint(tx, known, place),
         )
 
@@ -278,8 +280,11 @@ class Attempt:
     def _stage(self, table: TransactionTable, resolved: Resolved, into: Slice) -> Staged:
         managed = self._partition_column
         refuse_managed(resolved.df.columns, managed, resolved.start)
-        df = self._fit(table, resolved.df, into)
+        df = self._fit(table, cast_to(resolved.df, self.model.columns), into)
+        layout = self.model.layout
         try:
+            if layout.is_said:
+                table.lay_out(layout.partitioned_by, layout.clustered_by)
             return STRATEGIES[self.model.strategy](table, df, into)
         except (QueryFailed, DataFileCorrupt, DataFileMissing) as error:
             raise resolved.placed(error) from error.__cause__

@@ -49,7 +49,8 @@ class Beginning:
     @classmethod
     def of(cls, model: Model, partition_column: str) -> Beginning:
         declared = {
-            column.name: (spark_type(column.type), column.location) for column in model.column_types
+            column.name: (spark_type(column.type, column.dialect), column.location)
+            for column in (*model.columns, *model.column_types)
         }
         return cls(model.target, declared, partition_column if model.partition else None)
 

@@ -16,7 +16,8 @@ from penstock.model.loader import FIRST_MODEL
 from penstock.model.model import Model
 from penstock.sql.identifiers import nearest
 
-RUNNABLE = ("replace", "append", "merge")  # strategies; the engine has each in its registry
+# Strategies; the engine has each in its registry.
+RUNNABLE = ("replace", "append", "merge", "partitions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +113,15 @@ def _refreshed(steps: Sequence[Model], request: RunRequest) -> Iterator[str]:
             hint="for example: penstock run MODEL --full-refresh",
         )
     for model in steps:
+        if model.disable_restatement:
+            raise ArgumentError(
+                f"{model.name} is excluded from being made anew: disable_restatement is true",
+                hint="write disable_restatement false in its kind, or `penstock drop` the table",
+                location=model.place("disable_restatement"),
+            )
         if model.partition is not None:
             yield f"{model.name}: full refresh drops every slice and makes this run's only"
-        elif model.strategy in ("append", "merge"):
+        elif model.strategy != "replace":
             yield f"{model.name}: full refresh leaves only what the SELECT returns now"
 
 

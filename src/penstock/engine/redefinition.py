@@ -69,6 +69,9 @@ def refuse_lost_rows(
     rows = table.count_rows(place)
     if not rows or model.strategy == "merge":
         return None
+    if model.strategy == "partitions":
+        rows_there = f"{_count(rows, 'row')} made by {known.strategy}"
+        return f"the SELECT's rows replace their partitions of {rows_there}"
     if model.strategy == "append":
         return f"the SELECT's rows are added to {_count(rows, 'row')} made by {known.strategy}"
     raise _changed(

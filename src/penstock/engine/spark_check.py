@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 
 from penstock.config import Settings
 from penstock.engine.beginning import Beginning
+from penstock.engine.columns import cast_to
 from penstock.engine.pins import Pins, Readable, Rows
 from penstock.engine.resolve import Resolved, Views, query_start, resolve
 from penstock.engine.spark import lakes_for, session_for
-from penstock.errors import Diagnostic, NotFound, PenstockError
+from penstock.errors import Diagnostic, NotFound, PenstockError, QueryFailed
 from penstock.lake.format.naming import fold
+from penstock.lake.format.partitioning import parse_partition_field
 from penstock.model import arguments
 from penstock.model.arguments import Argument
 from penstock.model.asset import TableName
@@ -67,8 +69,14 @@ class _Checker:
             resolved = yield from self._query(model, model.query, session, views)
             if resolved is None:
                 return
-            yield from _missing_columns(model, resolved.df.columns)
-            made = self._made(model, resolved.df)
+            try:
+                df = cast_to(resolved.df, model.columns)
+            except QueryFailed as error:
+                place = error.location or model.place("columns")
+                yield Diagnostic("error", error.message, place, error.hint, "column")
+                return
+            yield from _missing_columns(model, df.columns)
+            made = self._made(model, df)
             self.pins = self.pins.showing(model.target, made)
             self.made.add(table_key(model.target))
             for script in model.test_scripts:
@@ -163,6 +171,11 @@ def _missing_columns(model: Model, columns: Sequence[str]) -> Iterator[Diagnosti
     """Keys and tested columns that the query does not make."""
     made = {fold(name) for name in columns}
     wanted = [("target", "key", key) for key in model.keys]
+    wanted += [
+        ("partitioned_by", "column to partition by", parse_partition_field(key).column)
+        for key in model.layout.partitioned_by
+    ]
+    wanted += [("clustered_by", "column to sort by", name) for name in model.layout.clustered_by]
     wanted += [
         (f"data_test:{number}", "tested column", test.column)
         for number, test in enumerate(model.data_tests)

@@ -209,7 +209,7 @@ def _what_changed(
     key = (known.target, known.slice)
     if key in changed:
         return "changed outside", changed[key]
-    same = known.definition_hash == model.definition_hash
+    same = model.forward_only or known.definition_hash == model.definition_hash
     return "materialized" if same else "stale", None
 
 

@@ -18,6 +18,7 @@ from penstock.lake.rows.append import append_frame, append_rows, is_literal
 from penstock.lake.rows.change import Condition, Keys, MergeBuilder, On, RowChange
 from penstock.lake.rows.engine import stage
 from penstock.lake.rows.overwrite import Replacing
+from penstock.lake.rows.partitions import replace_partitions
 from penstock.sql.dialect import hinted, texts_in
 
 if TYPE_CHECKING:
@@ -78,6 +79,10 @@ class TransactionTable(StagedTable):
         keys = (column,) if partition_by is None else partition_by
         new = Replacing(df, keys, known_fingerprint)
         return overwrite.replace_slice(self, (column, value), new)
+
+    def replace_partitions(self, df: DataFrame, keys: str | Sequence[str]) -> Staged:
+        """Replace each partition, by these keys, that ``df`` has rows of; see `rows.partitions`."""
+        return replace_partitions(self, df, names_of(keys, "keys"))
 
     def drop_slice(self, column: str, value: object) -> int:
         """Delete the rows whose ``column`` is ``value``; returns their number."""

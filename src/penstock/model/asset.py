@@ -160,8 +160,9 @@ class ColumnLineage:
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """A column's type, in DuckDB's words, of a table that its own model reads."""
+    """A column's type in the words of ``dialect``, as a script declares it."""
 
     name: str
     type: str
     location: Location
+    dialect: str = "duckdb"

@@ -37,27 +37,10 @@ class Layout:
     partitioned_by: tuple[str, ...] = ()
     clustered_by: tuple[str, ...] = ()
 
-
-@dataclass(frozen=True, slots=True)
-class MergeClause:
-    """One WHEN MATCHED: ``values`` are by column, None for all; conditions are Spark's SQL."""
-
-    action: str  # update or delete
-    condition: str | None = None
-    values: tuple[tuple[str, str], ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Merge:
-    """How a merge differs from updating and inserting by key: both sides are ``target`` and
-    ``source`` in its expressions."""
-
-    matched: tuple[MergeClause, ...] = ()
-    filters: tuple[str, ...] = ()
-
     @property
-    def is_plain(self) -> bool:
-        return not (self.matched or self.filters)
+    def is_said(self) -> bool:
+        """Whether the model has one: without, a table keeps what it was given by others."""
+        return bool(self.partitioned_by or self.clustered_by)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +74,6 @@ class Declaration:
     dialect: str = "spark"
     keys: tuple[str, ...] = ()
     partition: PartitionSpec | None = None
-    merge: Merge = field(default_factory=Merge)
     layout: Layout = field(default_factory=Layout)
     schema_change: SchemaChange = field(default_factory=SchemaChange)
     forward_only: bool = False

@@ -15,6 +15,8 @@ from penstock.model.annotation import Annotations, parse
 from penstock.model.asset import DEFAULT_SCHEMA
 from penstock.model.building import ScriptFile, build_model
 from penstock.model.data_test import CustomTest
+from penstock.model.ddl import read as ddl
+from penstock.model.ddl.syntax import MODEL, begins_model
 from penstock.model.declaration import Declaration
 from penstock.model.graph import check_graph
 from penstock.model.header.lines import read_header
@@ -54,6 +56,7 @@ class _Place:
     models: Path
     names: Names
     dialect: str
+    infer_names: bool = False
 
 
 def load_models(
@@ -63,11 +66,13 @@ def load_models(
     models_dir: str | Path = "models",
     default_lake: str | None = None,
     dialect: str = "spark",
+    infer_names: bool = False,
     macros: Macros | None = None,
 ) -> Loaded:
     """The models of the project at ``root``, and warnings.
 
-    ``macros`` are those that scripts in DuckDB's dialect may call. Raises :class:`ModelError` with
+    ``macros`` are those that scripts in DuckDB's dialect may call; with ``infer_names`` a model
+    without a name has that of its path. Raises :class:`ModelError` with
     every finding when one of them is an error.
     """
     loaded = scan_models(
@@ -76,6 +81,7 @@ def load_models(
         models_dir=models_dir,
         default_lake=default_lake,
         dialect=dialect,
+        infer_names=infer_names,
         macros=macros,
     )
     if loaded.errors:
@@ -90,12 +96,12 @@ def scan_models(
     models_dir: str | Path = "models",
     default_lake: str | None = None,
     dialect: str = "spark",
+    infer_names: bool = False,
     macros: Macros | None = None,
 ) -> Loaded:
     """The models that can be read, and what is wrong with the others."""
-    place = _Place(
-        root, root / models_dir, Names(tuple(lakes), default_lake, macros=macros), dialect
-    )
+    names = Names(tuple(lakes), default_lake, macros=macros)
+    place = _Place(root, root / models_dir, names, dialect, infer_names)
     if not place.models.is_dir():
         message = "there is no directory of models"
         hint = "make it, or name another one in penstock.toml: [project] models = ..."
@@ -131,9 +137,16 @@ def _load(path: Path, place: _Place) -> _File:
     if text is None:
         return _File(path, findings)
     annotations, findings = parse(text, path, dialect=place.dialect)
-    if not annotations.in_pipeline and annotations.materialize is None:
+    start = read_header(text, path).end
+    if begins_model(text, start):
+        declaration, findings = ddl.declare(
+            ddl.Script(text, path, start, annotations, place.dialect, _parts(path, place)),
+            place.names,
+        )
+    elif not annotations.in_pipeline and annotations.materialize is None:
         return _File(path, report_script(text, path, annotations, findings))
-    declaration, findings = declare(text, path, annotations, place.names, findings)
+    else:
+        declaration, findings = declare(text, path, annotations, place.names, findings)
     if declaration is None:
         return _File(path, findings)
     tests, test_findings = _test_scripts(declaration, place)
@@ -141,6 +154,12 @@ def _load(path: Path, place: _Place) -> _File:
     script = ScriptFile(name, text, declaration, tests)
     model, findings = build_model(script, place.names, (*findings, *test_findings))
     return _File(path, findings, model, tests)
+
+
+def _parts(path: Path, place: _Place) -> tuple[str, ...]:
+    """What names a model without a name."""
+    below = path.relative_to(place.models).with_suffix("")
+    return below.parts if place.infer_names else ()
 
 
 def _read(path: Path) -> tuple[str | None, tuple[Diagnostic, ...]]:
@@ -200,12 +219,12 @@ def _candidates(name: str, place: _Place) -> Iterable[Path]:
 HEADER = "-- materialize ducklake://main/table"
 FIRST_MODEL = (
     "a model is a .sql file below models/ whose header says `-- materialize ducklake://LAKE/TABLE`"
+    ", or that begins with MODEL (name SCHEMA.TABLE, kind FULL);"
 )
 #: scripts in which other runners of annotated scripts have steps, and `.sql` in capitals
 SCRIPT_SUFFIXES = (".py", ".ts", ".js", ".sh", ".go", ".sql")
 #: findings of a header that matter although it declares no step: it may have been meant to
 _MEANT = ("misspelt-keyword", "late-annotation", "block-comment", "dropped-materialize")
-_DDL = "MODEL"
 
 
 def report_script(
@@ -234,13 +253,9 @@ def _of_code(tokens: Sequence[Token], source: Source) -> Iterator[Diagnostic]:
     where = source.location(tokens[0].start)
     if tokens[0].kind not in {NAME, STRING} and [token.text for token in tokens[1:2]] == ["("]:
         word = tokens[0].text
-        if word.upper() == _DDL:
-            message = f"`{word} (...)` is not in this version, so the file makes no model"
-            yield Diagnostic("error", message, where, f"write `{HEADER}` above", "model-ddl")
-            return
-        if nearest(word, (_DDL,), cutoff=0.75):
+        if nearest(word, (MODEL,), cutoff=0.75):
             message = f"`{word} (...)` is not a known statement, so the file makes no model"
-            hint = f"a model begins with `{HEADER}`; {_DDL} (...) is not in this version"
+            hint = f"did you mean {MODEL} (...)?"
             yield Diagnostic("error", message, where, hint, "model-ddl")
             return
     yield _headerless(where)
@@ -248,7 +263,7 @@ def _of_code(tokens: Sequence[Token], source: Source) -> Iterator[Diagnostic]:
 
 def _headerless(where: Location) -> Diagnostic:
     message = "the file has no annotation that makes it a model, so nothing runs it"
-    hint = f"begin it with `{HEADER}`, or move it out of the models directory"
+    hint = f"begin it with `{HEADER}` or MODEL (...), or move it out of the models directory"
     return Diagnostic("warning", message, where, hint, "no-header")
 
 

@@ -258,6 +258,18 @@ def _create(statement: Statement, reading: _Reading) -> bool:
     return True
 
 
+def _refused_block(statement: Statement, reading: _Reading) -> bool:
+    """What begins a block of other tools that would be more than one query."""
+    message = f"{statement.word} is not in this version"
+    reading.report("error", statement.start, message, _BLOCKS[statement.word], "script-block")
+    return True
+
+
+_BLOCKS = {
+    "ON_VIRTUAL_UPDATE_BEGIN": "take the block away: no views stand in front of tables",
+    "JINJA_QUERY_BEGIN": "write the query as plain SQL",
+    "JINJA_STATEMENT_BEGIN": "write the statement as plain SQL",
+}
 _IF = ("IF", "NOT", "EXISTS")
 _SETUP: dict[str, Callable[[Statement, _Reading], bool]] = {
     "ATTACH": _attach,
@@ -265,5 +277,6 @@ _SETUP: dict[str, Callable[[Statement, _Reading], bool]] = {
     "SET": _set,
     "CREATE": _create,
     **dict.fromkeys(IGNORED_WORDS, _ignored),
+    **dict.fromkeys(_BLOCKS, _refused_block),
 }
 _MANUAL_SETUP = {word: _SETUP[word] for word in ("ATTACH", "USE", *IGNORED_WORDS)}

@@ -206,10 +206,13 @@ class _Casts:
         return self.tokens[at].start
 
 
-def spark_type(text: str) -> str:
-    """A DuckDB type as Spark's SQL writes it. Raises ValueError for one that Spark cannot hold."""
+def spark_type(text: str, dialect: str = "duckdb") -> str:
+    """A type of a dialect as Spark's SQL writes it.
+
+    Raises ValueError for one that Spark cannot hold.
+    """
     try:
-        kind = exp.DataType.build(text, dialect="duckdb")
+        kind = exp.DataType.build(text, dialect=dialect)
     except SqlglotError:
         raise ValueError(f"has the unknown type {text!r}") from None
     return _substituted(kind).sql("spark")

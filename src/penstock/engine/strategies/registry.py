@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from penstock.engine.strategies import append, merge, replace
+from penstock.engine.strategies import append, merge, partitions, replace
 from penstock.engine.strategies.slice import Strategy
 
 STRATEGIES: Mapping[str, Strategy] = {
     "replace": replace.stage,
     "append": append.stage,
     "merge": merge.stage,
+    "partitions": partitions.stage,
 }

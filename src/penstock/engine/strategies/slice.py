@@ -17,12 +17,13 @@ class Slice:
     """The slice to write.
 
     ``place`` is the partition column and its value; None for a whole table. ``keys`` are those of
-    merge. ``known_fingerprint`` is that of the slice's present content, when nothing has touched
-    it since it was recorded.
+    merge, ``partition_keys`` those of partitions. ``known_fingerprint`` is that of the slice's
+    present content, when nothing has touched it since it was recorded.
     """
 
     place: tuple[str, str] | None = None
     keys: tuple[str, ...] = ()
+    partition_keys: tuple[str, ...] = ()
     known_fingerprint: str | None = None
 
     @property

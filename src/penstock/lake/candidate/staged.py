@@ -13,10 +13,11 @@ from penstock.lake.candidate.definable import DefinableTable
 from penstock.lake.candidate.state import Candidate
 from penstock.lake.format.changes import NewTable
 from penstock.lake.format.field_ids import assign_ids
-from penstock.lake.format.files import all_rows, live_rows
+from penstock.lake.format.files import PartitionField, all_rows, live_rows
 from penstock.lake.format.naming import directory_name, fold, names_of, new_uuid7
+from penstock.lake.format.objects import SortKey
 from penstock.lake.format.partitioning import partition_columns, partition_fields
-from penstock.lake.format.schema import evolve, without_columns
+from penstock.lake.format.schema import TableSchema, evolve, without_columns
 from penstock.lake.reading.conversions.align import align, growth, typed
 from penstock.lake.reading.conversions.spark_types import schema_of
 from penstock.lake.reading.parquet.footers import remove_directory
@@ -30,6 +31,28 @@ SliceOf = tuple[str, object]
 
 class StagedTable(DefinableTable):
     """One table inside a transaction whose rows can change; for one thread at a time."""
+
+    _partition_by: Sequence[str] = ()  # of a table that is made, where its maker says nothing else
+    _sort_by: tuple[SortKey, ...] = ()
+
+    def lay_out(self, partition_by: Sequence[str], sort_by: Sequence[str]) -> None:
+        """Partition and sort what is written from now on by these keys, in the table that there is
+        and in one that is made. Files that are there stay as they are.
+        """
+        self._partition_by, self._sort_by = partition_by, tuple(map(SortKey, sort_by))
+        if not self.exists:
+            return
+        fields = partition_fields(self.schema, partition_by)
+        if fields != tuple(self._candidate.partition_by):
+            self.set_partitioning(fields)
+        if self._sort_by != self.sort_keys():
+            self.set_sorting(self._sort_by)
+
+    def wanted_fields(
+        self, schema: TableSchema, partition_by: str | Sequence[str]
+    ) -> tuple[PartitionField, ...]:
+        """``partition_by``, or what `lay_out` has said, as keys of these columns."""
+        return partition_fields(schema, partition_by or self._partition_by)
 
     def evolve(self, df: DataFrame, *, drop: str | Sequence[str] = ()) -> None:
         """Make the table able to hold ``df``: its new columns are added at the end (NULL in the
@@ -121,12 +144,15 @@ class StagedTable(DefinableTable):
                 hint="select at least one column",
             )
         self._refuse_reserved(schema.names)
-        fields = partition_fields(schema, partition_by)
+        fields = self.wanted_fields(schema, partition_by)
         partition_columns(schema, fields)
         uuid = new_uuid7()
         start = self._candidate
         directory = self._context.schema_path(start.schema_name)
         path = f"{directory}{directory_name(start.name, uuid)}"
         self._candidate = Candidate(
-            start.schema_name, start.name, start.base, NewTable(uuid, schema, path, fields)
+            start.schema_name,
+            start.name,
+            start.base,
+            NewTable(uuid, schema, path, fields, self._sort_by),
         )

@@ -1,0 +1,1 @@
+"""``MODEL (...)``: its properties in a table, one small function each."""

@@ -1,0 +1,54 @@
+"""What the properties of one ``MODEL (...)`` have said so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.errors import Diagnostic, Location
+from penstock.model.asset import ColumnType, TableName
+from penstock.model.data_test import DataTest
+from penstock.model.ddl.syntax import Property, Value, Wrong
+from penstock.model.kinds import Kind
+from penstock.model.mapping import Source
+from penstock.model.names import Names
+from penstock.model.script import Setting
+
+
+@dataclass(slots=True)
+class Draft:
+    """``cadence``, ``layout`` and ``about`` have the fields of the values of these names."""
+
+    source: Source
+    names: Names
+    dialect: str = "spark"
+    target: TableName | None = None
+    kind: Kind | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    cadence: dict[str, Any] = field(default_factory=dict)
+    layout: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    about: dict[str, Any] = field(default_factory=dict)
+    columns: list[ColumnType] = field(default_factory=list)
+    data_tests: list[tuple[DataTest, Location]] = field(default_factory=list)
+    depends_on: tuple[TableName, ...] = ()
+    settings: tuple[Setting, ...] = ()
+    tags: tuple[str, ...] = ()
+    formatted: bool = True
+    enabled: bool = True
+    places: dict[str, Location] = field(default_factory=dict)
+    findings: list[Diagnostic] = field(default_factory=list)
+
+    def refuse(self, error: Wrong) -> None:
+        self.findings.append(error.diagnostic(self.source))
+
+    def warn(self, at: int, message: str, hint: str | None, rule: str) -> None:
+        where = self.source.location(at)
+        self.findings.append(Diagnostic("warning", message, where, hint, rule))
+
+    def place(self, prop: Property | Value) -> Location:
+        return self.source.location(prop.start)
+
+    def error_at(self, what: str, message: str, hint: str | None) -> None:
+        """An error that several properties make together, placed at ``what``."""
+        where = self.places.get(what) or self.places["MODEL"]
+        self.findings.append(Diagnostic("error", message, where, hint, "model-property"))

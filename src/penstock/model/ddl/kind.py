@@ -1,0 +1,93 @@
+"""``kind X`` or ``kind X (option value, ...)``, checked by the table of kinds."""
+
+from __future__ import annotations
+
+from penstock.model.ddl.draft import Draft
+from penstock.model.ddl.syntax import Property, Value, Wrong, properties
+from penstock.model.ddl.values import READERS
+from penstock.model.kinds import KINDS, Kind, Option
+from penstock.sql.identifiers import nearest
+from penstock.sql.tokens import NAME, STRING, WORD, closing
+
+
+def read_kind(draft: Draft, prop: Property) -> None:
+    """Options that are not given have their defaults."""
+    value = prop.value
+    kind = _known(value)
+    draft.kind = kind
+    draft.places["kind"] = draft.place(value)
+    draft.options = dict(kind.defaults)
+    if kind.refusal is not None:
+        raise value.wrong(f"the kind {kind.name} is refused: {kind.refusal}", kind.hint)
+    given = _options(value)
+    for option in given:
+        known = kind.option(option.name)
+        try:
+            if known is None:
+                raise _unknown(kind, option)
+            draft.options[option.name] = _read(draft, kind, known, option)
+        except Wrong as error:
+            draft.refuse(error)
+        draft.places[option.name] = draft.place(option)
+    _require(kind, {option.name for option in given}, value)
+    keys: tuple[str, ...] = draft.options.get("unique_key") or ()
+    expression = next((key for key in keys if not _is_column(key)), None)
+    if expression is not None:
+        message = f"`{expression}` is an expression, and keys are columns in this version"
+        raise value.wrong(message, "make it a column of the query, and that the key")
+
+
+def _known(value: Value) -> Kind:
+    name = value.tokens[0]
+    kind = KINDS.get(name.value.upper()) if name.kind in {WORD, NAME, STRING} else None
+    if kind is None:
+        guess = nearest(name.value.upper(), KINDS)
+        hint = f"did you mean {guess}?" if guess else f"the kinds are {', '.join(KINDS)}"
+        raise value.wrong(f"there is no kind {name.value}", hint)
+    rest = value.tokens[1:]
+    if rest and (rest[0].text != "(" or closing(rest, 0) != len(rest) - 1):
+        hint = f"is a comma missing before `{rest[0].text}`?"
+        raise Wrong(rest[0].start, f"`{rest[0].text}` follows the kind {kind.name}", hint)
+    return kind
+
+
+def _options(value: Value) -> tuple[Property, ...]:
+    inside = value.tokens[2:-1]
+    found = properties(value.source, inside, value.tokens[-1].start) if inside else ()
+    names = [option.name for option in found]
+    for number, option in enumerate(found):
+        if option.name in names[:number]:
+            message = f"the option `{option.name}` is given twice"
+            raise Wrong(option.start, message, "keep one", "model-twice")
+    return found
+
+
+def _read(draft: Draft, kind: Kind, known: Option, option: Property) -> object:
+    if known.refusal is not None:
+        message = f"`{known.name}` of {kind.name} cannot be given: {known.refusal}"
+        raise Wrong(option.start, message, "take it away", "model-option")
+    found = READERS[known.type](option.value)
+    if known.idle is not None:
+        message = f"`{known.name}` has no effect: {known.idle}"
+        draft.warn(option.start, message, "take it away", "model-idle")
+    return found
+
+
+def _unknown(kind: Kind, option: Property) -> Wrong:
+    names = [known.name for known in kind.options if known.refusal is None]
+    guess = nearest(option.name, names)
+    listed = f"its options are {', '.join(names)}" if names else "it has none"
+    hint = f"did you mean {guess}?" if guess else listed
+    message = f"`{option.name}` is not an option of the kind {kind.name}"
+    return Wrong(option.start, message, hint, "model-option")
+
+
+def _require(kind: Kind, given: set[str], value: Value) -> None:
+    for option in kind.options:
+        if option.required and option.name not in given:
+            message = f"the kind {kind.name} needs `{option.name}`"
+            raise value.wrong(message, f"write kind {kind.name} ({option.name} ...)")
+
+
+def _is_column(text: str) -> bool:
+    return not any(sign in text for sign in "()+-*/|,'")

@@ -1,0 +1,212 @@
+"""``MODEL (...)`` as a `Declaration`: every property acts, or is refused by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+
+from penstock.errors import Diagnostic, Location
+from penstock.model.annotation import Annotations
+from penstock.model.asset import DEFAULT_SCHEMA, Asset, Materialize, TableName
+from penstock.model.ddl.draft import Draft
+from penstock.model.ddl.properties import PROPERTIES
+from penstock.model.ddl.syntax import MODEL, Block, Property, Wrong, read_block
+from penstock.model.ddl.values import shortest_gap
+from penstock.model.declaration import About, Declaration, Layout, SchemaChange
+from penstock.model.kinds import DEFAULT_KIND, KINDS, Kind
+from penstock.model.mapping import Source
+from penstock.model.names import Names, UnknownName
+from penstock.model.schedule import Cadence
+from penstock.sql.identifiers import nearest
+
+_UNITS = {
+    "year": timedelta(days=365),
+    "month": timedelta(days=28),
+    "day": timedelta(days=1),
+    "hour": timedelta(hours=1),
+    "half_hour": timedelta(minutes=30),
+    "quarter_hour": timedelta(minutes=15),
+    "five_minute": timedelta(minutes=5),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A file with ``MODEL (...)`` after its header of comments, which ends at ``start``.
+
+    ``parts`` are what names the model where it is inferred: its path below the models directory.
+    """
+
+    text: str
+    path: Path
+    start: int
+    annotations: Annotations
+    dialect: str = "spark"
+    parts: tuple[str, ...] = ()
+
+
+def declare(script: Script, names: Names) -> tuple[Declaration | None, tuple[Diagnostic, ...]]:
+    """What the script declares; ``None`` where a finding is an error, and for ``enabled false``."""
+    draft = Draft(Source(script.path, script.text), names, script.dialect)
+    try:
+        block = read_block(draft.source, script.start)
+    except Wrong as error:
+        draft.refuse(error)
+        return None, tuple(draft.findings)
+    draft.places[MODEL] = draft.source.location(block.start)
+    _refuse_annotations(draft, script.annotations)
+    _read(draft, block)
+    if not draft.enabled:
+        message = "the model is not enabled, so nothing runs it"
+        where = draft.places["enabled"]
+        return None, (Diagnostic("warning", message, where, "write enabled true", "disabled"),)
+    if draft.target is None and not draft.findings:
+        _infer_name(draft, script.parts)
+    for rule in _RULES:
+        rule(draft)
+    found = tuple(sorted(draft.findings, key=_position))
+    if draft.target is None or draft.kind is None or any(f.severity == "error" for f in found):
+        return None, found
+    return _declaration(draft, draft.target, draft.kind, script, block), found
+
+
+def _position(finding: Diagnostic) -> tuple[int, int]:
+    return finding.location.line or 0, finding.location.column or 0
+
+
+def _refuse_annotations(draft: Draft, annotations: Annotations) -> None:
+    given = [name for name in annotations.to_dict() if name != "dialect"]
+    if not given:
+        return
+    where = next(iter(annotations.places.values()), Location(draft.source.path, 1, 1))
+    message = f"the script has both annotations ({', '.join(given)}) and {MODEL} (...)"
+    hint = "say it in one form; the other reads as a comment once its keyword is gone"
+    draft.findings.append(Diagnostic("error", message, where, hint, "two-forms"))
+
+
+def _read(draft: Draft, block: Block) -> None:
+    """Each property by its handler, in the order of the table: what a value means may hang on
+    another property, such as ``dialect``.
+    """
+    by_name: dict[str, Property] = {}
+    for prop in block.properties:
+        if prop.name in by_name:
+            message = f"the property `{prop.name}` is given twice"
+            draft.refuse(Wrong(prop.start, message, "keep one", "model-twice"))
+        elif prop.name not in PROPERTIES:
+            guess = nearest(prop.name, PROPERTIES)
+            hint = f"did you mean {guess}?" if guess else f"there are {', '.join(PROPERTIES)}"
+            message = f"`{prop.name}` is not a property of {MODEL}"
+            draft.refuse(Wrong(prop.start, message, hint, "model-property"))
+        by_name.setdefault(prop.name, prop)
+    for name, handle in PROPERTIES.items():
+        if name in by_name:
+            try:
+                handle(draft, by_name[name])
+            except Wrong as error:
+                draft.refuse(error)
+    if "kind" not in by_name:
+        kind = KINDS[DEFAULT_KIND]
+        message = f"the model has no kind, so it is a {kind.name}, and that is refused: "
+        draft.error_at(MODEL, message + str(kind.refusal), f"write a kind: {kind.hint}")
+
+
+def _infer_name(draft: Draft, parts: tuple[str, ...]) -> None:
+    if not parts:
+        hint = "write name schema.table, or set infer_names in [project] of penstock.toml"
+        draft.error_at(MODEL, "the model has no name", hint)
+        return
+    if len(parts) > 3:
+        message = f"no name can be inferred: {'/'.join(parts)} is more than lake/schema/table"
+        draft.error_at(MODEL, message, "write name schema.table")
+        return
+    try:
+        draft.target = draft.names.resolve(parts)
+        draft.places["target"] = draft.places[MODEL]
+    except UnknownName as error:
+        draft.error_at(MODEL, str(error), error.hint)
+
+
+def _end_needs_start(draft: Draft) -> None:
+    if "end" in draft.cadence and "start" not in draft.cadence:
+        draft.error_at("end", "`end` needs `start`", "write start, or take end away")
+
+
+def _unit_fits_cron(draft: Draft) -> None:
+    unit, cron = draft.cadence.get("interval_unit"), draft.cadence.get("cron", "@daily")
+    if unit is None or draft.cadence.get("allow_partials"):
+        return
+    if _UNITS[unit] > shortest_gap(cron):
+        message = f"the interval_unit {unit} is longer than what is between two runs of {cron}"
+        hint = "write a shorter unit, or allow_partials true"
+        draft.error_at("interval_unit", message, hint)
+
+
+def _partitions_are_named(draft: Draft) -> None:
+    kind = draft.kind
+    if kind is not None and kind.strategy == "partitions" and "partitioned_by" not in draft.layout:
+        message = f"the kind {kind.name} needs the property `partitioned_by`"
+        draft.error_at("kind", message, "write partitioned_by column")
+
+
+_RULES: tuple[Callable[[Draft], None], ...] = (
+    _end_needs_start,
+    _unit_fits_cron,
+    _partitions_are_named,
+)
+
+
+def _declaration(
+    draft: Draft, target: TableName, kind: Kind, script: Script, block: Block
+) -> Declaration:
+    assert kind.strategy is not None, "a kind without one is refused"
+    options = draft.options
+    change = SchemaChange(
+        options.get("on_additive_change", "allow"), options.get("on_destructive_change", "error")
+    )
+    places = dict(draft.places)
+    places |= {f"data_test:{n}": at for n, (_, at) in enumerate(draft.data_tests)}
+    declaration = Declaration(
+        path=script.path,
+        target=target,
+        strategy=kind.strategy,
+        code=block.code,
+        dialect=draft.dialect,
+        keys=tuple(options.get("unique_key") or ()),
+        layout=Layout(**draft.layout),
+        schema_change=change,
+        forward_only=bool(options.get("forward_only")),
+        disable_restatement=bool(options.get("disable_restatement")),
+        data_tests=tuple(test for test, _ in draft.data_tests),
+        columns=tuple(draft.columns),
+        depends_on=draft.depends_on,
+        cadence=Cadence(**draft.cadence),
+        settings=draft.settings,
+        tags=draft.tags,
+        about=About(**draft.about),
+        formatted=draft.formatted,
+        places=places,
+    )
+    return replace(declaration, meaning=dict(_meaning(declaration)))
+
+
+def _meaning(declaration: Declaration) -> Iterator[tuple[str, object]]:
+    """The same as that of annotations that say the same, so that no slice is stale for its form."""
+    target = declaration.target
+    table = target.table if target.schema == DEFAULT_SCHEMA else target.qualified
+    made = Materialize(
+        Asset("ducklake", f"{target.lake}/{table}"),
+        append=declaration.strategy == "append",
+        unique_key=",".join(declaration.keys) or None,
+    )
+    yield "materialize", made.to_dict()
+    yield "partition", None
+    layout, columns = declaration.layout, declaration.columns
+    if declaration.strategy == "partitions":
+        yield "partitions", list(layout.partitioned_by)
+    if columns:
+        yield "columns", [[column.name, column.type] for column in columns]
+    if declaration.about.stamp:
+        yield "stamp", declaration.about.stamp

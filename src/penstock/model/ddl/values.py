@@ -1,0 +1,264 @@
+"""What the values of properties and options say, by their type. Each reader raises `Wrong`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from datetime import UTC, datetime, timedelta
+from itertools import islice, pairwise
+from zoneinfo import ZoneInfo
+
+from penstock.model.ddl.syntax import Value
+from penstock.model.kinds import CHANGES
+from penstock.sql.identifiers import nearest
+from penstock.sql.tokens import NAME, NUMBER, STRING, WORD
+
+_BOOLEANS = {"TRUE": True, "FALSE": False}
+_SHORTCUTS = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
+_TIMES = ("year", "month", "day", "hour")
+_SHORTEST = timedelta(minutes=5)
+_RUNS = 6  # five gaps
+_RELATIVE = re.compile(
+    r"(\d+|an?|one) (year|month|week|day|hour|minute)s? ago|yesterday|today|now", re.IGNORECASE
+)
+
+
+def text(value: Value) -> str:
+    """A text in quotes, a word or a number."""
+    if len(value.tokens) == 1 and value.tokens[0].kind in {STRING, NAME, WORD, NUMBER}:
+        return value.tokens[0].value
+    raise value.wrong(f"`{value.text}` is not a text", _comma(value) or "put it in single quotes")
+
+
+def name(value: Value) -> str:
+    """The name of a column."""
+    if len(value.tokens) == 1 and value.tokens[0].kind in {STRING, NAME, WORD}:
+        return value.tokens[0].value
+    raise value.wrong(f"`{value.text}` is not a column's name", _comma(value) or "write its name")
+
+
+def type_name(value: Value) -> str:
+    """A type of SQL as written."""
+    return value.tokens[0].value if value.tokens[0].kind == STRING else value.text
+
+
+def boolean(value: Value) -> bool:
+    found = _BOOLEANS.get(value.text.upper())
+    if found is None:
+        hint = _comma(value) or "write true or false"
+        raise value.wrong(f"`{value.text}` is neither true nor false", hint)
+    return found
+
+
+def whole(value: Value) -> int:
+    """0 or more."""
+    if len(value.tokens) == 1 and value.tokens[0].kind == NUMBER and value.text.isdigit():
+        return int(value.text)
+    raise value.wrong(f"`{value.text}` is not a whole number", _comma(value) or "write 1")
+
+
+def count(value: Value) -> int:
+    """1 or more."""
+    number = whole(value)
+    if number < 1:
+        raise value.wrong(f"`{value.text}` is less than 1", "write 1, or more")
+    return number
+
+
+def choice(value: Value, choices: Collection[str]) -> str:
+    """One of ``choices``, whatever the case."""
+    by_name = {each.casefold(): each for each in choices}
+    said = text(value)
+    if said.casefold() not in by_name:
+        guess = nearest(said.casefold(), by_name)
+        valid = f"the values are {', '.join(choices)}"
+        hint = f"did you mean {by_name[guess]}? {valid}" if guess else valid
+        raise value.wrong(f"`{said}` is not one of its values", hint)
+    return by_name[said.casefold()]
+
+
+def change(value: Value) -> str:
+    return choice(value, CHANGES)
+
+
+def names(value: Value) -> tuple[str, ...]:
+    """``a``, ``(a, b)`` or ``[a, b]``, each once."""
+    return _once(value, [name(item) for item in value.items()])
+
+
+def texts(value: Value) -> tuple[str, ...]:
+    return tuple(text(item) for item in value.items())
+
+
+def expressions(value: Value) -> tuple[str, ...]:
+    """Expressions as written; a column in quotes is its name."""
+    return _once(value, [_expression(item) for item in value.items()])
+
+
+def _expression(value: Value) -> str:
+    single = len(value.tokens) == 1 and value.tokens[0].kind in {NAME, STRING}
+    return value.tokens[0].value if single else value.text
+
+
+def _once(value: Value, found: list[str]) -> tuple[str, ...]:
+    if not found:
+        raise value.wrong("the list is empty", "name a column")
+    folded = [each.casefold() for each in found]
+    twice = next((each for each in found if folded.count(each.casefold()) > 1), None)
+    if twice is not None:
+        raise value.wrong(f"`{twice}` is named twice", "name each once")
+    return tuple(found)
+
+
+def partition_key(value: Value) -> tuple[str, ...]:
+    """The keys of a lake for one key as it is written: a column, ``month(at)``, ``bucket(8, id)``.
+
+    A lake's month is one of twelve, so ``months(at)`` and ``DATE_TRUNC('month', at)``, which are of
+    one year each, are the keys year and month.
+    """
+    if len(value.tokens) == 1:
+        return (name(value),)
+    called, inside = value.tokens[0].value.lower(), value.tokens[1:]
+    arguments = Value(value.source, inside).items() if inside[0].text == "(" else ()
+    said = [_expression(argument) for argument in arguments]
+    if called in _TIMES and len(said) == 1:
+        return (f"{called}({said[0]})",)
+    unit = called.removesuffix("s") if len(said) == 1 else ""
+    if called == "date_trunc" and len(said) == 2:
+        unit = said.pop(0).lower()
+    if unit in _TIMES and len(said) == 1:
+        return tuple(f"{each}({said[0]})" for each in _TIMES[: _TIMES.index(unit) + 1])
+    if called == "bucket" and len(said) == 2 and any(each.isdigit() for each in said):
+        buckets, column = sorted(said, key=str.isdigit, reverse=True)
+        return (f"bucket({buckets}, {column})",)
+    hint = f"write a column, {', '.join(f'{each}(column)' for each in _TIMES)} or bucket(8, column)"
+    raise value.wrong(f"a lake cannot be partitioned by `{value.text}`", hint)
+
+
+def nested(value: Value) -> tuple[tuple[str, ...], ...]:
+    """``(a, (b, c))``: lists of expressions."""
+    return tuple(tuple(_expression(each) for each in item.items()) for item in value.items())
+
+
+def pairs(value: Value) -> tuple[tuple[str, Value], ...]:
+    """``(key = value, ...)``; a key may be in quotes, and each comes once."""
+    found: list[tuple[str, Value]] = []
+    items = value.items() if value.bracketed() is not None else ()
+    if value.bracketed() is None:
+        raise value.wrong(f"`{value.text}` is not a list of pairs", "write (key = value)")
+    for item in items:
+        at = next((n for n, token in enumerate(item.tokens) if token.text == "="), None)
+        if at is None or at == 0 or at + 1 == len(item.tokens):
+            raise item.wrong(f"`{item.text}` is not a pair", "write key = value")
+        key = "".join(token.value for token in item.tokens[:at])
+        if key in dict(found):
+            raise item.wrong(f"`{key}` is given twice", "keep one")
+        found.append((key, Value(value.source, item.tokens[at + 1 :])))
+    return tuple(found)
+
+
+def text_pairs(value: Value) -> tuple[tuple[str, str], ...]:
+    return tuple((key, text(said)) for key, said in pairs(value))
+
+
+def columns(value: Value) -> tuple[tuple[str, Value], ...]:
+    """``(name TYPE, ...)``: names with their types, not looked at."""
+    if value.bracketed() is None:
+        raise value.wrong(f"`{value.text}` is not a list of columns", "write (name TYPE, ...)")
+    found: dict[str, Value] = {}
+    for item in value.items():
+        if len(item.tokens) < 2 or item.tokens[0].kind not in {NAME, WORD, STRING}:
+            raise item.wrong(f"`{item.text}` is not a column and its type", "write name TYPE")
+        column = item.tokens[0].value
+        if column.casefold() in map(str.casefold, found):
+            raise item.wrong(f"column {column} is declared twice", "keep one")
+        found[column] = Value(value.source, item.tokens[1:])
+    if not found:
+        raise value.wrong("the list is empty", "write (name TYPE, ...)")
+    return tuple(found.items())
+
+
+def predicate(value: Value) -> str:
+    """A condition as written, without the brackets around it."""
+    inside = value.bracketed()
+    return Value(value.source, inside).text if inside else value.text
+
+
+def cron(value: Value) -> str:
+    """An expression of five fields or a name for one, not more often than 5 minutes."""
+    from cronsim import CronSim, CronSimError
+
+    said = value.tokens[0].value if len(value.tokens) == 1 else value.text.replace(" ", "")
+    fields = _SHORTCUTS.get(said.casefold(), said)
+    hint = f"write five fields, as '0 6 * * *', or one of {', '.join(_SHORTCUTS)}"
+    try:
+        runs = list(islice(CronSim(fields, datetime(2024, 1, 1, tzinfo=UTC)), _RUNS))
+    except CronSimError as error:
+        raise value.wrong(f"`{said}` is not a cron expression: {error}", hint) from None
+    if any(later - sooner < _SHORTEST for sooner, later in pairwise(runs)):
+        raise value.wrong(f"`{said}` is more often than every 5 minutes", "write '*/5 * * * *'")
+    return said
+
+
+def shortest_gap(expression: str) -> timedelta:
+    """The least time between the next runs of a valid cron expression."""
+    from cronsim import CronSim
+
+    fields = _SHORTCUTS.get(expression.casefold(), expression)
+    runs = list(islice(CronSim(fields, datetime(2024, 1, 1, tzinfo=UTC)), _RUNS))
+    return min((later - sooner for sooner, later in pairwise(runs)), default=timedelta(days=366))
+
+
+def zone(value: Value) -> str:
+    said = text(value)
+    try:
+        ZoneInfo(said)
+    except (KeyError, ValueError, OSError):
+        hint = "write a name such as Europe/Berlin, or UTC"
+        raise value.wrong(f"`{said}` is not a time zone", hint) from None
+    return said
+
+
+def moment(value: Value) -> str:
+    """A date or time, milliseconds since 1970, or a text such as ``1 year ago``."""
+    said = text(value) if len(value.tokens) == 1 else value.text
+    if (said.isdigit() and len(said) > 8) or _RELATIVE.fullmatch(said):
+        return said
+    try:
+        datetime.fromisoformat(said)
+    except ValueError:
+        hint = "write '2024-01-31', '2024-01-31 06:00:00', milliseconds or '1 year ago'"
+        raise value.wrong(f"`{said}` is not a moment", hint) from None
+    return said
+
+
+def _comma(value: Value) -> str | None:
+    """The hint where the next property seems to be read as a part of this value."""
+    if len(value.tokens) > 1 and all(token.kind in _PLAIN for token in value.tokens[:2]):
+        return f"is a comma missing before `{value.tokens[1].text}`?"
+    return None
+
+
+_PLAIN = frozenset({WORD, NAME, STRING, NUMBER})
+
+READERS: Mapping[str, Callable[[Value], object]] = {
+    "boolean": boolean,
+    "whole": whole,
+    "count": count,
+    "text": text,
+    "name": name,
+    "type": type_name,
+    "change": change,
+    "expressions": expressions,
+    "pairs": pairs,
+    "predicate": predicate,
+    "cron": cron,
+}

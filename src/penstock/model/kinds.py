@@ -1,0 +1,183 @@
+"""Every kind of model by its name: its options, and the strategy that it is or why it is refused.
+
+The options, their types and defaults are those of kinds.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+LATER = "it comes with time ranges and history"
+NOT_YET = "it is not in this version"
+DEFAULT_KIND = "VIEW"
+CHANGES = ("allow", "warn", "error", "ignore")
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """``type`` names how its value is read (`ddl.values.READERS`).
+
+    ``refusal`` says why it cannot be given; ``idle`` why it has no effect, which is said.
+    """
+
+    name: str
+    type: str
+    default: object = None
+    required: bool = False
+    refusal: str | None = None
+    idle: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """``strategy`` is one of the engine's; where there is none, ``refusal`` says why."""
+
+    name: str
+    options: tuple[Option, ...] = ()
+    strategy: str | None = None
+    refusal: str | None = None
+    hint: str = (
+        "use FULL, INCREMENTAL_BY_UNIQUE_KEY, INCREMENTAL_BY_PARTITION or INCREMENTAL_UNMANAGED"
+    )
+
+    def option(self, name: str) -> Option | None:
+        return next((option for option in self.options if option.name == name), None)
+
+    @property
+    def defaults(self) -> dict[str, object]:
+        return {option.name: option.default for option in self.options}
+
+
+_WHOLE_QUERY = "every run of a model of this kind evaluates the whole query"
+_CHANGES = (
+    Option("on_destructive_change", "change", "error"),
+    Option("on_additive_change", "change", "allow"),
+)
+_AUTO = Option("auto_restatement_cron", "cron", refusal=LATER)
+_INTERVALS = Option("auto_restatement_intervals", "count", refusal=LATER)
+
+
+def _restated(*, forward_only: bool = False, disabled: bool = False) -> tuple[Option, ...]:
+    return (
+        Option("forward_only", "boolean", forward_only),
+        Option("disable_restatement", "boolean", disabled),
+        *_CHANGES,
+        _AUTO,
+    )
+
+
+def _batches(idle: str | None = None) -> tuple[Option, ...]:
+    return (
+        Option("batch_size", "count", idle=idle),
+        Option("lookback", "whole", 0, idle=idle),
+    )
+
+
+_HISTORY = (
+    Option("unique_key", "expressions", required=True),
+    Option("valid_from_name", "name", "valid_from"),
+    Option("valid_to_name", "name", "valid_to"),
+    Option("invalidate_hard_deletes", "boolean", False),
+    Option("time_data_type", "type", "TIMESTAMP"),
+    Option("batch_size", "count"),
+    *_restated(forward_only=True, disabled=True),
+)
+_BY_TIME = (
+    *_HISTORY,
+    Option("updated_at_name", "name", "updated_at"),
+    Option("updated_at_as_valid_from", "boolean", False),
+)
+_KINDS = (
+    Kind(
+        "INCREMENTAL_BY_TIME_RANGE",
+        (
+            Option("time_column", "expressions", required=True),
+            Option("partition_by_time_column", "boolean", True),
+            Option("batch_concurrency", "count"),
+            *_batches(),
+            *_restated(),
+            _INTERVALS,
+        ),
+        refusal=LATER,
+    ),
+    Kind(
+        "INCREMENTAL_BY_UNIQUE_KEY",
+        (
+            Option("unique_key", "expressions", required=True),
+            Option("when_matched", "predicate", refusal=NOT_YET),
+            Option("merge_filter", "predicate", refusal=NOT_YET),
+            *_batches(_WHOLE_QUERY),
+            Option("batch_concurrency", "count", 1, refusal="its batches run one by one"),
+            *_restated(),
+        ),
+        strategy="merge",
+    ),
+    Kind(
+        "INCREMENTAL_BY_PARTITION",
+        (
+            Option("forward_only", "boolean", True, refusal="it is always forward-only"),
+            Option("disable_restatement", "boolean", False),
+            *_CHANGES,
+            _AUTO,
+        ),
+        strategy="partitions",
+    ),
+    Kind(
+        "INCREMENTAL_UNMANAGED",
+        (
+            Option(
+                "insert_overwrite", "boolean", False, refusal="INCREMENTAL_BY_PARTITION does that"
+            ),
+            Option("batch_size", "count", refusal="the kind does not have it"),
+            Option("batch_concurrency", "count", refusal="the kind does not have it"),
+            *_restated(forward_only=True, disabled=True),
+        ),
+        strategy="append",
+    ),
+    Kind("FULL", strategy="replace"),
+    Kind("VIEW", (Option("materialized", "boolean", False),), refusal=NOT_YET),
+    Kind("EMBEDDED", refusal=NOT_YET),
+    Kind(
+        "SEED",
+        (
+            Option("path", "text", required=True),
+            Option("batch_size", "count"),
+            Option("csv_settings", "pairs"),
+        ),
+        refusal=NOT_YET,
+    ),
+    Kind("SCD_TYPE_2", _BY_TIME, refusal=LATER),
+    Kind("SCD_TYPE_2_BY_TIME", _BY_TIME, refusal=LATER),
+    Kind(
+        "SCD_TYPE_2_BY_COLUMN",
+        (
+            *_HISTORY,
+            Option("columns", "expressions", required=True),
+            Option("execution_time_as_valid_from", "boolean", False),
+            Option("updated_at_name", "name"),
+        ),
+        refusal=LATER,
+    ),
+    Kind("EXTERNAL", refusal=NOT_YET, hint="a query may read any table of a lake without it"),
+    Kind(
+        "MANAGED",
+        (Option("disable_restatement", "boolean", True, refusal="it is always true"),),
+        refusal="only an engine that refreshes tables by itself has it",
+    ),
+    Kind(
+        "CUSTOM",
+        (
+            Option("materialization", "text", required=True),
+            Option("materialization_properties", "pairs"),
+            Option("batch_concurrency", "count"),
+            *_batches(),
+            Option("forward_only", "boolean", False),
+            Option("disable_restatement", "boolean", False),
+            _AUTO,
+            _INTERVALS,
+        ),
+        refusal=NOT_YET,
+    ),
+)
+KINDS: Mapping[str, Kind] = {kind.name: kind for kind in _KINDS}

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import pytest
+
+from penstock.engine.strategies.registry import STRATEGIES
+from penstock.model.ddl.values import READERS
+from penstock.model.declaration import SchemaChange
+from penstock.model.kinds import CHANGES, KINDS
+from tests.model.ddl.reading import declared, found
+
+#: kinds.md, "Kinds and their options"
+DOCUMENTED = {
+    "INCREMENTAL_BY_TIME_RANGE", "INCREMENTAL_BY_UNIQUE_KEY", "FULL", "VIEW", "EMBEDDED", "SEED",
+    "SCD_TYPE_2", "SCD_TYPE_2_BY_TIME", "SCD_TYPE_2_BY_COLUMN", "EXTERNAL",
+    "INCREMENTAL_BY_PARTITION", "INCREMENTAL_UNMANAGED", "MANAGED", "CUSTOM",
+}  # fmt: skip
+
+
+def test_every_kind_is_one_strategy_or_is_refused() -> None:
+    assert set(KINDS) == DOCUMENTED
+    for name, kind in KINDS.items():
+        assert name == kind.name
+        assert (kind.strategy in STRATEGIES) is (kind.refusal is None), name
+
+
+def test_every_option_has_a_reader_and_a_default_of_its_type() -> None:
+    for kind in KINDS.values():
+        assert len({option.name for option in kind.options}) == len(kind.options)
+        for option in kind.options:
+            assert option.type in READERS, (kind.name, option.name)
+            assert not (option.required and option.default is not None)
+            if option.type == "change":
+                assert option.default in CHANGES
+            if option.type == "boolean":
+                assert isinstance(option.default, bool)
+
+
+@pytest.mark.parametrize("name", [kind.name for kind in KINDS.values() if kind.refusal])
+def test_a_refused_kind_says_why(name: str) -> None:
+    (said, *_) = found("owner x", f"{name} (unique_key id)")
+    refused = f"m.sql:3:8: error: the kind {name} is refused: {KINDS[name].refusal}"
+    assert said == f"{refused}\n  → {KINDS[name].hint}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "strategy"),
+    [
+        ("FULL", "replace"),
+        ("'full'", "replace"),
+        ("INCREMENTAL_BY_UNIQUE_KEY (unique_key id)", "merge"),
+        ("INCREMENTAL_BY_PARTITION", "partitions"),
+        ("INCREMENTAL_UNMANAGED", "append"),
+    ],
+)
+def test_kinds_and_their_strategies(kind: str, strategy: str) -> None:
+    declaration = declared("partitioned_by a", kind)
+    assert declaration.strategy == strategy
+    assert declaration.schema_change == SchemaChange("allow", "error")
+
+
+def test_defaults_differ_by_kind() -> None:
+    merge = declared("owner x", "INCREMENTAL_BY_UNIQUE_KEY (unique_key id)")
+    assert (merge.forward_only, merge.disable_restatement) == (False, False)
+    append = declared("owner x", "INCREMENTAL_UNMANAGED")
+    assert (append.forward_only, append.disable_restatement) == (True, True)
+    partitions = declared("partitioned_by a", "INCREMENTAL_BY_PARTITION")
+    assert (partitions.forward_only, partitions.disable_restatement) == (True, False)
+
+
+def test_options_are_what_the_model_says() -> None:
+    declaration = declared(
+        "owner x",
+        "INCREMENTAL_UNMANAGED (forward_only false, disable_restatement FALSE, "
+        "on_destructive_change ignore, on_additive_change 'WARN')",
+    )
+    assert (declaration.forward_only, declaration.disable_restatement) == (False, False)
+    assert declaration.schema_change == SchemaChange("warn", "ignore")
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("FUL", "8: error: there is no kind FUL\n  → did you mean FULL?"),
+        ("FULL (a b)", "14: error: `a` is not an option of the kind FULL\n  → it has none"),
+        (
+            "FULL owner y",
+            "13: error: `owner` follows the kind FULL\n  → is a comma missing before `owner`?",
+        ),
+        (
+            "INCREMENTAL_BY_UNIQUE_KEY",
+            "8: error: the kind INCREMENTAL_BY_UNIQUE_KEY needs `unique_key`\n"
+            "  → write kind INCREMENTAL_BY_UNIQUE_KEY (unique_key ...)",
+        ),
+        (
+            "INCREMENTAL_BY_UNIQUE_KEY (unique_key COALESCE(a, ''))",
+            "8: error: `COALESCE(a, '')` is an expression, and keys are columns in this version\n"
+            "  → make it a column of the query, and that the key",
+        ),
+        (
+            "INCREMENTAL_BY_UNIQUE_KEY (unique_key a, forward_onli true)",
+            "49: error: `forward_onli` is not an option of the kind INCREMENTAL_BY_UNIQUE_KEY\n"
+            "  → did you mean forward_only?",
+        ),
+        (
+            "INCREMENTAL_BY_UNIQUE_KEY (unique_key a, unique_key b)",
+            "49: error: the option `unique_key` is given twice\n  → keep one",
+        ),
+        (
+            "INCREMENTAL_BY_UNIQUE_KEY (unique_key a, on_additive_change sync)",
+            "68: error: `sync` is not one of its values\n"
+            "  → the values are allow, warn, error, ignore",
+        ),
+        (
+            "INCREMENTAL_BY_UNIQUE_KEY (unique_key a, merge_filter source.a > 1)",
+            "49: error: `merge_filter` of INCREMENTAL_BY_UNIQUE_KEY cannot be given: it is not in "
+            "this version\n  → take it away",
+        ),
+        (
+            "INCREMENTAL_BY_UNIQUE_KEY (unique_key a, lookback 2)",
+            "49: warning: `lookback` has no effect: every run of a model of this kind evaluates "
+            "the whole query\n  → take it away",
+        ),
+        (
+            "INCREMENTAL_BY_PARTITION",
+            "8: error: the kind INCREMENTAL_BY_PARTITION needs the property `partitioned_by`\n"
+            "  → write partitioned_by column",
+        ),
+        (
+            "INCREMENTAL_UNMANAGED (insert_overwrite true)",
+            "31: error: `insert_overwrite` of INCREMENTAL_UNMANAGED cannot be given: "
+            "INCREMENTAL_BY_PARTITION does that\n  → take it away",
+        ),
+    ],
+)
+def test_what_is_wrong(kind: str, said: str) -> None:
+    assert found("owner x", kind) == [f"m.sql:3:{said}"]
