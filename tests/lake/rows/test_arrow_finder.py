@@ -13,8 +13,10 @@ from penstock.errors import CommitConflict, QueryFailed
 from penstock.lake.lake import Lake
 from penstock.lake.limits import Limits
 from penstock.lake.rows import arrow_finder, engine
-from penstock.lake.rows.arrow_finder import Bounds
+from penstock.lake.rows.arrow_finder import Bounds, Computed
 from penstock.lake.rows.change import Condition, RowChange
+from penstock.lake.rows.found import Found
+from penstock.lake.rows.route import facts_of
 from tests import duck
 from tests.lake.conftest import Rows, table_of
 
@@ -138,7 +140,12 @@ def update(table: TransactionTable) -> Any:
 def places(table: TransactionTable, where: str) -> Any:
     computed = arrow_finder.compiled(table.schema, RowChange.delete(Condition.of(where)))
     assert computed is not None
-    return arrow_finder.find(table, table.scan_all(), computed)
+    return found(table, computed)
+
+
+def found(table: TransactionTable, computed: Computed) -> Found | None:
+    source, limits = table.scan_all(), table.context.limits
+    return arrow_finder.find(source, computed, facts_of(source, table.schema, limits), limits)
 
 
 def unused(*_: object, **__: object) -> Any:
@@ -150,7 +157,7 @@ def without_spark() -> Iterator[None]:
     """No rows are found by Spark inside."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(engine, "find", unused)
-        patched.setattr(engine, "update", unused)
+        patched.setattr(engine, "find_updated", unused)
         yield
 
 
@@ -247,7 +254,7 @@ def test_what_is_left_to_spark(
         table = transaction.table("t")
         change = RowChange.update(Condition.of(where), values)
         computed = arrow_finder.compiled(table.schema, change)
-        assert computed is None or arrow_finder.find(table, table.scan_all(), computed) is None
+        assert computed is None or found(table, computed) is None
     assert lake.table("t").update(values, where).staged.rows_updated > 0
 
 

@@ -6,10 +6,20 @@ import pytest
 
 from penstock.lake.limits import Limits
 from penstock.lake.rows.change import Clause, Condition, Keys, On, RowChange
-from penstock.lake.rows.route import Facts, Way, route
+from penstock.lake.rows.route import Facts, Way, changed_rows, collected_rows, route
 
 LIMITS = Limits(
-    compared_rows=100, scanned_rows=1_000, joined_rows=500, scanned_files=10, source_keys=50
+    compared_rows=100,
+    scanned_rows=1_000,
+    joined_rows=500,
+    scanned_files=10,
+    source_keys=50,
+    source_rows=30,
+    source_bytes=1_000,
+    changed_rows=70,
+    partitioned_rows=20,
+    collected_values=90,
+    collected_bytes=600,
 )
 SOME = Condition.of("k = 1")
 DELETE, UPDATE = RowChange.delete(SOME), RowChange.update(SOME, {"v": "1"})
@@ -31,6 +41,7 @@ METADATA, DRIVER, KEYS, SPARK = Way.METADATA, Way.DRIVER, Way.KEYS, Way.SPARK
         (DELETE, Facts(files=1, computable=False), SPARK),
         (DELETE, Facts(files=1, by_field_id=False), SPARK),
         (DELETE, Facts(files=1, inlined=True), SPARK),
+        (DELETE, Facts(files=1, small_deletes=False), SPARK),
         (DELETE, Facts(files=1, flat=False), DRIVER),
         (UPDATE, Facts(files=1, flat=False), SPARK),
         (UPDATE, Facts(files=1, staged=True, fresh=True, partitioned=True), DRIVER),
@@ -54,8 +65,12 @@ def test_by_condition(change: RowChange, facts: Facts, way: Way) -> None:
         ({"fixed_keys": False}, DRIVER, SPARK),
         ({"by_field_id": False, "readable": False}, SPARK, SPARK),
         ({"partitioned": True}, DRIVER, KEYS),
-        ({"source_rows": 50}, DRIVER, DRIVER),
+        ({"source_rows": 50}, DRIVER, KEYS),
         ({"source_rows": 51}, DRIVER, SPARK),
+        ({"source_rows": 31}, DRIVER, KEYS),
+        ({"source_rows": 30, "source_bytes": 1_000}, DRIVER, DRIVER),
+        ({"source_rows": 30, "source_bytes": 1_001}, DRIVER, KEYS),
+        ({"small_deletes": False, "readable": False}, SPARK, SPARK),
         ({"files": 11}, DRIVER, SPARK),
     ],
 )
@@ -71,6 +86,20 @@ def test_merges_by_key(odd: dict[str, bool | int], small: Way, large: Way) -> No
 )
 def test_how_large_a_target_may_be(rows: int, streams: bool, way: Way) -> None:
     assert route(UPSERT, Facts(files=1, live_rows=rows, streams=streams), LIMITS) is way
+
+
+@pytest.mark.parametrize(
+    ("facts", "changed", "collected"),
+    [
+        (Facts(), 70, 90),
+        (Facts(columns=3), 70, 30),
+        (Facts(row_bytes=60), 70, 10),
+        (Facts(partitioned=True), 20, 20),
+        (Facts(flat=False), 70, 0),
+    ],
+)
+def test_how_many_rows_the_driver_writes(facts: Facts, changed: int, collected: int) -> None:
+    assert (changed_rows(facts, LIMITS), collected_rows(facts, LIMITS)) == (changed, collected)
 
 
 def test_any_other_merge_is_left_to_spark() -> None:

@@ -14,6 +14,7 @@ from penstock.lake.limits import Limits
 from penstock.lake.reading.scan import Scan
 from penstock.lake.rows.change import Condition, RowChange
 from penstock.lake.rows.engine import stage
+from penstock.lake.rows.route import facts_of
 from penstock.lake.rows.spark_finder import find_updated, rows_of, target_rows
 from penstock.lake.transaction import Transaction, TransactionTable
 from tests import duck
@@ -157,7 +158,9 @@ def test_what_is_collected_is_bounded(
             return collected
 
         monkeypatch.setattr(type(rows), "toArrow", counted)
-        found = find_updated(table, table.scan_all(), rows, once=once)
+        source = table.scan_all()
+        facts = facts_of(source, table.schema, filled.limits)
+        found = find_updated(table, source, rows, facts, once=once)
         assert (found is None, sizes) == ((False, [6]) if once else (True, [11]))
 
 

@@ -19,7 +19,7 @@ from penstock.lake.format.inlined.values import arrow_schema, batch_schema, batc
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.limits import LIMITS, Limits
-from penstock.lake.reading.deleted.frames import Deletes, places_on_driver
+from penstock.lake.reading.deleted.frames import Deletes, places_on_driver, read_on_driver
 from penstock.lake.reading.deleted.places import Places
 from penstock.lake.reading.parquet.reading import check_file
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID, Scan
@@ -183,20 +183,15 @@ class Deleted:
     numbers: pa.Int64Array = ()  # in order
 
     @classmethod
-    def of(cls, source: Scan) -> Deleted | None:
-        """The deleted rows of a scan; ``None`` where there are too many for the driver."""
-        inlined = source.files.inlined_deletes
-        hit = set() if inlined is None else set(inlined.rows["file_id"].to_pylist())
-        files = [file for file in source.files.files if file.deletes or file.id in hit]
-        if not files:
+    def of(cls, source: Scan) -> Deleted:
+        """Of a scan with `small_deletes`."""
+        deletes = _deletes(source)
+        if not deletes.files:
             return cls()
-        places = Places.by_order(files)
-        if places is None:
-            return None
-        numbers = places_on_driver(
-            Deletes(source.table, files, source.snapshot_id, inlined), places
-        )
-        return None if numbers is None else cls(places, numbers.sort())
+        places = Places.by_order(deletes.files)
+        numbers = None if places is None else places_on_driver(deletes, places)
+        assert numbers is not None, "the deletes are small"
+        return cls(places, numbers.sort())
 
     def left(self, file: DataFile, positions: pa.Int64Array) -> pa.BooleanArray | None:
         """Which of the rows at ``positions``, given in order, are not deleted; ``None``: all."""
@@ -212,6 +207,19 @@ class Deleted:
 
     def _below(self, number: int) -> int:
         return bisect_left(self.numbers, number, key=lambda scalar: scalar.as_py())
+
+
+def small_deletes(source: Scan) -> bool:
+    """Whether what is deleted already is little enough to be read without Spark. Reads nothing."""
+    deletes = _deletes(source)
+    return Places.by_order(deletes.files) is not None and read_on_driver(deletes)
+
+
+def _deletes(source: Scan) -> Deletes:
+    inlined = source.files.inlined_deletes
+    hit = set() if inlined is None else set(inlined.rows["file_id"].to_pylist())
+    files = [file for file in source.files.files if file.deletes or file.id in hit]
+    return Deletes(source.table, files, source.snapshot_id, inlined)
 
 
 # Types that files store as Spark has them; nested types are missing, as they have inner names.
@@ -248,8 +256,6 @@ def read_small_placed(
     if not is_simple(source, wanted, limits):
         return None
     deleted = Deleted.of(source)
-    if deleted is None:
-        return None
     schema, keys = arrow_schema(wanted), source.keys()
     parts = [_placed(schema.empty_table(), None)]
     for file in source.files.files:
@@ -275,6 +281,7 @@ def is_simple(source: Scan, wanted: TableSchema, limits: Limits) -> bool:
         and sum(file.size_bytes for file in files) <= limits.table_bytes
         and all(base_type(column.type) in _TYPES for column in wanted.columns)
         and are_plain(source)
+        and small_deletes(source)
     )
 
 

@@ -26,12 +26,13 @@ from penstock.lake.format.delete_files import sequence
 from penstock.lake.format.files import DataFile
 from penstock.lake.format.inlined.values import arrow_schema
 from penstock.lake.format.schema import TableSchema
+from penstock.lake.limits import Limits
 from penstock.lake.reading import arrow_files
 from penstock.lake.reading.arrow_files import Deleted
 from penstock.lake.reading.parquet.reading import check_file
 from penstock.lake.rows.change import Condition, RowChange
 from penstock.lake.rows.found import FileRows, Found
-from penstock.lake.rows.route import is_flat
+from penstock.lake.rows.route import Facts, changed_rows, is_flat
 from penstock.sql.text import SqlExpression
 
 if TYPE_CHECKING:
@@ -50,6 +51,11 @@ class Computed:
 
     condition: Expression
     values: Mapping[str, Expression] | None = None
+
+    @property
+    def reads(self) -> bool:
+        """Whether the condition reads a column: without one it is true of all rows or of none."""
+        return bool(self.condition.columns)
 
 
 def compiled(schema: TableSchema, change: RowChange) -> Computed | None:
@@ -73,18 +79,18 @@ def settings_are_known(table: CandidateTable) -> bool:
     return knows_settings(table.context.spark())
 
 
-def find(table: CandidateTable, source: Scan, computed: Computed) -> Found | None:
+def find(source: Scan, computed: Computed, facts: Facts, limits: Limits) -> Found | None:
     """The rows of ``source`` for which the condition is true, with their new values, if any;
     ``None`` where they are more than the driver keeps, or Arrow does not compute them.
     """
-    schema, limits = table.schema, table.context.limits
+    schema = source.schema
     if computed.values is None:
         bounds = Bounds(limits.places, limits.places * _PLACE_BYTES, limits.batch_rows)
     else:
-        most = limits.partitioned_rows if table.candidate.partition_by else limits.changed_rows
+        most = changed_rows(facts, limits)
         bounds = Bounds(most, limits.changed_bytes, limits.batch_rows)
     try:
-        job = Reading(schema, computed.condition, _deleted(source), computed.values)
+        job = Reading(schema, computed.condition, Deleted.of(source), computed.values)
         rows = read(source.files.files, job, bounds)
     except NotSupportedByArrow:
         return None
@@ -94,13 +100,6 @@ def find(table: CandidateTable, source: Scan, computed: Computed) -> Found | Non
     values = [part.values for part in rows if part.values is not None]
     ids = pa.chunked_array([part.ids for part in rows], pa.int64())
     return found.with_values(pa.concat_tables([arrow_schema(schema).empty_table(), *values]), ids)
-
-
-def _deleted(source: Scan) -> Deleted:
-    deleted = Deleted.of(source)
-    if deleted is None:
-        raise NotSupportedByArrow("many deleted rows")
-    return deleted
 
 
 def _kinds(schema: TableSchema) -> dict[str, pa.DataType]:
@@ -157,8 +156,6 @@ def read(files: Sequence[DataFile], job: Reading, bounds: Bounds) -> list[FileRo
 
     Raises NotSupportedByArrow, DataFileCorrupt.
     """
-    if not job.condition.columns:
-        raise NotSupportedByArrow("all rows or none")
     held = _Held(bounds)
     try:
         with ThreadPoolExecutor(_THREADS, "penstock-rows") as pool:

@@ -23,7 +23,7 @@ from penstock.lake.rows.change import Condition, Keys, On, RowChange
 from penstock.lake.rows.deletes import delete_all, end_whole, take_away
 from penstock.lake.rows.found import Found
 from penstock.lake.rows.new_rows import assigned, rewrite
-from penstock.lake.rows.route import Way, facts_of, route
+from penstock.lake.rows.route import Facts, Way, facts_of, route
 from penstock.lake.rows.spark_finder import find, find_updated, rows_of
 from penstock.lake.rows.stager import Files, remove_both, write, write_found
 from penstock.lake.spark.failures import explained
@@ -100,7 +100,7 @@ def _removed(table: StagedTable, change: RowChange) -> Files:
 
 def _removed_rows(table: StagedTable, source: Scan, change: RowChange) -> Removed:
     """Take away the matching rows of files that hold others too."""
-    match, found = _condition(change), _by_arrow(table, source, change)
+    match, found = _condition(change), _by_arrow(table, source, change, _facts(table, source))
     if found is None:
         limits = table.context.limits
         found = find(_matching(table, source, match), source, limits, once=match.once)
@@ -114,32 +114,32 @@ def _updated(table: StagedTable, change: RowChange) -> Files:
     """Give the matching rows new values, all of which see the rows as they were."""
     match = _condition(change)
     source = table.scan_all(_file_filter(table, match))
-    found = _by_arrow(table, source, change)
+    facts = _facts(table, source)
+    found = _by_arrow(table, source, change, facts)
     if found is not None:
         return write_found(table, source, found)
-    return update(table, source, _renewed(table, source, change), once=match.once)
+    rows = _renewed(table, source, change)
+    found = find_updated(table, source, rows, facts, once=match.once)
+    if found is None:
+        return _updated_by_spark(table, source, rows)
+    if found.asked != found.total:
+        raise _ambiguous(rows, table.candidate.qualified_name)
+    return write_found(table, source, found)
 
 
-def update(table: StagedTable, source: Scan, rows: DataFrame, *, once: bool = False) -> Files:
+def _updated_by_spark(table: StagedTable, source: Scan, rows: DataFrame) -> Files:
     """Give rows of ``source``, named by FILE, POSITION and ROW_ID, the values that ``rows`` has
     beside: all columns of the table. Row ids stay.
 
-    ``once`` says that ``rows`` has none twice, so that there are no more than the table has. Raises
-    MergeKeyError when a row would get several new values, with samples.
+    Raises MergeKeyError when a row would get several new values, with samples.
     """
-    name = table.candidate.qualified_name
-    found = find_updated(table, source, rows, once=once)
-    if found is not None:
-        if found.asked != found.total:
-            raise _ambiguous(rows, name)
-        return write_found(table, source, found)
     rows, found = cacheable(rows).persist(), Found()
     try:
         found = find(rows, source, table.context.limits)
         if not found.total:
             return Files()
         if found.asked != found.total:
-            raise _ambiguous(rows, name)
+            raise _ambiguous(rows, table.candidate.qualified_name)
         places = found
         return write(
             lambda: take_away(table, source, places),
@@ -155,21 +155,29 @@ def _condition(change: RowChange) -> Condition:
     return change.match
 
 
-def _by_arrow(table: StagedTable, source: Scan, change: RowChange) -> Found | None:
+def _facts(table: StagedTable, source: Scan) -> Facts:
+    partitioned = bool(table.candidate.partition_by)
+    return facts_of(source, table.schema, table.context.limits, partitioned=partitioned)
+
+
+def _by_arrow(table: StagedTable, source: Scan, change: RowChange, facts: Facts) -> Found | None:
     """The matching rows where no row is read for them, or Arrow finds them; ``None``: Spark does.
 
     Raises what is wrong with a statement for which no row is read.
     """
     computed = arrow_finder.compiled(table.schema, change)
-    known = computed is not None and arrow_finder.settings_are_known(table)
-    facts = facts_of(source, table.schema, table.context.limits)
-    way = route(change, replace(facts, computable=known), table.context.limits)
+    reads = computed is not None and computed.reads
+    known = reads and arrow_finder.settings_are_known(table)
+    limits = table.context.limits
+    way = route(change, replace(facts, computable=known), limits)
     if way is Way.METADATA:
         if computed is None:  # Arrow does not know what is wrong
             rows = _matching(table, source, _condition(change))
             _ = (rows if change.deletes else _renewed(table, source, change)).schema
         return Found()
-    return arrow_finder.find(table, source, computed) if way is Way.DRIVER and computed else None
+    if way is not Way.DRIVER or computed is None:
+        return None
+    return arrow_finder.find(source, computed, facts, limits)
 
 
 def _proven(table: StagedTable, files: FileSet, match: Condition) -> list[DataFile]:

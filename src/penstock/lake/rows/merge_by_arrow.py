@@ -24,11 +24,18 @@ from penstock.lake.reading.arrow_files import Deleted, read_batches, read_small_
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID
 from penstock.lake.rows.deletes import take_away
 from penstock.lake.rows.found import FileRows, Found
-from penstock.lake.rows.merge_matches import Matches, MergeJob, streams, way_of, with_places
-from penstock.lake.rows.merge_source import Source, checked_on_driver, collect, to_arrow
-from penstock.lake.rows.route import Way, is_float
+from penstock.lake.rows.merge_matches import (
+    Matches,
+    MergeJob,
+    facts_of_merge,
+    streams,
+    way_of,
+    with_places,
+)
+from penstock.lake.rows.merge_source import checked_on_driver, collect, to_arrow
+from penstock.lake.rows.route import Way, fitting_rows, is_float, route
 from penstock.lake.rows.source_files import local_files, read_source
-from penstock.lake.rows.spark_finder import fitting, with_values
+from penstock.lake.rows.spark_finder import with_values
 from penstock.lake.rows.stager import Files, write, write_found, write_updated
 from penstock.lake.writing import arrow as arrow_files
 from penstock.lake.writing.spark import Written
@@ -49,7 +56,11 @@ _NEW, _OLD = "\n new", "\n old"  # places of rows in either side
 
 
 def merge_files(table: StagedTable, job: MergeJob, df: DataFrame) -> Staged | None:
-    """Stage the merge of ``df``, a bare scan of Parquet files, where these are small."""
+    """Stage the merge of ``df``, a bare scan of Parquet files, where these are small: their footers
+    say so, which are read where nothing else leaves the merge to Spark.
+    """
+    if way_of(job) is not Way.DRIVER:
+        return None
     files = local_files(df, job.limits.source_file_bytes, job.limits.source_rows)
     if files is None:
         return None
@@ -127,12 +138,6 @@ def _new(rows: pa.Table, matched: Sequence[FileRows]) -> pa.BooleanArray | None:
     return new if new.false_count == len(known) else None
 
 
-def is_small(source: Source) -> bool:
-    """Of a source that was counted."""
-    limits = source.limits
-    return source.rows <= limits.source_rows and 0 <= source.bytes <= limits.source_bytes
-
-
 def _fits(rows: int, size: int, job: MergeJob) -> bool:
     return rows <= job.limits.source_rows and size <= job.limits.source_bytes
 
@@ -208,13 +213,14 @@ def merge_small(table: StagedTable, job: MergeJob) -> Staged | None:
     import pyarrow.compute as pc
 
     schema, names = arrow_schema(job.schema), job.schema.names
-    if way_of(job) is not Way.DRIVER:
+    facts = facts_of_merge(job)
+    if route(job.change, facts, job.limits) is not Way.DRIVER:
         return None
     target = read_small_placed(job.scanned, names, job.limits)
     if target is None:
         return None
     # Its rows are as wide as those that are there.
-    most = min(job.limits.small_source_rows, fitting(job.scanned, job.limits))
+    most = min(job.limits.small_source_rows, fitting_rows(facts, job.limits))
     rows = collect(job.source.frame, [quoted(name) for name in names], most)
     if rows is None or checked_on_driver(job.source, rows) is None:
         return None
@@ -293,13 +299,11 @@ def matched_files(job: MergeJob, wanted: pa.Table) -> list[FileRows] | None:
 
     if not _is_unique(wanted):
         return None
-    deleted = Deleted.of(job.scanned)
-    if deleted is None:
-        return None
     try:
         rows = _joined(job, wanted)
     except (pa.ArrowException, OSError):
         return None
+    deleted = Deleted.of(job.scanned)
     matched = [_left(deleted, part) for part in _by_file(job.scanned.files.files, rows)]
     return [part for part in matched if len(part.positions)]
 

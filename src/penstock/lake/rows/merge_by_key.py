@@ -23,7 +23,6 @@ from penstock.lake.rows.deletes import take_away
 from penstock.lake.rows.found import Found, collected
 from penstock.lake.rows.merge_by_arrow import (
     find_on_driver,
-    is_small,
     merge_files,
     merge_on_driver,
     merge_small,
@@ -138,7 +137,7 @@ def _into_many(table: StagedTable, job: MergeJob, files: DataFrame | None) -> St
     if staged is not None:
         return staged
     source = count(job.source, table=job.name, measure=files is None)
-    if files is None and is_small(source):
+    if files is None:
         staged = merge_on_driver(table, replace(job, source=source))
     return _counted(table, job, source) if staged is None else staged
 

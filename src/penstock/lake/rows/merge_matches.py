@@ -92,6 +92,10 @@ class MergeJob:
     one_row: bool = True  # several rows of the target with one key become one row
 
     @property
+    def change(self) -> RowChange:
+        return RowChange(Keys(self.source.keys, self.one_row))
+
+    @property
     def limits(self) -> Limits:
         return self.source.limits
 
@@ -102,19 +106,19 @@ class MergeJob:
 
 def way_of(job: MergeJob) -> Way:
     """The way of the merge, as far as is known by now: its source may not be counted yet."""
-    return route(RowChange(Keys(job.source.keys, job.one_row)), facts_of_merge(job), job.limits)
+    return route(job.change, facts_of_merge(job), job.limits)
 
 
 def facts_of_merge(job: MergeJob) -> Facts:
     source = job.source
     kinds = {column.name: base_type(column.type) for column in source.schema.columns}
     return replace(
-        facts_of(job.scanned, job.schema, job.limits),
+        facts_of(job.scanned, job.schema, job.limits, partitioned=job.target.spreads),
         fixed_keys=all(kinds[key] in _FIXED for key in source.keys),
-        partitioned=bool(job.target.partition_by) and job.target.values is None,
         mixed=job.condition is not None,
         complete=source.schema == job.schema,
         source_rows=source.rows,
+        source_bytes=source.bytes,
         streams=streams() is not None,
     )
 

@@ -2,8 +2,10 @@
 
 Whatever makes a table, its columns or a session one that Arrow may or may not handle is a fact
 (`facts_of`). `route` is pure: the same change, facts and limits give the same way. What shows only
-while rows are read (more matches than the driver holds, keys that come twice, a value that Arrow
-does not compute) may still end a way early; the change then falls back to Spark.
+while files are read may still end a way early; the change then falls back to Spark. That is more
+matches than the driver holds, keys that come twice, a value that Arrow does not compute, and what
+footers say: columns of other types, days of another calendar, files of the source that are not as
+its plan has them. To look at footers for facts would open each file of each change twice.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from penstock.lake.format.inlined.values import arrow_schema
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.limits import Limits
-from penstock.lake.reading.arrow_files import PLAIN, are_plain, is_simple
+from penstock.lake.reading.arrow_files import PLAIN, are_plain, is_simple, small_deletes
 from penstock.lake.reading.scan import Scan
 from penstock.lake.rows.change import Condition, Keys, RowChange
 from penstock.lake.writing.arrow import can_write
@@ -48,6 +50,9 @@ class Facts:
     live_rows: int = 0
     inlined: bool = False  # the catalog itself holds rows
     by_field_id: bool = True  # local files that have their columns by field ids
+    small_deletes: bool = True  # the driver reads what is deleted already
+    row_bytes: float = 0  # of a row in the files, compressed
+    columns: int = 1
     staged: bool = False  # some files are this transaction's own
     fresh: bool = False  # rows of this transaction, without row ids yet
     flat: bool = True  # values of all columns are the same in Spark, in Arrow and in files
@@ -59,6 +64,7 @@ class Facts:
     mixed: bool = False  # of a slice: its files hold rows of others
     complete: bool = True  # the source has all columns of the target
     source_rows: int = -1  # not counted yet
+    source_bytes: int = -1  # of all values, about
     streams: bool = True  # Arrow joins rows as they are read
 
 
@@ -72,15 +78,42 @@ def route(change: RowChange, facts: Facts, limits: Limits) -> Way:
     return Way.SPARK
 
 
-def facts_of(source: Scan, schema: TableSchema, limits: Limits) -> Facts:
+def changed_rows(facts: Facts, limits: Limits) -> int:
+    """How many rows with new values the driver holds that Arrow computes, to write them."""
+    return limits.partitioned_rows if facts.partitioned else limits.changed_rows
+
+
+def collected_rows(facts: Facts, limits: Limits) -> int:
+    """How many rows with new values the driver collects that Spark computes, to write them; none
+    where only Spark writes their types.
+    """
+    if not facts.flat:
+        return 0
+    most = min(limits.collected_values // facts.columns, fitting_rows(facts, limits))
+    return min(most, limits.partitioned_rows) if facts.partitioned else most
+
+
+def fitting_rows(facts: Facts, limits: Limits) -> int:
+    """How many rows, as wide as those of the files, the driver may collect."""
+    return int(limits.collected_bytes / max(1.0, facts.row_bytes))
+
+
+def facts_of(
+    source: Scan, schema: TableSchema, limits: Limits, *, partitioned: bool = False
+) -> Facts:
     """What is known of a target; of the change itself nothing yet."""
     files = source.files.files
+    rows = sum(file.record_count for file in files)
     return Facts(
         files=len(files),
-        rows=sum(file.record_count for file in files),
+        rows=rows,
         live_rows=live_rows(files),
         inlined=source.files.inlined is not None,
         by_field_id=are_plain(source),
+        small_deletes=small_deletes(source),
+        row_bytes=sum(file.size_bytes for file in files) / max(1, rows),
+        columns=len(schema.columns),
+        partitioned=partitioned,
         staged=any(file.id is None for file in files),
         fresh=has_fresh(source),
         flat=is_flat(schema),
@@ -146,7 +179,7 @@ def _by_condition(change: RowChange, facts: Facts, limits: Limits) -> Way:
         return Way.METADATA
     scanned = facts.files <= limits.scanned_files and facts.rows <= limits.scanned_rows
     computed = facts.computable and (change.deletes or facts.flat)
-    simple = facts.by_field_id and not facts.inlined
+    simple = facts.by_field_id and facts.small_deletes and not facts.inlined
     return Way.DRIVER if scanned and computed and simple else Way.SPARK
 
 
@@ -163,6 +196,13 @@ def _into_large(facts: Facts, limits: Limits) -> Way:
         and facts.source_rows <= limits.source_keys
     )
     odd = facts.mixed or facts.inlined or facts.staged
-    if not (fits and facts.fixed_keys and facts.by_field_id and facts.complete) or odd:
+    plain = facts.fixed_keys and facts.by_field_id and facts.small_deletes and facts.complete
+    if odd or not (fits and plain):
         return Way.SPARK
-    return Way.DRIVER if facts.comparable and not facts.partitioned else Way.KEYS
+    whole = (  # the driver has the source's rows, too
+        facts.comparable
+        and not facts.partitioned
+        and facts.source_rows <= limits.source_rows
+        and facts.source_bytes <= limits.source_bytes
+    )
+    return Way.DRIVER if whole else Way.KEYS

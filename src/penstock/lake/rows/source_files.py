@@ -6,7 +6,9 @@ under their own names and of the table's own types, and nothing in the files is 
 
 That a DataFrame is no more than such files is asked of Spark by its public comparison of queries:
 it is compared with a scan that is made of the path that its files seem to come from. Where that
-was written otherwise (relative, say) the answer is no, and Spark gives the rows.
+was written otherwise (relative, say) the answer is no, and Spark gives the rows. As that takes a
+call to Spark, and a look at each footer, it is asked last, by merges into large tables alone, and
+is no fact of each change that `route` knows.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from penstock.lake.reading.scan import FILE, POSITION, ROW_ID, Scan
 from penstock.lake.rows.found import Found
 from penstock.lake.rows.found import row_ids as ids_of
 from penstock.lake.rows.new_rows import not_null
-from penstock.lake.rows.route import is_flat
+from penstock.lake.rows.route import Facts, collected_rows
 from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _counted(picked: DataFrame) -> Found:
 
 
 def find_updated(
-    table: CandidateTable, source: Scan, rows: DataFrame, *, once: bool = False
+    table: CandidateTable, source: Scan, rows: DataFrame, facts: Facts, *, once: bool = False
 ) -> Found | None:
     """The rows of ``rows``, which has their new values, with these; ``once`` says that none is of a
     row that another is of.
@@ -113,7 +113,7 @@ def find_updated(
     ``None`` where they are too many, or of types that only Spark writes.
     """
     schema, name, limits = table.schema, table.candidate.qualified_name, table.context.limits
-    most = min(_most(table), fitting(source, limits))
+    most = collected_rows(facts, limits)
     if most == 0:
         return None
     new = not_null(typed(rows, schema), schema, name)
@@ -127,7 +127,7 @@ def find_updated(
     )
     picked = new.select(*fitted, *place, ROW_ID)
     # A small table alone bounds nothing: each of its rows may match all rows of a large one.
-    is_bounded = once and source.files.inlined is None and live_rows(source.files.files) <= most
+    is_bounded = once and not facts.inlined and facts.live_rows <= most
     if not is_bounded:
         picked = picked.limit(most + 1)
     collected = picked.toArrow()
@@ -151,18 +151,3 @@ def with_values(source: Scan, values: pa.Table, places: pa.Table) -> Found:
     files, keys = pa.chunked_array([codes.indices]), codes.dictionary.to_pylist()
     ids = ids_of(source, keys, files, places[POSITION], places[ROW_ID])
     return Found.named(places).with_values(values, ids)
-
-
-def _most(table: CandidateTable) -> int:
-    if not is_flat(table.schema):
-        return 0
-    limits = table.context.limits
-    most = limits.collected_values // len(table.schema.columns)
-    return min(most, limits.partitioned_rows) if table.candidate.partition_by else most
-
-
-def fitting(source: Scan, limits: Limits) -> int:
-    """How many rows, as wide as those of the files, the driver may collect."""
-    files = source.files.files
-    width = sum(file.size_bytes for file in files) / max(1, sum(f.record_count for f in files))
-    return int(limits.collected_bytes / max(1.0, width))

@@ -34,6 +34,7 @@ __all__ = [
     "deleted_places",
     "deleted_positions",
     "places_on_driver",
+    "read_on_driver",
 ]
 _DELETE, _OWNER, _BEGIN = "_penstock_delete", "_penstock_owner", "_penstock_begin"
 _ROWS, _BOUND = "_penstock_rows", "_penstock_bound"
@@ -105,12 +106,12 @@ def deleted_positions(
 
 
 def places_on_driver(deletes: Deletes, places: Places) -> pa.Int64Array | None:
-    """The numbers (`Places`) of the deleted rows, if they are few enough for the driver."""
+    """The numbers (`Places`) of the deleted rows; ``None`` unless `read_on_driver`."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     by_format = _by_format(deletes)
-    if by_format["parquet"] and not _are_small(deletes, by_format["parquet"]):
+    if not read_on_driver(deletes):
         return None
     gone = load([*by_format["puffin"], *by_format["parquet"]], _whose(deletes))
     gone += _inlined(deletes)
@@ -136,9 +137,10 @@ def deleted_places(spark: SparkSession, deletes: Deletes, places: Places, name: 
     return _united(spark, deletes, on_driver, by_spark)
 
 
-def _are_small(deletes: Deletes, parquet: Sequence[DataFile]) -> bool:
-    """Whether the driver reads the Parquet delete files rather than a Spark job."""
-    return deletes.rows <= _ON_DRIVER and not any(_is_remote(file.delete) for file in parquet)
+def read_on_driver(deletes: Deletes) -> bool:
+    """Whether the driver reads the Parquet delete files, if any, rather than a job of Spark's."""
+    parquet = [d for file in deletes.files for d in file.deletes if d.format == "parquet"]
+    return not parquet or (deletes.rows <= _ON_DRIVER and not any(map(_is_remote, parquet)))
 
 
 def _whose(deletes: Deletes) -> Whose:
@@ -154,7 +156,7 @@ def _united(
     """Vectors, inlined deletes and small delete files by ``on_driver``, others by ``by_spark``."""
     by_format = _by_format(deletes)
     vectors, parquet = by_format["puffin"], by_format["parquet"]
-    small = _are_small(deletes, parquet)
+    small = read_on_driver(deletes)
     gone = load([*vectors, *(parquet if small else ())], _whose(deletes))
     gone += _inlined(deletes)
     frames = [spark.createDataFrame(on_driver(gone))] if gone or small else []
