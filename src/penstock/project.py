@@ -16,15 +16,15 @@ from penstock.engine.connections import Connections
 from penstock.errors import ArgumentError, Diagnostic, TableNotFound
 from penstock.events import EventSink, ignore
 from penstock.lake.format.naming import names_of
-from penstock.model.graph import Graph, makers_of
+from penstock.model.graph import Graph, makers_of, named
 from penstock.model.loader import Loaded, load_models
 from penstock.model.model import Model
-from penstock.sql.identifiers import nearest
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from penstock.engine.plan import Plan
+    from penstock.engine.preview import Queries
     from penstock.engine.resolve import Resolved
     from penstock.engine.results import (
         Dropped,
@@ -192,13 +192,10 @@ class Project:
         result, and nothing of it is visible; what is raised concerns the whole run: ArgumentError,
         PartitionError, EnvironmentMissing, and what opening a lake raises.
         """
-        from penstock.engine.run import run_plan
+        from penstock.engine.run import require_jobs, run_plan
         from penstock.progress.lines import showing
 
-        if jobs is not None and jobs < 1:
-            raise ArgumentError(
-                f"jobs is {jobs}, and a run needs one or more", hint="leave it out to go by cores"
-            )
+        require_jobs(jobs)
         plan = self.plan(
             partition,
             select,
@@ -208,21 +205,11 @@ class Project:
             trigger=trigger,
             full_refresh=full_refresh,
         )
-        used = {step.model.target.lake for step in plan.steps}
-        used |= {lake for step in plan.steps for lake in step.model.lakes}
-        self._connections.drop_dead_session()
-        # Catalogs are opened before Spark starts, so that their errors come at once, and after the
-        # check for Java, so that no catalog is made without it.
-        self._connections.require_spark()
-        lakes = {name: self.lake(name, new_catalog=new_catalog) for name in sorted(used)}
+        lakes = self._opened(plan.lakes, new_catalog=new_catalog)
         with showing(on_event) as sink:
+            session = self._session(sink)
             return run_plan(
-                plan,
-                settings=self.settings,
-                session=self._session(sink),
-                lakes=lakes,
-                sink=sink,
-                jobs=jobs,
+                plan, settings=self.settings, session=session, lakes=lakes, sink=sink, jobs=jobs
             )
 
     def drop(self, model: str, slice: str | None = None) -> Dropped:  # noqa: A002 - what it is
@@ -244,23 +231,11 @@ class Project:
 
         Of all, with the tables in these lakes that no model makes any more.
         """
-        from penstock.engine.results import Statuses
-        from penstock.engine.status import model_status, read_state, unmade
+        from penstock.engine.status import status_of, statuses
 
-        wanted = self.models if model is None else (self.model(model),)
-        states = {
-            name: read_state(
-                self._catalog(name),
-                self.settings.lakes[name].partition_column,
-                None if model is None else wanted[0].target.qualified,
-            )
-            for name in sorted(_lakes_of(wanted))
-        }
-        statuses = [model_status(each, states[each.target.lake]) for each in wanted]
         if model is None:
-            for name, state in states.items():
-                statuses += unmade(state, name, self.models)
-        return Statuses(statuses)
+            return statuses(self.settings, self._catalog, self.models)
+        return status_of(self.settings, self._catalog, self.model(model))
 
     def show(self, model: str) -> ModelDetail:
         """Everything about one model: ``project.show("orders")``. Starts no Spark."""
@@ -311,19 +286,9 @@ class Project:
         """The newest snapshots of a lake, or of all: ``project.snapshots(limit=5)``. No Spark."""
         from penstock.engine.status import snapshot_infos
 
-        names = (
-            list(self.settings.lakes)
-            if lake is None
-            else [self._connections.lake_settings(lake).name]
-        )
-        catalogs = {name: self._catalog(name) for name in names}
-        snapshots = [
-            info
-            for name, catalog in catalogs.items()
-            if catalog is not None
-            for info in snapshot_infos(name, catalog)
-        ]
-        return tuple(sorted(snapshots, key=lambda snapshot: snapshot.time, reverse=True)[:limit])
+        one = None if lake is None else self._connections.lake_settings(lake).name
+        names = self.settings.lakes if one is None else [one]
+        return tuple(snapshot_infos({name: self._catalog(name) for name in names})[:limit])
 
     def preview(
         self,
@@ -367,12 +332,12 @@ class Project:
         self._connections.check_open()
         from penstock.lake.statements.dispatch import is_statement
 
-        self._connections.drop_dead_session()
         dialect = dialect or self.settings.dialect
         if lake is not None or is_statement(text, dialect):
+            self._connections.drop_dead_session()
             name = lake or self._connections.default_lake()
             return self.lake(name).sql(text, args, dialect=dialect)
-        return self._queried(text, args, dialect).df
+        return self._queries().query(text, args or {}, dialect).df
 
     def query(
         self,
@@ -401,8 +366,7 @@ class Project:
 
         if lake is not None or is_statement(text, dialect or self.settings.dialect):
             return collected(self.sql(text, lake=lake, dialect=dialect), limit)
-        self._connections.drop_dead_session()
-        queried = self._queried(text, None, dialect or self.settings.dialect)
+        queried = self._queries().query(text, {}, dialect or self.settings.dialect)
         return collected(queried.df, limit, queried.placed)
 
     def read(
@@ -418,17 +382,16 @@ class Project:
         As in `query`, Spark starts only for what is not small. Raises ArgumentError for a model
         that has published nothing yet or has no slices, and PartitionError.
         """
+        from penstock.engine.small import collected, require_published
+
         maker = self.model(model)
         target = maker.target
         value = None if partition is None else self._slice(maker, partition)
-        self._require_published(maker)
+        require_published(maker, self._catalog)
         rows = None if spark else self._small(limit, lambda read: read.table(target, value))
         if rows is not None:
             return rows
-        from penstock.engine.preview import published
-        from penstock.engine.small import collected
-
-        return collected(published(self.lake, target, self.settings, value), limit)
+        return collected(self._queries().published(target, value), limit)
 
     def explain(
         self, text: str, args: Mapping[str, Any] | None = None, *, dialect: str | None = None
@@ -438,31 +401,12 @@ class Project:
         Starts no Spark. Raises what `sql` raises before it starts it.
         """
         self._connections.check_open()
-        from penstock.engine.preview import explain_query
-
-        made, own = makers_of(self.models), dialect or self.settings.dialect
-        return explain_query(
-            text,
-            args or {},
-            self.lake,
-            self.settings,
-            makers=made,
-            dialect=own,
-            macros=self._connections.macros,
-        )
+        return self._queries().explain(text, args or {}, dialect or self.settings.dialect)
 
     def model(self, name: str) -> Model:
         """One model: ``project.model("orders").target``. Raises ArgumentError with the nearest."""
         self._connections.check_open()
-        for model in self.models:
-            if name in (model.name, model.target.qualified, model.target.full, str(model.target)):
-                return model
-        names = [model.name for model in self.models]
-        near = nearest(name, names)
-        raise ArgumentError(
-            f"there is no model {name!r}",
-            hint=f"did you mean {near!r}?" if near else f"models are {', '.join(names) or 'none'}",
-        )
+        return named(self.models, name)
 
     def lake(self, name: str, *, new_catalog: bool = False) -> Lake:
         """A lake of penstock.toml, made when it is new: ``project.lake("main").tables()``.
@@ -488,35 +432,20 @@ class Project:
     def _previewed(
         self, model: str, partition: Partition | None, args: Mapping[str, object] | None
     ) -> Resolved:
-        from penstock.engine.preview import preview
+        return self._queries().preview(self.plan(partition, [self.model(model).name], args))
 
+    def _opened(self, lakes: Sequence[str], *, new_catalog: bool) -> dict[str, Lake]:
+        """Open the catalogs before Spark starts, so that their errors come at once, and after the
+        check for Java, so that no catalog is made without it.
+        """
         self._connections.drop_dead_session()
-        plan = self.plan(partition, [self.model(model).name], args)
-        starts = not self._connections.has_session
-        return preview(
-            plan,
-            self._session,
-            self.lake,
-            self.settings,
-            starts_spark=starts,
-            starts_plain=self._connections.starts_plain(),
-        )
+        self._connections.require_spark()
+        return {name: self.lake(name, new_catalog=new_catalog) for name in lakes}
 
-    def _queried(self, text: str, args: Mapping[str, Any] | None, dialect: str) -> Resolved:
-        from penstock.engine.preview import query
+    def _queries(self) -> Queries:
+        from penstock.engine.preview import Queries
 
-        return query(
-            text,
-            args or {},
-            self._session,
-            self.lake,
-            self.settings,
-            makers=makers_of(self.models),
-            dialect=dialect,
-            starts_spark=not self._connections.has_session,
-            starts_plain=self._connections.starts_plain(),
-            macros=self._connections.macros,
-        )
+        return Queries(self._connections, self._session, makers_of(self.models))
 
     def _small(
         self, limit: int, ask: Callable[[SmallReads], QueryResult | None]
@@ -539,25 +468,11 @@ class Project:
         assert step.slice is not None, "given by the caller"
         return step.slice
 
-    def _require_published(self, model: Model) -> None:
-        catalog, target = self._catalog(model.target.lake), model.target
-        if catalog is None or not catalog.known_table(
-            target.schema, target.table, catalog.latest()
-        ):
-            raise ArgumentError(
-                f"{model.name} has published no table yet: there is no {target}",
-                hint=f"run it first: penstock run --select {model.name}",
-            )
-
     def _session(self, sink: EventSink | None = None) -> SparkSession:
         return self._connections.session(sink or self.on_event)
 
     def _catalog(self, lake: str) -> Catalog | None:
         return self._connections.catalog(lake)
-
-
-def _lakes_of(models: Sequence[Model]) -> set[str]:
-    return {model.target.lake for model in models}
 
 
 def _text(value: object) -> str | None:

@@ -56,6 +56,14 @@ class Plan:
     makers: Makers = field(default_factory=dict)
 
     @property
+    def lakes(self) -> tuple[str, ...]:
+        """The lakes that its steps read and write."""
+        models = [step.model for step in self.steps]
+        return tuple(
+            sorted({lake for model in models for lake in (model.target.lake, *model.lakes)})
+        )
+
+    @property
     def partition(self) -> str | None:
         """The slice of the run; where chains have several, each of them."""
         values = dict.fromkeys(step.slice for step in self.steps if step.slice is not None)

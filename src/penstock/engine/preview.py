@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.config import Settings
 from penstock.engine.beginning import Beginning
+from penstock.engine.connections import Connections
 from penstock.engine.pins import Pins, table_name
 from penstock.engine.plan import Plan
 from penstock.engine.resolve import (
@@ -44,7 +45,7 @@ from penstock.lake.snapshot import At
 from penstock.model.asset import TableName
 from penstock.model.constants import Bindings
 from penstock.model.graph import Makers
-from penstock.model.names import Macros, Names
+from penstock.model.names import Names
 from penstock.model.query import Query, read_query
 from penstock.model.render import trial_names
 from penstock.model.sources import FileSource, FunctionSource, TableSource
@@ -62,7 +63,6 @@ if TYPE_CHECKING:
 
 
 Attach = Callable[[str], "Lake"]
-Session = Callable[[], "SparkSession"]  # starts Spark, if nothing has yet
 _ZONE = "spark.sql.session.timeZone"
 _NAME = Path("query")  # where errors of a query without a file are placed
 _SELECT_ONLY = (
@@ -76,128 +76,84 @@ _HINTS = {
 }
 
 
-def preview(
-    plan: Plan,
-    session: Session,
-    attach: Attach,
-    settings: Settings,
-    *,
-    starts_spark: bool,
-    starts_plain: bool,
-) -> Resolved:
-    """What the SELECT of the plan's one step returns at this moment.
-
-    Raises NotFound for names that mean nothing, before Spark starts where the catalogs tell.
-    """
-    (step,) = plan.steps
-    if reason := step.blocked or step.skipped:
-        hint = "ask for a later slice with --partition" if step.skipped else None
-        raise PartitionError(f"{step.name}: {reason}", hint=hint)
-    column = settings.lakes[step.model.target.lake].partition_column
-    beginning = Beginning.of(step.model, column)
-    reader = _Reader(session, attach, settings, plan.makers, starts_spark, starts_plain)
-    return reader.read(step.model.query, step.bindings, beginning=beginning)
-
-
-def query(
-    text: str,
-    args: Mapping[str, Any],
-    session: Session,
-    attach: Attach,
-    settings: Settings,
-    *,
-    makers: Makers,
-    dialect: str,
-    starts_spark: bool,
-    starts_plain: bool,
-    macros: Macros,
-) -> Resolved:
-    """A SELECT with tables named as in a script; ``args`` are bound to its ``:name`` markers.
-
-    Raises ModelError for a text that cannot be run and NotFound for names that mean nothing, before
-    Spark starts where the catalogs tell: ``starts_spark`` says that there is no session yet.
-    """
-    reader = _Reader(session, attach, settings, makers, starts_spark, starts_plain)
-    return reader.read(_parsed(text, settings, dialect, macros), Bindings(), args)
-
-
-def published(
-    attach: Attach, table: TableName, settings: Settings, slice_: str | None
-) -> DataFrame:
-    """The rows of a published table, or of its slice of this value."""
-    from pyspark.sql import functions as fn
-
-    rows = attach(table.lake).table(table_name(table)).to_df()
-    if slice_ is None:
-        return rows
-    column = settings.lakes[table.lake].partition_column
-    return rows.where(fn.col(quote_identifier(column, mark="`")) == slice_)
-
-
-def explain_query(
-    text: str,
-    args: Mapping[str, Any],
-    attach: Attach,
-    settings: Settings,
-    *,
-    makers: Makers,
-    dialect: str,
-    macros: Macros,
-) -> Explanation:
-    """What `query` would read. Starts no Spark. Raises ModelError, NotFound."""
-    parsed = _parsed(text, settings, dialect, macros)
-    set_by_query = {setting.name: setting.value for setting in parsed.settings}
-    zone = set_by_query.get(_ZONE, settings.spark.conf.get(_ZONE, "UTC"))
-    return explain(parsed, _newest(parsed, attach, makers), args, zone)
-
-
-def _newest(parsed: Query, attach: Attach, makers: Makers) -> Pins:
-    """Pin every lake at its latest snapshot."""
-    lakes = {name: attach(name) for name in parsed.lakes}
-    versions = {name: lake.catalog.latest().id for name, lake in lakes.items()}
-    return Pins(lakes, versions, makers=makers)
-
-
-def _is_there(table: TableName, pins: Pins) -> bool:
-    catalog = pins.lakes[table.lake].catalog
-    newest = catalog.snapshot(At(pins.versions[table.lake]))
-    return catalog.known_table(table.schema, table.table, newest) is not None
-
-
-def _parsed(text: str, settings: Settings, dialect: str, macros: Macros) -> Query:
-    names = Names(tuple(settings.lakes), macros=macros)
-    parsed, findings = read_query(text, _NAME, names=names, dialect=dialect)
-    if parsed is None:
-        raise ModelError([_for_query(finding) for finding in findings])
-    return parsed
-
-
 @dataclass(frozen=True, slots=True)
-class _Reader:
-    """Reads every lake as it is now."""
+class Queries:
+    """Queries over the lakes of a project as they are now, in which ``makers`` make the tables.
 
-    start: Session
-    attach: Attach
-    settings: Settings
+    ``start`` gives the session. Names that mean nothing raise NotFound, before Spark starts where
+    the catalogs tell.
+    """
+
+    connections: Connections
+    start: Callable[[], SparkSession]
     makers: Makers
-    starts_spark: bool  # there is no session yet
-    starts_plain: bool  # and a new one has Spark's own functions only
 
-    def read(
+    def preview(self, plan: Plan) -> Resolved:
+        """What the SELECT of the plan's one step returns at this moment."""
+        (step,) = plan.steps
+        if reason := step.blocked or step.skipped:
+            hint = "ask for a later slice with --partition" if step.skipped else None
+            raise PartitionError(f"{step.name}: {reason}", hint=hint)
+        column = self._settings.lakes[step.model.target.lake].partition_column
+        beginning = Beginning.of(step.model, column)
+        return self._read(step.model.query, step.bindings, beginning=beginning)
+
+    def query(self, text: str, args: Mapping[str, Any], dialect: str) -> Resolved:
+        """A SELECT with tables named as in a script; ``args`` are bound to its ``:name`` markers.
+
+        Raises ModelError for a text that cannot be run.
+        """
+        return self._read(self._parsed(text, dialect), Bindings(), args)
+
+    def explain(self, text: str, args: Mapping[str, Any], dialect: str) -> Explanation:
+        """What `query` would read. Starts no Spark. Raises ModelError."""
+        parsed = self._parsed(text, dialect)
+        set_by_query = {setting.name: setting.value for setting in parsed.settings}
+        zone = set_by_query.get(_ZONE, self._settings.spark.conf.get(_ZONE, "UTC"))
+        return explain(parsed, _newest(parsed, self._attach, self.makers), args, zone)
+
+    def published(self, table: TableName, slice_: str | None) -> DataFrame:
+        """The rows of a published table, or of its slice of this value."""
+        from pyspark.sql import functions as fn
+
+        rows = self._attach(table.lake).table(table_name(table)).to_df()
+        if slice_ is None:
+            return rows
+        column = self._settings.lakes[table.lake].partition_column
+        return rows.where(fn.col(quote_identifier(column, mark="`")) == slice_)
+
+    @property
+    def _settings(self) -> Settings:
+        return self.connections.settings
+
+    def _attach(self, lake: str) -> Lake:
+        return self.connections.lake(lake, self.start)
+
+    def _parsed(self, text: str, dialect: str) -> Query:
+        names = Names(tuple(self._settings.lakes), macros=self.connections.macros)
+        parsed, findings = read_query(text, _NAME, names=names, dialect=dialect)
+        if parsed is None:
+            raise ModelError([_for_query(finding) for finding in findings])
+        return parsed
+
+    def _read(
         self,
         parsed: Query,
         bindings: Bindings,
         args: Mapping[str, Any] | None = None,
         beginning: Beginning | None = None,
     ) -> Resolved:
-        pins = _newest(parsed, self.attach, self.makers)
+        self.connections.drop_dead_session()
+        starts_plain = self.connections.starts_plain()
+        pins = _newest(parsed, self._attach, self.makers)
         own = beginning.source_in(parsed.sources) if beginning else None
         if own and _is_there(own.table, pins):
             beginning, own = None, None
         tables = require_tables(parsed, bindings, pins, own)
-        if self.starts_spark:  # a session that is there may have variables, which look like columns
+        # A session that is there may have variables, which look like columns.
+        if not self.connections.has_session:
             require_columns(parsed, tables)
-        if self.starts_plain:
+        if starts_plain:
             require_functions(parsed, pins)
         common = self.start()
         session = session_for(parsed, common)
@@ -211,12 +167,25 @@ class _Reader:
                     pins,
                     session=session,
                     views=views,
-                    root=self.settings.root,
+                    root=self._settings.root,
                     args=args,
                     beginning=beginning,
                 )
             except QueryFailed as error:
                 raise _as_input(error) from error.__cause__
+
+
+def _newest(parsed: Query, attach: Attach, makers: Makers) -> Pins:
+    """Pin every lake at its latest snapshot."""
+    lakes = {name: attach(name) for name in parsed.lakes}
+    versions = {name: lake.catalog.latest().id for name, lake in lakes.items()}
+    return Pins(lakes, versions, makers=makers)
+
+
+def _is_there(table: TableName, pins: Pins) -> bool:
+    catalog = pins.lakes[table.lake].catalog
+    newest = catalog.snapshot(At(pins.versions[table.lake]))
+    return catalog.known_table(table.schema, table.table, newest) is not None
 
 
 def _for_query(finding: Diagnostic) -> Diagnostic:

@@ -168,9 +168,7 @@ def resolve(
     }
     one_task = all(read.one_task for read in rows.values())
     by_hash = one_task and analysis is not None and are_by_equality(analysis.tree)
-    for number, (source, read) in enumerate(rows.items()):
-        # A hint on one side of a join will do, and the first table is joined with another.
-        views.put(view_names[source], read.df.hint(BY_HASH) if by_hash and number else read.df)
+    _put_views(rows, view_names, views, by_hash=by_hash)
     if ASOF_SETTING in rendered.settings:
         session.conf.set(ASOF_SETTING, "true")
     names = {view: called(source, bindings) for source, view in view_names.items()}
@@ -183,8 +181,20 @@ def resolve(
         except QueryFailed as error:
             error.location = error.location or empty.location
             raise
-    one_task = one_task and macros is None
-    return Resolved(df, rendered, names, query_start(query), one_task, inputs)
+    return Resolved(df, rendered, names, query_start(query), one_task and macros is None, inputs)
+
+
+def _put_views(
+    rows: Mapping[QuerySource, Rows],
+    names: Mapping[QuerySource, str],
+    views: Views,
+    *,
+    by_hash: bool,
+) -> None:
+    """Have each source's rows under its name; those that are joined, with the hint for it."""
+    for number, (source, read) in enumerate(rows.items()):
+        # A hint on one side of a join will do, and the first table is joined with another.
+        views.put(names[source], read.df.hint(BY_HASH) if by_hash and number else read.df)
 
 
 def _analysed_by_spark(

@@ -21,7 +21,7 @@ from penstock.engine.results import RunResult, StepResult
 from penstock.engine.state.records import RunRecord, this_process
 from penstock.engine.state.store import State, now
 from penstock.engine.step import INTERRUPTED, ended, run_step
-from penstock.errors import PenstockError
+from penstock.errors import ArgumentError, PenstockError
 from penstock.events import Event, EventSink, Notice, RunFinished, RunStarted, StepFinished
 from penstock.lake.format.naming import new_uuid7
 
@@ -34,6 +34,14 @@ if TYPE_CHECKING:
 StepFunction = Callable[[World, PlannedStep], StepResult]
 _POLL = 0.2  # seconds; only how soon a signal is noticed on systems that do not wake the wait
 GOOD = frozenset({"done", "unchanged"})
+
+
+def require_jobs(jobs: int | None) -> None:
+    """Raise ArgumentError for a number of steps side by side that lets none run."""
+    if jobs is not None and jobs < 1:
+        raise ArgumentError(
+            f"jobs is {jobs}, and a run needs one or more", hint="leave it out to go by cores"
+        )
 
 
 def run_plan(

@@ -1,4 +1,6 @@
-"""Queries of small published tables, answered by Arrow on the driver; others fall back to Spark."""
+"""Queries of small published tables, answered by Arrow on the driver; others fall back to Spark,
+whose first rows are collected.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from penstock.config import Settings, SparkSettings
 from penstock.engine.results import QueryResult
-from penstock.errors import PenstockError
+from penstock.errors import ArgumentError, PenstockError
 from penstock.lake.format.naming import TableRef
 from penstock.model.asset import DEFAULT_SCHEMA, TableName
+from penstock.model.model import Model
 from penstock.model.names import Names, UnknownName
 from penstock.sql.dialect import SPARK, normalized
 from penstock.sql.plain_select import PlainSelect, plain_select
@@ -87,6 +90,16 @@ class SmallReads:
 def _is_local(spark: SparkSettings) -> bool:
     """Whether a session would have no settings but those of penstock.toml and ours."""
     return spark.master is None or spark.master.startswith("local")
+
+
+def require_published(model: Model, catalogs: Catalogs) -> None:
+    """Raise ArgumentError where there is no table of the model's yet."""
+    catalog, target = catalogs(model.target.lake), model.target
+    if catalog is None or not catalog.known_table(target.schema, target.table, catalog.latest()):
+        raise ArgumentError(
+            f"{model.name} has published no table yet: there is no {target}",
+            hint=f"run it first: penstock run --select {model.name}",
+        )
 
 
 def collected(

@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from penstock.config import Settings
 from penstock.engine.results import (
     ModelDetail,
     ModelStatus,
     SchemaVersion,
     SliceStatus,
     SnapshotInfo,
+    Statuses,
     StepRun,
 )
 from penstock.engine.state import reading
@@ -50,6 +52,7 @@ LAST_RUNS = 10
 # The notes of steps (`Attempt.execute`) and of `drop`, as LIKE has them.
 _OWN = ('{"run": %"step": %', '{"penstock_drop": %')
 Key = tuple[str, str]  # target and slice
+Catalogs = Callable[[str], "Catalog | None"]  # by a lake's name; None: no run has made it
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,25 @@ class LakeState:
             checks=tuple(reading.last_checks(connection, target)),
             running=tuple(reading.running(connection)),
         )
+
+
+def statuses(settings: Settings, catalogs: Catalogs, models: Sequence[Model]) -> Statuses:
+    """The slices of all models of a project, and the tables in their lakes that none makes."""
+    lakes = sorted({model.target.lake for model in models})
+    states = {
+        name: read_state(catalogs(name), settings.lakes[name].partition_column) for name in lakes
+    }
+    known = [model_status(model, states[model.target.lake]) for model in models]
+    others = (each for name, state in states.items() for each in unmade(state, name, models))
+    return Statuses((*known, *others))
+
+
+def status_of(settings: Settings, catalogs: Catalogs, model: Model) -> Statuses:
+    """The slices of one model."""
+    target = model.target
+    column = settings.lakes[target.lake].partition_column
+    state = read_state(catalogs(target.lake), column, target.qualified)
+    return Statuses([model_status(model, state)])
 
 
 def read_state(catalog: Catalog | None, column: str, target: str | None = None) -> LakeState:
@@ -182,9 +204,9 @@ def detail_of(model: Model, catalog: Catalog | None, column: str) -> ModelDetail
     )
 
 
-def snapshot_infos(lake: str, catalog: Catalog) -> list[SnapshotInfo]:
-    """Newest first."""
-    return [
+def snapshot_infos(catalogs: Mapping[str, Catalog | None]) -> list[SnapshotInfo]:
+    """Of these lakes, newest first."""
+    infos = [
         SnapshotInfo(
             lake,
             snapshot.id,
@@ -194,8 +216,11 @@ def snapshot_infos(lake: str, catalog: Catalog) -> list[SnapshotInfo]:
             snapshot.message,
             snapshot.extra,
         )
+        for lake, catalog in catalogs.items()
+        if catalog is not None
         for snapshot in reversed(catalog.snapshots())
     ]
+    return sorted(infos, key=lambda info: info.time, reverse=True)
 
 
 def _what_changed(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -106,39 +106,32 @@ class Lake(Maintained):
             Lake.attach("ducklake:sqlite:meta.sqlite", data_path="data", read_only=True)
 
         ``spark`` is a session, or a function that gives one, called when data is first needed;
-        without it only the catalog can be used. A snapshot makes the lake read-only at it.
-        A new catalog is refused over a data path that holds files of a lake, whose catalog may have
-        been lost: ``new_catalog`` makes it all the same. ``lock_timeout`` is in seconds.
-        Writes of up to ``data_inlining_row_limit`` rows stay in the catalog, unless an option of
-        the lake says otherwise. ``name`` is what SQL may call the lake (``name.schema.table``,
-        ``CALL name.f()``), as ``ATTACH ... AS`` has it. ``storage`` is what the S3 store of
-        ``data_path`` needs (`penstock.lake.storage.Storage`, or its names and values). ``limits``
-        bound the row changes that run without Spark (`penstock.lake.limits`). ``others`` are
-        DuckDB's options that are refused, each with an alternative. The runtime settings of the
-        session that the lake relies on are set (`lake.spark.session`).
+        without it only the catalog can be used. Session settings that the lake relies on are set.
+        A snapshot makes the lake read-only at it. A new catalog is refused over a data path that
+        holds files of a lake, whose catalog may have been lost: ``new_catalog`` makes it all the
+        same. ``lock_timeout`` is in seconds. Writes of up to ``data_inlining_row_limit`` rows stay
+        in the catalog, unless an option of the lake says otherwise. ``name`` is what SQL may call
+        the lake (``name.schema.table``, ``CALL name.f()``), as ``ATTACH ... AS`` has it.
+        ``storage`` is what the S3 store of ``data_path`` needs (`penstock.lake.storage`).
+        ``limits`` bound the row changes that run without Spark (`penstock.lake.limits`).
+        ``others`` are DuckDB's options that are refused, each with an alternative.
         """
         refuse_others(others, _OPTIONS)
         at = At.of(snapshot_version, snapshot_time)
-        pinned = at != At()
-        settings = Storage.of(storage)
+        open_catalog = partial(
+            Catalog.open,
+            uri,
+            data_path=data_path,
+            read_only=read_only or at != At(),
+            create=create_if_not_exists and at == At(),
+            metadata_schema=metadata_schema,
+            override_data_path=override_data_path,
+            lock_timeout=lock_timeout,
+            inlining_row_limit=data_inlining_row_limit,
+            new_catalog=new_catalog,
+        )
         with ExitStack() as on_error:
-            if data_path is not None:  # checked before a new catalog is made
-                on_error.callback(storages.hold(data_path, settings))
-            catalog = Catalog.open(
-                uri,
-                data_path=data_path,
-                read_only=read_only or pinned,
-                create=create_if_not_exists and not pinned,
-                metadata_schema=metadata_schema,
-                override_data_path=override_data_path,
-                lock_timeout=lock_timeout,
-                inlining_row_limit=data_inlining_row_limit,
-                new_catalog=new_catalog,
-            )
-            on_error.callback(catalog.close)
-            if pinned:
-                catalog.snapshot(at)  # raises now rather than at the first read
-            on_error.callback(storages.hold(catalog.data_path, settings))
+            catalog = _opened(on_error, open_catalog, data_path, Storage.of(storage), at)
             more = partial(storages.spark_settings, catalog.data_path)
             lake = cls(catalog, source(spark, more), at, name, limits)
             lake._closing = finalize(lake, on_error.pop_all().close)
@@ -363,3 +356,21 @@ class Lake(Maintained):
         """A resolver of a statement's names, which sees the changes of its own transaction."""
         at = self.at if transaction is None else At(transaction.base.id)
         return replace(self.names_at(at, schema), transaction=transaction)
+
+
+def _opened(
+    on_error: ExitStack,
+    open_catalog: Callable[[], Catalog],
+    data_path: str | None,
+    storage: Storage | None,
+    at: At,
+) -> Catalog:
+    """A catalog with its store; ``on_error`` lets go of both."""
+    if data_path is not None:  # checked before a new catalog is made
+        on_error.callback(storages.hold(data_path, storage))
+    catalog = open_catalog()
+    on_error.callback(catalog.close)
+    if at != At():
+        catalog.snapshot(at)  # raises now rather than at the first read
+    on_error.callback(storages.hold(catalog.data_path, storage))
+    return catalog

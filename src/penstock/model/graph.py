@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from heapq import heapify, heappop, heappush
 
-from penstock.errors import Diagnostic, Location, ModelError
+from penstock.errors import ArgumentError, Diagnostic, Location, ModelError
 from penstock.model.asset import TableName
 from penstock.model.model import Model
 from penstock.model.sources import table_read
+from penstock.sql.identifiers import nearest
 
 Edges = Mapping[str, tuple[str, ...]]
 Makers = Mapping[str, str]
@@ -100,6 +101,19 @@ def check_graph(models: Sequence[Model]) -> tuple[Diagnostic, ...]:
 def table_key(table: TableName) -> str:
     """The same for all spellings of one table's name."""
     return str(table).casefold()
+
+
+def named(models: Sequence[Model], name: str) -> Model:
+    """The model with this name, or whose table has it. Raises ArgumentError with the nearest."""
+    for model in models:
+        if name in (model.name, model.target.qualified, model.target.full, str(model.target)):
+            return model
+    names = [model.name for model in models]
+    near = nearest(name, names)
+    raise ArgumentError(
+        f"there is no model {name!r}",
+        hint=f"did you mean {near!r}?" if near else f"models are {', '.join(names) or 'none'}",
+    )
 
 
 def makers_of(models: Iterable[Model]) -> Makers:

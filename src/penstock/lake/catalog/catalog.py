@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from sqlalchemy import Connection, Engine
 
 from penstock.errors import (
-    CatalogMissing,
     LakeClosed,
     NotFound,
     ReadOnlyLake,
@@ -24,7 +23,7 @@ from penstock.lake.catalog.database.faults import corrupt
 from penstock.lake.catalog.database.location import CatalogLocation, parse_location
 from penstock.lake.catalog.definitions.views import view_names
 from penstock.lake.catalog.files import files
-from penstock.lake.catalog.opening import check_writable, open_or_create, refuse_abandoned
+from penstock.lake.catalog.opening import Opening, check_writable
 from penstock.lake.catalog.options import Options
 from penstock.lake.catalog.snapshots import history
 from penstock.lake.format.files import FileSet, Table
@@ -42,15 +41,6 @@ T = TypeVar("T")
 _REMEMBERED = 256  # tables
 
 LOCK_TIMEOUT = 30.0  # seconds
-
-
-@contextmanager
-def _disposed_on_error(engine: Engine) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        engine.dispose()
-        raise
 
 
 class Catalog:
@@ -110,32 +100,20 @@ class Catalog:
         CatalogMissing, CatalogVanished, CatalogUnreachable, CatalogVersionUnsupported,
         CatalogCorrupt, CatalogLocked (after ``lock_timeout`` seconds), DataPathError.
         """
-        location = parse_location(uri)
-        if engines.is_absent(location) and not new_catalog:
-            refuse_abandoned(location, data_path)  # before an empty file is made by looking into it
-        try:
-            engine = engines.make_engine(
-                location,
-                read_only=read_only,
-                create=create,
-                lock_timeout=lock_timeout,
-                metadata_schema=metadata_schema,
-            )
-            with _disposed_on_error(engine):
-                opened = open_or_create(
-                    engine,
-                    location,
-                    data_path=data_path,
-                    may_create=create and not read_only,
-                    override_data_path=override_data_path,
-                    new_catalog=new_catalog,
-                )
-        except CatalogMissing:
-            refuse_abandoned(location, data_path)
-            raise
+        wanted = Opening(
+            parse_location(uri),
+            data_path=data_path,
+            read_only=read_only,
+            create=create,
+            metadata_schema=metadata_schema,
+            override_data_path=override_data_path,
+            lock_timeout=lock_timeout,
+            new_catalog=new_catalog,
+        )
+        opened = wanted.open()
         return cls(
             opened.engine,
-            location,
+            wanted.location,
             uri=uri,
             data_path=opened.data_path,
             version=opened.version,

@@ -49,29 +49,57 @@ class Opened:
     data_path: str
 
 
-def open_or_create(
-    engine: Engine,
-    location: CatalogLocation,
-    *,
-    data_path: str | None,
-    may_create: bool,
-    override_data_path: bool,
-    new_catalog: bool,
-) -> Opened:
-    """See `Catalog.open`."""
-    wanted = None if data_path is None else absolute_directory(data_path)
-    stored = _ensure(engine, location, wanted, may_create, new_catalog)
-    version = check_version(location, stored.get("version"))
-    engine = engine.execution_options(**{metadata.FORMAT: version})
-    known = stored.get("data_path")
-    if known is None:
-        raise corrupt(location, "it has no data_path")
-    known = absolute_directory(known)
-    if wanted is None or wanted == known:
-        return Opened(engine, version, known)
-    if override_data_path or _was_moved(engine, location, known, wanted):
-        return Opened(engine, version, wanted)
-    raise _elsewhere(location, known, wanted)
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """Which catalog is to be opened, and how; see `Catalog.open`."""
+
+    location: CatalogLocation
+    data_path: str | None
+    read_only: bool
+    create: bool
+    metadata_schema: str | None
+    override_data_path: bool
+    lock_timeout: float
+    new_catalog: bool
+
+    def open(self) -> Opened:
+        """Raises what `Catalog.open` does."""
+        if engines.is_absent(self.location) and not self.new_catalog:
+            # Before an empty file is made by looking into it.
+            refuse_abandoned(self.location, self.data_path)
+        try:
+            engine = engines.make_engine(
+                self.location,
+                read_only=self.read_only,
+                create=self.create,
+                lock_timeout=self.lock_timeout,
+                metadata_schema=self.metadata_schema,
+            )
+            try:
+                return self._opened(engine)
+            except BaseException:
+                engine.dispose()
+                raise
+        except CatalogMissing:
+            refuse_abandoned(self.location, self.data_path)
+            raise
+
+    def _opened(self, engine: Engine) -> Opened:
+        location = self.location
+        wanted = None if self.data_path is None else absolute_directory(self.data_path)
+        may_create = self.create and not self.read_only
+        stored = _ensure(engine, location, wanted, may_create, self.new_catalog)
+        version = check_version(location, stored.get("version"))
+        engine = engine.execution_options(**{metadata.FORMAT: version})
+        known = stored.get("data_path")
+        if known is None:
+            raise corrupt(location, "it has no data_path")
+        known = absolute_directory(known)
+        if wanted is None or wanted == known:
+            return Opened(engine, version, known)
+        if self.override_data_path or _was_moved(engine, location, known, wanted):
+            return Opened(engine, version, wanted)
+        raise _elsewhere(location, known, wanted)
 
 
 def _ensure(
