@@ -10,7 +10,6 @@ from penstock.errors import QueryFailed, UnsupportedFeature
 from penstock.sql.dialect import (
     DUCKDB,
     SPARK,
-    Unreadable,
     backticked,
     hinted,
     names_in,
@@ -18,6 +17,7 @@ from penstock.sql.dialect import (
     parse,
     to_spark,
 )
+from penstock.sql.text import Unreadable
 
 
 def test_names_and_types_in_sparks_words() -> None:

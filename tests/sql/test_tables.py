@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import QueryFailed, UnsupportedFeature
-from penstock.sql.dialect import Unreadable
 from penstock.sql.tables import analyse, in_full
+from penstock.sql.text import Unreadable
 from penstock.sql.time_travel import Travel
 from penstock.sql.tokens import SqlText
 

@@ -21,8 +21,8 @@ from penstock.lake.format.naming import fold
 from penstock.model.asset import TableName
 from penstock.model.model import Model
 from penstock.model.sources import QuerySource, TableSource
-from penstock.sql.dialect import Unreadable
 from penstock.sql.tables import analyse
+from penstock.sql.text import Unreadable
 from penstock.sql.types import spark_type
 
 if TYPE_CHECKING:

@@ -50,11 +50,12 @@ from penstock.model.query import Query, read_query
 from penstock.model.render import trial_names
 from penstock.model.sources import FileSource, FunctionSource, TableSource
 from penstock.sql.conditions import Predicate
-from penstock.sql.dialect import Unreadable, name_hint
+from penstock.sql.dialect import name_hint
 from penstock.sql.identifiers import did_you_mean, fold
 from penstock.sql.lake_functions import require_arguments
 from penstock.sql.missing import missing_columns, missing_functions, no_function
 from penstock.sql.tables import analyse
+from penstock.sql.text import Unreadable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -45,9 +45,10 @@ from penstock.model.sources import (
     TimeTravel,
 )
 from penstock.sql.conditions import Or, Predicate
-from penstock.sql.dialect import Unreadable, name_hint
+from penstock.sql.dialect import name_hint
 from penstock.sql.predicate import of_query
 from penstock.sql.tables import Analysis, analyse
+from penstock.sql.text import Unreadable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

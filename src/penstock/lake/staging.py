@@ -117,7 +117,7 @@ class TransactionTable(StagedTable):
         source_alias: str = "s",
     ) -> MergeBuilder[Staged]:
         """A MERGE by any condition, with clauses to be added; see `penstock.lake.rows.change`."""
-        change = RowChange(On(on, target_alias, source_alias), source=source)
+        change = RowChange(On.of(on, target_alias, source_alias), source=source)
         return MergeBuilder(change, lambda whole: stage(self, whole))
 
     def delete(self, where: str | SparkColumn | None = None) -> Staged:

@@ -267,7 +267,7 @@ class Table:
         Conditions and values name the sides by their aliases. Of the clauses of a kind the first
         whose condition is true applies to a row.
         """
-        change = RowChange(On(on, target_alias, source_alias), source=source)
+        change = RowChange(On.of(on, target_alias, source_alias), source=source)
         return MergeBuilder(change, lambda whole: self._alone(lambda table: stage(table, whole)))
 
     def add_data_files(

@@ -15,9 +15,9 @@ from sqlglot import exp
 
 from penstock.model.mapping import Source
 from penstock.model.rewrites import query_starts
-from penstock.sql.dialect import SPARK, Unreadable, parse
+from penstock.sql.dialect import SPARK, parse
 from penstock.sql.tables import named_tables, span_of
-from penstock.sql.text import mask
+from penstock.sql.text import Unreadable, mask
 from penstock.sql.tokens import ARGUMENT, NAME, WORD, Token, closing, depth_of, may_be_alias
 
 

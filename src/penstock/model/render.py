@@ -14,8 +14,9 @@ from penstock.model.mapping import Anchor, Edit, Mapped, Piece, Source, assemble
 from penstock.model.rewrites import ASOF_SETTING, asof_joins
 from penstock.model.script import Setting
 from penstock.model.sources import QuerySource
-from penstock.sql.dialect import SPARK, Unreadable, to_spark
+from penstock.sql.dialect import SPARK, to_spark
 from penstock.sql.macros import Book
+from penstock.sql.text import Unreadable
 from penstock.sql.tokens import Token, tokenize
 
 _STAND_IN = "penstock_source_{}_"

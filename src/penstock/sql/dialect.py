@@ -17,10 +17,10 @@ from typing import Any, TypeVar
 import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
-from sqlglot.errors import ParseError, SqlglotError, TokenError
+from sqlglot.errors import ParseError, TokenError
 
 from penstock.errors import ColumnNotFound, PenstockError
-from penstock.sql.text import misread
+from penstock.sql.text import Unreadable, misread
 from penstock.sql.tokens import NAME, Token, scan
 from penstock.sql.types import cast_types, checked
 
@@ -43,17 +43,6 @@ def _reader(name: str) -> type[Dialect]:
     tokenizer = type(base.Tokenizer)("Tokenizer", (base.Tokenizer,), {"KEYWORDS": keywords})
     made: type[Dialect] = type(base)(f"Penstock{base.__name__}", (base,), {"Tokenizer": tokenizer})
     return made
-
-
-class Unreadable(Exception):
-    """sqlglot does not understand the text; Spark may, or may say better why it does not.
-
-    The message ends a sentence (`penstock.sql.text.misread`); ``at`` is where it stopped.
-    """
-
-    def __init__(self, reason: str, at: int) -> None:
-        self.at = at
-        super().__init__(reason)
 
 
 def parse(text: str, dialect: str = SPARK) -> list[exp.Expr]:
@@ -97,10 +86,7 @@ def to_spark(
     # Late: commands that only look need no translator, and answer at once.
     from penstock.sql.duckdb.translate import translate
 
-    try:
-        return translate(text, own, asof=asof, expression=expression)
-    except SqlglotError as error:
-        raise Unreadable(*misread(error, text)) from None
+    return translate(text, own, asof=asof, expression=expression)
 
 
 def for_spark(text: str) -> str:

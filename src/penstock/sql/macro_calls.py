@@ -10,9 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from penstock.errors import QueryFailed, UnsupportedFeature
 from penstock.sql.duckdb.guards import whole_number
@@ -20,6 +18,7 @@ from penstock.sql.duckdb.text import named, readable
 from penstock.sql.duckdb.translate import to_spark
 from penstock.sql.identifiers import fold
 from penstock.sql.macros import Book, Macro, MacroForm, Parameter, bind, default_text
+from penstock.sql.text import Unreadable, parse_query
 from penstock.sql.tokens import (
     NAME,
     WORD,
@@ -275,10 +274,10 @@ def _body(macro: Macro, form: MacroForm, book: Book, parts: Mapping[str, exp.Exp
     inner = book.inside(macro)
     try:
         text = expand(readable(form.sql, inner.names()), inner, _DUCKDB)
-        tree = sqlglot.parse_one(text, read=_DUCKDB)
-    except SqlglotError as error:
+        tree = parse_query(text, _DUCKDB)
+    except Unreadable as error:
         raise UnsupportedFeature(
-            f"the macro {macro.qualified_name} is not understood: {str(error).splitlines()[0]}"
+            f"the macro {macro.qualified_name} is not understood{error}"
         ) from None
     for function in tree.find_all(exp.Lambda):
         if any(fold(expression.name) in parts for expression in function.expressions):
@@ -319,8 +318,6 @@ def _is_cte(tree: exp.Expr, table: exp.Table) -> bool:
 
 def _tree(text: str, dialect: str) -> exp.Expr:
     try:
-        return sqlglot.parse_one(text, read=dialect)
-    except SqlglotError as error:
-        raise QueryFailed(
-            f"the argument {text} of a macro is not understood: {str(error).splitlines()[0]}"
-        ) from None
+        return parse_query(text, dialect)
+    except Unreadable as error:
+        raise QueryFailed(f"the argument {text} of a macro is not understood{error}") from None

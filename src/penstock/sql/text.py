@@ -46,6 +46,40 @@ def misread(error: Exception, text: str) -> tuple[str, int]:
     return f"{near}: {reason}", min(at, len(text))
 
 
+class Unreadable(Exception):
+    """sqlglot does not understand the text; Spark may, or may say better why it does not.
+
+    The message ends a sentence (`misread`); ``at`` is where it stopped.
+    """
+
+    def __init__(self, reason: str, at: int) -> None:
+        self.at = at
+        super().__init__(reason)
+
+
+def parse_query(text: str, dialect: str = "spark") -> exp.Expr:
+    """sqlglot's tree of one query. Raises Unreadable."""
+    return _parsed(text, dialect)
+
+
+def parse_expression(text: str, dialect: str = "spark") -> exp.Expr:
+    """sqlglot's tree of one condition or value. Raises Unreadable."""
+    from sqlglot import exp
+
+    return _parsed(text, dialect, exp.Condition)
+
+
+def _parsed(text: str, dialect: str, into: type[exp.Expr] | None = None) -> exp.Expr:
+    import sqlglot
+    from sqlglot.errors import SqlglotError
+
+    try:
+        tree: exp.Expr = sqlglot.parse_one(text, read=dialect, into=into)
+    except (SqlglotError, RecursionError) as error:
+        raise Unreadable(*misread(error, text)) from error
+    return tree
+
+
 def wrong(message: str, text: str, at: int, hint: str | None = None) -> QueryFailed:
     """An error at a place of the text."""
     line, column = place(text, at)
@@ -198,13 +232,9 @@ class SqlExpression:
 
         All share it: whoever changes one copies it before.
         """
-        import sqlglot
-        from sqlglot import exp
-        from sqlglot.errors import SqlglotError
-
         try:
-            return sqlglot.parse_one(self.text, read="spark", into=exp.Condition)
-        except (SqlglotError, RecursionError):
+            return parse_expression(self.text)
+        except Unreadable:
             return None
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from penstock.errors import UnsupportedFeature
+from penstock.sql.text import Unreadable, parse_query
 from penstock.sql.tokens import (
     ARGUMENT,
     MARKER,
@@ -120,8 +119,8 @@ def without_type(value: Sequence[Token]) -> Sequence[Token]:
 def expression(text: str) -> exp.Expr | None:
     """The tree of what a moment or version is computed by; ``None`` where only Spark reads it."""
     try:
-        return sqlglot.parse_one(text, read="spark")
-    except SqlglotError:
+        return parse_query(text)
+    except Unreadable:
         return None
 
 

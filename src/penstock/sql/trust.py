@@ -16,10 +16,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from penstock.errors import QueryFailed, UnsupportedFeature
-from penstock.sql.dialect import Unreadable
 from penstock.sql.identifiers import fold
 from penstock.sql.tables import FORMATS, analyse
-from penstock.sql.text import blank
+from penstock.sql.text import Unreadable, blank
 from penstock.sql.tokens import (
     ARGUMENT,
     COMMENT,

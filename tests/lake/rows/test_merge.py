@@ -204,7 +204,7 @@ def test_as_duckdb_does_it(
         expected = sorted(truth.execute("FROM t").fetchall(), key=repr)
     table = shared.table(name)
     table.append(spark.createDataFrame(frames[0]))
-    change = RowChange(On(on), clauses, spark.createDataFrame(frames[1]))
+    change = RowChange(On.of(on), clauses, spark.createDataFrame(frames[1]))
     MergeBuilder(change, table.merge_into(change.rows, on).finish).execute()
     assert sorted((tuple(row) for row in table.to_df().collect()), key=repr) == expected
 

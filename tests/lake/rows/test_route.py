@@ -103,5 +103,5 @@ def test_how_many_rows_the_driver_writes(facts: Facts, changed: int, collected: 
 
 
 def test_any_other_merge_is_left_to_spark() -> None:
-    change = RowChange(On("t.k > s.k"), UPSERT.clauses)
+    change = RowChange(On.of("t.k > s.k"), UPSERT.clauses)
     assert route(change, Facts(files=1), LIMITS) is SPARK

@@ -14,7 +14,6 @@ from dataclasses import replace
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from penstock.errors import ColumnNotFound, NameTaken, SchemaMismatch, UnsupportedFeature
 from penstock.lake.candidate.state import Candidate, renamed_fields, restaged, with_versions
@@ -32,6 +31,7 @@ from penstock.lake.format.partitioning import partition_columns
 from penstock.lake.format.schema import Column, TableSchema, can_widen
 from penstock.lake.reading.parquet.footers import remove_directory
 from penstock.sql.identifiers import quoted
+from penstock.sql.text import Unreadable, parse_expression
 
 
 class DefinableTable(CandidateTable):
@@ -399,20 +399,16 @@ def _names(key: SortKey) -> list[str]:
     return [column.parts[0].name for column in _columns_of(_tree(key))]
 
 
-def _columns_of(tree: exp.Expression) -> list[exp.Column]:
+def _columns_of(tree: exp.Expr) -> list[exp.Column]:
     return list(tree.find_all(exp.Column))
 
 
-def _tree(key: SortKey) -> exp.Expression:
+def _tree(key: SortKey) -> exp.Expr:
     try:
-        expressions = sqlglot.parse_one(f"SELECT {key.expression}", read=_DIALECT).expressions
-    except SqlglotError:
-        expressions = []
-    if len(expressions) != 1:
+        return parse_expression(key.expression, _DIALECT)
+    except Unreadable as error:
         raise UnsupportedFeature(
-            f"the sort key {key.expression!r} is not an expression",
+            f"the sort key {key.expression!r} is not an expression{error}",
             hint="sort by columns, or by an expression of DuckDB's SQL",
             data={"expression": key.expression},
-        )
-    tree: exp.Expression = expressions[0]
-    return tree
+        ) from None

@@ -18,9 +18,9 @@ from penstock.lake.queries.resolver import Resolver
 from penstock.lake.snapshot import Snapshot
 from penstock.lake.spark.session import session_zone
 from penstock.sql.conditions import Predicate
-from penstock.sql.dialect import Unreadable
 from penstock.sql.predicate import of_query
 from penstock.sql.tables import Analysis, Reference, analyse
+from penstock.sql.text import Unreadable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -30,12 +30,12 @@ from penstock.lake.table import Table
 from penstock.lake.transaction import Transaction
 from penstock.sql import lake_functions, literals, tables
 from penstock.sql.conditions import Predicate
-from penstock.sql.dialect import Unreadable
 from penstock.sql.lake_functions import Arguments
 from penstock.sql.macro_calls import book_of, expand
 from penstock.sql.macros import Book, Macro
 from penstock.sql.missing import missing_functions, no_function
 from penstock.sql.tables import Analysis, Reference, analyse
+from penstock.sql.text import Unreadable
 from penstock.sql.tokens import SqlText
 from penstock.sql.trust import harmless_query
 

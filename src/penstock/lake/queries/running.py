@@ -11,9 +11,8 @@ from penstock.lake.format.naming import fold
 from penstock.lake.queries.rewriters import REWRITERS, Names, Work
 from penstock.lake.queries.travel import in_zone
 from penstock.lake.spark.failures import SPARKS_SQL, explain, explained
-from penstock.sql.dialect import Unreadable
 from penstock.sql.tables import analyse
-from penstock.sql.text import Edit, edited, touches_line
+from penstock.sql.text import Edit, Unreadable, edited, touches_line
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from penstock.errors import QueryFailed, UnsupportedFeature
 from penstock.lake.format.naming import fold
@@ -16,6 +14,7 @@ from penstock.sql.duckdb.text import named_inside, projections, readable
 from penstock.sql.duckdb.translate import to_spark
 from penstock.sql.macro_calls import expand, expand_named
 from penstock.sql.macros import Book
+from penstock.sql.text import Unreadable, parse_query
 
 
 def spark_text(view: View, book: Book) -> str:
@@ -30,11 +29,11 @@ def spark_text(view: View, book: Book) -> str:
     try:
         names = projections(view.sql)
         text = expand(readable(named_inside(view.sql), book.names()), book, dialect.DUCKDB)
-        tree = sqlglot.parse_one(text, read="duckdb")
+        tree = parse_query(text, dialect.DUCKDB)
         _name_columns(tree, names)
         return to_spark(tree)
-    except SqlglotError as error:
-        raise unreadable(view, str(error).splitlines()[0]) from None
+    except Unreadable as error:
+        raise unreadable(view, f"its SQL is not understood{error}") from None
     except UnsupportedFeature as problem:
         raise unreadable(view, problem.message) from None
 
@@ -47,7 +46,7 @@ def translated(text: str, book: Book, *, expression: bool = False) -> str:
     try:
         expanded = expand(text, book, dialect.DUCKDB) if expression else expand_named(text, book)
         return dialect.to_spark(expanded, dialect.DUCKDB, book.names(), expression=expression)
-    except dialect.Unreadable as error:
+    except Unreadable as error:
         what = "an expression" if expression else "a query"
         raise QueryFailed(
             f"this is not {what} in DuckDB's dialect{error}", data={"start": error.at}

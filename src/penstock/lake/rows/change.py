@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from penstock.errors import UnsupportedFeature
-from penstock.sql.dialect import hinted, if_text, texts_in
+from penstock.sql.dialect import for_spark, hinted, if_text, texts_in
 from penstock.sql.text import SqlExpression, as_expression
 
 if TYPE_CHECKING:
@@ -89,9 +89,21 @@ class Keys:
 class On:
     """Rows of both sides match for which ``condition`` is true; it names them by their aliases."""
 
-    condition: str | SparkColumn
+    condition: SqlExpression | SparkColumn
     target: str = "t"
     source: str = "s"
+
+    @classmethod
+    def of(cls, condition: str | SparkColumn, target: str = "t", source: str = "s") -> On:
+        """A condition as methods take it: SQL text or a Column."""
+        on = as_expression(condition) if isinstance(condition, str) else condition
+        return cls(on, target, source)
+
+    def for_spark(self) -> On:
+        """With names in double quotes in backticks."""
+        if not isinstance(self.condition, SqlExpression):
+            return self
+        return replace(self, condition=as_expression(for_spark(self.condition.text)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,17 +180,15 @@ class RowChange:
 
     def texts(self) -> Iterator[object]:
         """Its conditions and values."""
-        if isinstance(self.match, On):
-            yield self.match.condition
+        if isinstance(self.match, On) and isinstance(self.match.condition, SqlExpression):
+            yield self.match.condition.text
         for clause in self.clauses:
             yield from (clause.condition, *(clause.values or {}).values())
 
     def for_spark(self) -> RowChange:
         """With names in double quotes in backticks."""
         clauses = tuple(clause.for_spark() for clause in self.clauses)
-        match = self.match
-        if isinstance(match, On):
-            match = replace(match, condition=if_text(match.condition))
+        match = self.match.for_spark() if isinstance(self.match, On) else self.match
         return replace(self, match=match, clauses=clauses)
 
     def check(self) -> None:

@@ -14,9 +14,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from penstock.errors import MergeKeyError
 from penstock.lake.candidate.state import Staged
@@ -40,6 +38,7 @@ from penstock.lake.rows.stager import Files, write
 from penstock.lake.spark.failures import explained
 from penstock.lake.writing.spark import Written
 from penstock.sql.identifiers import quoted
+from penstock.sql.text import SqlExpression
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -171,7 +170,7 @@ def _match(change: RowChange) -> SparkColumn:
     from pyspark.sql import functions as fn
 
     on = change.on.condition
-    return fn.expr(on) if isinstance(on, str) else on
+    return fn.expr(on.text) if isinstance(on, SqlExpression) else on
 
 
 def _clause(job: _Job) -> SparkColumn:
@@ -317,12 +316,9 @@ def keys_of(change: RowChange, schema: TableSchema) -> list[Pair]:
 
     They are found in conditions given as text, as conjuncts ``t.a = s.b``.
     """
-    tree = _parsed(change.on.condition)
-    if tree is None:
-        return []
     source = schema_of(change.rows)
     pairs: list[Pair] = []
-    for part in _parts(tree):
+    for part in _conjuncts(change):
         equality = part.unnest()
         if not isinstance(equality, exp.EQ):
             continue
@@ -347,7 +343,7 @@ def as_upsert(change: RowChange, schema: TableSchema) -> RowChange | None:
     insert = clauses.get(("not matched", "insert"))
     if update is None or insert is None or len(change.clauses) != 2 or not pairs:
         return None
-    if len(pairs) != _conjuncts(change) or any(
+    if len(pairs) != len(_conjuncts(change)) or any(
         clause.condition is not None for clause in change.clauses
     ):
         return None
@@ -365,9 +361,13 @@ def as_upsert(change: RowChange, schema: TableSchema) -> RowChange | None:
     return RowChange.upsert(_renamed(change.rows, news, schema), match)
 
 
-def _conjuncts(change: RowChange) -> int:
-    tree = _parsed(change.on.condition)
-    return 0 if tree is None else len(_parts(tree))
+def _conjuncts(change: RowChange) -> list[exp.Expr]:
+    """The conditions that an AND puts together, of one that is text that sqlglot reads."""
+    on = change.on.condition
+    tree = on.tree if isinstance(on, SqlExpression) else None
+    if tree is None:
+        return []
+    return list(tree.flatten()) if isinstance(tree, exp.And) else [tree]
 
 
 def _columns_of(clause: Clause, change: RowChange, schema: TableSchema) -> dict[str, str] | None:
@@ -381,7 +381,8 @@ def _columns_of(clause: Clause, change: RowChange, schema: TableSchema) -> dict[
         return {column.name: known[fold(column.name)] for column in both}
     columns: dict[str, str] = {}
     for name, value in clause.values.items():
-        column, tree = schema.find(name), _parsed(value)
+        tree = SqlExpression(value).tree if isinstance(value, str) else None
+        column = schema.find(name)
         other = None if tree is None else _named(tree, change.on.source, schema_of(change.rows))
         if column is None or other is None or column.name in columns:
             return None
@@ -403,21 +404,6 @@ def _renamed(source: DataFrame, names: Mapping[str, str], schema: TableSchema) -
     }
     columns |= stored(source, other_types, schema) if other_types else {}
     return source.select(*(column.alias(name) for name, column in columns.items()))
-
-
-def _parsed(text: object) -> exp.Expr | None:
-    if not isinstance(text, str):
-        return None
-    try:
-        tree: exp.Expr = sqlglot.parse_one(text, read="spark", into=exp.Condition)
-    except SqlglotError:
-        return None
-    return tree
-
-
-def _parts(tree: exp.Expr) -> list[exp.Expr]:
-    """The conditions that an AND puts together."""
-    return list(tree.flatten()) if isinstance(tree, exp.And) else [tree]
 
 
 def _named(tree: exp.Expr, alias: str, schema: TableSchema) -> Column | None:

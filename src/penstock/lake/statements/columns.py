@@ -16,6 +16,7 @@ from penstock.lake.statements.types import column_type
 from penstock.lake.statements.values import as_text, fitted
 from penstock.sql.literals import Literal, NoLiteral, literal
 from penstock.sql.statement import Reader, StatementText
+from penstock.sql.text import Unreadable, parse_expression
 
 _ENDS = (",", ("NOT", "NULL"), "NULL", "DEFAULT", "COMMENT", "CHECK", "PRIMARY", "UNIQUE", "FIRST")
 _KEYS = ("PRIMARY", "UNIQUE", "CHECK", "REFERENCES", "FOREIGN", "CONSTRAINT")
@@ -142,14 +143,12 @@ def _ends_default(reader: Reader) -> bool:
 
 def _duckdb_expression(reader: Reader, at: int) -> str:
     """A default expression as DuckDB's SQL, which DuckDB must be able to parse."""
-    import sqlglot
-    from sqlglot.errors import SqlglotError
-
     text = reader.written(reader.until(*_ENDS), "a default")
     try:
-        read = sqlglot.parse_one(f"SELECT {text}", read="duckdb").expressions[0].sql("duckdb")
-    except SqlglotError as error:
-        raise reader.wrong(f"the default {text} is not understood", at=at) from error
+        read = parse_expression(text, "duckdb").sql("duckdb")
+    except Unreadable as error:
+        message = f"the default {text} is not understood{error}"
+        raise reader.wrong(message, at=at + error.at) from error
     return NOW if read.upper() == "CURRENT_TIMESTAMP" else read  # as DuckDB stores it
 
 
@@ -235,10 +234,7 @@ def _key(reader: Reader) -> SortKey:
 
 def _in_duckdb(reader: Reader, text: str, at: int) -> str:
     """The expression in DuckDB's SQL, names in its quotes."""
-    import sqlglot
-    from sqlglot.errors import SqlglotError
-
     try:
-        return sqlglot.parse_one(text, read="spark").sql("duckdb")
-    except SqlglotError as error:
-        raise reader.wrong(f"{text} is not understood", at=at) from error
+        return parse_expression(text).sql("duckdb")
+    except Unreadable as error:
+        raise reader.wrong(f"{text} is not understood{error}", at=at + error.at) from error

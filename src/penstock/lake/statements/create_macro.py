@@ -12,7 +12,6 @@ from decimal import Decimal
 from typing import Any
 
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from penstock.errors import UnsupportedFeature
 from penstock.lake.format.naming import DEFAULT_SCHEMA, TableRef, fold
@@ -25,7 +24,7 @@ from penstock.sql.duckdb.translate import checked
 from penstock.sql.literals import NoLiteral, literal
 from penstock.sql.macros import MacroForm, Parameter
 from penstock.sql.statement import Reader, StatementText, TableName, if_not_exists
-from penstock.sql.text import SqlExpression
+from penstock.sql.text import SqlExpression, Unreadable
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +92,12 @@ def execute(session: Session, create: CreateMacro) -> Answer:
 def _stored(session: Session, statement: StatementText, form: Form, known: set[str]) -> MacroForm:
     """The form as the catalog has it, which DuckDB is known to read."""
     text, at = form.text.text, form.text.start
+    before = "" if form.is_table else "SELECT "
     try:
-        stored, tree = checked(text if form.is_table else f"SELECT {text}", known)
-    except SqlglotError as error:
-        said = str(error).splitlines()[0]
-        raise statement.wrong(f"the macro is not understood: {said}", at) from error
+        stored, tree = checked(f"{before}{text}", known)
+    except Unreadable as error:
+        at += max(error.at - len(before), 0)
+        raise statement.wrong(f"the macro is not understood{error}", at) from error
     except UnsupportedFeature as problem:
         raise UnsupportedFeature(
             f"the macro cannot be made: {problem.message}",

@@ -10,12 +10,11 @@ from penstock.lake.format.naming import TableRef, fold
 from penstock.lake.statements.answer import Answer, nothing
 from penstock.lake.statements.session import Session, name_of
 from penstock.lake.transaction import Transaction
-from penstock.sql.dialect import Unreadable
 from penstock.sql.duckdb.translate import in_duckdb
 from penstock.sql.identifiers import quoted
 from penstock.sql.statement import Reader, StatementText, TableName, alone, if_not_exists
 from penstock.sql.tables import Analysis, analyse
-from penstock.sql.text import Span
+from penstock.sql.text import Span, Unreadable
 from penstock.sql.tokens import MARKER
 from penstock.sql.trust import harmless_query
 

@@ -316,7 +316,7 @@ def _change(
             action = "insert"
         clauses.append(Clause(when.kind, action, condition, values))
     return RowChange(
-        On(on, target.name, merge.alias),
+        On.of(on, target.name, merge.alias),
         tuple(clauses) or (Clause("matched", "delete", "false"),),
         source,
         evolve=merge.evolve,

@@ -17,12 +17,11 @@ from penstock.lake.rows.change import Condition
 from penstock.lake.rows.spark_finder import rows_of
 from penstock.lake.statements.session import Session, name_of
 from penstock.lake.transaction import Transaction, TransactionTable
-from penstock.sql.dialect import Unreadable
 from penstock.sql.identifiers import quoted
 from penstock.sql.predicate import of_query
 from penstock.sql.statement import Reader, StatementText, TableName
 from penstock.sql.tables import analyse
-from penstock.sql.text import Composed, Span, SqlExpression
+from penstock.sql.text import Composed, Span, SqlExpression, Unreadable
 from penstock.sql.tokens import MARKER, NAME, NUMBER, WORD, Token, tokenize, unquoted
 
 if TYPE_CHECKING:

@@ -29,8 +29,9 @@ from penstock.lake.format.partitioning import (
 )
 from penstock.lake.format.types import parse
 from penstock.lake.format.values.bounds import base_type
-from penstock.sql.dialect import Unreadable, to_spark
+from penstock.sql.dialect import to_spark
 from penstock.sql.identifiers import quoted
+from penstock.sql.text import Unreadable
 from penstock.sql.trust import harmless_expression
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from penstock.model.query import Query
 from penstock.model.references import own_masks
 from penstock.model.render import trial_names, whole_text
 from penstock.model.sources import FileSource, FunctionSource, QuerySource, TableSource
-from penstock.sql.dialect import Unreadable, parse
+from penstock.sql.dialect import parse
 from penstock.sql.identifiers import fold
 from penstock.sql.lake_functions import FEEDS
-from penstock.sql.text import mask
+from penstock.sql.text import Unreadable, mask
 from penstock.sql.tokens import tokenize
 
 #: the relation of a managed table

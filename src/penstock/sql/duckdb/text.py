@@ -11,10 +11,10 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import sqlglot
 from sqlglot import exp
 
 from penstock.sql.identifiers import fold, quote_identifier
+from penstock.sql.text import parse_query
 from penstock.sql.tokens import NAME, STRING, WORD, Token, closing, depth_of, tokenize, unquoted
 
 _CATALOG = "{DUCKLAKE_CATALOG}."
@@ -283,10 +283,10 @@ def unnamed(text: str) -> str | None:
     """DuckDB's name for an item of a SELECT; ``None`` where the item has a name by itself.
 
     Functions are named as they were written, which is DuckDB's name when nothing but columns and
-    constants is in them. Raises sqlglot's errors.
+    constants is in them. Raises Unreadable.
     """
     text = _TYPED.sub(r"(\g<0>)", text)  # the name of the type binds closer than a cast
-    items = sqlglot.parse_one(f"SELECT {text}", read="duckdb").expressions
+    items = parse_query(f"SELECT {text}", "duckdb").expressions
     if len(items) != 1 or isinstance(items[0], _NAMED) or items[0].is_star:
         return None
     return _printed(items[0], text)

@@ -12,9 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from penstock.errors import UnsupportedFeature
 from penstock.sql.duckdb import guards
@@ -27,11 +25,12 @@ from penstock.sql.duckdb.results import RESULTS, check_positions
 from penstock.sql.duckdb.sequences import SEQUENCES
 from penstock.sql.duckdb.text import named, readable
 from penstock.sql.identifiers import fold
+from penstock.sql.text import Unreadable, parse_expression, parse_query
 
 Rule = Callable[[exp.Expr], exp.Expr]
 
 # Databricks' dialect is Spark's for what passes here, and knows QUALIFY, which Spark 4 has.
-_SPARK = "databricks"
+_SPARK, _DUCKDB = "databricks", "duckdb"
 
 # What means the same in both and has nothing to check.
 _SAME: tuple[type[exp.Expr], ...] = (
@@ -64,14 +63,15 @@ def translate(
     With ``expression`` it is a condition or a value. ``own`` are macros (``main.f``, folded)
     whose schema has to stay. ``asof`` keeps ASOF JOIN as it is, for who knows Spark's form.
     Raises UnsupportedFeature, whose ``data["start"]`` is the place in ``text`` and which names a
-    function that is not known, or may be a macro, as ``data["function"]``; sqlglot's errors for
-    what cannot be parsed.
+    function that is not known, or may be a macro, as ``data["function"]``; Unreadable for what
+    cannot be parsed.
     """
     ready = named(text, own)
-    into = exp.Condition if expression else None
-    tree: exp.Expr = sqlglot.parse_one(ready.text, read="duckdb", into=into)
+    parse = parse_expression if expression else parse_query
     try:
-        return to_spark(tree, asof=asof)
+        return to_spark(parse(ready.text, _DUCKDB), asof=asof)
+    except Unreadable as error:
+        raise Unreadable(str(error), ready.origin(error.at)) from None
     except UnsupportedFeature as error:
         error.data["start"] = ready.origin(int(error.data.get("start", 0)))
         raise
@@ -119,9 +119,6 @@ def _rule(node: exp.Expr) -> Rule:
     raise error
 
 
-_DUCKDB = "duckdb"
-
-
 @dataclass(frozen=True, slots=True)
 class Counterpart:
     """A query in DuckDB's SQL. ``guarded`` is the same in Spark's, which fails when it is analysed
@@ -139,11 +136,11 @@ def in_duckdb(text: str) -> Counterpart | None:
     has to give back the query that one began with.
     """
     try:
-        tree = sqlglot.parse_one(text, read="spark")
+        tree = parse_query(text)
         written = tree.sql(_DUCKDB, comments=False)
-        guarded = to_spark(sqlglot.parse_one(readable(written, set()), read=_DUCKDB))
-        back = sqlglot.parse_one(guarded, read=_SPARK)
-    except (SqlglotError, UnsupportedFeature, ValueError):
+        guarded = to_spark(parse_query(readable(written, set()), _DUCKDB))
+        back = parse_query(guarded, _SPARK)
+    except (Unreadable, UnsupportedFeature, ValueError):
         return None
     bare = unguarded(back)
     if bare.sql(_SPARK, comments=False) != tree.sql(_SPARK, comments=False):
@@ -155,8 +152,8 @@ def checked(text: str, macros: set[str]) -> tuple[str, exp.Expr]:
     """A query of DuckDB's as it is to be stored, and its tree, once Penstock can read it as well.
 
     ``macros`` are names of the lake's own (``main.f``), which it may call. Raises
-    UnsupportedFeature naming what is not known, SqlglotError for what is not SQL.
+    UnsupportedFeature naming what is not known, Unreadable for what is not SQL.
     """
-    tree = sqlglot.parse_one(readable(text, macros), read=_DUCKDB)
+    tree = parse_query(readable(text, macros), _DUCKDB)
     to_spark(tree.copy())
     return tree.sql(_DUCKDB, comments=False), tree
