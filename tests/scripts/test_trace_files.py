@@ -43,3 +43,16 @@ def test_a_condition_is_read_once_by_each_tokenizer(tmp_path: Path, spark: Spark
             lake.table("t").delete(f"id >= {MARK} - 1")
     assert statement.readings == 2
     assert method.readings == 1
+
+
+@pytest.mark.spark
+def test_a_query_is_read_no_more_often_where_spark_may_have_to_start(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    """Its names are looked up before; the query that then runs has been read by that."""
+    uri = f"ducklake:sqlite:{tmp_path}/m.sqlite"
+    with Lake.attach(uri, spark=lambda: spark, data_path=f"{tmp_path}/data") as lake:
+        lake.sql("CREATE TABLE t (id BIGINT)")
+        query = f"SELECT id FROM t WHERE id = {MARK}"
+        first, second = traced(lake, query), traced(lake, query)
+    assert first.readings == second.readings > 0

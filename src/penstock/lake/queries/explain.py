@@ -19,7 +19,7 @@ from penstock.lake.snapshot import Snapshot
 from penstock.lake.spark.session import session_zone
 from penstock.sql.conditions import Predicate
 from penstock.sql.predicate import of_query
-from penstock.sql.tables import Analysis, Reference, analyse
+from penstock.sql.tables import Analysis, Reference
 from penstock.sql.text import Unreadable
 
 if TYPE_CHECKING:
@@ -157,11 +157,11 @@ def explain(
     spark = names.spark()
     zone = session_zone(spark)
     bound = {name: travel.in_zone(value, zone) for name, value in (args or {}).items()}
-    shown = _spark_plan(queries.run(spark, text, names, args=args, views=views)) if plan else None
-    try:
-        analysis = analyse(names.expanded(text))
-    except Unreadable as problem:
-        raise QueryFailed(f"the tables of the query cannot be found in it{problem}") from None
+    asked = queries.read_query(text, names)
+    shown = _spark_plan(queries.run(spark, asked, names, args=args, views=views)) if plan else None
+    analysis = asked.analysis
+    if isinstance(analysis, Unreadable):
+        raise QueryFailed(f"the tables of the query cannot be found in it{analysis}")
     query = _Query(analysis, names, bound, zone, frozenset(map(fold, views or {})))
     return Explanation(tuple(query.read(table) for table in analysis.tables), shown)
 

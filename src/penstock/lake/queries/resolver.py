@@ -34,7 +34,7 @@ from penstock.sql.lake_functions import Arguments
 from penstock.sql.macro_calls import book_of, expand
 from penstock.sql.macros import Book, Macro
 from penstock.sql.missing import missing_functions, no_function
-from penstock.sql.tables import Analysis, Reference, analyse
+from penstock.sql.tables import Analysis, Reference
 from penstock.sql.text import Unreadable
 from penstock.sql.tokens import SqlText
 from penstock.sql.trust import harmless_query
@@ -113,7 +113,7 @@ class Resolver:
 
     def require_names(
         self,
-        text: str,
+        query: queries.ReadQuery,
         args: Mapping[str, object],
         local: Collection[str],
         *,
@@ -125,9 +125,8 @@ class Resolver:
 
         Values that only Spark can compute are not checked.
         """
-        try:
-            analysis = analyse(self.expanded(text))
-        except Unreadable:
+        analysis = query.analysis
+        if isinstance(analysis, Unreadable):
             return
         named = set(map(fold, local))
         for table in analysis.tables:

@@ -11,16 +11,38 @@ from penstock.lake.format.naming import fold
 from penstock.lake.queries.rewriters import REWRITERS, Names, Work
 from penstock.lake.queries.travel import in_zone
 from penstock.lake.spark.failures import SPARKS_SQL, explain, explained
-from penstock.sql.tables import analyse
+from penstock.sql.tables import Analysis, analyse
 from penstock.sql.text import Edit, Unreadable, edited, touches_line
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+@dataclass(frozen=True, slots=True)
+class ReadQuery:
+    """A SELECT as ``written``, its ``text`` without macros, and what that names; or why sqlglot
+    does not understand it.
+    """
+
+    written: str
+    text: str
+    analysis: Analysis | Unreadable
+
+
+def read_query(text: str, names: Names) -> ReadQuery:
+    """Read a SELECT, once for all who ask about it. Raises QueryFailed, UnsupportedFeature."""
+    source = names.expanded(text)
+    analysis: Analysis | Unreadable
+    try:
+        analysis = analyse(source)
+    except Unreadable as problem:
+        analysis = problem
+    return ReadQuery(text, source.text, analysis)
+
+
 def run(
     spark: SparkSession,
-    text: str,
+    query: str | ReadQuery,
     names: Names,
     *,
     args: Mapping[str, Any] | None = None,
@@ -35,12 +57,8 @@ def run(
     QueryFailed, whose ``data`` has the ``line`` (and ``column``, where known) in ``text``.
     """
     bound, zone = _bound(spark, args)
-    source = names.expanded(text)
-    written, text = text, source.text
-    try:
-        analysis = analyse(source)
-    except Unreadable as problem:
-        raise _unreadable(spark, text, bound, problem) from None
+    read = read_query(query, names) if isinstance(query, str) else query
+    analysis = _analysis(read, spark, bound)
     local = {fold(name): df for name, df in (views or {}).items()}
     work = Work(spark, names, bound, zone, local)
     answer = names.answer(analysis, work)
@@ -48,9 +66,9 @@ def run(
         return answer
     edits = [edit for rewriter in REWRITERS for edit in rewriter(analysis, work)]
     try:
-        return _run(work, text, edits)
+        return _run(work, read.text, edits)
     except QueryFailed as problem:
-        raise problem if text == written else _without_column(problem) from None
+        raise problem if read.text == read.written else _without_column(problem) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +84,18 @@ def rewritten(
 ) -> Rewritten:
     """A SELECT in which DataFrames replace tables."""
     _, zone = _bound(spark, None)
-    source = names.expanded(text)
-    text = source.text
-    try:
-        analysis = analyse(source)
-    except Unreadable as problem:
-        raise _unreadable(spark, text, {}, problem) from None
+    read = read_query(text, names)
+    analysis = _analysis(read, spark, {})
     local = {fold(name): df for name, df in (views or {}).items()}
     work = Work(spark, names, {}, zone, local)
     edits = [edit for rewriter in REWRITERS for edit in rewriter(analysis, work)]
-    return Rewritten(edited(text, edits), work.frames)
+    return Rewritten(edited(read.text, edits), work.frames)
+
+
+def _analysis(read: ReadQuery, spark: SparkSession, args: Mapping[str, Any]) -> Analysis:
+    if isinstance(read.analysis, Unreadable):
+        raise _unreadable(spark, read.text, args, read.analysis) from None
+    return read.analysis
 
 
 def _bound(spark: SparkSession, args: Mapping[str, Any] | None) -> tuple[dict[str, Any], str]:

@@ -100,22 +100,33 @@ class Session:
     def query(self, text: str, views: Mapping[str, DataFrame] | None = None) -> DataFrame:
         """The rows of a SELECT, in the transaction if one is open."""
         named = {**(self.views or {}), **(views or {})}
-        self._require_names(text, named)
         names = self.names(self.transaction)
-        return queries.run(self.spark(), text, names, args=self.args, views=named)
+        asked = queries.read_query(text, names)
+        self._require_names(asked, names, named)
+        return queries.run(self.spark(), asked, names, args=self.args, views=named)
 
     def require_names(self, text: Composed, known: Collection[str] = ()) -> None:
         """Raise what a SELECT made of parts of a statement certainly raises, before Spark starts.
 
         ``known`` are names of its tables besides those of the lake.
         """
+        if not self._may_start:
+            return
         with text.places():
-            self._require_names(text.text, {*known, *(self.views or {})})
-
-    def _require_names(self, text: str, known: Collection[str]) -> None:
-        if may_start(self.spark) and self.current.transaction is None:
             names = self.names(self.transaction)
-            names.require_names(text, self.args, known, functions=starts_plain(self.spark))
+            asked = queries.read_query(text.text, names)
+            self._require_names(asked, names, {*known, *(self.views or {})})
+
+    @property
+    def _may_start(self) -> bool:
+        """Whether Spark may still have to start, so that it is worth to look before."""
+        return may_start(self.spark) and self.current.transaction is None
+
+    def _require_names(
+        self, asked: queries.ReadQuery, names: Resolver, known: Collection[str]
+    ) -> None:
+        if self._may_start:
+            names.require_names(asked, self.args, known, functions=starts_plain(self.spark))
 
     def asked(self, text: Composed, views: Mapping[str, DataFrame]) -> DataFrame:
         """The rows of a SELECT made of parts of a statement, in which errors get their place."""
