@@ -32,8 +32,9 @@ def checkpoint(
     resources: Resources = DEFAULT,
     on_done: Callable[[Done], None] | None = None,
 ) -> list[Done]:
-    """Flush, expire, merge, rewrite, clean up, remove orphans; of a table or schema only files.
+    """All maintenance by the lake's options: ``lake.checkpoint()``.
 
+    Flush, expire, merge, rewrite, clean up, remove orphans; of a table or schema only files.
     Snapshots expire by the option ``expire_older_than`` (without it none does), files are
     rewritten by ``rewrite_delete_threshold`` and removed by ``delete_older_than``; tables with
     ``auto_compact`` off are skipped. ``on_done`` is called after each function. In a dry run each

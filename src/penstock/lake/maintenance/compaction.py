@@ -155,8 +155,9 @@ def merge_adjacent_files(
     dry_run: bool = False,
     resources: Resources = DEFAULT,
 ) -> list[Compacted]:
-    """Merge files of one partition that were written with the same columns, of all tables or one.
+    """Merge small files: ``lake.merge_adjacent_files("orders")``, or those of all tables.
 
+    Files of one partition are merged that were written with the same columns.
     Time travel, row ids and the change feed stay the same at every snapshot: merged files have a
     column with the snapshot that made each row. Files of at least ``min_file_size`` and below
     ``max_file_size`` bytes (default: the option ``target_file_size``) are merged in their order
@@ -227,8 +228,9 @@ def rewrite_data_files(
     dry_run: bool = False,
     resources: Resources = DEFAULT,
 ) -> list[Compacted]:
-    """Rewrite files of one table, or of all, with at least a share of deleted rows.
+    """Rewrite files: ``lake.rewrite_data_files("orders", delete_threshold=0.5)``, or of all tables.
 
+    Those with at least a share of deleted rows are rewritten without these.
     ``delete_threshold`` is 0 to 1, by default the option ``rewrite_delete_threshold`` or 0.95. Rows
     keep their ids. Older snapshots still read the old files, which are removed when those expire.
     (DuckDB 1.5.5's change feed shows rows that were only rewritten as updates to the same values.)

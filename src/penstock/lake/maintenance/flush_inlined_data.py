@@ -59,8 +59,9 @@ class FlushedTable:
 def flush_inlined_data(
     lake: HasCatalog, table: str | None = None, *, schema: str | None = None
 ) -> list[FlushedTable]:
-    """Flush one table, those of a schema, or all, in one snapshot if there is anything to flush.
+    """Move inlined rows to files: ``lake.flush_inlined_data()``.
 
+    It flushes one table, those of a schema, or all, in one snapshot if there is anything to flush.
     In an open transaction the flush is part of it.
 
     If the flush of several tables fails, each is flushed by itself, and errors are raised at the

@@ -42,7 +42,7 @@ def delete_orphaned_files(
     cleanup_all: bool = False,
     dry_run: bool = False,
 ) -> list[Removed]:
-    """Remove data and delete files of this catalog's tables that the catalog names nowhere.
+    """Remove files unknown to the catalog: ``lake.delete_orphaned_files(dry_run=True)``.
 
     Files below the data path that may belong to another catalog stay, and are reported as left with
     the reason: files outside the directories of its tables, and files whose names do not say when
@@ -309,8 +309,9 @@ def cleanup_old_files(
     outside_data_path: bool = False,
     dry_run: bool = False,
 ) -> list[Removed]:
-    """Remove files that were merged, rewritten or expired before a moment, or all of them.
+    """Remove files that are scheduled for deletion: ``lake.cleanup_old_files(dry_run=True)``.
 
+    Those are removed that were scheduled before ``older_than``, or all with ``cleanup_all``.
     Without either, files older than the option ``delete_older_than``, or than two days: a query
     that began before they were scheduled may still read them. A file that a snapshot still names
     (one that was added to two tables, say) stays. Files outside the data path, which were added to

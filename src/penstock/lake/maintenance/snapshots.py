@@ -24,8 +24,9 @@ def expire_snapshots(
     versions: Sequence[int] | None = None,
     dry_run: bool = False,
 ) -> list[Expired]:
-    """Expire the snapshots older than a moment, or those of these ids; never the latest.
+    """Expire snapshots: ``lake.expire_snapshots(versions=[1, 2], dry_run=True)``.
 
+    Those older than a moment, or those with these ids; never the latest.
     Without either, the option ``expire_older_than`` decides; without that, none expires. Rows that
     no remaining snapshot sees are removed from the catalog; their files are scheduled for
     `cleanup_old_files`, which frees the space. Unknown ids are ignored, as in DuckDB 1.5.5.

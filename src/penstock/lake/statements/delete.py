@@ -15,6 +15,7 @@ from penstock.lake.statements.targets import (
     aliased,
     existing,
     match,
+    others_and_condition,
     plain,
     refuse_tail,
     refuse_tails,
@@ -48,14 +49,7 @@ def parse(reader: Reader) -> Delete:
     refuse_tail(reader)
     if reader.sees(","):
         raise reader.unsupported("DELETE from several tables", "write DELETE FROM t USING s")
-    using = where = None
-    if reader.accept("USING"):
-        using = reader.until("WHERE", "RETURNING")
-        reader.written(using, "a table")
-    if reader.accept("WHERE"):
-        where = reader.expression("RETURNING", what="a condition")
-    if reader.sees("RETURNING"):
-        raise reader.unsupported("RETURNING", "SELECT the rows before the DELETE")
+    using, where = others_and_condition(reader, "USING", "SELECT the rows before the DELETE")
     refuse_tails(reader, using, where)
     reader.finish()
     return Delete(target, using, where, reader.statement)

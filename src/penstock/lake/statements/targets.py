@@ -104,6 +104,23 @@ class Target:
         return f"{quoted(self.name)}.{quoted(name)}"
 
 
+def others_and_condition(
+    reader: Reader, word: str, instead: str
+) -> tuple[Span | None, SqlExpression | None]:
+    """The span of other tables after ``word``, and the condition, each if it comes next; RETURNING
+    is refused, with what to do ``instead``.
+    """
+    others = where = None
+    if reader.accept(word):
+        others = reader.until("WHERE", "RETURNING")
+        reader.written(others, "a table")
+    if reader.accept("WHERE"):
+        where = reader.expression("RETURNING", what="a condition")
+    if reader.sees("RETURNING"):
+        raise reader.unsupported("RETURNING", instead)
+    return others, where
+
+
 def refuse_tail(reader: Reader) -> None:
     """Raise UnsupportedFeature if the next clause is one that only queries have.
 

@@ -22,6 +22,7 @@ from penstock.lake.statements.targets import (
     aliased,
     existing,
     match,
+    others_and_condition,
     plain,
     refuse_tail,
     refuse_tails,
@@ -65,14 +66,7 @@ def parse(reader: Reader) -> Update:
             "write UPDATE t SET a = ... [FROM s] [WHERE ...]",
         )
     sets = assignments(reader, "FROM", "WHERE", "RETURNING")
-    others = where = None
-    if reader.accept("FROM"):
-        others = reader.until("WHERE", "RETURNING")
-        reader.written(others, "a table")
-    if reader.accept("WHERE"):
-        where = reader.expression("RETURNING", what="a condition")
-    if reader.sees("RETURNING"):
-        raise reader.unsupported("RETURNING", "SELECT the rows after the UPDATE")
+    others, where = others_and_condition(reader, "FROM", "SELECT the rows after the UPDATE")
     refuse_tails(reader, *(assigned.value for assigned in sets), others, where)
     reader.finish()
     return Update(target, sets, others, where, reader.statement)
