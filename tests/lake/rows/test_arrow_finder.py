@@ -145,7 +145,7 @@ def places(table: TransactionTable, where: str) -> Any:
 
 def found(table: TransactionTable, computed: Computed) -> Found | None:
     source, limits = table.scan_all(), table.context.limits
-    return arrow_finder.find(source, computed, facts_of(source, table.schema, limits), limits)
+    return arrow_finder.find(source, computed, facts_of(source, table.schema), limits)
 
 
 def unused(*_: object, **__: object) -> Any:

@@ -159,7 +159,7 @@ def test_what_is_collected_is_bounded(
 
         monkeypatch.setattr(type(rows), "toArrow", counted)
         source = table.scan_all()
-        facts = facts_of(source, table.schema, filled.limits)
+        facts = facts_of(source, table.schema)
         found = find_updated(table, source, rows, facts, once=once)
         assert (found is None, sizes) == ((False, [6]) if once else (True, [11]))
 

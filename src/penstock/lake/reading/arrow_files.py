@@ -212,6 +212,8 @@ class Deleted:
 def small_deletes(source: Scan) -> bool:
     """Whether what is deleted already is little enough to be read without Spark. Reads nothing."""
     deletes = _deletes(source)
+    if not deletes.files:
+        return True
     return Places.by_order(deletes.files) is not None and read_on_driver(deletes)
 
 

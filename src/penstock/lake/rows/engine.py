@@ -156,8 +156,7 @@ def _condition(change: RowChange) -> Condition:
 
 
 def _facts(table: StagedTable, source: Scan) -> Facts:
-    partitioned = bool(table.candidate.partition_by)
-    return facts_of(source, table.schema, table.context.limits, partitioned=partitioned)
+    return facts_of(source, table.schema, partitioned=bool(table.candidate.partition_by))
 
 
 def _by_arrow(table: StagedTable, source: Scan, change: RowChange, facts: Facts) -> Found | None:

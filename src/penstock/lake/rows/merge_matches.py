@@ -8,17 +8,28 @@ from typing import TYPE_CHECKING
 
 from penstock.lake.format.field_ids import EMBEDDED_ROW_ID
 from penstock.lake.format.files import live_rows
+from penstock.lake.format.inlined.values import arrow_schema
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.limits import Limits
 from penstock.lake.reading import scan
+from penstock.lake.reading.arrow_files import is_simple
 from penstock.lake.reading.scan import FILE, POSITION, ROW_ID
 from penstock.lake.rows.change import Keys, RowChange
 from penstock.lake.rows.found import FileRows, Positions
 from penstock.lake.rows.merge_source import Source, bounds, collect, distinct, within_bounds
-from penstock.lake.rows.route import Facts, Way, facts_of, is_large, route
+from penstock.lake.rows.route import (
+    Facts,
+    Way,
+    facts_of,
+    has_fresh,
+    is_comparable,
+    is_large,
+    route,
+)
 from penstock.lake.spark.session import cache_of
 from penstock.lake.writing import fingerprint
+from penstock.lake.writing.arrow import can_write
 from penstock.lake.writing.spark import Target
 from penstock.sql.identifiers import quoted
 
@@ -113,7 +124,11 @@ def facts_of_merge(job: MergeJob) -> Facts:
     source = job.source
     kinds = {column.name: base_type(column.type) for column in source.schema.columns}
     return replace(
-        facts_of(job.scanned, job.schema, job.limits, partitioned=job.target.spreads),
+        facts_of(job.scanned, job.schema, partitioned=job.target.spreads),
+        fresh=has_fresh(job.scanned),
+        readable=is_simple(job.scanned, job.schema, job.limits),
+        comparable=can_write(job.schema)
+        and all(map(is_comparable, arrow_schema(job.schema).types)),
         fixed_keys=all(kinds[key] in _FIXED for key in source.keys),
         mixed=job.condition is not None,
         complete=source.schema == job.schema,

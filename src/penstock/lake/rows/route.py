@@ -15,14 +15,12 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from penstock.lake.format.files import ROW_ID_COLUMN, live_rows
-from penstock.lake.format.inlined.values import arrow_schema
 from penstock.lake.format.schema import TableSchema
 from penstock.lake.format.values.bounds import base_type
 from penstock.lake.limits import Limits
-from penstock.lake.reading.arrow_files import PLAIN, are_plain, is_simple, small_deletes
+from penstock.lake.reading.arrow_files import PLAIN, are_plain, small_deletes
 from penstock.lake.reading.scan import Scan
 from penstock.lake.rows.change import Condition, Keys, RowChange
-from penstock.lake.writing.arrow import can_write
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -98,10 +96,8 @@ def fitting_rows(facts: Facts, limits: Limits) -> int:
     return int(limits.collected_bytes / max(1.0, facts.row_bytes))
 
 
-def facts_of(
-    source: Scan, schema: TableSchema, limits: Limits, *, partitioned: bool = False
-) -> Facts:
-    """What is known of a target; of the change itself nothing yet."""
+def facts_of(source: Scan, schema: TableSchema, *, partitioned: bool = False) -> Facts:
+    """What is known of a target; of the change itself nothing yet, nor what only a merge asks."""
     files = source.files.files
     rows = sum(file.record_count for file in files)
     return Facts(
@@ -115,10 +111,7 @@ def facts_of(
         columns=len(schema.columns),
         partitioned=partitioned,
         staged=any(file.id is None for file in files),
-        fresh=has_fresh(source),
         flat=is_flat(schema),
-        readable=is_simple(source, schema, limits),
-        comparable=can_write(schema) and all(map(is_comparable, arrow_schema(schema).types)),
     )
 
 
