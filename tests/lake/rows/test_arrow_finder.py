@@ -99,6 +99,23 @@ def of_duckdb(lake: Lake, spark: SparkSession) -> None:
         con.execute("UPDATE t SET state = 'upd' WHERE id % 10 = 7")
 
 
+def inlined(lake: Lake, spark: SparkSession) -> None:
+    """Rows in files and, some of them deleted, in the catalog."""
+    with duck.attach(lake.catalog.uri, inline=20) as con:
+        con.execute(
+            "CREATE TABLE t (id BIGINT, kind INT, price DECIMAL(9, 2), state VARCHAR, day DATE, "
+            "moment TIMESTAMPTZ, share DOUBLE, even BOOLEAN)"
+        )
+        for first, end in ((0, 30), (30, 40), (40, 60)):
+            con.execute(
+                "INSERT INTO t SELECT i, nullif(i % 7, 3), i * 1.25, "
+                "CASE WHEN i % 3 = 0 THEN 'open' ELSE 'é' END, DATE '2013-02-01' + i::INT, "
+                "make_timestamptz(i * 1000001), nullif(i, 47) / 3, i % 2 = 0 "
+                f"FROM range({first}, {end}) s(i)"
+            )
+        con.execute("DELETE FROM t WHERE id IN (7, 37)")
+
+
 def widened(lake: Lake, spark: SparkSession) -> None:
     table = lake.table("t")
     few = orders(spark, 0, 20)
@@ -123,6 +140,7 @@ STATES: list[tuple[Make, bool]] = [
     (updated, True),
     (compacted, True),
     (of_duckdb, True),
+    (inlined, True),
     (widened, False),
     (added, False),
 ]

@@ -34,13 +34,14 @@ METADATA, DRIVER, KEYS, SPARK = Way.METADATA, Way.DRIVER, Way.KEYS, Way.SPARK
         (RowChange.update(Condition(), {"v": "1"}), Facts(files=1, computable=False), SPARK),
         (DELETE, Facts(files=0), METADATA),  # the catalog knows of each file that all rows go
         (UPDATE, Facts(files=0), METADATA),  # or that none does
-        (DELETE, Facts(files=0, inlined=True), SPARK),
+        (DELETE, Facts(files=0, inlined=True), DRIVER),
+        (UPDATE, Facts(files=0, inlined=True, flat=False), SPARK),
         (DELETE, Facts(files=10, rows=1_000), DRIVER),
         (DELETE, Facts(files=11, rows=1_000), SPARK),
         (DELETE, Facts(files=10, rows=1_001), SPARK),
         (DELETE, Facts(files=1, computable=False), SPARK),
         (DELETE, Facts(files=1, by_field_id=False), SPARK),
-        (DELETE, Facts(files=1, inlined=True), SPARK),
+        (DELETE, Facts(files=1, inlined=True), DRIVER),
         (DELETE, Facts(files=1, small_deletes=False), SPARK),
         (DELETE, Facts(files=1, flat=False), DRIVER),
         (UPDATE, Facts(files=1, flat=False), SPARK),

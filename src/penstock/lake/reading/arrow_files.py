@@ -267,7 +267,7 @@ def read_small_placed(
         left = deleted.left(file, rows[POSITION].combine_chunks())
         parts.append(rows if left is None else rows.filter(left))
     if source.files.inlined is not None:
-        inlined = _inlined(source.files.inlined, wanted, schema)
+        inlined = inlined_rows(source.files.inlined, wanted)
         if inlined is None:
             return None
         parts.append(inlined)
@@ -295,9 +295,11 @@ def _rows(file: DataFile, key: str, wanted: TableSchema, schema: pa.Schema) -> p
     return None if content is None else _placed(content.rows, key, content.ids)
 
 
-def _inlined(inlined: InlinedRows, wanted: TableSchema, schema: pa.Schema) -> pa.Table | None:
+def inlined_rows(inlined: InlinedRows, wanted: TableSchema) -> pa.Table | None:
+    """Rows in the catalog as `few_placed` has them; ``None`` where Spark turns their values."""
     import pyarrow as pa
 
+    schema = arrow_schema(wanted)
     if any(batch_schema(part, wanted) != wanted for part in inlined.parts):
         return None
     found_batches = [batch for part in inlined.parts for batch in batches(part, wanted)]

@@ -29,7 +29,9 @@ from penstock.lake.format.schema import TableSchema
 from penstock.lake.limits import Limits
 from penstock.lake.reading import arrow_files
 from penstock.lake.reading.arrow_files import Deleted
+from penstock.lake.reading.deleted.positions import combined
 from penstock.lake.reading.parquet.reading import check_file
+from penstock.lake.reading.scan import ROW_ID
 from penstock.lake.rows.change import Condition, RowChange
 from penstock.lake.rows.found import FileRows, Found
 from penstock.lake.rows.route import Facts, changed_rows, is_flat
@@ -92,14 +94,40 @@ def find(source: Scan, computed: Computed, facts: Facts, limits: Limits) -> Foun
     try:
         job = Reading(schema, computed.condition, Deleted.of(source), computed.values)
         rows = read(source.files.files, job, bounds)
+        inlined = _inlined(source, job)
     except NotSupportedByArrow:
         return None
-    found = Found.of_files(source, rows)
+    found = Found.of_files(source, rows).with_inlined(inlined.ids.to_pylist())
+    if found.total > bounds.rows:
+        return None
     if computed.values is None:
         return found
-    values = [part.values for part in rows if part.values is not None]
-    ids = pa.chunked_array([part.ids for part in rows], pa.int64())
+    parts = [*((part.values, part.ids) for part in rows), (inlined.values, inlined.ids)]
+    values = [own for own, _ in parts if own is not None]
+    ids = pa.chunked_array([own for _, own in parts], pa.int64())
     return found.with_values(pa.concat_tables([arrow_schema(schema).empty_table(), *values]), ids)
+
+
+@dataclass(frozen=True, slots=True)
+class _Inlined:
+    """The rows in the catalog that match, by their ids, and their new values, if any."""
+
+    ids: pa.Int64Array
+    values: pa.Table | None = None
+
+
+def _inlined(source: Scan, job: Reading) -> _Inlined:
+    """Raises NotSupportedByArrow where Spark turns the values of these rows."""
+    if source.files.inlined is None:
+        return _Inlined(_NONE)
+    rows = arrow_files.inlined_rows(source.files.inlined, job.columns)
+    if rows is None:
+        raise NotSupportedByArrow("inlined rows of columns that were promoted")
+    rows = rows.take(job.condition.matches(rows, sequence(rows.num_rows)))
+    ids = combined(rows[ROW_ID])
+    if job.values is None:
+        return _Inlined(ids)
+    return _Inlined(ids, _renewed(rows, job.schema, job.values))
 
 
 def _kinds(schema: TableSchema) -> dict[str, pa.DataType]:
@@ -149,6 +177,13 @@ class Reading:
         used = frozenset[str]().union(*(value.columns for value in self.values.values()))
         wanted = used.union(name for name in self.schema.names if name not in self.values)
         return sorted(wanted - self.condition.columns)
+
+    @property
+    def columns(self) -> TableSchema:
+        """All that is read, by name."""
+        wanted = sorted({*self.condition.columns, *self.others})
+        known = {column.name: column for column in self.schema.columns}
+        return TableSchema(tuple(known[name] for name in wanted))
 
 
 def read(files: Sequence[DataFile], job: Reading, bounds: Bounds) -> list[FileRows]:
@@ -229,9 +264,7 @@ class _Part:
 
 
 def _open(file: DataFile, job: Reading) -> _Opened:
-    wanted = sorted({*job.condition.columns, *job.others})
-    known = {column.name: column for column in job.schema.columns}
-    columns = TableSchema(tuple(known[name] for name in wanted))
+    columns = job.columns
     with pq.ParquetFile(file.path, memory_map=True) as content:
         metadata, held = content.metadata, content.schema_arrow
     check_file(file, metadata)
@@ -239,7 +272,8 @@ def _open(file: DataFile, job: Reading) -> _Opened:
     names = arrow_files.names(held, ids, arrow_schema(columns))
     if names is None or arrow_files.has_old_days(metadata):
         raise NotSupportedByArrow(f"{file.path} has other columns, or days of another calendar")
-    return _Opened(file, metadata, dict(zip(wanted, names.columns, strict=True)), names.row_id)
+    called = dict(zip(columns.names, names.columns, strict=True))
+    return _Opened(file, metadata, called, names.row_id)
 
 
 def _read(part: _Part, job: Reading, held: _Held) -> FileRows:

@@ -78,6 +78,11 @@ class Found:
                 places.setdefault(keys.key(part.file.path), []).append(part.positions)
         return cls.of({key: pa.concat_arrays(own) for key, own in places.items()})
 
+    def with_inlined(self, ids: Sequence[int]) -> Found:
+        """With these rows of the catalog too, each of them once."""
+        inlined = tuple(sorted((*self.inlined, *ids)))
+        return replace(self, inlined=inlined, asked=self.asked + len(ids))
+
     def with_values(self, values: pa.Table, ids: pa.ChunkedArray) -> Found:
         return replace(self, values=values, ids=ids)
 

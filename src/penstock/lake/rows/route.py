@@ -172,7 +172,7 @@ def _by_condition(change: RowChange, facts: Facts, limits: Limits) -> Way:
         return Way.METADATA
     scanned = facts.files <= limits.scanned_files and facts.rows <= limits.scanned_rows
     computed = facts.computable and (change.deletes or facts.flat)
-    simple = facts.by_field_id and facts.small_deletes and not facts.inlined
+    simple = facts.by_field_id and facts.small_deletes
     return Way.DRIVER if scanned and computed and simple else Way.SPARK
 
 
