@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from penstock.errors import QueryFailed
 from penstock.lake.lake import Lake
 from tests.lake.conftest import Rows
 
@@ -71,5 +72,15 @@ def test_rows_of_this_transaction(filled: Lake) -> None:
 
 def test_a_part_that_is_replaced(filled: Lake) -> None:
     filled.sql("INSERT INTO t REPLACE WHERE k < 5 SELECT 1 AS k, 'again' AS v")
+    assert contents(filled)[1] == "again"
+    assert len(contents(filled)) == 6
+
+
+def test_a_part_that_a_subquery_names_is_replaced(filled: Lake) -> None:
+    replaces = "INSERT INTO t REPLACE WHERE k IN (SELECT id FROM range(5))"
+    with pytest.raises(QueryFailed, match=r"a new row of main\.t is not what REPLACE WHERE says"):
+        filled.sql(f"{replaces} SELECT 7 AS k, 'again' AS v")
+    assert len(contents(filled)) == 10
+    filled.sql(f"{replaces} SELECT 1 AS k, 'again' AS v")
     assert contents(filled)[1] == "again"
     assert len(contents(filled)) == 6
