@@ -172,10 +172,12 @@ def _foreign(step: Mapped, dialect: str, calls: Calls) -> list[Mapped]:
 
 def _expanded(step: Mapped, dialect: str, book: Book, offset: int) -> Mapped:
     """``offset`` is the place of a call in the file, for errors that have none."""
-    from penstock.sql.macro_calls import expand_named
+    from penstock.sql.macro_calls import expansions
 
     try:
-        text = expand_named(step.text, book)
+        text = expansions(step.text, book)[-1].text
+    except Unreadable as error:
+        raise UnsupportedSql(f"the query cannot be read{error}", step.back(error.at)) from None
     except (QueryFailed, UnsupportedFeature) as error:
         hint = f" ({error.hint})" if error.hint else ""
         raise UnsupportedSql(f"{error.message}{hint}", offset or step.back(0)) from None

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from penstock.errors import QueryFailed, UnsupportedFeature
 from penstock.sql.duckdb.guards import whole_number
-from penstock.sql.duckdb.text import named, readable
+from penstock.sql.duckdb.text import Cuts, cut, named, readable
 from penstock.sql.duckdb.translate import to_spark
 from penstock.sql.identifiers import fold
 from penstock.sql.macros import Book, Macro, MacroForm, Parameter, bind, default_text
@@ -71,6 +71,11 @@ def book_of(source: SqlText, find: Callable[[Sequence[str]], Sequence[Macro]], b
 
 
 def expand(text: str | SqlText, book: Book, dialect: str = _SPARK) -> str:
+    """The text of `expansion`."""
+    return expansion(text, book, dialect).text
+
+
+def expansion(text: str | SqlText, book: Book, dialect: str = _SPARK) -> Cuts:
     """``text`` without calls of the book's macros; lines stay lines.
 
     Raises QueryFailed for arguments that do not fit and for recursion, UnsupportedFeature where a
@@ -79,21 +84,26 @@ def expand(text: str | SqlText, book: Book, dialect: str = _SPARK) -> str:
     source = SqlText(text, dialect) if isinstance(text, str) else text
     text = source.text
     if not book.macros:
-        return text
-    parts: list[str] = []
-    position = 0
+        return Cuts(text, ())
+    edits: list[tuple[int, int, str]] = []
     for call in _calls(source, book):
         arguments = [(name, expand(value, book, dialect)) for name, value in call.arguments]
         body = _BODIES[dialect](call, bind(call.macro, arguments), book)
         breaks = "\n" * (text.count("\n", call.start, call.end) - body.count("\n"))
-        parts += [text[position : call.start], _placed(call, body, dialect), breaks]
-        position = call.end
-    return "".join([*parts, text[position:]])
+        edits.append((call.start, call.end, f"{_placed(call, body, dialect)}{breaks}"))
+    return Cuts(cut(text, edits), tuple(edits))
 
 
-def expand_named(text: str, book: Book) -> str:
-    """`expand` of a query of DuckDB's, its columns without an alias named by the calls."""
-    return expand(named(text, book.names()).text, book, _DUCKDB) if book.macros else text
+def expansions(text: str, book: Book, *, expression: bool = False) -> tuple[Cuts, ...]:
+    """The steps from a text of DuckDB's to the same without macros: the columns of a query that
+    have no alias are named by the calls first.
+    """
+    if not book.macros:
+        return ()
+    if expression:
+        return (expansion(text, book, _DUCKDB),)
+    with_names = named(text, book.names())
+    return with_names, expansion(with_names.text, book, _DUCKDB)
 
 
 def _placed(call: _Call, body: str, dialect: str) -> str:

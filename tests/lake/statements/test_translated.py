@@ -9,6 +9,7 @@ import pytest
 from penstock.errors import ArgumentError, PenstockError
 from penstock.lake.lake import Lake
 from penstock.lake.statements.dispatch import is_statement
+from penstock.sql.text import place
 
 
 @pytest.fixture
@@ -43,6 +44,22 @@ def test_rows_written_out(lake: Lake) -> None:
 )
 def test_what_is_refused_has_its_place(lake: Lake, statement: str, place: str) -> None:
     with pytest.raises(PenstockError, match=f", at line {place}(\n|$)"):
+        lake.sql(statement, dialect="duckdb")
+
+
+@pytest.mark.parametrize(
+    ("statement", "wrong"),
+    [
+        ("DELETE FROM t WHERE twice(id) = 2 AND\n twice(1) = 2 AND hash(id) = 3", "hash"),
+        ("CREATE TABLE u AS SELECT twice(id), twice(1), hash(id) FROM t", "hash"),
+        ("UPDATE t SET id = twice(2) + twice(hash(id))", "twice(hash"),  # the whole call
+        ("INSERT INTO t SELECT twice(id), 'a' || FROM t", "||"),
+    ],
+)
+def test_a_place_after_a_macro_that_stands_for_more(lake: Lake, statement: str, wrong: str) -> None:
+    lake.sql("CREATE MACRO twice(a) AS a + a + 0 * a", dialect="duckdb")
+    line, column = place(statement, statement.index(wrong))
+    with pytest.raises(PenstockError, match=f", at line {line}:{column}(\n|$)"):
         lake.sql(statement, dialect="duckdb")
 
 

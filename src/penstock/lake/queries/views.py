@@ -10,9 +10,9 @@ from penstock.errors import QueryFailed, UnsupportedFeature
 from penstock.lake.format.naming import fold
 from penstock.lake.format.objects import View
 from penstock.sql import dialect
-from penstock.sql.duckdb.text import named_inside, projections, readable
+from penstock.sql.duckdb.text import Cuts, named_inside, projections, readable
 from penstock.sql.duckdb.translate import to_spark
-from penstock.sql.macro_calls import expand, expand_named
+from penstock.sql.macro_calls import expand, expansions
 from penstock.sql.macros import Book
 from penstock.sql.text import Unreadable, parse_query
 
@@ -44,13 +44,30 @@ def translated(text: str, book: Book, *, expression: bool = False) -> str:
     Raises UnsupportedFeature and QueryFailed with the place in ``text`` as ``data["start"]``.
     """
     try:
-        expanded = expand(text, book, dialect.DUCKDB) if expression else expand_named(text, book)
+        steps = expansions(text, book, expression=expression)
+    except Unreadable as error:
+        raise _refused(error, error.at, expression=expression) from None
+    expanded = steps[-1].text if steps else text
+    try:
         return dialect.to_spark(expanded, dialect.DUCKDB, book.names(), expression=expression)
     except Unreadable as error:
-        what = "an expression" if expression else "a query"
-        raise QueryFailed(
-            f"this is not {what} in DuckDB's dialect{error}", data={"start": error.at}
-        ) from None
+        raise _refused(error, _origin(steps, error.at), expression=expression) from None
+    except UnsupportedFeature as problem:
+        if "start" in problem.data:
+            problem.data["start"] = _origin(steps, int(problem.data["start"]))
+        raise
+
+
+def _origin(steps: Sequence[Cuts], at: int) -> int:
+    """Where a place was before the steps: in a macro's call for all that it stands for."""
+    for step in reversed(steps):
+        at = step.origin(at)
+    return at
+
+
+def _refused(error: Unreadable, at: int, *, expression: bool) -> QueryFailed:
+    what = "an expression" if expression else "a query"
+    return QueryFailed(f"this is not {what} in DuckDB's dialect{error}", data={"start": at})
 
 
 def column_names(view: View, columns: Sequence[str]) -> list[str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from penstock.sql.identifiers import fold, quote_identifier
-from penstock.sql.text import parse_query
+from penstock.sql.text import Unreadable, parse_query
 from penstock.sql.tokens import NAME, STRING, WORD, Token, closing, depth_of, tokenize, unquoted
 
 _CATALOG = "{DUCKLAKE_CATALOG}."
@@ -31,7 +31,7 @@ def readable(sql: str, own: Collection[str] = ()) -> str:
 
 def named(sql: str, own: Collection[str] = ()) -> Cuts:
     """`readable` for a query that somebody wrote, in which each column of a SELECT gets the name
-    that DuckDB gives it, since Spark has others. Raises sqlglot's errors.
+    that DuckDB gives it, since Spark has others. Raises Unreadable.
     """
     tokens = tokenize(sql, "duckdb")
     cuts = _printed_forms(tokens, own)
@@ -39,11 +39,21 @@ def named(sql: str, own: Collection[str] = ()) -> Cuts:
         if token.upper != "SELECT":
             continue
         for begin, end in _items(tokens, at + 1):
-            name = unnamed(sql[tokens[begin].start : tokens[end - 1].end]) if begin < end else None
+            name = _unnamed_at(sql, tokens[begin:end])
             if name is not None:
                 place = tokens[end - 1].end
                 cuts.append((place, place, f" AS {quote_identifier(name)}"))
     return Cuts(cut(sql, cuts), tuple(sorted(cuts)))
+
+
+def _unnamed_at(sql: str, item: Sequence[Token]) -> str | None:
+    if not item:
+        return None
+    start = item[0].start
+    try:
+        return unnamed(sql[start : item[-1].end])
+    except Unreadable as error:
+        raise Unreadable(str(error), start + error.at) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +296,11 @@ def unnamed(text: str) -> str | None:
     constants is in them. Raises Unreadable.
     """
     text = _TYPED.sub(r"(\g<0>)", text)  # the name of the type binds closer than a cast
-    items = parse_query(f"SELECT {text}", "duckdb").expressions
+    before = "SELECT "
+    try:
+        items = parse_query(f"{before}{text}", "duckdb").expressions
+    except Unreadable as error:
+        raise Unreadable(str(error), max(error.at - len(before), 0)) from None
     if len(items) != 1 or isinstance(items[0], _NAMED) or items[0].is_star:
         return None
     return _printed(items[0], text)
