@@ -51,7 +51,7 @@ class Storage:
 
     @classmethod
     def of(cls, settings: Mapping[str, object] | Storage | None) -> Storage | None:
-        """From a mapping with these names. Raises ConfigError for others and wrong values."""
+        """Settings from a mapping. Raises ConfigError for unknown names and wrong values."""
         if settings is None or isinstance(settings, Storage):
             return settings
         unknown = sorted(set(settings) - set(cls.__slots__))

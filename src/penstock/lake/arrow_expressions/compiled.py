@@ -55,7 +55,7 @@ class Expression:
             raise NotSupportedByArrow(str(error)) from error
 
     def array(self, rows: Rows) -> pa.ChunkedArray:
-        """Its value for each row. Raises NotSupportedByArrow."""
+        """The expression's value for each row. Raises NotSupportedByArrow."""
         try:
             value = self.node.run(rows)
         except (pa.ArrowException, OverflowError) as error:

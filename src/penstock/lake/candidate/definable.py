@@ -389,13 +389,13 @@ def _renamed(key: SortKey, new: dict[str, str]) -> SortKey:
 
 
 def _identifier(name: str) -> exp.Identifier:
-    """In quotes unless it needs none, as the real extension has it."""
+    """The identifier, in quotes only where needed, as the real extension writes it."""
     plain = _PLAIN.fullmatch(name) and name.upper() not in _KEYWORDS
     return exp.to_identifier(name, quoted=not plain)
 
 
 def _names(key: SortKey) -> list[str]:
-    """Of the columns; a field of a struct is reached through its column."""
+    """The names of the columns in a key; for a field of a struct that is its column."""
     return [column.parts[0].name for column in _columns_of(_tree(key))]
 
 

@@ -36,7 +36,7 @@ class StagedView:
 
 
 class StagedNames:
-    """Not for several threads at once."""
+    """Schemas, views and macros of a transaction. For one thread at a time."""
 
     def __init__(self, catalog: Catalog, base: Snapshot) -> None:
         self._catalog = catalog
@@ -54,7 +54,7 @@ class StagedNames:
             names.clear()
 
     def state(self) -> tuple[dict[Any, Any], ...]:
-        """All that is staged, for `restore`."""
+        """The staged changes, for `restore`."""
         return tuple(dict(names) for names in self._staged())
 
     def restore(self, state: Sequence[Mapping[Any, Any]]) -> None:

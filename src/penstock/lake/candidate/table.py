@@ -218,7 +218,7 @@ class CandidateTable:
         return replace(candidate, inline=inline)
 
     def inline_limit(self) -> int:
-        """Up to how many rows of a DataFrame go into the catalog."""
+        """The largest number of rows of a DataFrame that are inlined."""
         context = self._context
         return row_limit(context.catalog, self._candidate.base, OF_FRAMES, context.options)
 

@@ -73,7 +73,7 @@ class Catalog:
         self.last_committed: int | None = None  # the latest snapshot that this object made
 
     def __str__(self) -> str:
-        """Where it is, without a password."""
+        """The catalog's location without a password."""
         return str(self._location)
 
     @classmethod

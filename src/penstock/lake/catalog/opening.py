@@ -206,7 +206,7 @@ def refuse_abandoned(location: CatalogLocation, data_path: str | None) -> None:
 
 
 def default_data_path(location: CatalogLocation) -> str | None:
-    """Where a new catalog keeps its files when nobody says; ``None`` on a server."""
+    """The default data path of a new catalog; ``None`` on a server."""
     if location.kind == "postgres":
         return None
     return absolute_directory(f"{location.target}.files")

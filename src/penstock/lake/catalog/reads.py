@@ -54,7 +54,7 @@ def visible(table: FromClause, snapshot_id: int) -> ColumnElement[bool]:
 
 
 def begun(begin: ColumnElement[int], snapshot_id: int) -> ColumnElement[bool]:
-    """Of a ``begin_snapshot``: it is not above ``snapshot_id``, or is not a number."""
+    """The condition that a ``begin_snapshot`` is at most ``snapshot_id``, or not a number."""
     return or_(begin <= snapshot_id, NoNumber(begin))
 
 

@@ -97,7 +97,7 @@ class Work:
 
     @property
     def schemas(self) -> dict[str, SchemaEntry]:
-        """By folded name, as this commit has made them so far."""
+        """The schemas by folded name, with this commit's changes so far."""
         if self._schemas is None:
             self._schemas = schemas_at(self.connection, self.data_path, self.base)
         return self._schemas

@@ -53,7 +53,7 @@ _BY_NAME: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class ParsedChanges:
-    """One snapshot's ``changes_made``. Ids of tables and schemas; names folded."""
+    """A snapshot's ``changes_made``: ids of tables and schemas, and folded names."""
 
     snapshot_id: int
     created_schemas: frozenset[str] = frozenset()

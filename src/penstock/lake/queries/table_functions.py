@@ -46,7 +46,7 @@ _TABLES = (
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a function is called: the lake at a snapshot, and the schema of bare names."""
+    """The context of a function call: the lake at a snapshot, and the schema of bare names."""
 
     spark: SparkSession
     catalog: Catalog

@@ -295,7 +295,7 @@ _THREADS = 16
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """By data file id: the positions that are not visible at a snapshot, sorted and unique."""
+    """The positions that are not visible at a snapshot by data file id, sorted and unique."""
 
     positions: Mapping[int, pa.Int64Array]
 

@@ -158,7 +158,7 @@ class _Default:
 
 
 def _default(reader: Reader, column: Column | None) -> _Default:
-    """As DuckDB stores it: the value's text and its type. DuckDB itself cannot store NULL."""
+    """A default as DuckDB stores it: the value's text and type. DuckDB cannot store NULL."""
     at = reader.token.start
     try:
         value = literal(reader, reader.args)

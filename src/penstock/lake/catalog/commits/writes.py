@@ -157,7 +157,7 @@ def _snapshot_row(work: Work, time: dt.datetime) -> dict[str, Any]:
 
 
 def _finish(work: Work, time: dt.datetime, info: CommitInfo, *, known: bool) -> Snapshot:
-    """All is known. ``known``: the row of the snapshot is there, but for its next ids."""
+    """Write the snapshot's row, when all is known. ``known``: it exists without its next ids."""
     ids, text = work.ids, work.tokens.text()
     totals.write(work)
     changes = {

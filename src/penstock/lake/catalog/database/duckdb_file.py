@@ -359,7 +359,7 @@ class DuckDBDialect(default.DefaultDialect):
         schema: str | None = None,
         **kw: Any,  # noqa: ARG002 - SQLAlchemy's
     ) -> list[ReflectedColumn]:
-        """In order. Types that none of our own tables has are left open."""
+        """The columns in order; types that Penstock's own tables do not have become NullType."""
         query = text(
             "SELECT column_name, data_type, is_nullable FROM duckdb_columns() "
             "WHERE database_name = current_database() "
@@ -384,7 +384,7 @@ class DuckDBDialect(default.DefaultDialect):
         schema: str | None = None,
         **kw: Any,  # noqa: ARG002 - SQLAlchemy's
     ) -> list[ReflectedIndex]:
-        """Of plain columns; DuckDB has them as text, ``[a, "b c"]``."""
+        """The indexes of plain columns, which DuckDB lists as text, ``[a, "b c"]``."""
         query = text(
             "SELECT index_name, is_unique, expressions FROM duckdb_indexes() "
             "WHERE database_name = current_database() "

@@ -313,7 +313,7 @@ def writing(engine: Engine, where: CatalogLocation) -> Iterator[Connection]:
 
 @contextmanager
 def begin_writing(connection: Connection) -> Iterator[RootTransaction]:
-    """As `writing`; what is in the block may commit before its end."""
+    """As `writing`, but the block may commit before its end."""
     with begin_and_ask(connection) as (transaction, _):
         yield transaction
 

@@ -151,7 +151,7 @@ _KINDS: dict[str, type[types.TypeEngine[Any]]] = {
 
 
 def _columns(spec: str, key: str | None = None) -> list[Column[Any]]:
-    """From ``name:kind`` pairs, ``!`` for NOT NULL; bare names are BIGINT."""
+    """Columns from ``name:kind`` pairs, ``!`` for NOT NULL; bare names are BIGINT."""
     columns: list[Column[Any]] = []
     for item in spec.split():
         name, _, kind = item.partition(":")
@@ -311,7 +311,7 @@ class Tables:
 
     @property
     def partial_file_info(self) -> ColumnElement[str | None]:
-        """Of `data_file`: 0.3's account of the snapshots in a merged file; NULL elsewhere."""
+        """The column of `data_file` with 0.3's snapshots of a merged file, or NULL."""
         return optional(self.data_file, "partial_file_info", String())
 
 
@@ -372,7 +372,7 @@ def _empty(table: Table) -> FromClause:
 
 
 def _versions_by_table() -> FromClause:
-    """One counter for all tables in 0.3: every table has the versions made while it was there.
+    """0.3 has one counter for all tables: a table has every version made during its life.
 
     That is also how DuckDB's migration fills the column.
     """

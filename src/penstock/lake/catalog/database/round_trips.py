@@ -40,7 +40,7 @@ Answer = Sequence[Sequence[Any]]
 
 
 def chunks(values: Iterable[_T]) -> Iterator[list[_T]]:
-    """As many at a time as one statement binds."""
+    """The values in chunks of as many as one statement can bind."""
     listed = list(values)
     for start in range(0, len(listed), _BOUND):
         yield listed[start : start + _BOUND]
@@ -141,7 +141,7 @@ def send_together(
 
 @lru_cache(_CACHED)
 def _joined(texts: tuple[str, ...]) -> str:
-    """One statement of several. PostgreSQL runs what stands last first."""
+    """Combine statements into one. PostgreSQL runs the main statement, the last one, first."""
     own = [_numbered(text, number) for number, text in enumerate(texts, 1)]
     parts = ", ".join(f"c{number} AS ({text})" for number, text in enumerate(own[1:], 1))
     return f"WITH {parts} {own[0]}"

@@ -55,7 +55,7 @@ def check(
 
 
 def column_of(rows: Sequence[Record], name: str) -> list[Any]:
-    """One column of all rows: of 100,000, columns are asked three times as fast as rows."""
+    """A column of all rows: for 100,000 rows, reading columns is three times as fast."""
     at = rows[0]._fields.index(name) if rows else 0
     return [row[at] for row in rows]
 

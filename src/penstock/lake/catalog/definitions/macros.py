@@ -23,7 +23,7 @@ _NO_DEFAULT = "NULL"
 
 
 def create(work: Work, new: NewMacro) -> None:
-    """Raises CommitConflict when its schema is gone."""
+    """Create a macro. Raises CommitConflict when its schema no longer exists."""
     schema = tables.find_schema(work.schemas, new.schema_name)
     macro_id = work.ids.catalog()
     row = {

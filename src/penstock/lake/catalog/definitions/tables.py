@@ -230,7 +230,7 @@ def _same_row(old: Record, new: Mapping[str, Any]) -> bool:
 
 
 def create_schema(work: Work, name: str) -> None:
-    """Raises CommitConflict when there is one of this name."""
+    """Create a schema. Raises CommitConflict when a schema of this name exists."""
     if fold(name) in work.schemas:
         raise CommitConflict(f"there is a schema {name!r} already", hint="run it again")
     schema_id, uuid = work.ids.catalog(), new_uuid7()

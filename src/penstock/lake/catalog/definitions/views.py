@@ -21,7 +21,7 @@ from penstock.lake.format.objects import COMMENT, View
 
 
 def create(work: Work, new: NewView) -> None:
-    """Raises CommitConflict when its schema is gone."""
+    """Create a view. Raises CommitConflict when its schema no longer exists."""
     schema = tables.find_schema(work.schemas, new.schema_name)
     view_id = work.ids.catalog()
     row = {

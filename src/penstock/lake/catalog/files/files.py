@@ -374,7 +374,7 @@ _COUNTS = re.compile(r"\d+:\d+(\|\d+:\d+)*")
 
 
 def partial_of(row: Record) -> Partial | None:
-    """Of a row with ``data_file_id``, ``partial_max`` and ``partial_file_info``.
+    """The snapshots of a merged file, from ``partial_max`` and ``partial_file_info`` of its row.
 
     Raises CatalogCorrupt for another text.
     """

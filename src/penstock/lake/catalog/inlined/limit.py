@@ -1,4 +1,4 @@
-"""Up to how many rows of a write stay in the catalog (``data_inlining_row_limit``)."""
+"""The inlining limit, ``data_inlining_row_limit``: how many rows of a write stay in the catalog."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def row_limit(
     options: Options | None = None,
     schema: str | None = None,
 ) -> int:
-    """Up to how many rows of a write stay in the catalog: the option of the table, else of its
-    schema, else of the lake, else what the lake was attached with, else DuckDB's default.
+    """How many rows of a write may be inlined: by the option of the table, else of its schema,
+    else of the lake, else by the argument of attach, else DuckDB's default.
 
     ``schema`` is the schema of a table that does not exist yet.
     """

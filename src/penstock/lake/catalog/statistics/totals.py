@@ -38,7 +38,7 @@ def _load(work: Work, table_id: int) -> Totals:
 
 
 def from_rows(rows: Sequence[Sequence[Any]]) -> Totals:
-    """From `COLUMNS`, a row for each column with statistics; all NULL where there are none."""
+    """Parse `COLUMNS`: a row for each column with statistics, all NULL without statistics."""
     if not rows or rows[0][0] is None:
         return Totals()
     first = rows[0][1:]

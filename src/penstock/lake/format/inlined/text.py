@@ -201,7 +201,7 @@ def _decimal(value: Any, column: Column) -> str:
 
 
 def _blob(value: Any, _: Column) -> str:
-    """All in hexadecimal, so that nothing in it needs quotes."""
+    """The bytes in hexadecimal, which never needs quotes."""
     return "".join(f"\\x{byte:02X}" for byte in bytes(value))
 
 

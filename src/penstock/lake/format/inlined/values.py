@@ -150,7 +150,7 @@ def _from_stored(source: Column, target: Column, texts: NestedTexts) -> Convert:
 
 
 def _inside(source: Column, target: Column) -> Convert:
-    """From a part of a parsed value; NULL stays NULL."""
+    """Convert a part of a parsed value; NULL stays NULL."""
     nested = _NESTED.get(source.type)
     convert = _leaf(source, target) if nested is None else nested(source, target)
     return lambda tree: None if tree is None else convert(tree)

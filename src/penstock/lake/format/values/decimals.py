@@ -24,8 +24,8 @@ def rounded(value: Decimal, scale: int) -> Decimal:
 
 
 def float_of(scale: int, kind: str) -> Callable[[Decimal], float]:
-    """From a decimal with ``scale`` digits after the point; a ``float32`` as the float of 64 bits
-    that it equals.
+    """The conversion of a decimal with ``scale`` digits after the point to a float; a ``float32``
+    is returned as the equal 64-bit float.
     """
     fitted = _single if kind == "float32" else float
     divisor = fitted(10.0**scale)

@@ -157,7 +157,7 @@ _PATHS = "file_path"  # of a delete file: the data file that it is of
 def check_size(
     path: str, size: int, wanted: int, table: str | None = None, snapshot_id: int | None = None
 ) -> None:
-    """Raises DataFileCorrupt where a file has another size than the catalog says."""
+    """Raise DataFileCorrupt where a file has another size than in the catalog."""
     if size != wanted:
         why = f"it has {size} bytes where the catalog says {wanted}: another file is in its place"
         raise file_corrupt(path, why, table, snapshot_id)
@@ -170,9 +170,9 @@ def check_file(
     snapshot_id: int | None = None,
     size: int | None = None,
 ) -> None:
-    """Raises DataFileCorrupt unless this is the footer of ``file``.
+    """Raise DataFileCorrupt unless this is the footer of ``file``.
 
-    ``size`` is that of the file, if known; a local one is asked for its own.
+    ``size`` is the size of the file, if known; for a local file it is looked up.
     """
     if size is None and not is_remote(file.path):
         size = os.stat(file.path).st_size  # noqa: PTH116 - a Path costs more than the look
