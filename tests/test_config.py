@@ -207,3 +207,12 @@ def test_the_dialect_of_scripts(tmp_path: Path) -> None:
     assert error.message == "project.dialect must be spark or duckdb, not 'postgres'"
     assert error.location is not None
     assert error.location.line == 2
+
+
+def test_how_many_failing_rows_are_shown(tmp_path: Path) -> None:
+    assert load(tmp_path).test_samples == 20
+    assert load(tmp_path, f"[project]\ntest_samples = 0\n{MINIMAL}").test_samples == 0
+    error = failure(tmp_path, f"[project]\ntest_samples = -1\n{MINIMAL}")
+    assert error.message == "project.test_samples must be 0 or more, not -1"
+    error = failure(tmp_path, f'[project]\ntest_samples = "all"\n{MINIMAL}')
+    assert error.message == "test_samples must be a whole number, not 'all'"

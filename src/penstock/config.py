@@ -23,10 +23,17 @@ from penstock.masking import masked_repr, shown
 FILE_NAME = "penstock.toml"
 DIALECTS = ("spark", "duckdb")
 PREFIX = "PENSTOCK_"
+TEST_SAMPLES = 20  # failing rows of a data test that are shown
 
 # The keys of each section, with their types. Names of lakes and of Spark's settings are free.
 _SECTIONS: Mapping[str, Mapping[str, type]] = {
-    "project": {"name": str, "models": str, "dialect": str, "infer_names": bool},
+    "project": {
+        "name": str,
+        "models": str,
+        "dialect": str,
+        "infer_names": bool,
+        "test_samples": int,
+    },
     "lakes": {
         "catalog": str,
         "data_path": str,
@@ -94,7 +101,8 @@ class Settings:
     """All settings of a project. ``root`` holds penstock.toml; ``jobs`` None: by cores.
 
     ``dialect`` is that of scripts and queries that name none; with ``infer_names`` a model of
-    MODEL (...) that has no name has that of its path below ``models``.
+    MODEL (...) that has no name has that of its path below ``models``. ``test_samples`` is how many
+    failing rows of a data test are shown and recorded; 0: only their number.
     """
 
     root: Path
@@ -105,6 +113,7 @@ class Settings:
     jobs: int | None = None
     dialect: str = "spark"
     infer_names: bool = False
+    test_samples: int = TEST_SAMPLES
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +300,19 @@ def _build(root: Path, values: Mapping[str, _Value], environ: Mapping[str, str])
         jobs=jobs,
         dialect=_dialect(values.get("project.dialect")),
         infer_names=bool(get("project.infer_names")),
+        test_samples=_test_samples(values.get("project.test_samples")),
     )
+
+
+def _test_samples(setting: _Value | None) -> int:
+    if setting is None:
+        return TEST_SAMPLES
+    if setting.value < 0:
+        raise ConfigError(
+            f"project.test_samples must be 0 or more, not {setting.value}",
+            location=setting.origin,
+        )
+    return int(setting.value)
 
 
 def _dialect(setting: _Value | None) -> str:

@@ -46,6 +46,7 @@ class CheckFinished:
     check: str
     passed: bool
     failures: int
+    severity: str = "error"  # a failed test of "warn" stops nothing
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         Dropped,
         ModelDetail,
         QueryResult,
+        RecordedCheck,
         RunResult,
         SnapshotInfo,
         Statuses,
@@ -279,6 +280,16 @@ class Project:
         by_name = {model.name: model for model in self.models}
         ordered = [by_name[name] for name in self.graph.order()]
         return lineage(ordered, self.settings, self._catalog, self._connections.macros)
+
+    def tests(self, model: str) -> tuple[RecordedCheck, ...]:
+        """The latest results of a model's data tests: ``project.tests("orders")``.
+
+        By slice, in the order of the script. Starts no Spark.
+        """
+        from penstock.engine.status import recorded_checks
+
+        shown = self.model(model)
+        return recorded_checks(shown, self._catalog(shown.target.lake))
 
     def snapshots(
         self, lake: str | None = None, limit: int | None = None

@@ -74,6 +74,19 @@ def test_a_failed_test_shows_its_rows_and_ends_with_1(failed: Result) -> None:
     assert "grace" in failed.stdout
 
 
+def test_show_has_the_latest_results_of_tests(shop: Path, failed: Result) -> None:
+    (shop / "models" / "broken.sql").write_text(FAILING)
+    text = penstock(shop, "show", "broken", "--tests").stdout
+    (check,) = as_json(shop, "show", "broken", "--tests")
+    (shop / "models" / "broken.sql").unlink()
+    assert "whole table  accepted_values customer  failed" in text
+    assert "AND NOT CAST(`customer` AS STRING) IN ('ada')" in text
+    assert "grace" in text
+    assert (check["slice"], check["result"]["severity"]) == (None, "error")
+    assert check["result"]["samples"] == [{"customer": "grace"}]
+    assert penstock(shop, "show", "orders", "--tests").exit_code == 0
+
+
 def test_what_depends_on_a_failure_is_skipped_and_says_why(failed: Result) -> None:
     assert "below: skipped (upstream broken failed" in failed.stdout
 

@@ -163,7 +163,7 @@ def test_custom_tests(tmp_path: Path, place: str, suffix: str) -> None:
     test = "SELECT * FROM t JOIN other USING (id) WHERE d = '{partition}'"
     (model,) = load_models(project(tmp_path, models__t=step, **{place: test}), lakes=LAKES).models
     (script,) = model.test_scripts
-    assert script.name == f"tests/sane{suffix}"
+    assert script.test.name == f"tests/sane{suffix}"
     assert [str(table) for table in script.query.reads] == ["main.t", "main.other"]
     assert [str(table) for table in model.test_reads] == ["main.other"]
 

@@ -55,7 +55,7 @@ def test_it_has_all_that_a_header_says() -> None:
     )
     assert model.retry == Retry(2, "10s")
     assert model.tags == ("heavy",)
-    assert model.data_tests == (NotNullTest("a"),)
+    assert model.data_tests == (NotNullTest(("a",)),)
     lineage = ColumnLineage("a", (ColumnInput(Asset("ducklake", "main/s"), "x"),))
     assert model.column_lineage == (lineage,)
     assert model.query.text == "SELECT a, b FROM main.s WHERE d = '{partition}'"

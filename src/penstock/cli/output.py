@@ -23,7 +23,7 @@ from penstock.progress.lines import lines, text_line
 from penstock.progress.view import count, seconds, visible
 
 if TYPE_CHECKING:
-    from penstock.engine.results import QueryResult
+    from penstock.engine.results import CheckResult, QueryResult
 
 Rows = Sequence[Sequence[Any]]
 
@@ -53,6 +53,13 @@ def print_table(columns: Sequence[str], rows: Rows, *, empty: str = "(no rows)")
     else:
         for line in aligned([list(columns), *texts], numeric):
             say(line)
+
+
+def print_samples(check: CheckResult) -> None:
+    """The failing rows that a data test shows, if any."""
+    if check.samples:
+        columns = list(check.samples[0])
+        print_table(columns, [[row.get(name) for name in columns] for row in check.samples])
 
 
 def is_terminal() -> bool:

@@ -9,7 +9,7 @@ import click
 
 from penstock.cli.failure import message_of, plain_error
 from penstock.cli.options import common_options, load_project, read_request, request_options
-from penstock.cli.output import plain, print_table, say, to_json, watch
+from penstock.cli.output import plain, print_samples, say, to_json, watch
 from penstock.progress.view import count
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ def command(
     if as_json:
         click.echo(to_json({"result": plain_result(result)}))
     else:
+        print_warnings(result)
         print_failures(result)
     ctx.exit(result.exit_code)
 
@@ -79,13 +80,24 @@ def _plain_step(step: StepResult) -> Any:
     return plain({**values, "error": error})
 
 
+def print_warnings(result: RunResult) -> None:
+    """The data tests that warn of rows which were published."""
+    for step in result.steps:
+        if step.state == "failed":
+            continue
+        for check in step.checks:
+            if check.outcome == "warned":
+                say(f"\n{step.name}: test {check.name} warns of {count(check.failures, 'row')}")
+                print_samples(check)
+
+
 def print_failures(result: RunResult) -> None:
     """Why each failed step failed, with the rows its data tests found."""
     for step in result.steps:
         if step.state != "failed":
             continue
         say(f"\n{step.name} failed; {step.target} is as it was")
-        failed = [check for check in step.checks if not check.passed]
+        failed = [check for check in step.checks if check.outcome == "failed"]
         for check in failed:
             _print_check(check)
         if step.error is not None and not failed:
@@ -94,6 +106,4 @@ def print_failures(result: RunResult) -> None:
 
 def _print_check(check: CheckResult) -> None:
     say(f"test {check.name} failed on {count(check.failures, 'row')}")
-    if check.samples:
-        columns = list(check.samples[0])
-        print_table(columns, [[row.get(name) for name in columns] for row in check.samples])
+    print_samples(check)

@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING
 import click
 
 from penstock.cli.options import common_options, load_project
-from penstock.cli.output import print_json, print_table, say
+from penstock.cli.output import print_json, print_samples, print_table, say
 from penstock.cli.status import clock
 from penstock.progress.view import seconds
 
 if TYPE_CHECKING:
-    from penstock.engine.results import ColumnInfo, ModelDetail, SchemaVersion
+    from penstock.engine.results import (
+        ColumnInfo,
+        ModelDetail,
+        RecordedCheck,
+        SchemaVersion,
+    )
 
 
 @click.command(
@@ -22,18 +27,44 @@ if TYPE_CHECKING:
     epilog="""\b
 Examples:
   penstock show clean/flights
+  penstock show clean/flights --tests
   penstock show clean/flights --json""",
 )
 @click.argument("model")
+@click.option("--tests", is_flag=True, help="Show the latest results of its data tests instead.")
 @common_options
-def command(model: str, project_dir: Path | None, as_json: bool) -> None:
+def command(model: str, tests: bool, project_dir: Path | None, as_json: bool) -> None:
     """Show MODEL: what it makes and reads, its columns, tests, query and last runs."""
     with load_project(project_dir) as project:
-        detail = project.show(model)
+        shown = project.tests(model) if tests else project.show(model)
     if as_json:
-        print_json(detail)
+        print_json(shown)
+    elif isinstance(shown, tuple):
+        print_tests(shown)
     else:
-        print_detail(detail)
+        print_detail(shown)
+
+
+def print_tests(checks: tuple[RecordedCheck, ...]) -> None:
+    """A line a test and slice; then the query and some rows of those that did not pass."""
+    rows = [
+        (
+            each.slice or "whole table",
+            each.result.name,
+            each.result.outcome,
+            each.result.failures,
+            clock(each.time),
+            each.run_id,
+        )
+        for each in checks
+    ]
+    columns = ("slice", "test", "outcome", "failures", "tested", "run")
+    print_table(columns, rows, empty="No result of a data test is recorded.")
+    for each in checks:
+        if not each.result.passed:
+            where = f" on {each.slice}" if each.slice else ""
+            _section(f"{each.result.name}{where}", each.result.query.splitlines())
+            print_samples(each.result)
 
 
 def print_detail(detail: ModelDetail) -> None:

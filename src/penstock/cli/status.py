@@ -69,7 +69,7 @@ def print_slices(status: ModelStatus) -> None:
             _state(each),
             each.rows,
             each.snapshot_id,
-            f"{each.tests - each.tests_failed}/{each.tests}" if each.tests else None,
+            f"{_passed(each)}/{each.tests}" if each.tests else None,
             clock(each.time),
             each.reason,
         )
@@ -77,6 +77,10 @@ def print_slices(status: ModelStatus) -> None:
     ]
     columns = ("slice", "state", "rows", "snapshot", "tests", "time", "reason")
     print_table(columns, rows, empty="Never run.")
+
+
+def _passed(status: SliceStatus) -> int:
+    return status.tests - status.tests_failed - status.tests_warned
 
 
 def clock(time: datetime | None) -> str:

@@ -15,9 +15,17 @@ from typing import TYPE_CHECKING
 
 from penstock.config import Settings
 from penstock.engine.beginning import Beginning
+from penstock.engine.checks import columns
 from penstock.engine.checks.run import Tester
 from penstock.engine.columns import cast_to
-from penstock.engine.pins import Pins, candidate_of, pin, table_name
+from penstock.engine.pins import (
+    Pins,
+    candidate_of,
+    pin,
+    slice_as_table,
+    table_name,
+    types_of,
+)
 from penstock.engine.plan import Plan, PlannedStep
 from penstock.engine.redefinition import (
     difference,
@@ -178,6 +186,7 @@ class Attempt:
             root=self.world.settings.root,
             beginning=Beginning.of(self.model, self._partition_column) if first or anew else None,
         )
+        self._check_tests(cast_to(resolved.df, self.model.columns), table)
         tx.create_schema(self.model.target.schema)
         self.say("writing")
         staged = self._stage(table, resolved, into)
@@ -301,16 +310,29 @@ class Attempt:
         if made_anew or not table.exists:
             return df
         managed = into.place[0] if into.place else None
-        columns = difference(df.columns, table.schema.names, managed)
+        changes = difference(df.columns, table.schema.names, managed)
         merges = self.model.strategy == "merge"
         name = self.model.target.qualified
-        fit = fit_columns(columns, self.model.schema_change, name, merges=merges)
+        fit = fit_columns(changes, self.model.schema_change, name, merges=merges)
         for notice in fit.notices:
             self.world.sink(Notice(notice, self.model.name))
         df = without(df, fit.leave_out)
         if fit.evolves:
             table.evolve(df, drop=fit.drop)
         return df
+
+    def _check_tests(self, df: DataFrame, table: TransactionTable) -> None:
+        """Refuse data tests of columns that the table will not have, before rows are written."""
+        kept = table.exists and self._keeps_columns
+        types = {**(types_of(table.schema) if kept else {}), **dict(df.dtypes)}
+        if self.model.partition is not None:
+            types.setdefault(self._partition_column, "string")
+        columns.require(self.model, types, self.world.session)
+
+    @property
+    def _keeps_columns(self) -> bool:
+        """Whether columns that the query does not make stay in the table."""
+        return self.model.strategy != "replace" or self.model.partition is not None
 
     def _test(
         self, table: TransactionTable, into: Slice, pins: Pins, views: Views
@@ -324,13 +346,17 @@ class Attempt:
             pins=pins.showing(self.model.target, candidate_of(table)),
             views=views,
             root=self.world.settings.root,
+            called=slice_as_table(self.model.target, into.place),
+            samples=self.world.settings.test_samples,
         )
         results = tester.run(candidate_of(table, into.place))
         for result in results:
             self.world.sink(
-                CheckFinished(self.model.name, result.name, result.passed, result.failures)
+                CheckFinished(
+                    self.model.name, result.name, result.passed, result.failures, result.severity
+                )
             )
-        failed = [result for result in results if not result.passed]
+        failed = [result for result in results if result.outcome == "failed"]
         if failed:
             counts = ", ".join(f"{result.name} ({result.failures:,})" for result in failed)
             raise DataTestFailed(

@@ -22,6 +22,7 @@ from penstock.model.model import Model
 from penstock.model.sources import FunctionSource
 from penstock.sql.conditions import Predicate
 from penstock.sql.lake_functions import Arguments
+from penstock.sql.literals import text_literal
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -78,6 +79,18 @@ def _scanned(session: SparkSession, scan: Scan) -> Rows:
 def table_name(table: TableName) -> str:
     """The table's name within its lake, quoted."""
     return f"{quote_identifier(table.schema)}.{quote_identifier(table.table)}"
+
+
+def slice_as_table(table: TableName, slice_: tuple[str, str] | None) -> str:
+    """The table, or its slice, in the FROM of a query over the project."""
+    parts = (table.lake, table.schema, table.table)
+    name = ".".join(quote_identifier(part, mark="`") for part in parts)
+    if slice_ is None:
+        return name
+    column, value = slice_
+    return (
+        f"(SELECT * FROM {name} WHERE {quote_identifier(column, mark='`')} = {text_literal(value)})"
+    )
 
 
 _Key = tuple[str, str, str]

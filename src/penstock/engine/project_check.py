@@ -62,11 +62,10 @@ def _referenced(models: Sequence[Model], catalogs: Catalogs | None) -> Iterator[
     """Tables of ``relationships`` that no model makes and no lake has."""
     makers = makers_of(models)
     for model in models:
-        for number, test in enumerate(model.data_tests):
+        for test, place in model.placed_tests:
             table = table_of(test.to) if isinstance(test, RelationshipsTest) else None
             if table is None or table_key(table) in makers or _is_there(table, catalogs):
                 continue
-            place = model.place(f"data_test:{number}")
             message = f"no model makes {table}, and its lake does not have it"
             hint = "the test fails until there is such a table: is the name right?"
             yield Diagnostic("warning", message, place, hint, "test-table")

@@ -14,12 +14,36 @@ from penstock.events import Notice
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One data test of one slice. ``samples``: up to 20 failing rows."""
+    """One data test of one slice.
+
+    ``samples``: some failing rows, as many as the setting ``test_samples`` allows. A failed test
+    of ``severity`` ``warn`` did not keep the slice from being published. ``query`` returns what
+    fails, over the published table; it is empty in results of earlier versions.
+    """
 
     name: str
     passed: bool
     failures: int
     samples: tuple[Mapping[str, Any], ...] = ()
+    severity: str = "error"
+    query: str = ""
+
+    @property
+    def outcome(self) -> str:
+        """``passed``, ``warned`` or ``failed``."""
+        if self.passed:
+            return "passed"
+        return "warned" if self.severity == "warn" else "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCheck:
+    """The latest result of a data test on a slice; ``slice`` is None for a whole table."""
+
+    slice: str | None
+    run_id: str
+    time: datetime
+    result: CheckResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +114,9 @@ class SliceStatus:
     has changed since), ``changed outside`` (its rows have, by ``outside_snapshot``: None where that
     has expired), ``other kind`` (of a `partitioned` line that has changed) or ``no model``.
 
-    ``tests`` and ``tests_failed`` count the latest results recorded for the slice. ``time`` is
-    when its current content was last published or confirmed, or when the attempt in ``state`` was.
+    ``tests``, ``tests_failed`` and ``tests_warned`` count the latest results recorded for it.
+    ``time`` is when its current content was last published or confirmed, or when the attempt in
+    ``state`` was.
     """
 
     slice: str | None
@@ -101,6 +126,7 @@ class SliceStatus:
     time: datetime | None = None
     tests: int = 0
     tests_failed: int = 0
+    tests_warned: int = 0
     run_id: str | None = None
     reason: str | None = None
     outside_snapshot: int | None = None

@@ -23,7 +23,7 @@ from penstock.model import arguments
 from penstock.model.arguments import Argument
 from penstock.model.asset import TableName
 from penstock.model.constants import Bindings
-from penstock.model.data_test import CustomTest
+from penstock.model.data_test import columns_of
 from penstock.model.file_path import depends_on_values, partition_of_a_file
 from penstock.model.graph import makers_of, table_key
 from penstock.model.model import Model
@@ -77,6 +77,7 @@ class _Checker:
                 return
             yield from _missing_columns(model, df.columns)
             made = self._made(model, df)
+            yield from self._tests(model, made.types)
             self.pins = self.pins.showing(model.target, made)
             self.made.add(table_key(model.target))
             for script in model.test_scripts:
@@ -129,6 +130,20 @@ class _Checker:
         lakes = lakes_for(session, self.pins.lakes)
         return Pins(lakes, self.pins.versions, self.pins.candidates)
 
+    def _tests(self, model: Model, types: Mapping[str, str]) -> Iterator[Diagnostic]:
+        """Data tests that rows of these columns cannot have, by their bounds and conditions."""
+        from penstock.engine.checks.columns import verify
+
+        made = set(map(fold, types))
+        for test, place in model.placed_tests:
+            if not made.issuperset(map(fold, columns_of(test))):
+                continue  # which `_missing_columns` reports
+            try:
+                verify(test, place, types, self.session, model.query.dialect)
+            except PenstockError as error:
+                where = error.location or place
+                yield Diagnostic("error", error.message, where, error.hint, "data-test")
+
     def _made(self, model: Model, df: DataFrame) -> Readable:
         """The table once the model has run: what it has and the query lacks stays."""
         from pyspark.sql.types import StringType, StructField, StructType
@@ -170,20 +185,21 @@ def _example(argument: Argument) -> str:
 def _missing_columns(model: Model, columns: Sequence[str]) -> Iterator[Diagnostic]:
     """Keys and tested columns that the query does not make."""
     made = {fold(name) for name in columns}
-    wanted = [("target", "key", key) for key in model.keys]
+    keys = model.place("target")
+    wanted = [(keys, "key", key) for key in model.keys]
     wanted += [
-        ("partitioned_by", "column to partition by", parse_partition_field(key).column)
+        (model.place("partitioned_by"), "column to partition by", parse_partition_field(key).column)
         for key in model.layout.partitioned_by
     ]
-    wanted += [("clustered_by", "column to sort by", name) for name in model.layout.clustered_by]
+    sorting = model.place("clustered_by")
+    wanted += [(sorting, "column to sort by", name) for name in model.layout.clustered_by]
     wanted += [
-        (f"data_test:{number}", "tested column", test.column)
-        for number, test in enumerate(model.data_tests)
-        if not isinstance(test, CustomTest)
+        (place, "tested column", name)
+        for test, place in model.placed_tests
+        for name in columns_of(test)
     ]
-    for keyword, what, name in wanted:
+    for place, what, name in wanted:
         if fold(name) not in made:
-            place = model.place(keyword)
             hint = f"it makes {', '.join(columns)}"
             message = f"the query does not make the {what} {name}"
             yield Diagnostic("error", message, place, hint, "column")

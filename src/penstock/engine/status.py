@@ -15,6 +15,7 @@ from penstock.config import Settings
 from penstock.engine.results import (
     ModelDetail,
     ModelStatus,
+    RecordedCheck,
     SchemaVersion,
     SliceStatus,
     SnapshotInfo,
@@ -204,6 +205,23 @@ def detail_of(model: Model, catalog: Catalog | None, column: str) -> ModelDetail
     )
 
 
+def recorded_checks(model: Model, catalog: Catalog | None) -> tuple[RecordedCheck, ...]:
+    """The latest results of a model's tests, by slice and in the order of the script."""
+    if catalog is None:
+        return ()
+    target, none = model.target.qualified, list[CheckRecord]()
+    records = State(catalog).read(lambda connection: reading.last_checks(connection, target), none)
+    return tuple(
+        RecordedCheck(
+            None if record.slice == WHOLE else record.slice,
+            record.run_id,
+            record.checked_at,
+            record.result,
+        )
+        for record in records
+    )
+
+
 def snapshot_infos(catalogs: Mapping[str, Catalog | None]) -> list[SnapshotInfo]:
     """Of these lakes, newest first."""
     infos = [
@@ -264,7 +282,8 @@ def _slice_status(
         snapshot_id=known.made_in if known else None,
         time=moment or (known.published_at if known else None),
         tests=len(results),
-        tests_failed=sum(not result.passed for result in results),
+        tests_failed=sum(result.outcome == "failed" for result in results),
+        tests_warned=sum(result.outcome == "warned" for result in results),
         run_id=pressing.run_id if pressing else known.run_id if known else None,
         reason=pressing.reason if pressing else None,
         outside_snapshot=outside,

@@ -8,13 +8,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from penstock.errors import Diagnostic, PartitionError
 from penstock.model.analysis import Part
 from penstock.model.asset import TableName, table_of
-from penstock.model.data_test import RelationshipsTest
+from penstock.model.condition import misread_condition
+from penstock.model.data_test import ExpressionTest, RelationshipsTest
 from penstock.model.declaration import Declaration
 from penstock.model.model import Model, TestScript
 from penstock.model.names import Names
@@ -158,6 +159,18 @@ def _relationships(declared: _Declared) -> Iterator[Diagnostic]:
             yield from _known_lake(declared, what, table)
 
 
+def _expressions(declared: _Declared) -> Iterator[Diagnostic]:
+    declaration = declared.declaration
+    for test, place in declaration.placed_tests:
+        if isinstance(test, ExpressionTest):
+            problem = misread_condition(test.sql, declaration.dialect)
+            if problem is not None:
+                where = test.location or place
+                if test.location is not None and where.column is not None:
+                    where = replace(where, column=where.column + problem.at)
+                yield Diagnostic("error", problem.message, where, problem.hint, "test-expression")
+
+
 def _known_lake(declared: _Declared, what: str, table: TableName) -> Iterator[Diagnostic]:
     if table.lake not in declared.names.lakes:
         unknown = declared.names.unknown_lake(table.lake)
@@ -192,6 +205,7 @@ _RULES: tuple[Callable[[_Declared], Iterator[Diagnostic]], ...] = (
     _partition,
     _triggers,
     _relationships,
+    _expressions,
     _idle,
 )
 

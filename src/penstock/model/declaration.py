@@ -98,6 +98,13 @@ class Declaration:
         return self.places.get(what) or self.places.get("target") or Location(self.path)
 
     @property
+    def placed_tests(self) -> tuple[tuple[DataTest, Location], ...]:
+        """The data tests in the order of the script, each with its place."""
+        return tuple(
+            (test, self.place(f"data_test:{number}")) for number, test in enumerate(self.data_tests)
+        )
+
+    @property
     def on(self) -> tuple[TableName, ...]:
         """The tables that trigger it."""
         assets = (trigger.asset for trigger in self.schedule.triggers)

@@ -12,6 +12,7 @@ from pathlib import Path
 from penstock.errors import Diagnostic, Location, ModelError
 from penstock.model.annotated import declare
 from penstock.model.annotation import Annotations, parse
+from penstock.model.arguments import declared
 from penstock.model.asset import DEFAULT_SCHEMA
 from penstock.model.building import ScriptFile, build_model
 from penstock.model.data_test import CustomTest
@@ -23,7 +24,7 @@ from penstock.model.header.lines import read_header
 from penstock.model.mapping import Source
 from penstock.model.model import Model, TestScript
 from penstock.model.names import Macros, Names
-from penstock.model.query import read_query
+from penstock.model.test_scripts import Asking, test_script
 from penstock.sql.identifiers import nearest
 from penstock.sql.tokens import NAME, STRING, Token, Unclosed, words
 
@@ -149,7 +150,8 @@ def _load(path: Path, place: _Place) -> _File:
         declaration, findings = declare(text, path, annotations, place.names, findings)
     if declaration is None:
         return _File(path, findings)
-    tests, test_findings = _test_scripts(declaration, place)
+    own = declared(text, path, partition=None)[0]
+    tests, test_findings = _test_scripts(declaration, [arg.name for arg in own], place)
     name = path.relative_to(place.models).with_suffix("").as_posix()
     script = ScriptFile(name, text, declaration, tests)
     model, findings = build_model(script, place.names, (*findings, *test_findings))
@@ -174,40 +176,35 @@ def _read(path: Path) -> tuple[str | None, tuple[Diagnostic, ...]]:
 
 
 def _test_scripts(
-    declaration: Declaration, place: _Place
+    declaration: Declaration, own: Collection[str], place: _Place
 ) -> tuple[tuple[TestScript, ...], tuple[Diagnostic, ...]]:
+    """``own`` are the arguments of the model's script."""
     scripts: list[TestScript] = []
     findings: list[Diagnostic] = []
-    for number, test in enumerate(declaration.data_tests):
+    for test, where in declaration.placed_tests:
         if isinstance(test, CustomTest):
-            where = declaration.places[f"data_test:{number}"]
-            script, found = _test_script(test.path, where, declaration, place)
+            asking = Asking(where, place.names, own, declaration.partition)
+            script, found = _test_script(test, asking, place)
             findings += found
             scripts += [script] if script else []
     return tuple(scripts), tuple(findings)
 
 
 def _test_script(
-    name: str, where: Location, declaration: Declaration, place: _Place
+    test: CustomTest, asking: Asking, place: _Place
 ) -> tuple[TestScript | None, tuple[Diagnostic, ...]]:
+    name = test.path
     path = next((path for path in _candidates(name, place) if path.is_file()), None)
     if path is None:
         message = f"there is no test script {name}"
         hint = f"write {place.root / name}.sql, one SELECT of the rows that fail"
-        return None, (Diagnostic("error", message, where, hint, "test-missing"),)
+        return None, (Diagnostic("error", message, asking.where, hint, "test-missing"),)
     text, findings = _read(path)
     if text is None:
         return None, findings
     own, findings = parse(text, path, dialect=place.dialect)
-    query, found = read_query(
-        text,
-        path,
-        names=place.names,
-        start=read_header(text, path).end,
-        dialect=own.dialect,
-        partition=declaration.partition,
-    )
-    return (TestScript(name, query) if query else None), (*findings, *found)
+    script, found = test_script(test, text, path, own.dialect, asking)
+    return script, (*findings, *found)
 
 
 def _candidates(name: str, place: _Place) -> Iterable[Path]:

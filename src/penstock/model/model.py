@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from penstock.errors import Diagnostic
 from penstock.model.asset import TableName
+from penstock.model.data_test import CustomTest
 from penstock.model.declaration import Declaration
 from penstock.model.query import Query
 
 
 @dataclass(frozen=True, slots=True)
 class TestScript:
-    """The query of ``data_test <path>``: the rows it returns are failures.
+    """The query of a `CustomTest`: the rows it returns are failures.
 
-    ``name`` is the path as the annotation has it.
+    ``arguments`` are the values that the test gives to the arguments of the query, ``text`` is the
+    query as written.
     """
 
     __test__ = False  # not a test class, whatever pytest thinks of the name
 
-    name: str
+    test: CustomTest
     query: Query
+    text: str = ""
+    arguments: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -74,7 +74,8 @@ def _step_started(event: StepStarted) -> str:
 
 
 def _check_finished(event: CheckFinished) -> str:
-    verdict = "passed" if event.passed else f"FAILED on {count(event.failures, 'row')}"
+    said = "warns of" if event.severity == "warn" else "FAILED on"
+    verdict = "passed" if event.passed else f"{said} {count(event.failures, 'row')}"
     return f"{event.step}: test {event.check} {verdict}"
 
 

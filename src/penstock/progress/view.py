@@ -84,7 +84,11 @@ def _step_progress(view: View, event: StepProgress, _now: float) -> View:
 
 def _check_finished(view: View, event: CheckFinished, _now: float) -> View:
     row = next((row for row in view.rows if row.step == event.step), Row(event.step))
-    failed = row.failed_checks + (not event.passed)
+    warns = not event.passed and event.severity == "warn"
+    if warns:
+        message = f"{event.step}: test {event.check} warns of {count(event.failures, 'row')}"
+        view = replace(view, notices=(*view.notices, message))
+    failed = row.failed_checks + (not event.passed and not warns)
     return _change(view, event.step, checks=row.checks + 1, failed_checks=failed)
 
 

@@ -223,9 +223,14 @@ class _Writing:
         if at >= len(self.tokens) or self.tokens[at].kind not in {WORD, NAME, STRING}:
             raise _Other
         if self.tokens[at].kind != STRING:
-            name = self.tokens[at].value.replace("\\", "\\\\").replace("'", "\\'")
-            self.put(at, f"'{name}'")
+            self.put(at, text_literal(self.tokens[at].value))
         return at + 1
+
+
+def text_literal(value: str) -> str:
+    """A text in Spark's SQL."""
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 def in_spark(source: SqlText) -> SqlText:

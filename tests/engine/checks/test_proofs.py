@@ -24,6 +24,10 @@ def column(values: list[Any], kind: pa.DataType) -> pa.ChunkedArray:
     return pa.chunked_array([pa.array(values[:half], kind), pa.array(values[half:], kind)])
 
 
+def rows_of(values: list[Any], kind: pa.DataType) -> pa.Table:
+    return pa.table({"a": column(values, kind)})
+
+
 def present(values: list[Any]) -> list[Any]:
     return [value for value in values if value is not None]
 
@@ -31,24 +35,24 @@ def present(values: list[Any]) -> list[Any]:
 @given(INTS | TEXTS)
 def test_not_null(values: list[Any]) -> None:
     kind = pa.string() if any(isinstance(value, str) for value in values) else pa.int32()
-    assert not_null.holds(column(values, kind)) == (None not in values)
+    assert not_null.holds(rows_of(values, kind)) == (None not in values)
 
 
 @given(INTS)
 def test_unique_numbers(values: list[int | None]) -> None:
     once = all(count == 1 for count in Counter(present(values)).values())
-    assert unique.holds(column(values, pa.int64())) == once
+    assert unique.holds(rows_of(values, pa.int64())) == once
 
 
 @given(TEXTS)
 def test_unique_texts(values: list[str | None]) -> None:
     once = all(count == 1 for count in Counter(present(values)).values())
-    assert unique.holds(column(values, pa.string())) == once
+    assert unique.holds(rows_of(values, pa.string())) == once
 
 
 @pytest.mark.parametrize("kind", [pa.float64(), pa.list_(pa.int32()), pa.struct({"a": pa.int8()})])
 def test_unique_is_not_seen_where_arrow_compares_otherwise(kind: pa.DataType) -> None:
-    assert not unique.holds(column([], kind))
+    assert not unique.holds(rows_of([], kind))
 
 
 @given(TEXTS, st.lists(st.sampled_from(["", "a", "A", "a ", "é", "1"])))
@@ -90,10 +94,10 @@ def test_relationships_of_two_types_are_left_to_spark() -> None:
 def test_only_what_is_proven_is_left_out() -> None:
     rows = pa.table({"a": [1, None], "b": [1, 1]})
     checks = [
-        Check("null", "", proof=Proof("a", not_null.holds)),
-        Check("twice", "", proof=Proof("b", unique.holds)),
+        Check("null", "", proof=Proof(("a",), not_null.holds)),
+        Check("twice", "", proof=Proof(("b",), unique.holds)),
         Check("sql", ""),
-        Check("there", "", proof=Proof("b", not_null.holds)),
+        Check("there", "", proof=Proof(("b",), not_null.holds)),
     ]
     assert proven(checks, rows.select) == [False, False, False, True]
     assert proven(checks, lambda _: None) == [False] * 4

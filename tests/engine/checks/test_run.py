@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.events import Event, StepProgress
+from penstock.events import CheckFinished, Event, StepProgress
 from penstock.project import Project
 from tests.engine.conftest import Make
 from tests.engine.toy import step
@@ -153,3 +153,76 @@ def test_a_script_over_one_file_is_counted(make: Make, more: str) -> None:
     assert {row["id"] for row in failed.checks[-1].samples} == {1, 3, 5}
     passed = step(project.run(args={"least": 6}), "one")
     assert (passed.state, [check.failures for check in passed.checks]) == ("done", [0, 0])
+
+
+LENIENT = """
+    -- pipeline
+    -- materialize ducklake://main/lenient
+    -- data_test not_null code severity=warn
+    -- data_test unique id, code
+    -- data_test accepted_range id min=1 max=9
+    -- data_test row_count min=1
+    -- data_test expression id <> 7 severity=warn
+    -- data_test tests/at_most column=id limit=9
+    -- data_test tests/at_most column=id limit=2 severity=warn
+    SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a'), (2, NULL), (3, NULL) AS v(id, code)
+"""
+AT_MOST = """
+    -- $column (name)
+    -- $limit (int)
+    SELECT * FROM lenient WHERE $column > $limit
+"""
+
+
+def test_a_warning_lets_the_slice_be_published_and_is_recorded(make: Make) -> None:
+    project = make({"models/lenient": LENIENT, "tests/at_most": AT_MOST})
+    events: list[Event] = []
+    result = project.run(on_event=events.append)
+    (done,) = result.steps
+    assert (done.state, result.exit_code) == ("done", 0)
+    assert [(check.name, check.outcome, check.failures) for check in done.checks] == [
+        ("not_null code", "warned", 2),
+        ("unique id, code", "passed", 0),
+        ("accepted_range id", "passed", 0),
+        ("row_count", "passed", 0),
+        ("expression id <> 7", "passed", 0),
+        ("tests/at_most column=id limit=9", "passed", 0),
+        ("tests/at_most column=id limit=2", "warned", 1),
+    ]
+    warned = [event for event in events if isinstance(event, CheckFinished) and not event.passed]
+    assert [(event.severity, event.failures) for event in warned] == [("warn", 2), ("warn", 1)]
+    (slice_,) = project.status("lenient")[0].slices
+    assert (slice_.tests, slice_.tests_failed, slice_.tests_warned) == (7, 0, 2)
+    found = project.query(done.checks[0].query).rows
+    assert found == ((2, None), (3, None))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("not_null cde", "models/a.sql:3:4: the data test names column 'cde', which the result"),
+        ("expression idd > 0", "models/a.sql:3:25: the data test names column 'idd', which the"),
+        ("expression upper(id)", "models/a.sql:3:25: the data test's condition `upper(id)` is str"),
+        ("expression id > array(1)", "models/a.sql:3:25: Spark: "),
+        ("accepted_range id min=x", "models/a.sql:3:4: `min=x` is not a value of id, which is int"),
+    ],
+)
+def test_a_test_that_the_rows_cannot_have_fails_before_they_are_written(
+    make: Make, line: str, message: str
+) -> None:
+    text = f"-- pipeline\n-- materialize ducklake://main/a\n-- data_test {line}\nSELECT 1 AS id"
+    phases: list[str] = []
+
+    def note(event: Event) -> None:
+        if isinstance(event, StepProgress):
+            phases.append(event.phase)
+
+    project = make({"models/a": text})
+    (failed,) = project.run(on_event=note).steps
+    assert failed.state == "failed"
+    assert message in str(failed.error)
+    assert phases == ["querying"]
+    said = [str(finding) for finding in project.check(spark=True) if finding.severity == "error"]
+    place = message.split(": ", maxsplit=1)[0]
+    assert len(said) == 1
+    assert place.rpartition(":")[0] in said[0]

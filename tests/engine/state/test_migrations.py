@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import insert, inspect, update
 
+from penstock.engine.results import CheckResult
 from penstock.engine.state import reading
-from penstock.engine.state.migrations import MIGRATIONS, first, migrate, version_of
+from penstock.engine.state.migrations import MIGRATIONS, definitions, first, migrate, version_of
 from penstock.engine.state.store import State
-from penstock.engine.state.tables import META, METADATA, SLICE, to_text
+from penstock.engine.state.tables import CHECK, META, METADATA, SLICE, to_text
 from penstock.errors import CatalogVersionUnsupported
 from penstock.lake.catalog.catalog import Catalog
 from tests.engine.state.builders import START, run_record
@@ -65,3 +66,21 @@ def test_records_of_version_1_are_read_as_they_are_and_migrated(catalog: Catalog
     assert state.slices("main.a") == before
     (record,) = before
     assert (record.slicing, record.keys, record.snapshot_id, record.made_in) == (None, None, 4, 4)
+
+
+def test_results_of_version_2_are_of_errors_and_have_no_query(catalog: Catalog) -> None:
+    state = State(catalog)
+    with catalog.writing() as connection:
+        META.create(connection)
+        first(connection)
+        definitions(connection)
+        connection.execute(insert(META).values(key="state_version", value="2"))
+        old = {"run_id": "r0", "target": "main.a", "slice": "", "position": 0, "samples": "[]"}
+        found = {"name": "unique id", "passed": 0, "failures": 3, "checked_at": to_text(START)}
+        connection.execute(insert(CHECK).values(**old, **found))
+    for run_id in ("r1", "r2"):
+        with state.reading() as connection:
+            assert connection is not None
+            (check,) = reading.last_checks(connection, "main.a")
+        assert check.result == CheckResult("unique id", False, 3, severity="error", query="")
+        state.begin_run(run_record(run_id))

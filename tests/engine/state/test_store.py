@@ -67,6 +67,16 @@ def test_publication_writes_slice_step_checks_and_columns(state: State) -> None:
     assert version.columns == (ColumnInfo("id", "int32"), ColumnInfo("name", "varchar"))
 
 
+def test_a_result_has_its_severity_and_its_query(state: State) -> None:
+    state.begin_run(run_record())
+    result = CheckResult("unique id", False, 2, ({"id": 1},), "warn", "SELECT id FROM t")
+    state.confirm(publication(checks=(result,)), 7)
+    with state.reading() as connection:
+        assert connection is not None
+        (check,) = reading.last_checks(connection, "main.a")
+    assert (check.result, check.result.outcome) == (result, "warned")
+
+
 def test_a_second_publication_replaces_the_slice(state: State) -> None:
     state.begin_run(run_record())
     state.confirm(publication(), 7)

@@ -145,9 +145,8 @@ def test_audits_are_data_tests() -> None:
         "accepted_values(column := a, is_in := ('x', 'y')))"
     )
     assert declaration.data_tests == (
-        NotNullTest("a"),
-        NotNullTest("b"),
-        UniqueTest("a"),
+        NotNullTest(("a", "b")),
+        UniqueTest(("a",), nulls_equal=True),
         AcceptedValuesTest("a", ("x", "y")),
     )
     assert declaration.place("data_test:1") == declaration.place("data_test:0")

@@ -32,7 +32,7 @@ def build(test: AcceptedValuesTest, scope: Scope) -> Check:
         accepted = ", ".join(f":{arg}" for arg in args)
         accepts = f"CAST({column} AS STRING) IN ({accepted})"
     failing = f"{column} IS NOT NULL AND NOT {accepts}"
-    proof = Proof(name, lambda rows: holds(rows, test.values))
+    proof = Proof((name,), lambda rows: holds(rows[name], test.values))
     return of_rows(test.name, scope.view, failing, args, proof)
 
 

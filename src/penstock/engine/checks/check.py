@@ -1,12 +1,12 @@
 """A data test as SQL over a view of the candidate slice, or as the rows of a script.
 
-``data_test <path/of/script>`` names a SELECT of the project; every row it returns is a failure. It
-reads the candidate state of the whole table: ``'{partition}'`` narrows it down.
+A test of each row by itself, a test of aggregates and a test of unique keys are computed in one
+pass over the slice (`penstock.engine.checks.one_pass`); the others are queries of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -23,37 +23,78 @@ if TYPE_CHECKING:
     from penstock.engine.pins import Rows
 
 
-SAMPLE_ROWS = 20
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """The slice fails where ``condition``, over aggregates of ``columns``, is false."""
+
+    condition: str
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UniqueKey:
+    """Columns whose values are hashed exactly: equal values have equal hashes.
+
+    Without ``nulls_equal`` a key with a NULL is not counted.
+    """
+
+    columns: tuple[str, ...]
+    nulls_equal: bool = False
+
+    def implies(self, other: UniqueKey) -> bool:
+        """Whether the keys of ``other`` are certainly unique where these are."""
+        nulls = self.nulls_equal or not other.nulls_equal
+        return nulls and set(self.columns) <= set(other.columns)
+
+    def hashed(self, number: int) -> str:
+        """SQL for a hash of the key, NULL where it is not counted. Keys of another ``number``
+        have other hashes."""
+        columns = [quoted(name) for name in self.columns]
+        if self.nulls_equal:  # a hash passes NULLs over, so that it has to know where they are
+            columns = [f"{column} IS NULL, {column}" for column in columns]
+            return f"xxhash64({number}, {', '.join(columns)})"
+        nulls = " OR ".join(f"{column} IS NULL" for column in columns)
+        return f"CASE WHEN {nulls} THEN NULL ELSE xxhash64({number}, {', '.join(columns)}) END"
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
     """``failing``: a query of what fails, or its rows; one row a failure.
 
-    When the failing rows are those of the slice for which ``predicate`` holds, and nothing else,
-    ``predicate`` is set too: all such tests of a step are counted in one pass. ``views`` are those
-    that the query reads and that are made when it runs. ``one_task``: one task finds what fails.
+    ``predicate`` is true for the rows that fail, where these are rows of the slice; ``aggregate``
+    and ``key`` say what fails otherwise. A check with none of them is a query of its own.
+    ``shown`` is the query of what fails as a user would write it, where that is not ``failing``.
+    ``views`` are those that the query reads and that are made when it runs. ``one_task``: one task
+    finds what fails.
     """
 
     name: str
     failing: str | DataFrame
     predicate: str | None = None
+    aggregate: Aggregate | None = None
+    key: UniqueKey | None = None
     args: Mapping[str, Any] = field(default_factory=dict)
     views: tuple[str, ...] = ()
     proof: Proof | None = None
     one_task: bool = False
+    shown: str = ""
+    severity: str = "error"
+
+    @property
+    def in_pass(self) -> bool:
+        return bool(self.predicate or self.aggregate or self.key)
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
     """Prove on the driver, without Spark, that a test passes on a small slice.
 
-    ``holds`` takes the values of the slice's column ``column``. It is true only where Spark would
-    certainly let the test pass; otherwise Spark runs the test.
+    ``holds`` takes the slice's ``columns``. It is true only where Spark would certainly let the
+    test pass; otherwise Spark runs the test.
     """
 
-    column: str
-    holds: Callable[[pa.ChunkedArray], bool]
+    columns: tuple[str, ...]
+    holds: Callable[[pa.Table], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +124,7 @@ class Scope:
 
     ``view`` is the candidate slice; ``types`` are its columns with their types in Spark's SQL;
     ``prefix`` makes the names of bound values unique; ``tables`` gives another table, ``scripts``
-    the rows of a test script.
+    the rows of a test script and its text. ``dialect`` is that of the model's script.
     """
 
     view: str
@@ -91,33 +132,33 @@ class Scope:
     prefix: str
     location: Location | None
     tables: Callable[[Asset], ReferencedTable]
-    scripts: Callable[[str], Rows]
+    scripts: Callable[[CustomTest], tuple[Rows, str]]
+    dialect: str = "spark"
 
     def column(self, name: str) -> str:
         """The slice's column of that name, whatever its case."""
-        return self._find(name, tuple(self.types), "the result")
+        return find_column(name, tuple(self.types), "the result", self.location)
 
     def type_name(self, column: str) -> str:
         return self.types[column]
 
     def referenced(self, asset: Asset, column: str) -> ReferencedColumn:
         table = self.tables(asset)
-        actual = self._find(column, table.columns, asset.path)
+        actual = find_column(column, table.columns, asset.path, self.location)
         return ReferencedColumn(table.view, actual, lambda: table.collected(actual))
 
-    def script(self, path: str) -> Rows:
-        return self.scripts(path)
 
-    def _find(self, name: str, columns: tuple[str, ...], where: str) -> str:
-        for column in columns:
-            if fold(column) == fold(name):
-                return column
-        near = nearest(name, columns)
-        raise ColumnNotFound(
-            f"the data test names column {name!r}, which {where} does not have",
-            hint=f"did you mean {near!r}?" if near else f"columns are {', '.join(columns)}",
-            location=self.location,
-        )
+def find_column(name: str, columns: Sequence[str], where: str, location: Location | None) -> str:
+    """The one of ``columns`` with that name, whatever its case. Raises ColumnNotFound."""
+    for column in columns:
+        if fold(column) == fold(name):
+            return column
+    near = nearest(name, columns)
+    raise ColumnNotFound(
+        f"the data test names column {name!r}, which {where} does not have",
+        hint=f"did you mean {near!r}?" if near else f"columns are {', '.join(columns)}",
+        location=location,
+    )
 
 
 def quoted(name: str) -> str:
@@ -133,28 +174,28 @@ def of_rows(
 ) -> Check:
     """A test of each row by itself: it fails where ``predicate`` is true."""
     failing = f"SELECT * FROM {quoted(view)} WHERE {predicate}"
-    return Check(name, failing, predicate, args or {}, (view,), proof)
+    return Check(name, failing, predicate=predicate, args=args or {}, views=(view,), proof=proof)
 
 
-def failing_query(checks: Sequence[Check], view: str) -> str | None:
-    """One query of all failures: a row each, which has a 1 in the columns of what fails.
+def of_aggregates(
+    name: str, view: str, value: str, aggregate: Aggregate, proof: Proof | None = None
+) -> Check:
+    """A test of the rows as a whole; ``value`` is what its sample shows: ``count(*) AS rows``."""
+    failing = f"SELECT {value} FROM {quoted(view)} HAVING NOT ({aggregate.condition})"
+    return Check(name, failing, aggregate=aggregate, views=(view,), proof=proof)
 
-    The columns are `counted`, one a test; all row tests look at the slice in one pass. Tests that
-    are rows (`marks` says what these have) are left out; ``None`` where all are.
+
+def failing_query(checks: Sequence[Check]) -> str | None:
+    """One query of all failures of tests that are queries: a row each, with a 1 in its column.
+
+    The columns are `counted`, one a test. Tests that are rows (`marks` says what these have) are
+    left out; ``None`` where all are.
     """
-    columns = counted(checks)
-    by_row = [check.predicate for check in checks if check.predicate is not None]
-    legs = []
-    if by_row:
-        ones = (
-            "0" if check.predicate is None else f"CASE WHEN {check.predicate} THEN 1 ELSE 0 END"
-            for check in checks
-        )
-        any_of = " OR ".join(f"({predicate})" for predicate in by_row)
-        legs.append(f"SELECT {_named(ones, columns)} FROM {quoted(view)} WHERE {any_of}")
-    for at, check in enumerate(checks):
-        if check.predicate is None and isinstance(check.failing, str):
-            legs.append(f"SELECT {', '.join(marks(checks, at))} FROM ({check.failing})")
+    legs = [
+        f"SELECT {', '.join(marks(checks, at))} FROM ({check.failing})"
+        for at, check in enumerate(checks)
+        if isinstance(check.failing, str)
+    ]
     return " UNION ALL ".join(legs) or None
 
 
@@ -168,14 +209,14 @@ def counted(checks: Sequence[Check]) -> list[str]:
     return [f"c{at}" for at, _ in enumerate(checks)]
 
 
-def _named(values: Iterable[str], names: Sequence[str]) -> str:
-    return ", ".join(f"{value} AS {name}" for value, name in zip(values, names, strict=True))
-
-
-def sample_query(failing: str) -> str:
-    return f"SELECT * FROM ({failing}) LIMIT {SAMPLE_ROWS}"
+def sample_query(failing: str, rows: int) -> str:
+    return f"SELECT * FROM ({failing}) LIMIT {rows}"
 
 
 def build(test: CustomTest, scope: Scope) -> Check:
-    failing = scope.script(test.path)
-    return Check(test.name, failing.df, one_task=failing.one_task)
+    """``data_test <path/of/script>``: every row that the script's SELECT returns is a failure.
+
+    It reads the candidate state of the whole table: ``'{partition}'`` narrows it down.
+    """
+    failing, text = scope.scripts(test)
+    return Check(test.name, failing.df, shown=text, one_task=failing.one_task)

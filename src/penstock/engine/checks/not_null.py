@@ -1,4 +1,4 @@
-"""``data_test not_null <column>``"""
+"""``data_test not_null <column>[, <column>...]``"""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ if TYPE_CHECKING:
 
 
 def build(test: NotNullTest, scope: Scope) -> Check:
-    name = scope.column(test.column)
-    return of_rows(test.name, scope.view, f"{quoted(name)} IS NULL", proof=Proof(name, holds))
+    """A failure is a row that has a NULL in any of the columns."""
+    names = tuple(scope.column(name) for name in test.columns)
+    failing = " OR ".join(f"{quoted(name)} IS NULL" for name in names)
+    return of_rows(test.name, scope.view, failing, proof=Proof(names, holds))
 
 
-def holds(column: pa.ChunkedArray) -> bool:
-    return bool(column.null_count == 0)
+def holds(rows: pa.Table) -> bool:
+    return all(column.null_count == 0 for column in rows.columns)

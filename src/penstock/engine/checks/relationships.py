@@ -23,7 +23,7 @@ def build(test: RelationshipsTest, scope: Scope) -> Check:
         f"ON tested.{column} = referenced.{quoted(referenced.column)} "
         f"WHERE tested.{column} IS NOT NULL"
     )
-    proof = Proof(name, lambda values: holds(values, referenced.collected()))
+    proof = Proof((name,), lambda rows: holds(rows[name], referenced.collected()))
     return Check(test.name, failing, views=(scope.view, referenced.view), proof=proof)
 
 

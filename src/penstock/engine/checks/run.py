@@ -1,24 +1,35 @@
 """The data tests of one step, run over its candidate state.
 
-One Spark query counts the failures of all of them, and one more for each failed test shows some.
+One pass over the slice counts the failures of its column tests (`one_pass`); one more query counts
+those of the tests that are queries. A limited read for each failed test shows some of its failures.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from penstock.engine.checks import accepted_values, check, not_null, relationships, unique
+from penstock.engine.checks import (
+    accepted_range,
+    accepted_values,
+    check,
+    expression,
+    not_null,
+    one_pass,
+    relationships,
+    unique,
+)
 from penstock.engine.checks.check import (
-    SAMPLE_ROWS,
     Check,
     ReferencedTable,
     Scope,
     counted,
     failing_query,
     marks,
+    quoted,
     sample_query,
 )
 from penstock.engine.pins import Pins, Readable, Rows
@@ -33,6 +44,7 @@ from penstock.model.constants import Bindings
 from penstock.model.data_test import DataTest
 from penstock.model.model import Model
 from penstock.sql.conditions import Predicate
+from penstock.sql.literals import text_literal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,10 +53,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+_MARKER = re.compile(r":(t\d+_\w+)")
+
+
 @dataclass(frozen=True, slots=True)
 class Tester:
     """``pins`` show the step's own table in its candidate state, other tables as the step sees
-    them; ``views`` live as long as the step."""
+    them; ``views`` live as long as the step. ``samples`` is how many failures of a test are shown;
+    ``called`` is the slice in a query of the user's.
+    """
 
     model: Model
     bindings: Bindings
@@ -52,6 +69,8 @@ class Tester:
     pins: Pins
     views: Views
     root: Path
+    called: str
+    samples: int = 20
 
     def run(self, candidate: Readable) -> tuple[CheckResult, ...]:
         """Results in the order of the script's lines. ``candidate`` is the slice.
@@ -61,8 +80,7 @@ class Tester:
         view = self.views.name()
         made = {view: candidate.rows}
         checks = []
-        for number, test in enumerate(self.model.data_tests):
-            place = self.model.place(f"data_test:{number}")
+        for number, (test, place) in enumerate(self.model.placed_tests):
             scope = Scope(
                 view=view,
                 types=candidate.types,
@@ -70,6 +88,7 @@ class Tester:
                 location=place,
                 tables=self._tables(place, made),
                 scripts=self._script,
+                dialect=self.model.query.dialect,
             )
             checks.append(build(test, scope))
         passes = proven(checks, candidate.collected)
@@ -77,10 +96,20 @@ class Tester:
         with explained():
             for name in dict.fromkeys(name for check in left for name in check.views):
                 self.views.put(name, made[name](None).df)
-            results = iter(run_checks(self.session, left, view))
+            failures = iter(run_checks(self.session, left, view, self.samples))
         return tuple(
-            CheckResult(check.name, passed=True, failures=0) if passed else next(results)
+            self._result(check, view, Failures() if passed else next(failures))
             for check, passed in zip(checks, passes, strict=True)
+        )
+
+    def _result(self, check: Check, view: str, failures: Failures) -> CheckResult:
+        return CheckResult(
+            name=check.name,
+            passed=failures.count == 0,
+            failures=failures.count,
+            samples=failures.samples,
+            severity=check.severity,
+            query=shown(check, view, self.called),
         )
 
     def _tables(
@@ -109,17 +138,26 @@ class Tester:
 
         return find
 
-    def _script(self, path: str) -> Rows:
-        """A test script's rows; its errors are placed in its own file."""
+    def _script(self, test: data_test.CustomTest) -> tuple[Rows, str]:
+        """A test script's rows and text; its errors are placed in its own file."""
+        script = next(script for script in self.model.test_scripts if script.test == test)
         resolved = resolve(
-            next(script.query for script in self.model.test_scripts if script.name == path),
-            self.bindings,
+            script.query,
+            replace(self.bindings, arguments={**self.bindings.arguments, **script.arguments}),
             self.pins,
             session=self.session,
             views=self.views,
             root=self.root,
         )
-        return Rows(resolved.df, resolved.one_task)
+        return Rows(resolved.df, resolved.one_task), script.text
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """What one test found."""
+
+    count: int = 0
+    samples: tuple[Mapping[str, Any], ...] = ()
 
 
 def _collected(table: Readable, column: str) -> pa.ChunkedArray | None:
@@ -132,36 +170,49 @@ def proven(
 ) -> list[bool]:
     """Which checks certainly pass, proven on the driver where the slice is small."""
     proofs = [check.proof for check in checks]
-    columns = list(dict.fromkeys(proof.column for proof in proofs if proof is not None))
-    rows = collected(columns) if columns else None
+    columns = dict.fromkeys(name for proof in proofs if proof for name in proof.columns)
+    rows = collected(list(columns)) if columns else None
     if rows is None:
         return [False for _ in checks]
-    return [proof is not None and proof.holds(rows[proof.column]) for proof in proofs]
+    return [proof is not None and proof.holds(rows.select(list(proof.columns))) for proof in proofs]
 
 
 def run_checks(
-    session: SparkSession, checks: Sequence[Check], view: str
-) -> tuple[CheckResult, ...]:
-    """Results in the order of ``checks``, which were built over ``view``."""
-    if not checks:
-        return ()
-    count = _sums if len(checks) == 1 and checks[0].one_task else _counts
-    failures = count(_failing(session, checks, view), counted(checks))
+    session: SparkSession, checks: Sequence[Check], view: str, samples: int
+) -> tuple[Failures, ...]:
+    """What fails, in the order of ``checks``, which were built over ``view``."""
+    together = [check for check in checks if check.in_pass]
+    counts = one_pass.count(session, together, view) if together else None
+    failures = dict(zip(map(id, together), counts.failures, strict=True)) if counts else {}
+    suspects = [together[at] for at in sorted(counts.suspects)] if counts else []
+    queries = [check for check in checks if not check.in_pass] + suspects
+    failures |= dict(zip(map(id, queries), count_queries(session, queries), strict=True))
     return tuple(
-        CheckResult(
-            name=check.name,
-            passed=count == 0,
-            failures=count,
-            samples=_samples(session, check) if count else (),
-        )
-        for check, count in zip(checks, failures, strict=True)
+        Failures(count, _samples(session, check, samples) if count and samples else ())
+        for check, count in ((check, failures[id(check)]) for check in checks)
     )
 
 
-def _failing(session: SparkSession, checks: Sequence[Check], view: str) -> DataFrame:
+def count_queries(session: SparkSession, checks: Sequence[Check]) -> list[int]:
+    """The failures of each test, each by its query."""
+    if not checks:
+        return []
+    count = _sums if len(checks) == 1 and checks[0].one_task else _counts
+    return count(_failing(session, checks), counted(checks))
+
+
+def shown(check: Check, view: str, called: str) -> str:
+    """The query of what fails as a user runs it, over the table as it is ``called``."""
+    if check.shown or not isinstance(check.failing, str):
+        return check.shown
+    text = check.failing.replace(quoted(view), called)
+    return _MARKER.sub(lambda marker: text_literal(check.args[marker[1]]), text)
+
+
+def _failing(session: SparkSession, checks: Sequence[Check]) -> DataFrame:
     """A row for each failure, with the columns of `failing_query`."""
     args: dict[str, Any] = {name: value for check in checks for name, value in check.args.items()}
-    query = failing_query(checks, view)
+    query = failing_query(checks)
     parts = [] if query is None else [session.sql(query, args=args)]
     parts += [
         check.failing.selectExpr(*marks(checks, at))
@@ -195,11 +246,11 @@ def _counts(failing: DataFrame, columns: Sequence[str]) -> list[int]:
     return [counts[name] or 0 for name in columns]
 
 
-def _samples(session: SparkSession, check: Check) -> tuple[Mapping[str, Any], ...]:
+def _samples(session: SparkSession, check: Check, rows: int) -> tuple[Mapping[str, Any], ...]:
     if isinstance(check.failing, str):
-        some = session.sql(sample_query(check.failing), args=dict(check.args))
+        some = session.sql(sample_query(check.failing, rows), args=dict(check.args))
     else:
-        some = check.failing.limit(SAMPLE_ROWS)
+        some = check.failing.limit(rows)
     return tuple(row.asDict(recursive=True) for row in some.collect())
 
 
@@ -209,10 +260,15 @@ BUILDERS: Mapping[type[DataTest], Callable[[Any, Scope], Check]] = {
     data_test.NotNullTest: not_null.build,
     data_test.AcceptedValuesTest: accepted_values.build,
     data_test.RelationshipsTest: relationships.build,
+    data_test.AcceptedRangeTest: accepted_range.build,
+    data_test.RowCountTest: expression.build_row_count,
+    data_test.ExpressionTest: expression.build,
+    data_test.AggregateTest: expression.build_aggregate,
+    data_test.QueryTest: expression.build_query,
     data_test.CustomTest: check.build,
 }
 
 
 def build(test: DataTest, scope: Scope) -> Check:
     """Raises ColumnNotFound, at the test's line, for a column that is not there."""
-    return BUILDERS[type(test)](test, scope)
+    return replace(BUILDERS[type(test)](test, scope), severity=test.severity)

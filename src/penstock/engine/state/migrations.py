@@ -6,7 +6,7 @@ uses nothing of ``tables``, which has the tables as they are now.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from sqlalchemy import (
     BigInteger,
@@ -159,13 +159,22 @@ def definitions(connection: Connection) -> None:
 
     Slices that were recorded before have NULL in the new columns: their definition is not known.
     """
-    schema = metadata_schema(connection)
-    parts = [part for part in (schema, _SLICE) if part is not None]
-    table = ".".join(map(quote_identifier, parts))
-    for name, kind in _COLUMNS.items():
-        connection.execute(text(f"ALTER TABLE {table} ADD COLUMN {name} {kind}"))
+    _add_columns(connection, _SLICE, _COLUMNS)
     _DEFINITIONS.create_all(connection, checkfirst=False)
 
 
+def _add_columns(connection: Connection, name: str, columns: Mapping[str, str]) -> None:
+    schema = metadata_schema(connection)
+    parts = [part for part in (schema, name) if part is not None]
+    table = ".".join(map(quote_identifier, parts))
+    for column, kind in columns.items():
+        connection.execute(text(f"ALTER TABLE {table} ADD COLUMN {column} {kind}"))
+
+
+def severities(connection: Connection) -> None:
+    """How a data test fails, and the query of its failures: NULL in results recorded before."""
+    _add_columns(connection, "penstock_check", {"severity": "TEXT", "query": "TEXT"})
+
+
 # Number n is the n-th.
-MIGRATIONS: Sequence[Callable[[Connection], None]] = (first, definitions)
+MIGRATIONS: Sequence[Callable[[Connection], None]] = (first, definitions, severities)

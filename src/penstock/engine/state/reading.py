@@ -5,7 +5,19 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sqlalchemy import Connection, Exists, Row, Select, and_, exists, func, null, or_, select
+from sqlalchemy import (
+    Connection,
+    Exists,
+    Row,
+    Select,
+    Table,
+    and_,
+    exists,
+    func,
+    null,
+    or_,
+    select,
+)
 
 from penstock.engine.results import CheckResult, ColumnInfo, SchemaVersion, StepRun
 from penstock.engine.state.records import (
@@ -29,18 +41,37 @@ from penstock.engine.state.tables import (
 
 # The execution option with the version of the state tables: reading does not migrate them.
 VERSION = "penstock_state_version"
-_SINCE_2 = frozenset({"slicing", "keys", "made_in"})
+# The columns that tables have since a version.
+_SINCE = {
+    (SLICE.name, "slicing"): 2,
+    (SLICE.name, "keys"): 2,
+    (SLICE.name, "made_in"): 2,
+    (CHECK.name, "severity"): 3,
+    (CHECK.name, "query"): 3,
+}
+
+
+def _is_before(connection: Connection, version: int) -> bool:
+    """Whether the tables are of an earlier version; unless said, they are of the newest."""
+    known = connection.get_execution_options().get(VERSION)
+    return known is not None and known < version
 
 
 def _is_old(connection: Connection) -> bool:
     """Whether the tables are those of version 1."""
-    return bool(connection.get_execution_options().get(VERSION) == 1)
+    return _is_before(connection, 2)
 
 
-def _slice_rows(connection: Connection) -> Select[Any]:
-    if not _is_old(connection):
-        return select(SLICE)
-    return select(*(null().label(c.name) if c.name in _SINCE_2 else c for c in SLICE.c))
+def _rows_of(connection: Connection, table: Table) -> Select[Any]:
+    """All columns of a table, NULL for those that it does not have yet."""
+    return select(
+        *(
+            null().label(column.name)
+            if _is_before(connection, _SINCE.get((table.name, column.name), 1))
+            else column
+            for column in table.c
+        )
+    )
 
 
 def run(connection: Connection, run_id: str) -> RunRecord | None:
@@ -54,7 +85,7 @@ def running(connection: Connection) -> list[RunRecord]:
 
 def slice_(connection: Connection, target: str, value: str) -> SliceRecord | None:
     row = connection.execute(
-        _slice_rows(connection).where(SLICE.c.target == target, SLICE.c.slice == value)
+        _rows_of(connection, SLICE).where(SLICE.c.target == target, SLICE.c.slice == value)
     ).one_or_none()
     return _slice(row) if row else None
 
@@ -66,7 +97,7 @@ def slices(
 
     ``unless`` leaves out those that are known to be of this ``slicing``.
     """
-    query = _slice_rows(connection).order_by(SLICE.c.target, SLICE.c.slice)
+    query = _rows_of(connection, SLICE).order_by(SLICE.c.target, SLICE.c.slice)
     if target is not None:
         query = query.where(SLICE.c.target == target)
     if unless is not None and not _is_old(connection):
@@ -117,7 +148,7 @@ def last_checks(connection: Connection, target: str | None = None) -> list[Check
         latest = latest.where(CHECK.c.target == target)
     newest = latest.subquery()
     query = (
-        select(CHECK)
+        _rows_of(connection, CHECK)
         .join(
             newest,
             and_(
@@ -230,5 +261,7 @@ def _check(row: Row[Any]) -> CheckRecord:
         passed=bool(row.passed),
         failures=row.failures,
         samples=tuple(json.loads(row.samples)),
+        severity=row.severity or "error",
+        query=row.query or "",
     )
     return CheckRecord(row.run_id, row.target, row.slice, result, to_moment(row.checked_at))

@@ -297,6 +297,8 @@ def insert_checks(connection: Connection, what: Publication) -> None:
             "passed": int(check.passed),
             "failures": check.failures,
             "samples": json.dumps([plain_sample(row) for row in check.samples]),
+            "severity": check.severity,
+            "query": check.query,
             "checked_at": to_text(what.at),
         }
         for position, check in enumerate(what.checks)

@@ -94,6 +94,8 @@ CHECK = Table(
     _number("passed", null=False),  # 0 or 1
     _number("failures", null=False),
     _text("samples", null=False),  # JSON
+    _text("severity"),  # error or warn; NULL in old records: error
+    _text("query"),  # of what fails; NULL in old records
     _text("checked_at", null=False),
 )
 

@@ -61,13 +61,12 @@ def _argument(audit: Value, arguments: Arguments, name: str, *others: str) -> Va
 
 
 def _not_null(audit: Value, arguments: Arguments) -> Iterator[DataTest]:
-    for column in values.names(_argument(audit, arguments, "columns")):
-        yield NotNullTest(column)
+    yield NotNullTest(values.names(_argument(audit, arguments, "columns")))
 
 
 def _unique_values(audit: Value, arguments: Arguments) -> Iterator[DataTest]:
     for column in values.names(_argument(audit, arguments, "columns")):
-        yield UniqueTest(column)
+        yield UniqueTest((column,), nulls_equal=True)
 
 
 def _accepted_values(audit: Value, arguments: Arguments) -> Iterator[DataTest]:

@@ -1,0 +1,158 @@
+"""What each test makes of NULL, NaN and bounds: Spark counts it, and proofs say nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from penstock.engine.checks.check import Check, ReferencedTable, Scope
+from penstock.engine.checks.run import build, proven, run_checks
+from penstock.engine.pins import Rows
+from penstock.errors import Location
+from penstock.model.asset import Asset
+from penstock.model.data_test import (
+    AcceptedRangeTest,
+    AcceptedValuesTest,
+    AggregateTest,
+    CustomTest,
+    DataTest,
+    ExpressionTest,
+    NotNullTest,
+    QueryTest,
+    RelationshipsTest,
+    RowCountTest,
+    UniqueTest,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from penstock.model.data_test import DataTest
+
+pytestmark = pytest.mark.spark
+
+COLUMNS = {"id": pa.int32(), "a": pa.int32(), "b": pa.string(), "f": pa.float64()}
+TYPES = {"id": "int", "a": "int", "b": "string", "f": "double"}
+ROWS: list[tuple[Any, ...]] = [
+    (1, 1, "x", 0.0),
+    (2, 1, "x", -0.0),
+    (3, 1, None, float("nan")),
+    (4, 1, None, None),
+    (5, None, "y", 1.5),
+    (6, None, None, 2.5),
+]
+# Each test with the number of its failures.
+CASES: list[tuple[DataTest, int]] = [
+    (UniqueTest(("id",)), 0),
+    (UniqueTest(("id", "a")), 0),
+    (UniqueTest(("a",)), 1),  # 1 and, not counted, two NULLs
+    (UniqueTest(("b",)), 1),
+    (UniqueTest(("a", "b")), 1),
+    (UniqueTest(("a", "b"), nulls_equal=True), 2),
+    (UniqueTest(("f",)), 1),  # the zeros
+    (NotNullTest(("id",)), 0),
+    (NotNullTest(("a",)), 2),
+    (NotNullTest(("a", "b")), 4),
+    (AcceptedValuesTest("b", ("x", "y")), 0),
+    (AcceptedValuesTest("b", ("x",)), 1),
+    (AcceptedRangeTest("a", "1", "1"), 0),
+    (AcceptedRangeTest("a", "0.5", "0.5"), 4),
+    (AcceptedRangeTest("id", "1", "6", inclusive=False), 2),
+    (AcceptedRangeTest("b", None, "x"), 1),
+    (AcceptedRangeTest("f", None, "3"), 1),  # NaN is more than any number
+    (AcceptedRangeTest("f", "0"), 0),
+    (RowCountTest(1, 6), 0),
+    (RowCountTest(7), 1),
+    (RowCountTest(None, 5), 1),
+    (ExpressionTest("a = 1"), 0),
+    (ExpressionTest("a > 1"), 4),
+    (ExpressionTest("a IS NOT NULL AND b IS NOT NULL"), 4),
+    (ExpressionTest("length(b) > 1 -- letters"), 3),
+    (AggregateTest("count(`a`) > 0", "count(`a`)", "some", ("a",)), 0),
+    (AggregateTest("avg(`id`) < 3", "avg(`id`)", "mean", ("id",)), 1),
+    (AggregateTest("avg(CAST(NULL AS INT)) < 3", "1", "null", ()), 0),
+    (QueryTest("SELECT * FROM @this_model WHERE a IS NULL", "query", ("a",)), 2),
+    (RelationshipsTest("a", Asset("ducklake", "main/dim"), "a"), 0),
+    (RelationshipsTest("id", Asset("ducklake", "main/dim"), "a"), 5),
+]
+TABLE = pa.table(
+    [
+        pa.array(values, kind)
+        for values, kind in zip(zip(*ROWS, strict=True), COLUMNS.values(), strict=True)
+    ],
+    names=list(COLUMNS),
+)
+
+
+@dataclass
+class Slice:
+    session: SparkSession
+    rows: list[tuple[Any, ...]]
+
+    def checks(self, tests: list[DataTest], view: str) -> list[Check]:
+        schema = ", ".join(f"{name} {kind}" for name, kind in TYPES.items())
+        self.session.createDataFrame(self.rows, schema).createOrReplaceTempView(view)
+        self.session.createDataFrame([(1,)], "a int").createOrReplaceTempView(f"{view}_dim")
+        dim = ReferencedTable(f"{view}_dim", ("a",), lambda _: None)
+        return [
+            build(test, Scope(view, TYPES, f"t{n}", Location(Path("m")), lambda _: dim, _script))
+            for n, test in enumerate(tests)
+        ]
+
+    def count(self, tests: list[DataTest], view: str) -> list[int]:
+        results = run_checks(self.session, self.checks(tests, view), view, 20)
+        return [result.count for result in results]
+
+
+def _script(test: CustomTest) -> tuple[Rows, str]:
+    raise AssertionError(test)
+
+
+def test_failures_of_each_test(spark: SparkSession) -> None:
+    """All in one run, as a step has them; then those alone that take a pass of their own."""
+    tests = [test for test, _ in CASES]
+    expected = [failures for _, failures in CASES]
+    tested = Slice(spark, ROWS)
+    assert tested.count(tests, "semantics") == expected
+    for alone in (UniqueTest(("a",)), NotNullTest(("a",)), RowCountTest(7)):
+        assert tested.count([alone], "semantics") == [expected[tests.index(alone)]]
+
+
+def test_proofs_say_nothing_that_spark_does_not(spark: SparkSession) -> None:
+    checks = Slice(spark, ROWS).checks([test for test, _ in CASES], "semantics")
+    for (test, failures), passes in zip(CASES, proven(checks, TABLE.select), strict=True):
+        assert not passes or failures == 0, test
+    sure: list[DataTest] = [
+        UniqueTest(("id",)),
+        AcceptedRangeTest("a", "1", "1"),
+        RowCountTest(1, 6),
+        ExpressionTest("a = 1"),
+    ]
+    again = Slice(spark, ROWS).checks(sure, "semantics")
+    assert proven(again, TABLE.select) == [True] * 4
+
+
+def test_no_rows(spark: SparkSession) -> None:
+    tests: list[DataTest] = [
+        UniqueTest(("id",)),
+        NotNullTest(("id",)),
+        RowCountTest(1),
+        ExpressionTest("a = 1"),
+        AggregateTest("count(`a`) > 0", "count(`a`)", "some", ("a",)),
+    ]
+    assert Slice(spark, []).count(tests, "semantics") == [0, 0, 1, 0, 1]
+
+
+def test_samples_are_as_many_as_asked_for(spark: SparkSession) -> None:
+    tests: list[DataTest] = [NotNullTest(("a", "b")), RowCountTest(7), UniqueTest(("a",))]
+    tested = Slice(spark, ROWS)
+    checks = tested.checks(tests, "semantics")
+    rows, count, keys = run_checks(spark, checks, "semantics", 3)
+    assert (len(rows.samples), rows.count) == (3, 4)
+    assert count.samples == ({"row_count": 6},)
+    assert keys.samples == ({"a": 1, "occurrences": 4},)
+    assert [each.samples for each in run_checks(spark, checks, "semantics", 0)] == [()] * 3

@@ -1,0 +1,134 @@
+"""Shared tests: scripts with arguments, and conditions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.model.condition import misread_condition
+from penstock.model.loader import load_models, scan_models
+from penstock.model.model import Model
+from penstock.sql.identifiers import fold
+
+LAKES = ("main",)
+STEP = "-- pipeline\n-- materialize ducklake://main/t\n{}SELECT 1 AS id, 2 AS amount"
+POSITIVE = """
+-- $column (name)
+-- $limit (int) = 0
+-- $day (date)
+SELECT * FROM t WHERE $column <= $limit AND d = $day -- $column
+""".lstrip()
+
+
+def files(root: Path, line: str, test: str, more: str = "") -> Path:
+    for name, text in (
+        ("models/t", STEP.format(f"-- data_test {line}\n{more}")),
+        ("tests/p", test),
+    ):
+        path = root / f"{name}.sql"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+def model_of(root: Path) -> Model:
+    (model,) = load_models(root, lakes=LAKES).models
+    return model
+
+
+def test_names_are_quoted_and_values_bound(tmp_path: Path) -> None:
+    line = "tests/p column='a`b' day=2026-01-31"
+    (script,) = model_of(files(tmp_path, line, POSITIVE)).test_scripts
+    (source,) = script.query.sources
+    rendered = script.query.render({source: "`v`"})
+    assert "`a``b` <= :" in rendered.sql
+    assert {key: str(value) for key, value in script.arguments.items()} == {
+        "limit": "0",
+        "day": "2026-01-31",
+    }
+    assert script.text.startswith("SELECT * FROM t WHERE $column")
+
+
+def test_the_same_test_twice(tmp_path: Path) -> None:
+    day = "day=2026-01-31"
+    line = f"tests/p column=a limit=1 {day}\n-- data_test tests/p column=a limit=2 {day}"
+    scripts = model_of(files(tmp_path, line, POSITIVE)).test_scripts
+    assert [script.arguments["limit"] for script in scripts] == [1, 2]
+
+
+def test_an_argument_that_the_model_has_too_is_that_of_the_run(tmp_path: Path) -> None:
+    root = files(tmp_path, "tests/p column=a", POSITIVE, "-- $day (date)\n")
+    (script,) = model_of(root).test_scripts
+    assert [*script.arguments] == ["limit"]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("tests/p day=2026-01-31", "tests/p needs column\n  → write tests/p column=column"),
+        ("tests/p column=a", "tests/p needs day\n  → write day=VALUE after it"),
+        (
+            "tests/p column=a dya=2026-01-31",
+            "tests/p has no argument 'dya'\n  → did you mean day=?",
+        ),
+        (
+            "tests/p column=a day=today",
+            "tests/p: argument day: 'today' is not a valid date\n  → write it like day=2026-05-16",
+        ),
+    ],
+)
+def test_wrong_arguments_are_placed_at_the_line(tmp_path: Path, line: str, said: str) -> None:
+    (finding,) = scan_models(files(tmp_path, line, POSITIVE), lakes=LAKES).errors
+    assert str(finding) == f"{tmp_path}/models/t.sql:3:4: error: {said}"
+
+
+def test_a_test_without_arguments_takes_none(tmp_path: Path) -> None:
+    (finding,) = scan_models(files(tmp_path, "tests/p a=1", "SELECT 1"), lakes=LAKES).errors
+    assert (finding.message, finding.hint) == (
+        "tests/p has no argument 'a'",
+        "it takes no arguments",
+    )
+
+
+def test_names_in_the_dialect_of_the_script(tmp_path: Path) -> None:
+    test = "-- dialect duckdb\n-- $column (name)\nSELECT * FROM t WHERE $column::INT < 0"
+    (script,) = model_of(files(tmp_path, "tests/p column=Amount", test)).test_scripts
+    (source,) = script.query.sources
+    assert "`amount`" in fold(script.query.render({source: "v"}).sql)
+
+
+@pytest.mark.parametrize("dialect", ["spark", "duckdb"])
+@pytest.mark.parametrize(
+    ("sql", "message", "at"),
+    [
+        ("a > 0) OR (1 = 1", "the condition cannot be read", None),
+        ("a >", "the condition cannot be read", None),
+        ("a = 'b", "`'` is opened here and never closed", 4),
+        ("a > 0; SELECT 1", "a condition is one expression", 5),
+        ("a > (SELECT 1)", "a condition is of one row: it has no subquery and no window", 5),
+        ("a > $least", "a condition has no $least", 4),
+        ("d = '{partition}'", "a condition has no '{partition}'", 4),
+        ("sum(a) > 0", "a condition is of one row: sum is of many", 0),
+    ],
+)
+def test_what_is_not_a_condition(dialect: str, sql: str, message: str, at: int | None) -> None:
+    problem = misread_condition(sql, dialect)
+    assert problem is not None
+    assert problem.message.startswith(message)
+    assert at is None or problem.at == at
+
+
+@pytest.mark.parametrize(
+    "sql", ["a > 0", "a IN (1, 2) -- two", "exists(xs, x -> x > 0)", 'length("a b") > 0', "a"]
+)
+def test_conditions(sql: str) -> None:
+    assert misread_condition(sql, "spark") is None
+
+
+def test_a_wrong_condition_is_placed_in_its_line(tmp_path: Path) -> None:
+    (finding,) = scan_models(files(tmp_path, "expression id > $x", ""), lakes=LAKES).errors
+    assert str(finding) == (
+        f"{tmp_path}/models/t.sql:3:30: error: a condition has no $x\n"
+        "  → write the test as a script in tests/, which may have them"
+    )
