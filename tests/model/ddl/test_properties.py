@@ -149,7 +149,9 @@ def test_audits_are_data_tests() -> None:
         UniqueTest(("a",), nulls_equal=True),
         AcceptedValuesTest("a", ("x", "y")),
     )
-    assert declaration.place("data_test:1") == declaration.place("data_test:0")
+    places = [declaration.place(f"data_test:{number}") for number in range(3)]
+    assert places == sorted(places, key=lambda place: place.column or 0)
+    assert len(set(places)) == 3
 
 
 def test_the_rest_of_what_acts() -> None:
