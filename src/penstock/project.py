@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from penstock.config import Settings, load_settings
 from penstock.engine.connections import Connections
-from penstock.errors import ArgumentError, Diagnostic, TableNotFound
+from penstock.errors import Diagnostic, TableNotFound
 from penstock.events import EventSink, ignore
 from penstock.lake.format.naming import names_of
 from penstock.model.graph import Graph, makers_of, named
@@ -114,7 +114,7 @@ class Project:
             return findings
         from penstock.engine.spark_check import check_queries
 
-        ordered = [self.model(name) for name in self.graph.order()]
+        ordered = self.graph.ordered(self.models)
         lakes = {
             name: self.lake(name) for name in self.settings.lakes if self._catalog(name) is not None
         }
@@ -128,13 +128,10 @@ class Project:
         is read or written. Raises ModelError and ArgumentError before any runs.
         """
         self._connections.check_open()
-        from penstock.engine.unit_tests import UnitTests, chosen, find_unit_tests
+        from penstock.engine.unit_tests import run_unit_tests
 
-        tests = chosen(find_unit_tests(self.settings.root), names, self.settings.root)
-        if not tests:
-            return iter(())
-        runner = UnitTests(self.models, self._session(), self.settings.root, self.settings.dialect)
-        return runner.run(tests)
+        root, dialect = self.settings.root, self.settings.dialect
+        return run_unit_tests(root, names, self.models, self._session, dialect)
 
     def plan(
         self,
@@ -157,7 +154,7 @@ class Project:
         request = RunRequest(
             partition=partition,
             select=names_of(() if select is None else select, "select"),
-            args={name: _text(value) for name, value in (args or {}).items()},
+            args={k: None if v is None else str(v) for k, v in (args or {}).items()},
             fire_time=fire_time or datetime.now(UTC),
             payload=payload,
             trigger=trigger,
@@ -254,19 +251,9 @@ class Project:
         follow also what decides which rows there are. Starts no Spark. Raises ArgumentError with
         the nearest name.
         """
-        from penstock.model.lineage.trace import DOWNSTREAM, UPSTREAM, named, trace
+        from penstock.model.lineage.trace import trace
 
-        if direction not in {UPSTREAM, DOWNSTREAM}:
-            raise ArgumentError(
-                f"{direction!r} is not a direction", hint=f"write {UPSTREAM} or {DOWNSTREAM}"
-            )
-        found = self.column_lineage()
-        names = {
-            name: str(model.target)
-            for model in self.models
-            for name in (model.name, model.target.qualified, model.target.full, str(model.target))
-        }
-        return trace(found, *named(of, names, found), direction, rows=rows)
+        return trace(self.column_lineage(), self.models, of, direction, rows=rows)
 
     def column_lineage(self) -> ProjectLineage:
         """The columns of all models, one hop: ``project.column_lineage().of("main.orders")``.
@@ -277,8 +264,7 @@ class Project:
         self._connections.check_open()
         from penstock.engine.lineage import lineage
 
-        by_name = {model.name: model for model in self.models}
-        ordered = [by_name[name] for name in self.graph.order()]
+        ordered = self.graph.ordered(self.models)
         return lineage(ordered, self.settings, self._catalog, self._connections.macros)
 
     def tests(self, model: str) -> tuple[RecordedCheck, ...]:
@@ -297,8 +283,8 @@ class Project:
         """The newest snapshots of a lake, or of all: ``project.snapshots(limit=5)``. No Spark."""
         from penstock.engine.status import snapshot_infos
 
-        one = None if lake is None else self._connections.lake_settings(lake).name
-        names = self.settings.lakes if one is None else [one]
+        only = None if lake is None else self._connections.lake_settings(lake).name
+        names = self.settings.lakes if only is None else [only]
         return tuple(snapshot_infos({name: self._catalog(name) for name in names})[:limit])
 
     def preview(
@@ -396,13 +382,12 @@ class Project:
         from penstock.engine.small import collected, require_published
 
         maker = self.model(model)
-        target = maker.target
-        value = None if partition is None else self._slice(maker, partition)
+        value = None if partition is None else self.plan(partition, [maker.name]).slice_of_step()
         require_published(maker, self._catalog)
-        rows = None if spark else self._small(limit, lambda read: read.table(target, value))
+        rows = None if spark else self._small(limit, lambda read: read.table(maker.target, value))
         if rows is not None:
             return rows
-        return collected(self._queries().published(target, value), limit)
+        return collected(self._queries().published(maker.target, value), limit)
 
     def explain(
         self, text: str, args: Mapping[str, Any] | None = None, *, dialect: str | None = None
@@ -468,23 +453,8 @@ class Project:
 
         return ask(SmallReads(self.settings, self._catalog, limit))
 
-    def _slice(self, model: Model, partition: str) -> str:
-        """The value that the rows of a slice have."""
-        if model.partition is None:
-            raise ArgumentError(
-                f"{model.name} is not partitioned: it has no slice {partition!r}",
-                hint="leave out the partition",
-            )
-        (step,) = self.plan(partition, [model.name]).steps
-        assert step.slice is not None, "given by the caller"
-        return step.slice
-
     def _session(self, sink: EventSink | None = None) -> SparkSession:
         return self._connections.session(sink or self.on_event)
 
     def _catalog(self, lake: str) -> Catalog | None:
         return self._connections.catalog(lake)
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)

@@ -55,6 +55,16 @@ class Plan:
     notices: tuple[str, ...] = ()
     makers: Makers = field(default_factory=dict)
 
+    def slice_of_step(self) -> str:
+        """The slice of its one step. Raises ArgumentError where that is not partitioned."""
+        (step,) = self.steps
+        if step.slice is None:
+            raise ArgumentError(
+                f"{step.name} is not partitioned: it has no slice {self.request.partition!r}",
+                hint="leave out the partition",
+            )
+        return step.slice
+
     @property
     def lakes(self) -> tuple[str, ...]:
         """The lakes that its steps read and write."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -154,15 +154,14 @@ def resolve(
     analysis = analysed(rendered) if query.tables else None
     filters = predicates(analysis, view_names, values, session_zone(session)) if analysis else {}
     empty = beginning.source_in(query.sources) if beginning else None
-    given = given or {}
     inputs = {
         source: _files(source, query, bindings, root)
         for source in query.sources
-        if isinstance(source, FileSource) and source not in given
+        if isinstance(source, FileSource) and source not in (given or {})
     }
     rows = {
         source: Rows(given[source])
-        if source in given
+        if given and source in given
         else _read(source, inputs, bindings, pins, session, file_filter=filters.get(source))
         for source in query.sources
         if source != empty
@@ -177,12 +176,19 @@ def resolve(
     if beginning is None or empty is None:
         df = analyse_now()
     else:
-        try:
+        with _located(empty.location):
             df = beginning.query(rendered.sql, view_names[empty], session, views.put, analyse_now)
-        except QueryFailed as error:
-            error.location = error.location or empty.location
-            raise
     return Resolved(df, rendered, names, query_start(query), one_task and macros is None, inputs)
+
+
+@contextlib.contextmanager
+def _located(location: Location | None) -> Iterator[None]:
+    """Failed queries inside are placed there unless they say more."""
+    try:
+        yield
+    except QueryFailed as error:
+        error.location = error.location or location
+        raise
 
 
 def _put_views(

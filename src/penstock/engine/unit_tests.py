@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -87,6 +87,21 @@ def find_unit_tests(root: Path) -> tuple[UnitTest, ...]:
     if findings:
         raise ModelError(findings)
     return tuple(found)
+
+
+def run_unit_tests(
+    root: Path,
+    patterns: Sequence[str],
+    models: Sequence[Model],
+    session: Callable[[], SparkSession],
+    dialect: str,
+) -> Iterator[UnitTestResult]:
+    """The results of the chosen tests, each as it ends; without one Spark does not start.
+
+    Raises ModelError and ArgumentError before any runs.
+    """
+    tests = chosen(find_unit_tests(root), patterns, root)
+    return UnitTests(models, session(), root, dialect).run(tests) if tests else iter(())
 
 
 def chosen(tests: Sequence[UnitTest], patterns: Sequence[str], root: Path) -> tuple[UnitTest, ...]:

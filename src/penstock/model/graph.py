@@ -48,6 +48,11 @@ class Graph:
                     heappush(ready, child)
         return tuple(ordered)
 
+    def ordered(self, models: Iterable[Model]) -> list[Model]:
+        """The models of the graph, each after its parents."""
+        by_name = {model.name: model for model in models}
+        return [by_name[name] for name in self.order()]
+
     def levels(self) -> tuple[tuple[str, ...], ...]:
         """Names that may run side by side, level by level."""
         depth: dict[str, int] = {}
@@ -103,10 +108,16 @@ def table_key(table: TableName) -> str:
     return str(table).casefold()
 
 
+def names_of(model: Model) -> tuple[str, ...]:
+    """All that a model may be called: by its own name, and by those of its table."""
+    target = model.target
+    return model.name, target.qualified, target.full, str(target)
+
+
 def named(models: Sequence[Model], name: str) -> Model:
     """The model with this name, or whose table has it. Raises ArgumentError with the nearest."""
     for model in models:
-        if name in (model.name, model.target.qualified, model.target.full, str(model.target)):
+        if name in names_of(model):
             return model
     names = [model.name for model in models]
     near = nearest(name, names)

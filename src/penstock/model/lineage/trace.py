@@ -7,8 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.errors import ArgumentError
+from penstock.model.graph import names_of
 from penstock.model.lineage.models import ProjectLineage
 from penstock.model.lineage.values import ROWS, Input, ModelLineage, OutputColumn, Unknown
+from penstock.model.model import Model
 from penstock.sql.identifiers import did_you_mean, fold, nearest
 
 UPSTREAM, DOWNSTREAM = "upstream", "downstream"
@@ -64,11 +66,23 @@ def _key(asset: str, column: str) -> Key:
 
 
 def trace(
-    lineage: ProjectLineage, asset: str, column: str | None, direction: str, *, rows: bool = False
+    lineage: ProjectLineage,
+    models: Sequence[Model],
+    of: str,
+    direction: str = UPSTREAM,
+    *,
+    rows: bool = False,
 ) -> Trace:
-    """Follow the columns of ``asset``, or one of them. With ``rows`` follow also what decides which
-    rows there are. Raises ArgumentError for a column that the asset is not known to have.
+    """Follow the columns of the asset that ``of`` names, or the one column. With ``rows`` follow
+    also what decides which rows there are. Raises ArgumentError for a direction or a column that
+    there is not.
     """
+    if direction not in {UPSTREAM, DOWNSTREAM}:
+        raise ArgumentError(
+            f"{direction!r} is not a direction", hint=f"write {UPSTREAM} or {DOWNSTREAM}"
+        )
+    targets = {name: str(model.target) for model in models for name in names_of(model)}
+    asset, column = named(of, targets, lineage)
     made = lineage.of(asset)
     starts = _starts(lineage, made, asset, column)
     links = _upwards(lineage, rows) if direction == UPSTREAM else _downwards(lineage, rows)
