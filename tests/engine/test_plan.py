@@ -63,6 +63,14 @@ def test_the_slice_is_for_partitioned_steps_only(tmp_path: Path) -> None:
     assert [step.slice for step in planned.steps] == ["2026-05-16", "2026-05-16", None]
 
 
+def test_the_slice_of_one_step(tmp_path: Path) -> None:
+    assert plan(tmp_path, partition="2026-05-16", select="raw").slice_of_step() == "2026-05-16"
+    with pytest.raises(ArgumentError) as raised:
+        plan(tmp_path, partition="2026-05-16", select="mart").slice_of_step()
+    assert raised.value.message == "mart is not partitioned: it has no slice '2026-05-16'"
+    assert raised.value.hint == "leave out the partition"
+
+
 def test_the_topmost_step_resolves_for_all(tmp_path: Path) -> None:
     planned = plan(tmp_path, fire_time=NIGHT)  # still the 15th in New York, where `clean` is
     assert [step.slice for step in planned.steps][:2] == ["2026-05-16", "2026-05-16"]

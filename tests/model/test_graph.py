@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.errors import ModelError
+from penstock.errors import ArgumentError, ModelError
 from penstock.model.annotated import declare
 from penstock.model.annotation import parse
 from penstock.model.building import ScriptFile, build_model
-from penstock.model.graph import Graph
+from penstock.model.graph import Graph, named
 from penstock.model.model import Model
 from penstock.model.names import Names
 
@@ -32,6 +32,18 @@ def model(name: str, *reads: str, on: tuple[str, ...] = (), tests: tuple[str, ..
     built, findings = build_model(ScriptFile(name, text, declaration), NAMES, ())
     assert built is not None, findings
     return built
+
+
+@pytest.mark.parametrize("name", ["b", "main.b", "main.main.b"])
+def test_a_model_is_found_by_its_name_or_its_tables(name: str) -> None:
+    assert named(DIAMOND, name).name == "b"
+
+
+def test_what_no_model_is_called() -> None:
+    with pytest.raises(ArgumentError) as raised:
+        named(DIAMOND, "bb")
+    assert raised.value.message == "there is no model 'bb'"
+    assert raised.value.hint == "did you mean 'b'?"
 
 
 DIAMOND = (
