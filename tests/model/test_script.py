@@ -154,3 +154,10 @@ def test_a_manual_script_may_do_anything(second: str) -> None:
     )
     assert found.findings == ()
     assert found.statements[0].word == "CREATE"
+
+
+@pytest.mark.parametrize("word", ["BEGIN", "commit", "ROLLBACK", "START TRANSACTION"])
+def test_a_manual_script_is_one_transaction(word: str) -> None:
+    (finding,) = script(f"DELETE FROM t;\n{word};", manual=True).findings
+    assert (finding.rule, finding.location.line) == ("script-transaction", 2)
+    assert f"{word.split(maxsplit=1)[0].upper()} cannot stand in a script" in finding.message

@@ -18,6 +18,7 @@ from penstock.engine.beginning import Beginning
 from penstock.engine.checks import columns
 from penstock.engine.checks.run import Tester
 from penstock.engine.columns import cast_to
+from penstock.engine.manual import recorded, run_statements
 from penstock.engine.pins import (
     Pins,
     candidate_of,
@@ -175,23 +176,11 @@ class Attempt:
         first = not table.exists
         anew = not first and self._drops(table, into, known)
         known = None if first or anew else known
-        self.say("querying")
         pins = pin(self.world.lakes, self.model, tx.base, self.world.plan.makers)
-        resolved = resolve(
-            self.model.query,
-            self.planned.bindings,
-            pins,
-            session=self.world.session,
-            views=views,
-            root=self.world.settings.root,
-            beginning=Beginning.of(self.model, self._partition_column) if first or anew else None,
-        )
-        self._check_tests(cast_to(resolved.df, self.model.columns), table)
-        tx.create_schema(self.model.target.schema)
-        self.say("writing")
-        staged = self._stage(table, resolved, into)
-        self.say("testing")
-        checks = self._test(table, into, pins, views)
+        if self.model.strategy == "manual":
+            staged, checks = self._by_statements(tx, table, pins)
+        else:
+            staged, checks = self._by_query(tx, table, into, pins, views, begins=first or anew)
         self.say("publishing")
         made = publication(self.world.run_id, self.planned, staged, checks, table)
         made = replace(made, first=first, anew=anew)
@@ -201,6 +190,48 @@ class Attempt:
         if snapshot is not None:
             return made, snapshot.id
         return self._confirm(made, tx, table, known)
+
+    def _by_query(
+        self,
+        tx: Transaction,
+        table: TransactionTable,
+        into: Slice,
+        pins: Pins,
+        views: Views,
+        *,
+        begins: bool,
+    ) -> tuple[Staged, tuple[CheckResult, ...]]:
+        self.say("querying")
+        resolved = resolve(
+            self.model.query,
+            self.planned.bindings,
+            pins,
+            session=self.world.session,
+            views=views,
+            root=self.world.settings.root,
+            beginning=Beginning.of(self.model, self._partition_column) if begins else None,
+        )
+        self._check_tests(cast_to(resolved.df, self.model.columns), table)
+        tx.create_schema(self.model.target.schema)
+        self.say("writing")
+        staged = self._stage(table, resolved, into)
+        self.say("testing")
+        return staged, self._test(table, into, pins, views)
+
+    def _by_statements(
+        self, tx: Transaction, table: TransactionTable, pins: Pins
+    ) -> tuple[Staged, tuple[CheckResult, ...]]:
+        self.say("writing")
+        tx.create_schema(self.model.target.schema)
+        run_statements(
+            self.model,
+            self.planned.bindings,
+            tx,
+            pins,
+            session=self.world.session,
+            root=self.world.settings.root,
+        )
+        return recorded(self.model, table, self._place), ()
 
     def notice(self, message: str) -> None:
         self.world.sink(Notice(message, self.model.name))
@@ -217,6 +248,8 @@ class Attempt:
                 self.notice(f"full refresh drops {listed(records)}, which earlier snapshots keep")
             table.drop()
             return True
+        if self.model.strategy == "manual":  # what becomes of the rows is up to the script
+            return False
         others = self.state.slices(target, unless=self.model.slicing)
         if refuse_other_slices(self.model, others, table, self._partition_column):
             table.drop()
@@ -234,7 +267,7 @@ class Attempt:
         known: SliceRecord | None,
     ) -> tuple[Publication, int | None]:
         """Nothing had to be written: record the slice as it is. Raises DataFileMissing."""
-        place = self._place
+        place = None if self.model.strategy == "manual" else self._place
         if (
             self.model.strategy != "replace" and table.exists
         ):  # replace has looked, and would write it anew

@@ -16,8 +16,8 @@ from penstock.model.loader import FIRST_MODEL
 from penstock.model.model import Model
 from penstock.sql.identifiers import nearest
 
-# Strategies; the engine has each in its registry.
-RUNNABLE = ("replace", "append", "merge", "partitions")
+# Strategies: the engine has each in its registry, but for manual scripts, which write themselves.
+RUNNABLE = ("replace", "append", "merge", "partitions", "manual")
 
 
 @dataclass(frozen=True, slots=True)

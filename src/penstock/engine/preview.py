@@ -95,6 +95,11 @@ class Queries:
         if reason := step.blocked or step.skipped:
             hint = "ask for a later slice with --partition" if step.skipped else None
             raise PartitionError(f"{step.name}: {reason}", hint=hint)
+        if step.model.query.manual:
+            raise ArgumentError(
+                f"{step.name} is manual: it has statements, and no query to preview",
+                hint=f"its table: penstock preview {step.name} --table",
+            )
         column = self._settings.lakes[step.model.target.lake].partition_column
         beginning = Beginning.of(step.model, column)
         return self._read(step.model.query, step.bindings, beginning=beginning)

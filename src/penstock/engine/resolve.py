@@ -156,8 +156,8 @@ def resolve(
     empty = beginning.source_in(query.sources) if beginning else None
     inputs = {
         source: _files(source, query, bindings, root)
-        for source in query.sources
-        if isinstance(source, FileSource) and source not in (given or {})
+        for source in query.files
+        if source not in (given or {})
     }
     rows = {
         source: Rows(given[source])
@@ -331,6 +331,22 @@ def _is_other(node: Any) -> bool:
 def quoted(named: Mapping[QuerySource, str]) -> dict[QuerySource, str]:
     """Names as they are written in the query."""
     return {source: quote_identifier(view, mark="`") for source, view in named.items()}
+
+
+def read_source(
+    source: QuerySource,
+    query: Query,
+    bindings: Bindings,
+    pins: Pins,
+    *,
+    session: SparkSession,
+    root: Path,
+) -> Rows:
+    """The rows of one source of a query, by itself."""
+    inputs: dict[FileSource, Files] = {}
+    if isinstance(source, FileSource):
+        inputs[source] = _files(source, query, bindings, root)
+    return _read(source, inputs, bindings, pins, session, file_filter=None)
 
 
 def _read(

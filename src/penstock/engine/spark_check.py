@@ -64,6 +64,10 @@ class _Checker:
     made: set[str] = field(default_factory=set)
 
     def check(self, model: Model) -> Iterator[Diagnostic]:
+        if model.query.manual:
+            message = "not analysed: a manual script is statements, which only a run can try"
+            yield Diagnostic("warning", message, query_start(model.query), None, "not-analysed")
+            return
         session = session_for(model.query, self.session)
         with Views(session) as views:
             resolved = yield from self._query(model, model.query, session, views)

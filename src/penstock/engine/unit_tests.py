@@ -186,7 +186,7 @@ class UnitTests:
         for model in self.models:
             names = (model.name, model.name.rsplit("/", 1)[-1], str(model.target))
             if test.model in (*names, model.target.qualified, model.target.table):
-                return model
+                return _with_query(model, test)
         near = nearest(test.model, [model.name for model in self.models])
         raise ArgumentError(
             f"there is no model {test.model}",
@@ -330,6 +330,16 @@ class UnitTests:
         ]
         shown = list(looked_at or schema.names)
         return differences(wanted_rows, actual, shown, same), len(collected) == limit
+
+
+def _with_query(model: Model, test: UnitTest) -> Model:
+    if model.query.manual:
+        raise ArgumentError(
+            f"{model.name} is manual: it has statements, and no query to test",
+            hint="let Penstock write the table, or take the test away",
+            location=test.location,
+        )
+    return model
 
 
 def _bindings(model: Model, test: UnitTest) -> Bindings:

@@ -15,7 +15,14 @@ from penstock.model.mapping import Source
 from penstock.model.names import Names, UnknownName
 from penstock.model.partition import PartitionSpec
 from penstock.model.partition_token import TOKEN
-from penstock.model.render import Calls, RenderedQuery, UnsupportedSql, render_parts, trial_names
+from penstock.model.render import (
+    Calls,
+    RenderedQuery,
+    UnsupportedSql,
+    render_parts,
+    render_statement,
+    trial_names,
+)
 from penstock.model.script import Setting, Statement, read_script
 from penstock.model.sources import FUNCTIONS as FILE_FUNCTIONS
 from penstock.model.sources import (
@@ -141,10 +148,9 @@ class Query:
         return self.names.macros(home, self.names.called(home.lake), text)
 
     def render_statements(self, names: Mapping[QuerySource, str]) -> tuple[RenderedQuery, ...]:
-        """Each statement of a manual script by itself, in order."""
+        """Each statement of a manual script by itself, in order and in the script's dialect."""
         return tuple(
-            render_parts(self.source, self.dialect, (part,), names, self.settings)
-            for part in self.parts
+            render_statement(self.source, part, names, self.settings) for part in self.parts
         )
 
 

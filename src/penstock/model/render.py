@@ -116,6 +116,18 @@ def whole_text(source: Source, parts: Sequence[Part], names: Mapping[QuerySource
     return assemble(_pieces(source.text, parts, names))
 
 
+def render_statement(
+    source: Source,
+    part: Part,
+    names: Mapping[QuerySource, str],
+    settings: Iterable[Setting] = (),
+) -> RenderedQuery:
+    """A statement for the lake, which reads the script's dialect itself."""
+    step = assemble(_part(source.text, part, names))
+    wanted = {setting.name: setting.value for setting in settings}
+    return RenderedQuery(step.text, part.placeholders, wanted, source, (step,))
+
+
 def trial_names(sources: Iterable[QuerySource]) -> dict[QuerySource, str]:
     """Names that every dialect takes, for queries that are turned into Spark's."""
     return {source: _STAND_IN.format(number) for number, source in enumerate(sources)}

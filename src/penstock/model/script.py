@@ -231,6 +231,12 @@ def _ignored(statement: Statement, reading: _Reading) -> bool:
     return True
 
 
+def _transaction(statement: Statement, reading: _Reading) -> bool:
+    message = f"{statement.word} cannot stand in a script: all of it is one transaction"
+    reading.report("error", statement.start, message, "take it away", "script-transaction")
+    return True
+
+
 def _create(statement: Statement, reading: _Reading) -> bool:
     """``CREATE [OR REPLACE] TEMP VIEW|TABLE [IF NOT EXISTS] name AS query``, else a write."""
     said = [token.upper for token in statement.tokens]
@@ -279,4 +285,7 @@ _SETUP: dict[str, Callable[[Statement, _Reading], bool]] = {
     **dict.fromkeys(IGNORED_WORDS, _ignored),
     **dict.fromkeys(_BLOCKS, _refused_block),
 }
-_MANUAL_SETUP = {word: _SETUP[word] for word in ("ATTACH", "USE", *IGNORED_WORDS)}
+_MANUAL_SETUP = {
+    **{word: _SETUP[word] for word in ("ATTACH", "USE", *IGNORED_WORDS)},
+    **dict.fromkeys(("BEGIN", "START", "COMMIT", "ROLLBACK", "ABORT", "END"), _transaction),
+}
