@@ -6,6 +6,7 @@ recorded with them. Nothing is tested, and a second run does again what the stat
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,17 +56,18 @@ def run_statements(
         try:
             tx.sql(statement.sql, statement.args(bindings), frames, dialect=query.dialect)
         except PenstockError as error:
-            error.message = error.message.split(_PLACE)[0]  # which is one in the statement
+            said = _PLACE.search(error.message)  # a place in the statement
+            error.message = _PLACE.sub("", error.message)
             if isinstance(error, QueryFailed):
                 raise place(error, statement, shown) from error.__cause__
             at = query.source.location(part.statement.start)
-            if "line" in error.data:
-                at = statement.locate(error.data["line"], error.data.get("column", 1) - 1)
+            if said is not None:
+                at = statement.locate(int(said[1]), int(said[2] or 1) - 1)
             error.location = error.location or at
             raise
 
 
-_PLACE = ", at line "
+_PLACE = re.compile(r", at line (\d+)(?::(\d+))?")
 
 
 def recorded(model: Model, table: TransactionTable, slice_: tuple[str, str] | None) -> Staged:
