@@ -17,7 +17,7 @@ from penstock.errors import Diagnostic, TableNotFound
 from penstock.events import EventSink, ignore
 from penstock.lake.format.naming import names_of
 from penstock.model.graph import Graph, makers_of, named
-from penstock.model.loader import Loaded, load_models
+from penstock.model.loader import Loaded
 from penstock.model.model import Model
 
 if TYPE_CHECKING:
@@ -80,19 +80,7 @@ class Project:
         """
         settings = load_settings(Path(directory), overrides=overrides)
         connections = Connections(settings, spark)
-        try:
-            loaded = load_models(
-                settings.root,
-                lakes=settings.lakes,
-                models_dir=settings.models,
-                dialect=settings.dialect,
-                infer_names=settings.infer_names,
-                macros=connections.macros,
-            )
-        except BaseException:
-            connections.close()
-            raise
-        return cls(settings, loaded, connections)
+        return cls(settings, connections.load_models(), connections)
 
     @cached_property
     def graph(self) -> Graph:
@@ -203,7 +191,7 @@ class Project:
             trigger=trigger,
             full_refresh=full_refresh,
         )
-        lakes = self._opened(plan.lakes, new_catalog=new_catalog)
+        lakes = self._connections.lakes(plan.lakes, self._session, new_catalog=new_catalog)
         with showing(on_event) as sink:
             session = self._session(sink)
             return run_plan(
@@ -429,14 +417,6 @@ class Project:
         self, model: str, partition: Partition | None, args: Mapping[str, object] | None
     ) -> Resolved:
         return self._queries().preview(self.plan(partition, [self.model(model).name], args))
-
-    def _opened(self, lakes: Sequence[str], *, new_catalog: bool) -> dict[str, Lake]:
-        """Open the catalogs before Spark starts, so that their errors come at once, and after the
-        check for Java, so that no catalog is made without it.
-        """
-        self._connections.drop_dead_session()
-        self._connections.require_spark()
-        return {name: self.lake(name, new_catalog=new_catalog) for name in lakes}
 
     def _queries(self) -> Queries:
         from penstock.engine.preview import Queries

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from penstock.events import EventSink, SparkStarted, SparkStarting
 from penstock.lake.format.naming import LAKES, fold
 from penstock.lake.spark.session import Starter
 from penstock.model.asset import DEFAULT_LAKE, DEFAULT_SCHEMA, TableName
+from penstock.model.loader import Loaded, load_models
 from penstock.sql.identifiers import nearest
 from penstock.sql.macros import Book
 from penstock.sql.tokens import SqlText
@@ -108,6 +109,16 @@ class Connections:
             )
         return self._lakes[name]
 
+    def lakes(
+        self, names: Iterable[str], spark: Callable[[], SparkSession], *, new_catalog: bool = False
+    ) -> dict[str, Lake]:
+        """These lakes for a run: before Spark starts, so that errors of catalogs come at once, and
+        after the check for Java, so that no catalog is made without it.
+        """
+        self.drop_dead_session()
+        self.require_spark()
+        return {name: self.lake(name, spark, new_catalog=new_catalog) for name in names}
+
     def catalog(self, name: str) -> Catalog | None:
         """The catalog of a lake, to read only; None when no run has created it yet."""
         self.check_open()
@@ -148,6 +159,24 @@ class Connections:
                 lambda names: load_macros(connection, latest, names),
                 book,
             )
+
+    def load_models(self) -> Loaded:
+        """The models of the project, which may call macros of the lakes. Raises ModelError; then
+        the connections are closed.
+        """
+        settings = self.settings
+        try:
+            return load_models(
+                settings.root,
+                lakes=settings.lakes,
+                models_dir=settings.models,
+                dialect=settings.dialect,
+                infer_names=settings.infer_names,
+                macros=self.macros,
+            )
+        except BaseException:
+            self.close()
+            raise
 
     def lake_settings(self, name: str) -> LakeSettings:
         """Raises ArgumentError with the nearest name."""
