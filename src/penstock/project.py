@@ -110,7 +110,7 @@ class Project:
         return (*findings, *check_queries(ordered, session, lakes, self.settings))
 
     def test(self, *names: str) -> Iterator[UnitTestResult]:
-        """The results of unit tests, each as it ends: ``[r.state for r in project.test()]``.
+        """The results of unit tests, each as it ends: ``project.test()``.
 
         ``names`` are patterns of tests, models or files below ``tests/``; without one, all. No lake
         is read or written. Raises ModelError and ArgumentError before any runs.
@@ -232,7 +232,7 @@ class Project:
         return detail_of(shown, self._catalog(lake), self.settings.lakes[lake].partition_column)
 
     def lineage(self, of: str, direction: str = "upstream", *, rows: bool = False) -> Trace:
-        """What columns derive from, over all hops: ``project.lineage("orders.amount").columns``.
+        """What columns derive from, over all hops: ``project.lineage("orders.id").columns``.
 
         ``of`` is MODEL or MODEL.COLUMN, where MODEL may also be a table or file that models read;
         ``direction`` ``upstream``, or ``downstream`` for what derives from them. With ``rows``
