@@ -17,8 +17,9 @@ from penstock.errors import Diagnostic, TableNotFound
 from penstock.events import EventSink, ignore
 from penstock.lake.format.naming import names_of
 from penstock.model.graph import Graph, makers_of, named
-from penstock.model.loader import Loaded
+from penstock.model.loader import Loaded, Place
 from penstock.model.model import Model
+from penstock.model.names import Names
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from penstock.lake.catalog.catalog import Catalog
     from penstock.lake.lake import Lake
     from penstock.lake.queries.explain import Explanation
+    from penstock.model.format_files import Formatter
     from penstock.model.lineage.models import ProjectLineage
     from penstock.model.lineage.trace import Trace
 
@@ -86,6 +88,32 @@ class Project:
     def graph(self) -> Graph:
         """Which model reads which: ``project.graph.order()`` has each after what it reads."""
         return Graph.of(self.models)
+
+    def show_as(self, model: str, form: str) -> str:
+        """A script in a form, ``annotations`` or ``model``: ``project.show_as("orders", "model")``.
+
+        Raises InputError, at the script's place, for what that form cannot say.
+        """
+        return self._formatter(form).formatted(self.model(model))[1]
+
+    def format(
+        self, paths: Sequence[str | Path] = (), form: str | None = None, *, check: bool = False
+    ) -> tuple[Path, ...]:
+        """Rewrite what declares each model in canonical spelling: ``project.format(["models"])``.
+
+        Of all models, or of those in these files and directories; with a ``form`` in that form.
+        Returns the files that change; with ``check`` they are left as they are.
+        """
+        return self._formatter(form).run(self.models, [Path(path) for path in paths], check=check)
+
+    def _formatter(self, form: str | None) -> Formatter:
+        from penstock.model.format_files import Formatter
+
+        settings = self.settings
+        names = Names(tuple(settings.lakes))
+        models = settings.root / settings.models
+        place = Place(settings.root, models, names, settings.dialect, settings.infer_names)
+        return Formatter(place, form)
 
     def check(self, *, spark: bool = False) -> tuple[Diagnostic, ...]:
         """Findings about a project that could be loaded, in file order: ``project.check()``.

@@ -52,8 +52,7 @@ def test_a_project_of_models(make: Make) -> None:
         ("log", "done", 1),
     ]
     assert [check.name for check in step(result, "totals").checks] == [
-        "not_null area",
-        "not_null total",
+        "not_null area, total",
         "unique area",
     ]
     table = project.lake("main").table("raw.orders")

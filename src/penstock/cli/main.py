@@ -20,6 +20,7 @@ COMMANDS = {
     "status": "penstock.cli.status",
     "show": "penstock.cli.show",
     "lineage": "penstock.cli.lineage",
+    "format": "penstock.cli.format",
     "preview": "penstock.cli.preview",
     "snapshots": "penstock.cli.snapshots",
     "sql": "penstock.cli.sql",

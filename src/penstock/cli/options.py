@@ -53,6 +53,16 @@ def format_option(function: F) -> F:
     return form(json(function))
 
 
+def as_option(function: F) -> F:
+    """``--as``; the command receives ``form``."""
+    return click.option(
+        "--as",
+        "form",
+        type=click.Choice(("annotations", "model")),
+        help="The form of the script: a header of annotations, or MODEL (...).",
+    )(function)
+
+
 def spark_option(function: F) -> F:
     """``--spark``; the command receives ``spark``."""
     return click.option(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.options import common_options, load_project
+from penstock.cli.options import as_option, common_options, load_project
 from penstock.cli.output import print_json, print_samples, print_table, say
 from penstock.cli.status import clock
 from penstock.progress.view import seconds
@@ -28,14 +28,24 @@ if TYPE_CHECKING:
 Examples:
   penstock show clean/flights
   penstock show clean/flights --tests
-  penstock show clean/flights --json""",
+  penstock show clean/flights --json
+  penstock show clean/flights --as model""",
 )
 @click.argument("model")
 @click.option("--tests", is_flag=True, help="Show the latest results of its data tests instead.")
+@as_option
 @common_options
-def command(model: str, tests: bool, project_dir: Path | None, as_json: bool) -> None:
-    """Show MODEL: what it makes and reads, its columns, tests, query and last runs."""
+def command(
+    model: str, tests: bool, form: str | None, project_dir: Path | None, as_json: bool
+) -> None:
+    """Show MODEL: what it makes and reads, its columns, tests, query and last runs.
+
+    With --as, its script in that form instead.
+    """
     with load_project(project_dir) as project:
+        if form is not None:
+            _print_script(project.show_as(model, form), as_json=as_json)
+            return
         shown = project.tests(model) if tests else project.show(model)
     if as_json:
         print_json(shown)
@@ -43,6 +53,13 @@ def command(model: str, tests: bool, project_dir: Path | None, as_json: bool) ->
         print_tests(shown)
     else:
         print_detail(shown)
+
+
+def _print_script(text: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"script": text})
+    else:
+        say(text.rstrip())
 
 
 def print_tests(checks: tuple[RecordedCheck, ...]) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.config import Settings
 from penstock.engine.beginning import Beginning
+from penstock.engine.columns import cast_to
 from penstock.engine.connections import Connections
 from penstock.engine.pins import Pins, table_name
 from penstock.engine.plan import Plan
@@ -102,7 +103,8 @@ class Queries:
             )
         column = self._settings.lakes[step.model.target.lake].partition_column
         beginning = Beginning.of(step.model, column)
-        return self._read(step.model.query, step.bindings, beginning=beginning)
+        resolved = self._read(step.model.query, step.bindings, beginning=beginning)
+        return replace(resolved, df=cast_to(resolved.df, step.model.columns))
 
     def query(self, text: str, args: Mapping[str, Any], dialect: str) -> Resolved:
         """A SELECT with tables named as in a script; ``args`` are bound to its ``:name`` markers.

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from penstock.engine.columns import cast_to
 from penstock.engine.pins import Pins
 from penstock.engine.resolve import Views, resolve
 from penstock.engine.row_diff import RowDifference, differences
@@ -174,7 +175,10 @@ class UnitTests:
                 )  # fmt: skip
                 try:
                     with explained():
-                        rows, more = self._compared(expected, resolved.df, session)
+                        made = resolved.df
+                        if expected.cte is None:
+                            made = cast_to(made, model.columns)
+                        rows, more = self._compared(expected, made, session)
                 except PenstockError as error:
                     raise resolved.placed(error) from error.__cause__
                 found[expected.cte or ""] = rows

@@ -52,7 +52,9 @@ class _File:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class Place:
+    """Where a project's scripts are, and what its settings say of them."""
+
     root: Path
     models: Path
     names: Names
@@ -102,7 +104,7 @@ def scan_models(
 ) -> Loaded:
     """The models that can be read, and what is wrong with the others."""
     names = Names(tuple(lakes), default_lake, macros=macros)
-    place = _Place(root, root / models_dir, names, dialect, infer_names)
+    place = Place(root, root / models_dir, names, dialect, infer_names)
     if not place.models.is_dir():
         message = "there is no directory of models"
         hint = "make it, or name another one in penstock.toml: [project] models = ..."
@@ -133,21 +135,11 @@ def _forgotten_aliases(models: Sequence[Model]) -> Iterator[Diagnostic]:
                 yield Diagnostic("warning", message, source.location, hint, "forgotten-alias")
 
 
-def _load(path: Path, place: _Place) -> _File:
+def _load(path: Path, place: Place) -> _File:
     text, findings = _read(path)
     if text is None:
         return _File(path, findings)
-    annotations, findings = parse(text, path, dialect=place.dialect)
-    start = read_header(text, path).end
-    if begins_model(text, start):
-        declaration, findings = ddl.declare(
-            ddl.Script(text, path, start, annotations, place.dialect, _parts(path, place)),
-            place.names,
-        )
-    elif not annotations.in_pipeline and annotations.materialize is None:
-        return _File(path, report_script(text, path, annotations, findings))
-    else:
-        declaration, findings = declare(text, path, annotations, place.names, findings)
+    declaration, findings = read_declaration(text, path, place)
     if declaration is None:
         return _File(path, findings)
     own = declared(text, path, partition=None)[0]
@@ -158,7 +150,21 @@ def _load(path: Path, place: _Place) -> _File:
     return _File(path, findings, model, tests)
 
 
-def _parts(path: Path, place: _Place) -> tuple[str, ...]:
+def read_declaration(
+    text: str, path: Path, place: Place
+) -> tuple[Declaration | None, tuple[Diagnostic, ...]]:
+    """What a script declares, in either form; what is wrong with it, or why it is not a model."""
+    annotations, findings = parse(text, path, dialect=place.dialect)
+    start = read_header(text, path).end
+    if begins_model(text, start):
+        script = ddl.Script(text, path, start, annotations, place.dialect, _parts(path, place))
+        return ddl.declare(script, place.names)
+    if not annotations.in_pipeline and annotations.materialize is None:
+        return None, report_script(text, path, annotations, findings)
+    return declare(text, path, annotations, place.names, findings)
+
+
+def _parts(path: Path, place: Place) -> tuple[str, ...]:
     """What names a model without a name."""
     below = path.relative_to(place.models).with_suffix("")
     return below.parts if place.infer_names else ()
@@ -176,7 +182,7 @@ def _read(path: Path) -> tuple[str | None, tuple[Diagnostic, ...]]:
 
 
 def _test_scripts(
-    declaration: Declaration, own: Collection[str], place: _Place
+    declaration: Declaration, own: Collection[str], place: Place
 ) -> tuple[tuple[TestScript, ...], tuple[Diagnostic, ...]]:
     """``own`` are the arguments of the model's script."""
     scripts: list[TestScript] = []
@@ -191,7 +197,7 @@ def _test_scripts(
 
 
 def _test_script(
-    test: CustomTest, asking: Asking, place: _Place
+    test: CustomTest, asking: Asking, place: Place
 ) -> tuple[TestScript | None, tuple[Diagnostic, ...]]:
     name = test.path
     path = next((path for path in _candidates(name, place) if path.is_file()), None)
@@ -207,7 +213,7 @@ def _test_script(
     return script, (*findings, *found)
 
 
-def _candidates(name: str, place: _Place) -> Iterable[Path]:
+def _candidates(name: str, place: Place) -> Iterable[Path]:
     for directory in (place.root, place.models):
         yield directory / name
         yield directory / f"{name}.sql"

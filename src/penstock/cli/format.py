@@ -1,0 +1,54 @@
+"""``penstock format``: scripts in canonical spelling, or in the other form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from penstock.cli.options import as_option, common_options, load_project
+from penstock.cli.output import print_json, say
+from penstock.progress.view import count
+
+CHANGES = 1  # the exit code of --check where a file would change
+
+
+@click.command(
+    "format",
+    short_help="Write headers and MODEL (...) in canonical form.",
+    epilog="""\b
+Examples:
+  penstock format
+  penstock format models/clean --check
+  penstock format models/clean/flights.sql --as model""",
+)
+@click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
+@click.option("--check", is_flag=True, help="Write nothing; exit code 1 where a file would change.")
+@as_option
+@common_options
+@click.pass_context
+def command(
+    ctx: click.Context,
+    paths: tuple[Path, ...],
+    *,
+    check: bool,
+    form: str | None,
+    project_dir: Path | None,
+    as_json: bool,
+) -> None:
+    """Rewrite what declares the models in PATHS, files or directories; by default all models.
+
+    Queries stay as they are written and comments are kept. With --as, a script is written in that
+    form; what the form cannot say is an error, and no file is changed. A model that says
+    `formatting false` is left alone.
+    """
+    with load_project(project_dir) as project:
+        changed = project.format(paths, form, check=check)
+    if as_json:
+        print_json({"changed": [str(path) for path in changed]})
+    else:
+        for path in changed:
+            say(f"{'would change' if check else 'changed'} {path}")
+        say(f"{count(len(changed), 'file')} {'would change' if check else 'changed'}")
+    if check and changed:
+        ctx.exit(CHANGES)

@@ -1,0 +1,69 @@
+"""The files of models written in canonical spelling, or in another form, line endings kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.errors import ArgumentError
+from penstock.model.formatting import Script, rewritten
+from penstock.model.loader import Place, read_declaration
+from penstock.model.model import Model
+
+_BOM = "\ufeff"
+
+
+@dataclass(frozen=True, slots=True)
+class Formatter:
+    """``form`` None leaves each script in its own."""
+
+    place: Place
+    form: str | None = None
+
+    def run(
+        self, models: Sequence[Model], paths: Sequence[Path], *, check: bool
+    ) -> tuple[Path, ...]:
+        """The files that change; they are written unless ``check``.
+
+        Nothing is written where one of them cannot be: raises InputError before.
+        """
+        changed: dict[Path, str] = {}
+        for model in _chosen(models, paths):
+            if model.formatted:
+                before, after = self.formatted(model)
+                if after != before:
+                    changed[model.path] = after
+        for path, text in {} if check else changed.items():
+            path.write_text(text, encoding="utf-8", newline="")
+        return tuple(changed)
+
+    def formatted(self, model: Model) -> tuple[str, str]:
+        """The text of the model's file, and what it is to be."""
+        with model.path.open(encoding="utf-8", newline="") as file:
+            before = file.read()
+        mark = _BOM if before.startswith(_BOM) else ""
+        end = "\r\n" if "\r\n" in before else "\n"
+        script = Script(
+            before.removeprefix(_BOM).replace("\r\n", "\n"),
+            model,
+            self.place.dialect,
+            lambda text: read_declaration(text, model.path, self.place)[0],
+        )
+        return before, mark + rewritten(script, self.form).replace("\n", end)
+
+
+def _chosen(models: Sequence[Model], paths: Sequence[Path]) -> list[Model]:
+    """The models in these files and directories; all without any. Raises ArgumentError."""
+    if not paths:
+        return list(models)
+    wanted = [path.resolve() for path in paths]
+    chosen: dict[str, Model] = {}
+    for written, path in zip(paths, wanted, strict=True):
+        inside = [model for model in models if model.path.resolve().is_relative_to(path)]
+        if not inside:
+            raise ArgumentError(
+                f"{written} has no model", hint="name a model's file, or a directory of some"
+            )
+        chosen |= {model.name: model for model in inside}
+    return list(chosen.values())

@@ -1,0 +1,256 @@
+"""A declaration in either form: the annotations, or the MODEL (...), that say the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+
+from penstock.model.annotation import Annotations
+from penstock.model.asset import DEFAULT_SCHEMA, Asset, Materialize, TableName
+from penstock.model.data_test import ERROR, AcceptedValuesTest, DataTest, NotNullTest, UniqueTest
+from penstock.model.declaration import Declaration, SchemaChange
+from penstock.model.header.lines import is_unclosed
+from penstock.model.header.written import can_say, lines_of, quoted
+from penstock.model.kinds import KINDS, Kind
+from penstock.model.schedule import Cadence
+
+FORMS = ("annotations", "model")
+_WORD = re.compile(r"[^\W\d]\w*")
+# What on_schema_change says, by what becomes of new and missing columns. `allow` and `warn`, and
+# `keep` and `ignore`, differ in a notice alone.
+_POLICIES = {
+    ("add", "leave"): None,
+    ("ignore", "leave"): "ignore",
+    ("error", "error"): "fail",
+    ("add", "drop"): "sync",
+}
+_ADDED = {"allow": "add", "warn": "add", "ignore": "ignore", "error": "error"}
+_MISSING = {"allow": "drop", "warn": "drop", "ignore": "leave", "keep": "leave", "error": "error"}
+
+
+class CannotSay(Exception):
+    """A form lacks words for a declaration; ``things`` are what it cannot say."""
+
+    def __init__(self, form: str, things: tuple[str, ...]) -> None:
+        self.form = form
+        self.things = things
+        super().__init__(f"{form} cannot say {', '.join(things)}")
+
+
+def annotation_lines(declaration: Declaration, dialect: str = "spark") -> list[str]:
+    """The lines of a header, each with ``--``, where ``dialect`` is that of a model that names
+    none. Raises CannotSay.
+    """
+    lacking = tuple(_not_in_annotations(declaration))
+    if lacking:
+        raise CannotSay("annotations", lacking)
+    lines = lines_of(_annotations(declaration))
+    if declaration.dialect == "spark" != dialect:  # the only one that has no line
+        lines.append("dialect spark")
+    return [f"-- {line}" for line in lines]
+
+
+def model_text(declaration: Declaration, dialect: str = "spark") -> str:
+    """``MODEL (...);`` where ``dialect`` is that of a model that names none. Raises CannotSay."""
+    lacking = tuple(_not_in_model(declaration))
+    if lacking:
+        raise CannotSay("MODEL (...)", lacking)
+    properties = ",\n  ".join(_properties(declaration, dialect))
+    return f"MODEL (\n  {properties}\n);"
+
+
+def comparable(declaration: Declaration) -> dict[str, object]:
+    """What two declarations have in common that say the same, whatever their form is."""
+    said = {each.name: getattr(declaration, each.name) for each in fields(Declaration)}
+    for name in ("path", "code", "meaning", "places"):
+        del said[name]
+    for name in ("columns", "column_types"):
+        said[name] = [(each.name, each.type, each.dialect) for each in said[name]]
+    said["schema_change"] = None
+    if not _replaces(declaration):
+        said["schema_change"] = _policy(declaration.schema_change)
+    return said
+
+
+def _not_in_annotations(declaration: Declaration) -> Iterator[str]:
+    kind = declaration.strategy
+    if kind not in {"replace", "append", "merge", "manual", "history"}:
+        yield f"kind {next(known.name for known in KINDS.values() if known.strategy == kind)}"
+    elif not _replaces(declaration) and _policy(declaration.schema_change) not in _POLICIES:
+        yield "on_additive_change with on_destructive_change"
+    said: dict[str, object] = {
+        "forward_only": declaration.forward_only and kind != "partitions",
+        "disable_restatement": declaration.disable_restatement,
+        "partitioned_by": declaration.layout.partitioned_by,
+        "clustered_by": declaration.layout.clustered_by,
+        "columns": declaration.columns,
+        "depends_on": declaration.depends_on,
+        "session_properties": declaration.settings,
+        "formatting": not declaration.formatted,
+        "several tags": len(declaration.tags) > 1,
+        "a tag of several words": any(" " in tag for tag in declaration.tags),
+    }
+    for group in (declaration.cadence, declaration.about):
+        said |= {each.name: getattr(group, each.name) for each in fields(group)}
+    yield from (name for name, value in said.items() if value)
+    tests = (test for test in declaration.data_tests if not can_say(test))
+    yield from (f"the audit of {test.name}" for test in tests)
+
+
+def _not_in_model(declaration: Declaration) -> Iterator[str]:
+    if declaration.strategy not in _KINDS:
+        yield f"materialize {declaration.strategy}"
+    schedule = declaration.schedule
+    said: dict[str, object] = {
+        "partitioned": declaration.partition,
+        "on": schedule.triggers,
+        "trigger": schedule.join,
+        "freshness": schedule.freshness,
+        "debounce": schedule.debounce,
+        "retry": declaration.retry,
+        "column ... <- ...": declaration.column_lineage,
+        "column name TYPE": declaration.column_types,
+    }
+    yield from (name for name, value in said.items() if value)
+    tests = (test for test in declaration.data_tests if _audit(test) is None)
+    yield from (f"data_test {test.name}" for test in tests)
+
+
+def _replaces(declaration: Declaration) -> bool:
+    """Whether each run makes the table with the columns of the query, whatever it had."""
+    return declaration.strategy == "replace" and declaration.partition is None
+
+
+def _policy(change: SchemaChange) -> tuple[str, str]:
+    return _ADDED[change.added], _MISSING[change.missing]
+
+
+def _annotations(declaration: Declaration) -> Annotations:
+    target = declaration.target
+    table = target.table if target.schema == DEFAULT_SCHEMA else target.qualified
+    policy = _POLICIES.get(_policy(declaration.schema_change))
+    made = Materialize(
+        Asset("ducklake", f"{target.lake}/{table}"),
+        manual=declaration.strategy == "manual",
+        append=declaration.strategy == "append",
+        history=declaration.strategy == "history",
+        unique_key=",".join(map(quoted, declaration.keys)) or None,
+        on_schema_change=None if _replaces(declaration) else policy,
+    )
+    assert not is_unclosed(made.unique_key or ""), "each key is in quotes that close"
+    return Annotations(
+        in_pipeline=True,
+        materialize=made,
+        partition=declaration.partition,
+        triggers=declaration.schedule.triggers,
+        join_mode=declaration.schedule.join,
+        freshness=declaration.schedule.freshness,
+        debounce_default=declaration.schedule.debounce,
+        retry=declaration.retry,
+        tag=next(iter(declaration.tags), None),
+        dialect=declaration.dialect,
+        data_tests=declaration.data_tests,
+        column_lineage=declaration.column_lineage,
+        column_types=declaration.column_types,
+    )
+
+
+_KINDS: Mapping[str, Kind] = {
+    kind.strategy: kind for kind in KINDS.values() if kind.strategy is not None
+}
+
+
+def _properties(declaration: Declaration, dialect: str) -> Iterator[str]:
+    about, layout = declaration.about, declaration.layout
+    of_text = {each.name: getattr(declaration.cadence, each.name) for each in fields(Cadence)}
+    of_text = {"description": about.description, "owner": about.owner, **of_text}
+    of_text |= {"stamp": about.stamp, "project": about.project}
+    types = [f"{_name(column.name)} {column.type}" for column in declaration.columns]
+    settings = [f"{_text(each.name)} = {_text(each.value)}" for each in declaration.settings]
+    said = [f"{_name(name)} = {_quote(text)}" for name, text in about.column_descriptions]
+    tests = [audit for audit in map(_audit, declaration.data_tests) if audit is not None]
+    lists: dict[str, list[str]] = {
+        "tags": [_text(tag) for tag in declaration.tags],
+        "partitioned_by": [_key(key) for key in layout.partitioned_by],
+        "clustered_by": [_name(name) for name in layout.clustered_by],
+        "depends_on": [_table(table) for table in declaration.depends_on],
+        "session_properties": settings,
+        "grains": [_nested(keys) for keys in about.grains],
+        "references": [_nested(keys) for keys in about.references],
+    }
+    yield f"name {_table(declaration.target)}"
+    yield f"kind {_kind(declaration)}"
+    yield from (f"dialect {each}" for each in (declaration.dialect,) if each != dialect)
+    for name, text in of_text.items():
+        if text:
+            yield f"{name} {'true' if text is True else _text(text)}"
+    for name, each in lists.items():
+        if each:
+            yield f"{name} ({', '.join(each)})"
+    for name, each in (("columns", types), ("column_descriptions", said), ("audits", tests)):
+        if each:
+            yield f"{name} (\n    {(',' + chr(10) + '    ').join(each)}\n  )"
+    yield from () if declaration.formatted else ("formatting false",)
+
+
+def _nested(keys: tuple[str, ...]) -> str:
+    return f"({', '.join(keys)})" if len(keys) > 1 else keys[0]
+
+
+def _kind(declaration: Declaration) -> str:
+    kind = _KINDS[declaration.strategy]
+    change = declaration.schema_change
+    values: dict[str, object] = {
+        "unique_key": f"({', '.join(map(_name, declaration.keys))})" if declaration.keys else None,
+        "forward_only": declaration.forward_only,
+        "disable_restatement": declaration.disable_restatement,
+        "on_additive_change": change.added,
+        "on_destructive_change": "ignore" if change.missing == "keep" else change.missing,
+    }
+    said = [
+        f"{option.name} {str(value).lower() if isinstance(value, bool) else value}"
+        for option in kind.options
+        if option.refusal is None
+        and (value := values.get(option.name)) is not None
+        and value != option.default
+    ]
+    if not said:
+        return kind.name
+    listed = ",\n    ".join(said)
+    return f"{kind.name} (\n    {listed}\n  )"
+
+
+def _table(table: TableName) -> str:
+    return ".".join(map(_name, (table.lake, table.schema, table.table)))
+
+
+def _name(name: str) -> str:
+    return name if _WORD.fullmatch(name) else '"' + name.replace('"', '""') + '"'
+
+
+def _key(key: str) -> str:
+    return key if key.endswith(")") else _name(key)
+
+
+def _text(text: str) -> str:
+    return text if _WORD.fullmatch(text) else _quote(text)
+
+
+def _quote(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _audit(test: DataTest) -> str | None:
+    """The audit that is this test; None where there is none."""
+    if test.severity != ERROR:
+        return None
+    match test:
+        case NotNullTest(columns=columns):
+            return f"not_null(columns := ({', '.join(map(_name, columns))}))"
+        case UniqueTest(columns=(column,), nulls_equal=True):
+            return f"unique_values(columns := {_name(column)})"
+        case AcceptedValuesTest(column=column, values=values):
+            listed = ", ".join(map(_quote, values))
+            return f"accepted_values(column := {_name(column)}, is_in := ({listed}))"
+    return None

@@ -1,0 +1,82 @@
+"""penstock format and penstock show --as, without Spark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from penstock.cli.main import main
+from tests.engine.toy import write_project
+
+HEADER = "--materialize  ducklake://main/a key=id\nSELECT 1 AS id\n"
+MODEL = "MODEL (NAME b, kind full, formatting false);\nSELECT 1 AS id\n"
+AS_MODEL = """\
+MODEL (
+  name main.main.a,
+  kind INCREMENTAL_BY_UNIQUE_KEY (
+    unique_key (id),
+    on_destructive_change ignore,
+    on_additive_change warn
+  )
+);
+SELECT 1 AS id
+"""
+
+
+@pytest.fixture
+def toy(tmp_path: Path) -> Path:
+    return write_project(tmp_path / "toy", {"models/a": HEADER, "models/x/b": MODEL})
+
+
+def penstock(project: Path, command: str, *arguments: str) -> Result:
+    return CliRunner().invoke(main, [command, "--project", str(project), *arguments])
+
+
+def test_check_changes_nothing(toy: Path) -> None:
+    result = penstock(toy, "format", "--check")
+    path = toy / "models" / "a.sql"
+    assert (result.exit_code, result.output) == (1, f"would change {path}\n1 file would change\n")
+    assert path.read_text() == HEADER
+
+
+def test_files_are_written_once(toy: Path) -> None:
+    path = toy / "models" / "a.sql"
+    path.write_bytes(f"\ufeff{HEADER}".replace("\n", "\r\n").encode())
+    assert penstock(toy, "format", str(path)).exit_code == 0
+    canonical = "\ufeff-- materialize ducklake://main/a key=id\r\nSELECT 1 AS id\r\n"
+    assert path.read_bytes().decode() == canonical
+    said = json.loads(penstock(toy, "format", "--check", "--json").output)
+    assert said == {"changed": []}
+    assert (toy / "models" / "x" / "b.sql").read_text() == MODEL
+
+
+def test_the_other_form(toy: Path) -> None:
+    assert penstock(toy, "show", "a", "--as", "model").output == AS_MODEL
+    assert penstock(toy, "format", "--as", "model").exit_code == 0
+    assert (toy / "models" / "a.sql").read_text() == AS_MODEL
+    shown = penstock(toy, "show", "a", "--as", "annotations", "--json").output
+    assert json.loads(shown) == {
+        "script": "-- pipeline\n-- materialize ducklake://main/a key=id\nSELECT 1 AS id\n"
+    }
+
+
+def test_what_a_form_cannot_say_changes_no_file(toy: Path) -> None:
+    refused = toy / "models" / "c.sql"
+    refused.write_text("-- materialize ducklake://main/c\n-- retry 3\nSELECT 1 AS id\n")
+    result = penstock(toy, "format", "--as", "model")
+    assert result.exit_code == 2
+    assert result.output == (
+        f"{refused}:1:4: error: MODEL (...) cannot say retry\n"
+        "  → leave the script in its form, or take that away\n"
+    )
+    assert (toy / "models" / "a.sql").read_text() == HEADER
+
+
+def test_a_directory_without_models(toy: Path) -> None:
+    (toy / "tests").mkdir()
+    result = penstock(toy, "format", str(toy / "tests"))
+    assert result.exit_code == 2
+    assert f"{toy / 'tests'} has no model" in result.output

@@ -1,0 +1,190 @@
+"""Scripts in canonical spelling and in the other form: the same model, no comment lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import InputError
+from penstock.model.formatting import Script, rewritten
+from penstock.model.forms import comparable
+from penstock.model.loader import Place, read_declaration
+from penstock.model.names import Names
+
+PATH = Path("models/t.sql")
+PLACE = Place(Path(), Path("models"), Names(("main", "other")), "spark")
+
+
+def script(text: str) -> Script:
+    declaration, findings = read_declaration(text, PATH, PLACE)
+    assert declaration is not None, findings
+    return Script(text, declaration, "spark", lambda other: read_declaration(other, PATH, PLACE)[0])
+
+
+HEADER = """\
+-- what it is for
+-- pipeline
+#materialize   ducklake://main/s.t   key=a,"b c"  on_schema_change='sync'
+-- on the whole one row per key
+// data_test accepted_values a = x,  'y, z'
+--tag heavy
+-- $least (int) = 1
+
+SELECT a, `b c` FROM r -- the end
+"""
+CANONICAL = """\
+-- what it is for
+-- pipeline
+-- materialize ducklake://main/s.t key=a,"b c" on_schema_change=sync
+-- on the whole one row per key
+-- data_test accepted_values a = x, 'y, z'
+-- tag heavy
+-- $least (int) = 1
+
+SELECT a, `b c` FROM r -- the end
+"""
+MODEL = """\
+-- what it is for
+MODEL (
+  name main.s.t,
+  kind INCREMENTAL_BY_UNIQUE_KEY (
+    unique_key (a, "b c"),
+    on_destructive_change warn,
+    on_additive_change warn
+  ),
+  tags (heavy),
+  audits (
+    accepted_values(column := a, is_in := ('x', 'y, z'))
+  )
+);
+-- on the whole one row per key
+-- $least (int) = 1
+SELECT a, `b c` FROM r -- the end
+"""
+
+
+def test_annotations_in_canonical_spelling() -> None:
+    assert rewritten(script(HEADER)) == CANONICAL
+    assert rewritten(script(CANONICAL)) == CANONICAL
+
+
+def test_annotations_as_a_model_and_back() -> None:
+    assert rewritten(script(HEADER), "model") == MODEL
+    back = rewritten(script(MODEL), "annotations")
+    assert (
+        back
+        == """\
+-- what it is for
+-- pipeline
+-- materialize ducklake://main/s.t key=a,"b c" on_schema_change=sync
+-- tag heavy
+-- data_test accepted_values a = x, 'y, z'
+-- on the whole one row per key
+-- $least (int) = 1
+SELECT a, `b c` FROM r -- the end
+"""
+    )
+    assert comparable(script(back).declaration) == comparable(script(HEADER).declaration)
+
+
+def test_a_model_in_canonical_form() -> None:
+    text = """\
+/* of the till */
+model(NAME  s.t , -- the table
+  -- how
+  Kind incremental_by_unique_key( unique_key a ) -- by key
+  , columns (
+      a int, -- the key
+      b text
+  ),
+  owner   'me' /* since 2024 */, Tags [ x,y ] -- last
+  -- below
+) ;
+SELECT a,  b FROM r"""
+    assert (
+        rewritten(script(text))
+        == """\
+/* of the till */
+MODEL (
+  name s.t, -- the table
+  -- how
+  kind INCREMENTAL_BY_UNIQUE_KEY( unique_key a ), -- by key
+  columns (
+      a int, -- the key
+      b text
+  ),
+  owner 'me', /* since 2024 */
+  tags [ x,y ] -- last
+  -- below
+);
+SELECT a,  b FROM r"""
+    )
+
+
+FULL = "MODEL (name s.t, kind FULL{});\nSELECT 1 AS a"
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "said"),
+    [
+        (
+            FULL.format(", owner me, cron '@daily', tags (a, b)"),
+            "annotations",
+            "annotations cannot say several tags, cron, owner",
+        ),
+        (
+            "MODEL (name t, kind INCREMENTAL_BY_UNIQUE_KEY (unique_key a));\nSELECT 1 AS a",
+            "annotations",
+            "annotations cannot say on_additive_change with on_destructive_change",
+        ),
+        (
+            "MODEL (name t, kind INCREMENTAL_BY_PARTITION, partitioned_by a);\nSELECT 1 AS a",
+            "annotations",
+            "annotations cannot say kind INCREMENTAL_BY_PARTITION, partitioned_by",
+        ),
+        (
+            "-- materialize ducklake://main/t\n-- partitioned daily\n-- retry 3\n"
+            "-- data_test tests/x\nSELECT '{partition}' AS a",
+            "model",
+            "MODEL (...) cannot say partitioned, retry, data_test tests/x",
+        ),
+        (
+            "-- materialize manual ducklake://main/t\nDELETE FROM t",
+            "model",
+            "MODEL (...) cannot say materialize manual",
+        ),
+        (
+            FULL.format(" -- tag heavy\n"),
+            "annotations",
+            "the script would not say the same: tags would differ",
+        ),
+    ],
+)
+def test_what_the_other_form_cannot_say(text: str, form: str, said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        rewritten(script(text), form)
+    assert caught.value.message == said
+    assert caught.value.location is not None
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        "kind FULL, dialect duckdb",
+        "kind FULL, description 'it''s', owner 'a b', stamp v, project p, tags ('a b', c)",
+        "kind FULL, column_descriptions (a = 'x, y', \"b c\" = z), grain (a, b), references (a)",
+        "kind FULL, grains (a, (b, c)), cron '0 6 * * *', allow_partials true, start '2024-01-01'",
+        'kind FULL, columns (a DECIMAL(10, 2), "b c" STRING), clustered_by (a, "b c")',
+        "kind INCREMENTAL_BY_PARTITION, partitioned_by (a, months(d), bucket(8, e))",
+        "kind INCREMENTAL_UNMANAGED (disable_restatement false, on_additive_change ignore)",
+        "kind FULL, depends_on (x, other.s.y), session_properties ('spark.a' = 'b c')",
+        'kind FULL, formatting false, audits (not_null(columns := (a, "b c")))',
+    ],
+)
+def test_what_model_text_says_reads_the_same(properties: str) -> None:
+    from penstock.model.forms import model_text
+
+    before = script(f"MODEL (name other.s.t, {properties});\nSELECT 1 AS a").declaration
+    after = script(f"{model_text(before)}\nSELECT 1 AS a").declaration
+    assert comparable(after) == comparable(before)
