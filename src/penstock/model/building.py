@@ -163,7 +163,7 @@ def _expressions(declared: _Declared) -> Iterator[Diagnostic]:
     declaration = declared.declaration
     for test, place in declaration.placed_tests:
         if isinstance(test, ExpressionTest):
-            problem = misread_condition(test.sql, declaration.dialect)
+            problem = misread_condition(test.sql, test.dialect or declaration.dialect)
             if problem is not None:
                 where = test.location or place
                 if test.location is not None and where.column is not None:

@@ -135,14 +135,16 @@ class RowCountTest(_Test):
 
 @dataclass(frozen=True, slots=True)
 class ExpressionTest(_Test):
-    """``sql``, a condition in the script's dialect, is false for no row; it may be NULL.
+    """``sql``, a condition, is false for no row; it may be NULL.
 
-    ``label`` is the test's name where that is not its text; ``location`` is where ``sql`` begins.
+    It is in ``dialect``, by default the script's. ``label`` is the test's name where that is not
+    its text; ``location`` is where ``sql`` begins.
     """
 
     kind: ClassVar[str] = "expression"
     sql: str
     label: str = ""
+    dialect: str | None = None
     location: Location | None = field(default=None, compare=False, repr=False)
 
     @property

@@ -27,6 +27,7 @@ from penstock.model.data_test import (
     RowCountTest,
     UniqueTest,
 )
+from tests.model.ddl.reading import declared
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -79,6 +80,33 @@ CASES: list[tuple[DataTest, int]] = [
     (RelationshipsTest("a", Asset("ducklake", "main/dim"), "a"), 0),
     (RelationshipsTest("id", Asset("ducklake", "main/dim"), "a"), 5),
 ]
+AUDITS = {
+    "sequential_values(column := id)": 0,
+    "sequential_values(column := id, interval := 2)": 5,
+    "mutually_exclusive_ranges(lower_bound_column := id, upper_bound_column := id)": 0,
+    "z_score(column := id, threshold := 3)": 0,
+    "z_score(column := id, threshold := 1)": 2,
+    "not_constant(column := a)": 1,
+    "not_constant(column := b)": 0,
+    "at_least_one(column := b)": 0,
+    "not_null_proportion(column := a, threshold := 0.5)": 0,
+    "not_null_proportion(column := a, threshold := 0.7)": 1,
+    "mean_in_range(column := id, min_v := 4)": 1,
+    "stddev_in_range(column := id, min_v := 1, max_v := 2)": 0,
+    "valid_uuid(column := b)": 3,
+    "valid_email(column := b)": 3,
+    "valid_url(column := b)": 3,
+    "valid_http_method(column := b)": 3,
+    "not_empty_string(column := b)": 0,
+    r"match_regex_pattern_list(column := b, patterns := ('^y', '^\w$'))": 0,
+    "not_match_like_pattern_list(column := b, patterns := ('x%'))": 2,
+    "not_accepted_values(column := a, is_in := (1, 7))": 4,
+    "string_length_equal(column := b, v := 2)": 3,
+    "string_length_between(column := b, max_v := 1, inclusive := false)": 3,
+    "forall(criteria := (a = 1 OR b = 'x'))": 0,
+    "unique_combination_of_columns(columns := (a, b))": 2,
+    "number_of_rows(threshold := 6)": 1,
+}
 TABLE = pa.table(
     [
         pa.array(values, kind)
@@ -120,6 +148,11 @@ def test_failures_of_each_test(spark: SparkSession) -> None:
     assert tested.count(tests, "semantics") == expected
     for alone in (UniqueTest(("a",)), NotNullTest(("a",)), RowCountTest(7)):
         assert tested.count([alone], "semantics") == [expected[tests.index(alone)]]
+
+
+def test_failures_of_each_audit(spark: SparkSession) -> None:
+    tests = [test for audit in AUDITS for test in declared(f"audits ({audit})").data_tests]
+    assert dict(zip(AUDITS, Slice(spark, ROWS).count(tests, "semantics"), strict=True)) == AUDITS
 
 
 def test_proofs_say_nothing_that_spark_does_not(spark: SparkSession) -> None:

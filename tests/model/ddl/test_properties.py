@@ -236,7 +236,8 @@ def test_the_rest_of_what_acts() -> None:
         ),
         (
             "audits (not_null(column := a))",
-            "4:30: error: `column` is not an option of the audit\n  → its options are columns",
+            "4:30: error: `column` is not an option of the audit\n  → its options are columns, "
+            "blocking",
         ),
         (
             "audits (accepted_values(column := a))",

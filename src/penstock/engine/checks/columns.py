@@ -63,7 +63,7 @@ def _verify_condition(
     from penstock.sql.dialect import parse
     from penstock.sql.text import Unreadable
 
-    sql = in_spark(test.sql, scope.dialect, place)
+    sql = in_spark(test.sql, test.dialect or scope.dialect, place)
     known = tuple(scope.types)
     try:
         (tree,) = parse(f"SELECT 1 FROM {_VIEW} WHERE ({sql}\n)")

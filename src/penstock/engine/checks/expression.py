@@ -30,7 +30,7 @@ THIS_MODEL = "@this_model"
 
 def build(test: ExpressionTest, scope: Scope) -> Check:
     """A failure is a row for which the condition is false."""
-    sql = in_spark(test.sql, scope.dialect, test.location or scope.location)
+    sql = in_spark(test.sql, test.dialect or scope.dialect, test.location or scope.location)
     predicate = f"NOT ({sql}\n)"  # the line may end in a comment
     names = columns_in(sql, tuple(scope.types))
     proof = never(predicate, names) if names else None

@@ -1,37 +1,111 @@
-"""``audits (name, name(option := value), ...)``: the data tests that they are."""
+"""``audits (name, name(option := value), ...)``: the data tests that they are.
+
+The names and options are SQLMesh's; ``blocking := false`` and the suffix ``_non_blocking`` make a
+failure a warning. Where its manual and its code differ, the manual decides, but for
+``not_null_proportion``, whose name the manual contradicts.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
-from penstock.model.data_test import AcceptedValuesTest, DataTest, NotNullTest, UniqueTest
+from penstock.model.data_test import (
+    WARN,
+    AcceptedRangeTest,
+    AcceptedValuesTest,
+    AggregateTest,
+    DataTest,
+    ExpressionTest,
+    NotNullTest,
+    QueryTest,
+    RowCountTest,
+    UniqueTest,
+)
 from penstock.model.ddl import values
 from penstock.model.ddl.draft import Draft
 from penstock.model.ddl.syntax import Property, Value, Wrong, groups
-from penstock.sql.identifiers import nearest
+from penstock.sql.dialect import SPARK
+from penstock.sql.identifiers import nearest, quoted
+from penstock.sql.literals import text_literal
 from penstock.sql.tokens import NAME, STRING, WORD, closing
 
-Arguments = Mapping[str, Value]
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
+_NON_BLOCKING = "_non_blocking"
+_UUID = "^[0-9a-f]{8}-[0-9a-f]{4}-[1-5][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
+_EMAIL = r"^[a-zA-Z0-9_.+-]+@[a-zA-Z0-9-]+\.[a-zA-Z0-9.-]+$"
+_URL = r"^(https?|ftp)://[^\s/$.?#].[^\s]*$"
+_METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE", "CONNECT")
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """One audit as written, with its options by name."""
+
+    value: Value
+    name: str
+    options: Mapping[str, Value]
+
+    def column(self, option: str = "column") -> str:
+        return values.name(self.options[option])
+
+    def number(self, option: str) -> str | None:
+        return _number(self.options[option]) if option in self.options else None
+
+    @property
+    def bounds(self) -> tuple[str | None, str | None]:
+        """Raises Wrong where none is given."""
+        low, high = self.number("min_v"), self.number("max_v")
+        if low is None and high is None:
+            raise self.value.wrong(f"{self.name} needs `min_v` or `max_v`", "write min_v := 0")
+        return low, high
+
+    @property
+    def inclusive(self) -> bool:
+        return "inclusive" not in self.options or values.boolean(self.options["inclusive"])
+
+    def between(self, measured: str) -> str:
+        """The condition that what is measured is within the bounds."""
+        more, less = (">=", "<=") if self.inclusive else (">", "<")
+        sides = zip((more, less), self.bounds, strict=True)
+        return " AND ".join(f"{measured} {sign} {bound}" for sign, bound in sides if bound)
+
+    def condition(self, sql: str, column: str) -> DataTest:
+        return ExpressionTest(sql, label=f"{self.name} {column}", dialect=SPARK)
 
 
 def read_audits(draft: Draft, prop: Property) -> None:
     for item in prop.value.items():
         where = draft.place(item)
-        draft.data_tests += [(test, where) for test in tests_of(item)]
+        draft.data_tests += [(test, where) for test in tests_of(item, draft)]
 
 
-def tests_of(audit: Value) -> tuple[DataTest, ...]:
+def tests_of(value: Value, draft: Draft) -> tuple[DataTest, ...]:
     """The data tests that one audit stands for. Raises Wrong."""
-    name = audit.tokens[0]
-    build = AUDITS.get(name.value.lower()) if name.kind in {WORD, NAME, STRING} else None
-    if build is None:
-        guess = nearest(name.value.lower(), AUDITS)
+    first = value.tokens[0]
+    said = first.value.lower()
+    name = said.removesuffix(_NON_BLOCKING)
+    if first.kind not in {WORD, NAME, STRING} or name not in AUDITS:
+        guess = nearest(name, AUDITS)
         hint = f"did you mean {guess}?" if guess else f"the audits are {', '.join(AUDITS)}"
-        raise audit.wrong(f"there is no audit {name.value} in this version", hint)
-    return tuple(build(audit, _arguments(audit)))
+        raise value.wrong(f"there is no audit {first.value} in this version", hint)
+    build, required, optional = AUDITS[name]
+    options = _options(value)
+    blocking = options.pop("blocking", None)
+    warns = said != name or (blocking is not None and not values.boolean(blocking))
+    _check(value, name, options, required, optional)
+    tests = [_placed(test, draft, value) for test in build(Audit(value, name, options))]
+    return tuple(replace(test, severity=WARN) if warns else test for test in tests)
 
 
-def _arguments(audit: Value) -> Arguments:
+def _placed(test: DataTest, draft: Draft, value: Value) -> DataTest:
+    if isinstance(test, ExpressionTest) and test.location is None:
+        return replace(test, location=draft.place(value))
+    return test
+
+
+def _options(audit: Value) -> dict[str, Value]:
     """``(option := value, ...)``."""
     rest = audit.tokens[1:]
     if not rest:
@@ -43,40 +117,234 @@ def _arguments(audit: Value) -> Arguments:
         if len(group) < 3 or group[1].text not in {":=", "=>", "="}:
             hint = "write option := value"
             raise Wrong(group[0].start, f"`{group[0].text}` is not an option with its value", hint)
-        found[group[0].value.lower()] = Value(audit.source, group[2:])
+        name = group[0].value.lower()
+        if name in found:
+            raise Wrong(group[0].start, f"`{name}` is given twice", "keep one")
+        found[name] = Value(audit.source, group[2:])
     return found
 
 
-def _argument(audit: Value, arguments: Arguments, name: str, *others: str) -> Value:
-    """The value of an argument; no others but ``others`` may be given."""
-    unknown = next((given for given in arguments if given not in {name, *others}), None)
+def _check(
+    audit: Value,
+    name: str,
+    options: Mapping[str, Value],
+    required: tuple[str, ...],
+    optional: tuple[str, ...],
+) -> None:
+    known = (*required, *optional)
+    unknown = next((given for given in options if given not in known), None)
     if unknown is not None:
-        known = ", ".join((name, *others))
         message = f"`{unknown}` is not an option of the audit"
-        raise arguments[unknown].wrong(message, f"its options are {known}")
-    if name not in arguments:
-        shown = f"{audit.tokens[0].value}({name} := ...)"
-        raise audit.wrong(f"the audit needs `{name}`", f"write {shown}")
-    return arguments[name]
+        raise options[unknown].wrong(message, f"its options are {', '.join((*known, 'blocking'))}")
+    missing = next((option for option in required if option not in options), None)
+    if missing is not None:
+        raise audit.wrong(f"the audit needs `{missing}`", f"write {name}({missing} := ...)")
 
 
-def _not_null(audit: Value, arguments: Arguments) -> Iterator[DataTest]:
-    yield NotNullTest(values.names(_argument(audit, arguments, "columns")))
+def _number(value: Value) -> str:
+    text = "".join(token.value for token in value.tokens)
+    if not _NUMBER.fullmatch(text):
+        raise value.wrong(f"`{value.text}` is not a number", "write a number, as 0.5")
+    return text
 
 
-def _unique_values(audit: Value, arguments: Arguments) -> Iterator[DataTest]:
-    for column in values.names(_argument(audit, arguments, "columns")):
+def _text_or_number(value: Value) -> str:
+    """As it is compared by `AcceptedValuesTest`."""
+    joined = "".join(token.value for token in value.tokens)
+    return joined if _NUMBER.fullmatch(joined) else values.text(value)
+
+
+def _literal(value: Value) -> str:
+    """In Spark's SQL."""
+    joined = "".join(token.text for token in value.tokens)
+    return joined if _NUMBER.fullmatch(joined) else text_literal(values.text(value))
+
+
+def _not_null(audit: Audit) -> Iterator[DataTest]:
+    yield NotNullTest(values.names(audit.options["columns"]))
+
+
+def _unique_values(audit: Audit) -> Iterator[DataTest]:
+    for column in values.names(audit.options["columns"]):
         yield UniqueTest((column,), nulls_equal=True)
 
 
-def _accepted_values(audit: Value, arguments: Arguments) -> Iterator[DataTest]:
-    column = values.name(_argument(audit, arguments, "column", "is_in"))
-    accepted = values.texts(_argument(audit, arguments, "is_in", "column"))
-    yield AcceptedValuesTest(column, accepted)
+def _unique_combination(audit: Audit) -> Iterator[DataTest]:
+    yield UniqueTest(values.names(audit.options["columns"]), nulls_equal=True)
 
 
-AUDITS: Mapping[str, Callable[[Value, Arguments], Iterable[DataTest]]] = {
-    "not_null": _not_null,
-    "unique_values": _unique_values,
-    "accepted_values": _accepted_values,
+def _accepted_values(audit: Audit) -> Iterator[DataTest]:
+    items = audit.options["is_in"].items()
+    yield AcceptedValuesTest(audit.column(), tuple(map(_text_or_number, items)))
+
+
+def _not_accepted_values(audit: Audit) -> Iterator[DataTest]:
+    column = audit.column()
+    literals = ", ".join(map(_literal, audit.options["is_in"].items()))
+    yield audit.condition(f"{quoted(column)} NOT IN ({literals})", column)
+
+
+def _number_of_rows(audit: Audit) -> Iterator[DataTest]:
+    yield RowCountTest(values.whole(audit.options["threshold"]) + 1)
+
+
+def _forall(audit: Audit) -> Iterator[DataTest]:
+    for criterion in audit.options["criteria"].items():
+        where = criterion.source.location(criterion.start)
+        yield ExpressionTest(criterion.text, label=f"forall {criterion.text}", location=where)
+
+
+def _accepted_range(audit: Audit) -> Iterator[DataTest]:
+    yield AcceptedRangeTest(audit.column(), *audit.bounds, inclusive=audit.inclusive)
+
+
+def _aggregate(audit: Audit, column: str, condition: str, value: str) -> DataTest:
+    return AggregateTest(condition, value, f"{audit.name} {column}", (column,))
+
+
+def _at_least_one(audit: Audit) -> Iterator[DataTest]:
+    column = audit.column()
+    count = f"count({quoted(column)})"
+    yield _aggregate(audit, column, f"count(*) = 0 OR {count} > 0", count)
+
+
+def _not_constant(audit: Audit) -> Iterator[DataTest]:
+    column = audit.column()
+    low, high = f"min({quoted(column)})", f"max({quoted(column)})"
+    yield _aggregate(audit, column, f"coalesce({high} > {low}, false)", low)
+
+
+def _not_null_proportion(audit: Audit) -> Iterator[DataTest]:
+    column, share = audit.column(), audit.number("threshold")
+    count = f"count({quoted(column)})"
+    yield _aggregate(audit, column, f"{count} > count(*) * {share}", f"{count} / count(*)")
+
+
+def _of_column(function: str) -> Callable[[Audit], Iterator[DataTest]]:
+    """An aggregate of a column that is within bounds."""
+
+    def build(audit: Audit) -> Iterator[DataTest]:
+        column = audit.column()
+        measured = f"{function}({quoted(column)})"
+        yield _aggregate(audit, column, audit.between(measured), measured)
+
+    return build
+
+
+def _not_empty_string(audit: Audit) -> Iterator[DataTest]:
+    column = audit.column()
+    yield audit.condition(f"{quoted(column)} <> ''", column)
+
+
+def _string_length_equal(audit: Audit) -> Iterator[DataTest]:
+    column = audit.column()
+    yield audit.condition(f"length({quoted(column)}) = {audit.number('v')}", column)
+
+
+def _string_length_between(audit: Audit) -> Iterator[DataTest]:
+    column = audit.column()
+    yield audit.condition(audit.between(f"length({quoted(column)})"), column)
+
+
+def _of_form(pattern: str) -> Callable[[Audit], Iterator[DataTest]]:
+    def build(audit: Audit) -> Iterator[DataTest]:
+        column = audit.column()
+        yield audit.condition(f"{quoted(column)} RLIKE {text_literal(pattern)}", column)
+
+    return build
+
+
+def _valid_uuid(audit: Audit) -> Iterator[DataTest]:
+    column = audit.column()
+    yield audit.condition(f"lower({quoted(column)}) RLIKE {text_literal(_UUID)}", column)
+
+
+def _valid_http_method(audit: Audit) -> Iterator[DataTest]:
+    column = audit.column()
+    methods = ", ".join(map(text_literal, _METHODS))
+    yield audit.condition(f"{quoted(column)} IN ({methods})", column)
+
+
+def _patterns(operator: str, *, negated: bool) -> Callable[[Audit], Iterator[DataTest]]:
+    """One of the patterns matches, or none of them."""
+
+    def build(audit: Audit) -> Iterator[DataTest]:
+        column = audit.column()
+        texts = values.texts(audit.options["patterns"])
+        any_of = " OR ".join(f"{quoted(column)} {operator} {text_literal(text)}" for text in texts)
+        yield audit.condition(f"NOT ({any_of})" if negated else any_of, column)
+
+    return build
+
+
+def _z_score(audit: Audit) -> Iterator[DataTest]:
+    column, most = audit.column(), audit.number("threshold")
+    name = quoted(column)
+    sql = (
+        f"SELECT * FROM (SELECT *, ({name} - avg({name}) OVER ()) "
+        f"/ nullif(stddev({name}) OVER (), 0) AS z_score FROM @this_model) "
+        f"WHERE abs(z_score) > {most}"
+    )
+    yield QueryTest(sql, f"{audit.name} {column}", (column,))
+
+
+def _sequential_values(audit: Audit) -> Iterator[DataTest]:
+    column, step = audit.column(), audit.number("interval") or "1"
+    name = quoted(column)
+    sql = (
+        f"SELECT * FROM (SELECT {name}, lag({name}) OVER (ORDER BY {name}) AS previous "
+        f"FROM @this_model) WHERE NOT ({name} = previous + {step})"
+    )
+    yield QueryTest(sql, f"{audit.name} {column}", (column,))
+
+
+def _mutually_exclusive_ranges(audit: Audit) -> Iterator[DataTest]:
+    """A row fails whose range is empty, unknown, or goes on after the next one's beginning."""
+    low, high = audit.column("lower_bound_column"), audit.column("upper_bound_column")
+    order = f"ORDER BY {quoted(low)}, {quoted(high)}"
+    sql = (
+        f"SELECT * FROM (SELECT *, lead({quoted(low)}) OVER ({order}) AS next_lower_bound "
+        f"FROM @this_model) WHERE NOT coalesce({quoted(low)} <= {quoted(high)}, false) "
+        f"OR {quoted(high)} > next_lower_bound"
+    )
+    yield QueryTest(sql, f"{audit.name} {low}, {high}", (low, high))
+
+
+_Builder = Callable[[Audit], Iterable[DataTest]]
+_COLUMN, _COLUMNS = ("column",), ("columns",)
+_BOUNDS = ("min_v", "max_v", "inclusive")
+
+#: name -> its builder, the options that it needs, and those that it may have
+AUDITS: Mapping[str, tuple[_Builder, tuple[str, ...], tuple[str, ...]]] = {
+    "not_null": (_not_null, _COLUMNS, ()),
+    "unique_values": (_unique_values, _COLUMNS, ()),
+    "unique_combination_of_columns": (_unique_combination, _COLUMNS, ()),
+    "accepted_values": (_accepted_values, ("column", "is_in"), ()),
+    "not_accepted_values": (_not_accepted_values, ("column", "is_in"), ()),
+    "number_of_rows": (_number_of_rows, ("threshold",), ()),
+    "forall": (_forall, ("criteria",), ()),
+    "accepted_range": (_accepted_range, _COLUMN, _BOUNDS),
+    "at_least_one": (_at_least_one, _COLUMN, ()),
+    "not_constant": (_not_constant, _COLUMN, ()),
+    "not_null_proportion": (_not_null_proportion, ("column", "threshold"), ()),
+    "mean_in_range": (_of_column("avg"), _COLUMN, _BOUNDS),
+    "stddev_in_range": (_of_column("stddev"), _COLUMN, _BOUNDS),
+    "not_empty_string": (_not_empty_string, _COLUMN, ()),
+    "string_length_equal": (_string_length_equal, ("column", "v"), ()),
+    "string_length_between": (_string_length_between, _COLUMN, _BOUNDS),
+    "valid_uuid": (_valid_uuid, _COLUMN, ()),
+    "valid_email": (_of_form(_EMAIL), _COLUMN, ()),
+    "valid_url": (_of_form(_URL), _COLUMN, ()),
+    "valid_http_method": (_valid_http_method, _COLUMN, ()),
+    "match_regex_pattern_list": (_patterns("RLIKE", negated=False), ("column", "patterns"), ()),
+    "not_match_regex_pattern_list": (_patterns("RLIKE", negated=True), ("column", "patterns"), ()),
+    "match_like_pattern_list": (_patterns("LIKE", negated=False), ("column", "patterns"), ()),
+    "not_match_like_pattern_list": (_patterns("LIKE", negated=True), ("column", "patterns"), ()),
+    "sequential_values": (_sequential_values, _COLUMN, ("interval",)),
+    "mutually_exclusive_ranges": (
+        _mutually_exclusive_ranges,
+        ("lower_bound_column", "upper_bound_column"),
+        (),
+    ),
+    "z_score": (_z_score, ("column", "threshold"), ()),
 }
