@@ -6,7 +6,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from bench import append, data, harness, merge, scan, scan_deletes, small_files, update_delete
+from bench import (
+    append,
+    data,
+    data_tests,
+    harness,
+    merge,
+    scan,
+    scan_deletes,
+    small_files,
+    update_delete,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,6 +43,12 @@ def test_the_scans_agree(spark: SparkSession, tmp_path: Path) -> None:
     answers = [scan.aggregate(read()) for read in sides.values()]
     assert len(answers[0]) == 4
     assert answers == [answers[0]] * 3
+
+
+def test_data_tests_pass_in_each_number(spark: SparkSession, tmp_path: Path) -> None:
+    assert [len(tests) for tests in data_tests.SIDES.values()] == [1, 10, 10, 1, 10]
+    for side in data_tests.sides(spark, tmp_path, ROWS):
+        side.run()
 
 
 def test_one_row_of_a_hundred_is_deleted(spark: SparkSession, tmp_path: Path) -> None:
