@@ -63,6 +63,16 @@ def test_the_other_form(toy: Path) -> None:
     }
 
 
+def test_what_people_are_to_know_is_shown(tmp_path: Path) -> None:
+    said = "owner jen, tags (a, b), description 'what it is', column_descriptions (id = 'the key')"
+    text = f"MODEL (name s.t, kind FULL, {said}, grain id);\nSELECT 1 AS id\n"
+    toy = write_project(tmp_path / "toy", {"models/t": text})
+    assert (
+        "\nabout\n  description: what it is\n  owner: jen\n  tags: a, b\n  grains: id\n"
+        "  column id: the key\n"
+    ) in penstock(toy, "show", "t").output
+
+
 def test_what_a_form_cannot_say_changes_no_file(toy: Path) -> None:
     refused = toy / "models" / "c.sql"
     refused.write_text("-- materialize ducklake://main/c\n-- retry 3\nSELECT 1 AS id\n")

@@ -97,6 +97,7 @@ def print_detail(detail: ModelDetail) -> None:
     }
     for name, value in facts.items():
         say(f"{name:<9} {value}")
+    _section("about", [f"{name}: {text}" for name, text in detail.about.items()])
     _section("tests", list(detail.tests))
     _print_columns(detail.columns)
     _section("schema versions", [_version(version) for version in detail.schema_versions])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from html import escape
 from typing import Any
@@ -217,7 +217,9 @@ class StepRun:
 
 @dataclass(frozen=True, slots=True)
 class ModelDetail:
-    """Everything about one model. ``columns`` is empty while there is no table yet."""
+    """Everything about one model. ``columns`` is empty while there is no table yet; ``about`` has
+    what its script says for people, by the names of the properties.
+    """
 
     status: ModelStatus
     path: str
@@ -228,6 +230,7 @@ class ModelDetail:
     schema_versions: tuple[SchemaVersion, ...]
     query: str
     runs: tuple[StepRun, ...]
+    about: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

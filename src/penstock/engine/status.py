@@ -202,7 +202,23 @@ def detail_of(model: Model, catalog: Catalog | None, column: str) -> ModelDetail
         schema_versions=versions,
         query=model.query.text,
         runs=runs,
+        about=_about(model),
     )
+
+
+def _about(model: Model) -> dict[str, str]:
+    about = model.about
+    said = {
+        "description": about.description,
+        "owner": about.owner,
+        "tags": ", ".join(model.tags),
+        "project": about.project,
+        "stamp": about.stamp,
+        "grains": "; ".join(", ".join(keys) for keys in about.grains),
+        "references": "; ".join(", ".join(keys) for keys in about.references),
+    }
+    said |= {f"column {name}": text for name, text in about.column_descriptions}
+    return {name: text for name, text in said.items() if text}
 
 
 def recorded_checks(model: Model, catalog: Catalog | None) -> tuple[RecordedCheck, ...]:
