@@ -29,6 +29,7 @@ PROGRAMS = (  # in the order of the table
     "commits",
     "commits_parallel",
     "add_files",
+    "no_spark",
 )
 
 

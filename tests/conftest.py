@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -30,6 +33,10 @@ _JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 def pytest_configure() -> None:
     """Also for the processes that tests start: Java takes it from the environment."""
     os.environ.setdefault("JDK_JAVA_OPTIONS", _JVM)
+    if "PENSTOCK_CACHE_DIR" not in os.environ:  # workers have that of the process that starts them
+        cache = tempfile.mkdtemp(prefix="penstock-cache-")
+        os.environ["PENSTOCK_CACHE_DIR"] = cache
+        atexit.register(shutil.rmtree, cache, ignore_errors=True)
 
 
 @pytest.hookimpl(tryfirst=True)  # before the workers read the marks

@@ -103,6 +103,7 @@ class Settings:
     ``dialect`` is that of scripts and queries that name none; with ``infer_names`` a model of
     MODEL (...) that has no name has that of its path below ``models``. ``test_samples`` is how many
     failing rows of a data test are shown and recorded; 0: only their number.
+    ``cache`` is the user's directory of what can be derived again; None: nothing is cached.
     """
 
     root: Path
@@ -114,6 +115,7 @@ class Settings:
     dialect: str = "spark"
     infer_names: bool = False
     test_samples: int = TEST_SAMPLES
+    cache: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,6 +303,7 @@ def _build(root: Path, values: Mapping[str, _Value], environ: Mapping[str, str])
         dialect=_dialect(values.get("project.dialect")),
         infer_names=bool(get("project.infer_names")),
         test_samples=_test_samples(values.get("project.test_samples")),
+        cache=_cache(environ),
     )
 
 
@@ -313,6 +316,16 @@ def _test_samples(setting: _Value | None) -> int:
             location=setting.origin,
         )
     return int(setting.value)
+
+
+def _cache(environ: Mapping[str, str]) -> Path | None:
+    """Not a setting of the project: a project from elsewhere must not choose what is trusted."""
+    named = environ.get("PENSTOCK_CACHE_DIR")
+    if named is not None:
+        return Path(named).absolute() if named else None
+    from platformdirs import user_cache_path
+
+    return user_cache_path("penstock", appauthor=False)
 
 
 def _dialect(setting: _Value | None) -> str:

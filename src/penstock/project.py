@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from penstock.config import Settings, load_settings
+from penstock.engine.cache import lineages
 from penstock.engine.connections import Connections
 from penstock.errors import Diagnostic, TableNotFound
 from penstock.events import EventSink, ignore
@@ -280,8 +281,11 @@ class Project:
         self._connections.check_open()
         from penstock.engine.lineage import lineage
 
-        ordered = self.graph.ordered(self.models)
-        return lineage(ordered, self.settings, self._catalog, self._connections.macros)
+        ordered, cache = self.graph.ordered(self.models), lineages(self.settings)
+        found = lineage(ordered, self.settings, self._catalog, self._connections.macros, cache)
+        if cache is not None:
+            cache.save()
+        return found
 
     def tests(self, model: str) -> tuple[RecordedCheck, ...]:
         """The latest results of a model's data tests: ``project.tests("orders")``.

@@ -8,6 +8,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from penstock.config import LakeSettings, Settings
+from penstock.engine.cache import scripts
 from penstock.errors import ArgumentError, CatalogMissing, LakeClosed
 from penstock.events import EventSink, SparkStarted, SparkStarting
 from penstock.lake.format.naming import LAKES, fold
@@ -165,6 +166,7 @@ class Connections:
         the connections are closed.
         """
         settings = self.settings
+        cache = scripts(settings)
         try:
             return load_models(
                 settings.root,
@@ -173,10 +175,14 @@ class Connections:
                 dialect=settings.dialect,
                 infer_names=settings.infer_names,
                 macros=self.macros,
+                cache=cache,
             )
         except BaseException:
             self.close()
             raise
+        finally:
+            if cache is not None:
+                cache.save()
 
     def lake_settings(self, name: str) -> LakeSettings:
         """Raises ArgumentError with the nearest name."""

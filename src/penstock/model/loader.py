@@ -5,6 +5,7 @@ The only place of the model room that reads files.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from penstock.model.header.lines import read_header
 from penstock.model.mapping import Source
 from penstock.model.model import Model, TestScript
 from penstock.model.names import Macros, Names
+from penstock.model.packing import AskedMacros, Packed, pack, unpack
 from penstock.model.test_scripts import Asking, test_script
 from penstock.sql.identifiers import nearest
 from penstock.sql.tokens import NAME, STRING, Token, Unclosed, words
@@ -60,6 +62,18 @@ class Place:
     names: Names
     dialect: str
     infer_names: bool = False
+    cache: Packed | None = None
+    asked: AskedMacros | None = None
+
+    def key(self, path: Path, text: str) -> str:
+        """Of all that a file's meaning depends on, if it depends on no other file."""
+        names = (self.names.lakes, self.names.default_lake, self.dialect, self.infer_names)
+        said = repr((str(self.root), str(self.models), names, str(path), text))
+        return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
+
+    @property
+    def lookups(self) -> int:
+        return 0 if self.asked is None else self.asked.count
 
 
 def load_models(
@@ -71,12 +85,13 @@ def load_models(
     dialect: str = "spark",
     infer_names: bool = False,
     macros: Macros | None = None,
+    cache: Packed | None = None,
 ) -> Loaded:
     """The models of the project at ``root``, and warnings.
 
     ``macros`` are those that scripts in DuckDB's dialect may call; with ``infer_names`` a model
-    without a name has that of its path. Raises :class:`ModelError` with
-    every finding when one of them is an error.
+    without a name has that of its path. ``cache`` has files that were read before, and gets what
+    was not in it. Raises :class:`ModelError` with every finding when one of them is an error.
     """
     loaded = scan_models(
         root,
@@ -86,6 +101,7 @@ def load_models(
         dialect=dialect,
         infer_names=infer_names,
         macros=macros,
+        cache=cache,
     )
     if loaded.errors:
         raise ModelError(loaded.diagnostics)
@@ -101,10 +117,12 @@ def scan_models(
     dialect: str = "spark",
     infer_names: bool = False,
     macros: Macros | None = None,
+    cache: Packed | None = None,
 ) -> Loaded:
     """The models that can be read, and what is wrong with the others."""
-    names = Names(tuple(lakes), default_lake, macros=macros)
-    place = Place(root, root / models_dir, names, dialect, infer_names)
+    asked = None if macros is None else AskedMacros(macros)
+    names = Names(tuple(lakes), default_lake, macros=asked)
+    place = Place(root, root / models_dir, names, dialect, infer_names, cache, asked)
     if not place.models.is_dir():
         message = "there is no directory of models"
         hint = "make it, or name another one in penstock.toml: [project] models = ..."
@@ -139,6 +157,30 @@ def _load(path: Path, place: Place) -> _File:
     text, findings = _read(path)
     if text is None:
         return _File(path, findings)
+    if place.cache is None:
+        return _understood(path, text, place)
+    key = place.key(path, text)
+    packed = place.cache.get(key)
+    file = None if packed is None else unpack(packed, place.asked)
+    if isinstance(file, _File):
+        return file
+    before = place.lookups
+    file = _understood(path, text, place)
+    if place.lookups == before and _stands_alone(file):
+        place.cache[key] = pack(file, () if file.model is None else (file.model.query,))
+    return file
+
+
+def _stands_alone(file: _File) -> bool:
+    """Whether nothing but its own text decides what a file means.
+
+    A file that makes no model is read again each time: what it lacks may be in other files.
+    """
+    model = file.model
+    return model is not None and not any(isinstance(t, CustomTest) for t in model.data_tests)
+
+
+def _understood(path: Path, text: str, place: Place) -> _File:
     declaration, findings = read_declaration(text, path, place)
     if declaration is None:
         return _File(path, findings)

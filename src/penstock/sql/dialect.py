@@ -130,6 +130,8 @@ def texts_in(values: Mapping[str, object]) -> dict[str, object]:
 
 def names_in(text: str) -> frozenset[str]:
     """What stands in double quotes in ``text``."""
+    if '"' not in text:
+        return frozenset()
     return frozenset(_name(token) for token in scan(text) if _is_name(token))
 
 
