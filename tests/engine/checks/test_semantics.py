@@ -150,6 +150,25 @@ def test_failures_of_each_test(spark: SparkSession) -> None:
         assert tested.count([alone], "semantics") == [expected[tests.index(alone)]]
 
 
+@pytest.mark.parametrize(
+    ("tests", "counts"),
+    [
+        ([UniqueTest(("id",)), NotNullTest(("a",))], [0, 2]),
+        ([UniqueTest(("id",)), NotNullTest(("id",))], [0, 0]),
+        ([UniqueTest(("a",)), NotNullTest(("id",))], [1, 0]),
+        ([UniqueTest(("a",)), NotNullTest(("a",)), UniqueTest(("b",))], [1, 2, 1]),
+        ([RowCountTest(1), NotNullTest(("a",))], [0, 2]),
+        ([RowCountTest(7), NotNullTest(("id",)), UniqueTest(("id",))], [1, 0, 0]),
+        ([AcceptedValuesTest("b", ("x",)), AcceptedValuesTest("b", ("y",))], [1, 2]),
+    ],
+)
+def test_what_fails_beside_what_passes(
+    spark: SparkSession, tests: list[DataTest], counts: list[int]
+) -> None:
+    """A row that fails one test hides nothing that fails another."""
+    assert Slice(spark, ROWS).count(tests, "semantics") == counts
+
+
 def test_failures_of_each_audit(spark: SparkSession) -> None:
     tests = [test for audit in AUDITS for test in declared(f"audits ({audit})").data_tests]
     assert dict(zip(AUDITS, Slice(spark, ROWS).count(tests, "semantics"), strict=True)) == AUDITS

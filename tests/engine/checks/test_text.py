@@ -257,18 +257,25 @@ PASS = (
 
 
 def test_one_pass_reads_what_its_tests_need() -> None:
+    key = "CASE WHEN `id` IS NULL THEN NULL ELSE xxhash64(0, `id`) END"
     assert one_pass.pass_query(PASS, [UniqueKey(("id",))], "v") == (
-        "SELECT CASE WHEN pa THEN 1 ELSE 0 END AS penstock_0, "
-        "CASE WHEN pb THEN 1 ELSE 0 END AS penstock_3, `x`, "
-        "CASE WHEN `id` IS NULL THEN NULL ELSE xxhash64(0, `id`) END AS penstock_key_0 FROM `v`"
+        f"SELECT `x`, CASE WHEN (pa) OR (pb) THEN 1L ELSE {key} END AS penstock_key_0 FROM `v`"
     )
-    assert one_pass.metrics(PASS) == {
-        "penstock_0": "sum(penstock_0)",
-        "penstock_2": "CASE WHEN NOT (avg(`x`) > 1) THEN 1 ELSE 0 END",
-        "penstock_3": "sum(penstock_3)",
-    }
+    assert one_pass.pass_query(PASS, [], "v") == (
+        "SELECT `x`, CASE WHEN (pa) OR (pb) THEN 1 ELSE 0 END AS penstock_rows FROM `v`"
+    )
     assert one_pass.pass_query([Check("n", "", aggregate=Aggregate("true"))], [], "v") == (
         "SELECT 1 FROM `v`"
+    )
+    assert one_pass.metrics({2: Aggregate("avg(`x`) > 1", ("x",))}) == {
+        "penstock_2": "CASE WHEN NOT (avg(`x`) > 1) THEN 1 ELSE 0 END"
+    }
+
+
+def test_failing_rows_say_of_which_tests() -> None:
+    assert one_pass.failing_rows({0: PASS[0], 3: PASS[3]}, "v") == (
+        "SELECT CASE WHEN pa THEN 1 ELSE 0 END AS penstock_0, "
+        "CASE WHEN pb THEN 1 ELSE 0 END AS penstock_3 FROM `v` WHERE (pa) OR (pb)"
     )
 
 
