@@ -68,6 +68,11 @@ def test_a_project_of_models(make: Make) -> None:
     again = project.run()
     assert [each.state for each in again.steps] == ["unchanged", "unchanged", "done"]
     assert rows(project, "SELECT * FROM log") == [(2,), (2,)]
+    changed = {name: text.replace("AS", " as ", 1) for name, text in SCRIPTS.items()}
+    changed |= {name: text.replace("sum(", "max(") for name, text in changed.items()}
+    changed["models/log"] = changed["models/log"].replace("count(*)", "count(1)")
+    states = {status.model: status.state for status in make(changed).status()}
+    assert states == {"raw": "materialized", "totals": "stale", "log": "materialized"}
 
 
 def test_a_model_is_excluded_from_a_full_refresh(make: Make) -> None:
@@ -78,6 +83,17 @@ def test_a_model_is_excluded_from_a_full_refresh(make: Make) -> None:
         "log is excluded from being made anew: disable_restatement is true\n"
         "  → write disable_restatement false in its kind, or `penstock drop` the table"
     )
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("kind", ["FULL", "INCREMENTAL_BY_PARTITION"])
+def test_keys_that_the_query_does_not_make_are_placed(make: Make, kind: str) -> None:
+    text = f"MODEL (name t, kind {kind}, partitioned_by (a, nope));\nSELECT 1 AS a"
+    error = make({"models/t": text}).run().steps[0].error
+    assert error is not None
+    assert error.message == "no column 'nope' to partition by"
+    assert error.location is not None
+    assert (error.location.line, error.location.column) == (1, text.index("partitioned_by") + 1)
 
 
 @pytest.mark.spark

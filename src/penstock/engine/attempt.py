@@ -45,12 +45,15 @@ from penstock.engine.state.store import State, now, publish
 from penstock.engine.strategies.registry import STRATEGIES
 from penstock.engine.strategies.slice import Slice
 from penstock.errors import (
+    ArgumentError,
+    ColumnNotFound,
     DataFileCorrupt,
     DataFileMissing,
     DataTestFailed,
     MergeKeyError,
     QueryFailed,
     SchemaMismatch,
+    UnsupportedFeature,
 )
 from penstock.events import CheckFinished, EventSink, Notice, StepProgress
 from penstock.lake.spark.failures import file_missing
@@ -332,6 +335,10 @@ class Attempt:
             raise resolved.placed(error) from error.__cause__
         except SchemaMismatch as error:
             error.location = error.location or resolved.start
+            raise
+        except (ArgumentError, ColumnNotFound, UnsupportedFeature) as error:  # of its keys
+            if layout.is_said:
+                error.location = error.location or self.model.place("partitioned_by")
             raise
         except MergeKeyError as error:
             error.location = self.model.place("target")

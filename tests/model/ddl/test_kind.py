@@ -58,6 +58,16 @@ def test_kinds_and_their_strategies(kind: str, strategy: str) -> None:
     assert declaration.schema_change == SchemaChange("allow", "error")
 
 
+def test_partitions_are_not_buckets() -> None:
+    kind = "INCREMENTAL_BY_PARTITION"
+    assert found("partitioned_by (a, bucket(8, id))", kind) == [
+        "m.sql:4:3: error: the kind INCREMENTAL_BY_PARTITION cannot replace by `bucket(8, id)`: a "
+        "bucket has unrelated rows\n  → write a column, or year(column) and the like"
+    ]
+    (said,) = found("partitioned_by to_char(d)", kind)
+    assert said.startswith("m.sql:4:18: error: a lake cannot be partitioned by `to_char(d)`")
+
+
 def test_defaults_differ_by_kind() -> None:
     merge = declared("owner x", "INCREMENTAL_BY_UNIQUE_KEY (unique_key id)")
     assert (merge.forward_only, merge.disable_restatement) == (False, False)

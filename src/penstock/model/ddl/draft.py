@@ -17,13 +17,16 @@ from penstock.model.script import Setting
 
 @dataclass(slots=True)
 class Draft:
-    """``cadence``, ``layout`` and ``about`` have the fields of the values of these names."""
+    """``given`` are the names of all properties; ``cadence``, ``layout`` and ``about`` have the
+    fields of the values of these names.
+    """
 
     source: Source
     names: Names
     dialect: str = "spark"
     target: TableName | None = None
     kind: Kind | None = None
+    given: frozenset[str] = frozenset()
     options: dict[str, Any] = field(default_factory=dict)
     cadence: dict[str, Any] = field(default_factory=dict)
     layout: dict[str, tuple[str, ...]] = field(default_factory=dict)

@@ -101,6 +101,7 @@ def _read(draft: Draft, block: Block) -> None:
             message = f"`{prop.name}` is not a property of {MODEL}"
             draft.refuse(Wrong(prop.start, message, hint, "model-property"))
         by_name.setdefault(prop.name, prop)
+    draft.given = frozenset(by_name)
     for name, handle in PROPERTIES.items():
         if name in by_name:
             try:
@@ -145,10 +146,16 @@ def _unit_fits_cron(draft: Draft) -> None:
 
 
 def _partitions_are_named(draft: Draft) -> None:
-    kind = draft.kind
-    if kind is not None and kind.strategy == "partitions" and "partitioned_by" not in draft.layout:
+    kind, keys = draft.kind, draft.layout.get("partitioned_by")
+    if kind is None or kind.strategy != "partitions":
+        return
+    if keys is None and "partitioned_by" not in draft.given:
         message = f"the kind {kind.name} needs the property `partitioned_by`"
         draft.error_at("kind", message, "write partitioned_by column")
+    bucket = next((key for key in keys or () if key.startswith("bucket(")), None)
+    if bucket is not None:
+        message = f"the kind {kind.name} cannot replace by `{bucket}`: a bucket has unrelated rows"
+        draft.error_at("partitioned_by", message, "write a column, or year(column) and the like")
 
 
 _RULES: tuple[Callable[[Draft], None], ...] = (
