@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         SnapshotInfo,
         Statuses,
     )
+    from penstock.engine.schema_history import VersionChanges
     from penstock.engine.slices import Partition
     from penstock.engine.small import SmallReads
     from penstock.engine.unit_tests import UnitTestResult
@@ -296,6 +297,15 @@ class Project:
 
         shown = self.model(model)
         return recorded_checks(shown, self._catalog(shown.target.lake))
+
+    def schema_history(self, model: str) -> tuple[VersionChanges, ...]:
+        """What became of the columns of a model's table: ``project.schema_history("orders")``.
+
+        By version, from the oldest. Starts no Spark.
+        """
+        from penstock.engine.schema_history import schema_changes
+
+        return schema_changes(self.show(model).schema_versions)
 
     def snapshots(
         self, lake: str | None = None, limit: int | None = None

@@ -10,6 +10,7 @@ import click
 from penstock.cli.options import as_option, common_options, load_project
 from penstock.cli.output import print_json, print_samples, print_table, say
 from penstock.cli.status import clock
+from penstock.errors import ArgumentError
 from penstock.progress.view import seconds
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
         RecordedCheck,
         SchemaVersion,
     )
+    from penstock.engine.schema_history import VersionChanges
 
 
 @click.command(
@@ -28,23 +30,46 @@ if TYPE_CHECKING:
 Examples:
   penstock show clean/flights
   penstock show clean/flights --tests
+  penstock show clean/flights --schema-history
   penstock show clean/flights --json
   penstock show clean/flights --as model""",
 )
 @click.argument("model")
 @click.option("--tests", is_flag=True, help="Show the latest results of its data tests instead.")
+@click.option(
+    "--schema-history",
+    is_flag=True,
+    help="Show the versions of its table's columns instead, with what each changed.",
+)
 @as_option
 @common_options
 def command(
-    model: str, tests: bool, form: str | None, project_dir: Path | None, as_json: bool
+    *,
+    model: str,
+    tests: bool,
+    schema_history: bool,
+    form: str | None,
+    project_dir: Path | None,
+    as_json: bool,
 ) -> None:
     """Show MODEL: what it makes and reads, its columns, tests, query and last runs.
 
     With --as, its script in that form instead.
     """
+    if tests + schema_history + (form is not None) > 1:
+        raise ArgumentError(
+            "--tests, --schema-history and --as show different things", hint="keep one of them"
+        )
     with load_project(project_dir) as project:
         if form is not None:
             _print_script(project.show_as(model, form), as_json=as_json)
+            return
+        if schema_history:
+            changes = project.schema_history(model)
+            if as_json:
+                print_json({"versions": changes})
+            else:
+                print_changes(changes)
             return
         shown = project.tests(model) if tests else project.show(model)
     if as_json:
@@ -60,6 +85,27 @@ def _print_script(text: str, *, as_json: bool) -> None:
         print_json({"script": text})
     else:
         say(text.rstrip())
+
+
+def print_changes(changes: tuple[VersionChanges, ...]) -> None:
+    """A line a version, oldest first, and under it a line for each change of a column."""
+    if not changes:
+        say("no run has made the table yet")
+    for change in changes:
+        version = change.version
+        since = "" if version.snapshot_id is None else f", snapshot {version.snapshot_id}"
+        say(f"version {version.version}{since}, {clock(version.time)}")
+        for column in change.changes:
+            say(f"  {_SHOWN[column.kind].format(column)}")
+
+
+_SHOWN = {
+    "added": "+ {0.column} {0.after}",
+    "dropped": "- {0.column} {0.before}",
+    "retyped": "~ {0.column}: {0.before} is {0.after}",
+    "moved": "> {0.column}: from position {0.before} to {0.after}",
+    "described": "# {0.column}: {0.after}",
+}
 
 
 def print_tests(checks: tuple[RecordedCheck, ...]) -> None:
@@ -115,7 +161,15 @@ def _section(title: str, lines: list[str]) -> None:
 def _print_columns(columns: tuple[ColumnInfo, ...]) -> None:
     if columns:
         say("\ncolumns")
-        print_table(("name", "type"), [(column.name, column.type) for column in columns])
+        described = any(column.comment for column in columns)
+        heading = ("name", "type", *(["description"] if described else []))
+        print_table(
+            heading,
+            [
+                (column.name, column.type, *([column.comment] if described else []))
+                for column in columns
+            ],
+        )
 
 
 def _version(version: SchemaVersion) -> str:

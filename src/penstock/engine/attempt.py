@@ -18,6 +18,7 @@ from penstock.engine.beginning import Beginning
 from penstock.engine.checks import columns
 from penstock.engine.checks.run import Tester
 from penstock.engine.columns import cast_to
+from penstock.engine.descriptions import describe
 from penstock.engine.manual import recorded, run_statements
 from penstock.engine.pins import (
     Pins,
@@ -56,6 +57,7 @@ from penstock.errors import (
     UnsupportedFeature,
 )
 from penstock.events import CheckFinished, EventSink, Notice, StepProgress
+from penstock.lake.format.naming import fold
 from penstock.lake.spark.failures import file_missing
 from penstock.model.graph import table_key
 from penstock.model.model import Model
@@ -218,6 +220,7 @@ class Attempt:
         tx.create_schema(self.model.target.schema)
         self.say("writing")
         staged = self._stage(table, resolved, into)
+        describe(table, self.model)
         self.say("testing")
         return staged, self._test(table, into, pins, views)
 
@@ -430,7 +433,9 @@ def publication(
         rows=staged.slice_rows,
         fingerprint=staged.fingerprint,
         definition_hash=model.definition_hash,
-        columns=column_infos(table.schema),
+        columns=column_infos(
+            table.schema, {fold(name): text for name, text in model.about.column_descriptions}
+        ),
         checks=checks,
         at=now(),
         slicing=model.slicing,

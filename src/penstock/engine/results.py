@@ -188,6 +188,7 @@ class ColumnInfo:
     name: str
     type: str
     nullable: bool = True
+    comment: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

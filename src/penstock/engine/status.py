@@ -35,9 +35,11 @@ from penstock.engine.state.records import (
 )
 from penstock.engine.state.store import State, find_tables
 from penstock.lake.catalog import reads
+from penstock.lake.catalog.definitions.tables import describe
 from penstock.lake.catalog.snapshots import history
 from penstock.lake.format.conflicts import ParsedChanges
 from penstock.lake.format.naming import fold
+from penstock.lake.format.objects import COMMENT
 from penstock.model.asset import TableName
 from penstock.model.model import Model
 
@@ -184,6 +186,7 @@ def detail_of(model: Model, catalog: Catalog | None, column: str) -> ModelDetail
     versions: tuple[SchemaVersion, ...] = ()
     runs: tuple[StepRun, ...] = ()
     table, state = None, LakeState()
+    comments: dict[str, str] = {}
     if catalog is not None:
         with catalog.reading() as connection:
             if find_tables(connection):
@@ -192,13 +195,18 @@ def detail_of(model: Model, catalog: Catalog | None, column: str) -> ModelDetail
                 state = _state(connection, catalog, column, target)
             latest, place = reads.newest(connection), (model.target.schema, model.target.table)
             table = reads.find_table(connection, catalog.data_path, latest.id, *place)
+            if table is not None:
+                tags = describe(connection, table, latest.id).column_tags
+                comments = {
+                    fold(name): own[COMMENT] for name, own in tags.items() if COMMENT in own
+                }
     return ModelDetail(
         status=model_status(model, state),
         path=str(model.path),
         keys=model.keys,
         inputs=tuple(str(table) for table in model.inputs),
         tests=tuple(test.name for test in model.data_tests),
-        columns=column_infos(table.schema) if table else (),
+        columns=column_infos(table.schema, comments) if table else (),
         schema_versions=versions,
         query=model.query.text,
         runs=runs,

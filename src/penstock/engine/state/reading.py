@@ -174,10 +174,14 @@ def schema_versions(connection: Connection, target: str) -> tuple[SchemaVersion,
             version=row.version,
             snapshot_id=row.snapshot_id,
             time=to_moment(row.created_at),
-            columns=tuple(ColumnInfo(name, kind) for name, kind in json.loads(row.columns)),
+            columns=tuple(_column(*column) for column in json.loads(row.columns)),
         )
         for row in connection.execute(query)
     )
+
+
+def _column(name: str, kind: str, comment: str | None = None) -> ColumnInfo:
+    return ColumnInfo(name, kind, comment=comment)
 
 
 def step_runs(connection: Connection, target: str, limit: int) -> tuple[StepRun, ...]:

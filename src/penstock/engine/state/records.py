@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.engine.results import CheckResult, ColumnInfo
 from penstock.errors import PartitionError
+from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import type_text
 from penstock.model.partition import PartitionSpec, validate
 
@@ -185,7 +186,12 @@ def _start_by_ps(pid: int) -> str | None:
     return answer.stdout.strip() or None
 
 
-def column_infos(schema: TableSchema) -> tuple[ColumnInfo, ...]:
+def column_infos(
+    schema: TableSchema, comments: Mapping[str, str] | None = None
+) -> tuple[ColumnInfo, ...]:
+    """``comments`` are by the folded names of columns."""
+    known = comments or {}
     return tuple(
-        ColumnInfo(column.name, type_text(column), column.nullable) for column in schema.columns
+        ColumnInfo(column.name, type_text(column), column.nullable, known.get(fold(column.name)))
+        for column in schema.columns
     )

@@ -308,8 +308,13 @@ def insert_checks(connection: Connection, what: Publication) -> None:
 
 
 def _capture_schema(connection: Connection, snapshot_id: int, what: Publication) -> None:
-    """A new version only when columns were added, dropped, retyped or reordered."""
-    columns = json.dumps([[column.name, column.type] for column in what.columns])
+    """A new version only when columns were added, dropped, retyped, moved or described anew."""
+    columns = json.dumps(
+        [
+            [column.name, column.type, *([column.comment] if column.comment else [])]
+            for column in what.columns
+        ]
+    )
     ofs = SCHEMA_VERSION.c.target == what.target
     latest = connection.execute(select(func.max(SCHEMA_VERSION.c.version)).where(ofs)).scalar()
     if latest is not None:

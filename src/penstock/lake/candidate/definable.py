@@ -172,6 +172,25 @@ class DefinableTable(CandidateTable):
             described = tables.describe(connection, candidate.base, self._context.base.id)
         return described.sorted_by
 
+    def comments(self) -> tuple[str | None, Mapping[str, str]]:
+        """Comments on the table and, by name, on its columns: as they were before this transaction
+        for a table that it has not created.
+        """
+        candidate = self._candidate
+        if candidate.create is not None:
+            create = candidate.create
+            tags = {
+                column.name: create.column_tags.get(column.id, {})
+                for column in create.schema.columns
+                if column.id is not None
+            }
+            return create.tags.get(COMMENT), _comments(tags)
+        if candidate.base is None:
+            return None, {}
+        with self._context.catalog.reading() as connection:
+            described = tables.describe(connection, candidate.base, self._context.base.id)
+        return described.tags.get(COMMENT), _comments(described.column_tags)
+
     def comment(self, text: str | None, column: str | None = None) -> None:
         """Comment on the table, or on one of its columns; ``None`` removes the comment."""
         candidate, tags = self._candidate, {COMMENT: text}
@@ -283,6 +302,10 @@ class DefinableTable(CandidateTable):
                 )
         # Rows that others add meanwhile may have NULLs.
         self._candidate = replace(candidate, depends_on_rows=True)
+
+
+def _comments(tags: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    return {name: own[COMMENT] for name, own in tags.items() if own.get(COMMENT) is not None}
 
 
 def _tagged(new: NewTable, column_id: int | None, tags: TagChanges) -> NewTable:
