@@ -74,5 +74,6 @@ def _longest_run(places: Sequence[int]) -> frozenset[int]:
     runs: list[tuple[int, ...]] = [()]
     for place in places:
         lower = [run for run in runs if not run or run[-1] < place]
-        runs.append((*max(lower, key=lambda run: len(run)), place))
-    return frozenset(max(runs, key=lambda run: len(run)))
+        runs.append((*max(lower, key=len), place))
+    longest: tuple[int, ...] = max(runs, key=len)
+    return frozenset(longest)
