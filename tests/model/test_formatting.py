@@ -176,7 +176,7 @@ def test_what_the_other_form_cannot_say(text: str, form: str, said: str) -> None
         "kind FULL, column_descriptions (a = 'x, y', \"b c\" = z), grain (a, b), references (a)",
         "kind FULL, grains (a, (b, c)), cron '0 6 * * *', allow_partials true, start '2024-01-01'",
         'kind FULL, columns (a DECIMAL(10, 2), "b c" STRING), clustered_by (a, "b c")',
-        "kind INCREMENTAL_BY_PARTITION, partitioned_by (a, months(d), bucket(8, e))",
+        "kind INCREMENTAL_BY_PARTITION, partitioned_by (a, months(d))",
         "kind INCREMENTAL_UNMANAGED (disable_restatement false, on_additive_change ignore)",
         "kind FULL, depends_on (x, other.s.y), session_properties ('spark.a' = 'b c')",
         'kind FULL, formatting false, audits (not_null(columns := (a, "b c")))',

@@ -33,7 +33,7 @@ def filtered(query: Built, number: int) -> Built:
 
 def added(query: Built, number: int) -> Built:
     first, second = (query.columns[(number + step) % len(query.columns)] for step in (0, 1))
-    name = f"x{len(query.columns)}_{number}"
+    name = f"x{len(query.sql)}_{number}"  # the text grows, so no other column has the name
     sql = f"SELECT *, {first[0]} + q.{second[0]} AS {name} FROM ({query.sql}) AS q"
     return replace(query, sql=sql, columns=(*query.columns, (name, first[1] | second[1])))
 
