@@ -286,6 +286,8 @@ def table_places(tokens: Sequence[Token]) -> Iterator[Place]:
 
 def computed_name(tokens: Sequence[Token]) -> Token | None:
     """``IDENTIFIER(...)`` where a table's name stands."""
+    if not any(token.upper == "IDENTIFIER" for token in tokens):
+        return None  # as in nearly every query, and the places of all tables take long to find
     for index in _positions(tokens):
         last = _name_end(tokens, index)
         if tokens[last].upper == "IDENTIFIER" and _word(tokens, last + 1) == "(":
