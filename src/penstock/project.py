@@ -101,7 +101,7 @@ class Project:
     def format(
         self, paths: Sequence[str | Path] = (), form: str | None = None, *, check: bool = False
     ) -> tuple[Path, ...]:
-        """Rewrite what declares each model in canonical spelling: ``project.format(["models"])``.
+        """Rewrite what declares each model in canonical spelling: ``project.format(check=True)``.
 
         Of all models, or of those in these files and directories; with a ``form`` in that form.
         Returns the files that change; with ``check`` they are left as they are.
