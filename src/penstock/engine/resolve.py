@@ -19,6 +19,7 @@ from sqlglot import exp
 from penstock.engine.beginning import Beginning
 from penstock.engine.file_reader import Files, files, innermost
 from penstock.engine.pins import Pins, Rows
+from penstock.engine.seed_file import SeedFile, seed_file
 from penstock.errors import (
     ArgumentError,
     LakeError,
@@ -37,6 +38,7 @@ from penstock.model.file_path import path_of
 from penstock.model.query import Query
 from penstock.model.render import RenderedQuery, UnsupportedSql
 from penstock.model.rewrites import ASOF_SETTING
+from penstock.model.seed import FUNCTION
 from penstock.model.sources import (
     FileSource,
     FunctionSource,
@@ -117,7 +119,7 @@ class Resolved:
     names: Mapping[str, str]  # view -> what the user calls it
     start: Location
     one_task: bool = False
-    files: Mapping[FileSource, Files] = field(default_factory=dict)
+    files: Mapping[FileSource, Files | SeedFile] = field(default_factory=dict)
 
     def placed(self, error: PenstockError) -> PenstockError:
         """The error at its place in the script, in the user's names; of a bad input file, its."""
@@ -343,7 +345,7 @@ def read_source(
     root: Path,
 ) -> Rows:
     """The rows of one source of a query, by itself."""
-    inputs: dict[FileSource, Files] = {}
+    inputs: dict[FileSource, Files | SeedFile] = {}
     if isinstance(source, FileSource):
         inputs[source] = _files(source, query, bindings, root)
     return _read(source, inputs, bindings, pins, session, file_filter=None)
@@ -351,7 +353,7 @@ def read_source(
 
 def _read(
     source: QuerySource,
-    inputs: Mapping[FileSource, Files],
+    inputs: Mapping[FileSource, Files | SeedFile],
     bindings: Bindings,
     pins: Pins,
     session: SparkSession,
@@ -376,9 +378,11 @@ def _read(
         raise
 
 
-def _files(source: FileSource, query: Query, bindings: Bindings, root: Path) -> Files:
+def _files(source: FileSource, query: Query, bindings: Bindings, root: Path) -> Files | SeedFile:
     options = {name: value.evaluate(bindings) for name, value in source.options}
     path = path_of(source, bindings, query.arguments)
+    if source.function == FUNCTION:
+        return seed_file(str(path), options, root=root, location=source.location)
     return files(source.function, path, options, root=root, location=source.location)
 
 

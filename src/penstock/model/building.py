@@ -17,11 +17,12 @@ from penstock.model.asset import TableName, table_of
 from penstock.model.condition import misread_condition
 from penstock.model.data_test import ExpressionTest, RelationshipsTest
 from penstock.model.declaration import Declaration
+from penstock.model.mapping import Source
 from penstock.model.model import Model, TestScript
 from penstock.model.names import Names
 from penstock.model.partition import check_spec
 from penstock.model.query import Query, read_query
-from penstock.sql.tokens import canonical
+from penstock.sql.tokens import canonical, words
 
 TARGET = "ducklake://main/table"
 
@@ -54,8 +55,12 @@ def build_model(
     declaration = script.declaration
     declared = _Declared(declaration, names)
     found = [*findings, *(finding for rule in _RULES for finding in rule(declared))]
+    text = script.text
+    if declaration.generated:
+        found += _only_model(script)
+        text = text[: declaration.code] + declaration.generated
     query, query_findings = read_query(
-        script.text,
+        text,
         declaration.path,
         names=names,
         start=declaration.code,
@@ -70,6 +75,17 @@ def build_model(
     if query is None or _has_error(found):
         return None, tuple(found)
     return _model(script, query, found), tuple(found)
+
+
+def _only_model(script: ScriptFile) -> Iterator[Diagnostic]:
+    """A kind that gives the query itself has nothing behind its MODEL."""
+    declaration = script.declaration
+    rest = words(script.text, declaration.dialect, declaration.code)
+    statement = next((token for token in rest if token.text != ";"), None)
+    if statement is not None:
+        where = Source(declaration.path, script.text).location(statement.start)
+        message = f"`{statement.text}` follows the model of a kind that has no statements"
+        yield Diagnostic("error", message, where, "take it away", "model-statement")
 
 
 def _of_query(declaration: Declaration, query: Query) -> Iterator[Diagnostic]:

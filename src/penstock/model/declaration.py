@@ -61,7 +61,8 @@ class Declaration:
     """``strategy`` is ``replace``, ``append``, ``merge``, ``partitions``, ``history`` or
     ``manual``; ``keys`` are empty but for merge and history.
 
-    ``code`` is the offset at which the script's code begins. ``column_types`` are those that only a
+    ``code`` is the offset at which the script's code begins; ``generated`` is the query of a kind
+    that has none of its own (SEED). ``column_types`` are those that only a
     model which reads its own table needs; to ``columns`` the query's columns are cast.
     ``meaning`` says, for the definition's hash, how the table is written, and ``places`` where the
     script says each thing: ``target``, ``partition``, ``on:0``, ``data_test:0`` and so on.
@@ -90,6 +91,7 @@ class Declaration:
     tags: tuple[str, ...] = ()
     about: About = field(default_factory=About)
     formatted: bool = True
+    generated: str = ""
     meaning: Mapping[str, object] = field(default_factory=dict)
     places: Mapping[str, Location] = field(default_factory=dict, compare=False, repr=False)
 

@@ -75,6 +75,8 @@ def comparable(declaration: Declaration) -> dict[str, object]:
 
 def _not_in_annotations(declaration: Declaration) -> Iterator[str]:
     kind = declaration.strategy
+    if declaration.generated:
+        yield "a kind without a query"
     if kind not in {"replace", "append", "merge", "manual", "history"}:
         yield f"kind {next(known.name for known in KINDS.values() if known.strategy == kind)}"
     elif not _replaces(declaration) and _policy(declaration.schema_change) not in _POLICIES:
@@ -157,7 +159,9 @@ def _annotations(declaration: Declaration) -> Annotations:
 
 
 _KINDS: Mapping[str, Kind] = {
-    kind.strategy: kind for kind in KINDS.values() if kind.strategy is not None
+    kind.strategy: kind
+    for kind in KINDS.values()
+    if kind.strategy is not None and not kind.queryless
 }
 
 

@@ -31,14 +31,18 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """``strategy`` is one of the engine's; where there is none, ``refusal`` says why."""
+    """``strategy`` is one of the engine's; where there is none, ``refusal`` says why. A kind that
+    is ``queryless`` gives the query itself.
+    """
 
     name: str
     options: tuple[Option, ...] = ()
     strategy: str | None = None
     refusal: str | None = None
+    queryless: bool = False
     hint: str = (
-        "use FULL, INCREMENTAL_BY_UNIQUE_KEY, INCREMENTAL_BY_PARTITION or INCREMENTAL_UNMANAGED"
+        "use FULL, SEED, INCREMENTAL_BY_UNIQUE_KEY, INCREMENTAL_BY_PARTITION or "
+        "INCREMENTAL_UNMANAGED"
     )
 
     def option(self, name: str) -> Option | None:
@@ -142,10 +146,11 @@ _KINDS = (
         "SEED",
         (
             Option("path", "text", required=True),
-            Option("batch_size", "count"),
-            Option("csv_settings", "pairs"),
+            Option("batch_size", "count", idle="a seed is loaded whole"),
+            Option("csv_settings", "csv_settings"),
         ),
-        refusal=NOT_YET,
+        strategy="replace",
+        queryless=True,
     ),
     Kind("SCD_TYPE_2", _BY_TIME, refusal=LATER),
     Kind("SCD_TYPE_2_BY_TIME", _BY_TIME, refusal=LATER),

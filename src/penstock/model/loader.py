@@ -199,7 +199,9 @@ def read_declaration(
     annotations, findings = parse(text, path, dialect=place.dialect)
     start = read_header(text, path).end
     if begins_model(text, start):
-        script = ddl.Script(text, path, start, annotations, place.dialect, _parts(path, place))
+        script = ddl.Script(
+            text, path, start, annotations, place.dialect, _parts(path, place), place.root
+        )
         return ddl.declare(script, place.names)
     if not annotations.in_pipeline and annotations.materialize is None:
         return None, report_script(text, path, annotations, findings)

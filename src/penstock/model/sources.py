@@ -82,6 +82,7 @@ FUNCTIONS = {
     "READ_NDJSON": "read_json",
     "READ_PARQUET": "read_parquet",
     "PARQUET_SCAN": "read_parquet",
+    "READ_SEED": "read_seed",  # what the kind SEED makes of its file (`model.seed`)
 }
 _ASSIGN = ("=", "=>", ":=")
 

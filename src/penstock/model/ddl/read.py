@@ -19,6 +19,7 @@ from penstock.model.kinds import DEFAULT_KIND, KINDS, Kind
 from penstock.model.mapping import Source
 from penstock.model.names import Names, UnknownName
 from penstock.model.schedule import Cadence
+from penstock.model.seed import seed_path, seed_query
 from penstock.sql.identifiers import nearest
 
 _UNITS = {
@@ -45,6 +46,7 @@ class Script:
     annotations: Annotations
     dialect: str = "spark"
     parts: tuple[str, ...] = ()
+    root: Path = Path()
 
 
 def declare(script: Script, names: Names) -> tuple[Declaration | None, tuple[Diagnostic, ...]]:
@@ -158,10 +160,26 @@ def _partitions_are_named(draft: Draft) -> None:
         draft.error_at("partitioned_by", message, "write a column, or year(column) and the like")
 
 
+_OF_SEEDS = (
+    *("name", "kind", "columns", "audits", "owner", "stamp", "tags", "description"),
+    *("column_descriptions", "dialect", "enabled", "formatting", "project", "start", "cron"),
+)
+
+
+def _seeds_have_few(draft: Draft) -> None:
+    if draft.kind is None or not draft.kind.queryless:
+        return
+    other = next((name for name in draft.given if name not in _OF_SEEDS), None)
+    if other is not None:
+        message = f"`{other}` cannot be given with the kind {draft.kind.name}"
+        draft.error_at("kind", message, f"a seed has {', '.join(_OF_SEEDS)}")
+
+
 _RULES: tuple[Callable[[Draft], None], ...] = (
     _end_needs_start,
     _unit_fits_cron,
     _partitions_are_named,
+    _seeds_have_few,
 )
 
 
@@ -194,9 +212,19 @@ def _declaration(
         tags=draft.tags,
         about=About(**draft.about),
         formatted=draft.formatted,
+        generated=_generated(draft, script, kind),
         places=places,
     )
     return replace(declaration, meaning=dict(_meaning(declaration)))
+
+
+def _generated(draft: Draft, script: Script, kind: Kind) -> str:
+    """The query that the kind itself gives."""
+    if not kind.queryless:
+        return ""
+    path = seed_path(draft.options["path"], script.path, script.root)
+    names = [column.name for column in draft.columns]
+    return seed_query(path, draft.options["csv_settings"] or {}, names, draft.dialect)
 
 
 def _meaning(declaration: Declaration) -> Iterator[tuple[str, object]]:

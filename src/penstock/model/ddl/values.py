@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime, timedelta
@@ -10,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 from penstock.model.ddl.syntax import Value
 from penstock.model.kinds import CHANGES
+from penstock.model.seed import SETTINGS
 from penstock.sql.identifiers import nearest
 from penstock.sql.tokens import NAME, NUMBER, STRING, WORD
 
@@ -186,6 +188,63 @@ def columns(value: Value) -> tuple[tuple[str, Value], ...]:
     return tuple(found.items())
 
 
+def csv_settings(value: Value) -> Mapping[str, object]:
+    """``(delimiter = ';', na_values = ('-', 'x'))``: those that are given, by their names."""
+    found: dict[str, object] = {}
+    for key, said in pairs(value):
+        if key not in SETTINGS:
+            guess = nearest(key, SETTINGS)
+            hint = f"did you mean {guess}?" if guess else f"there are {', '.join(SETTINGS)}"
+            raise said.wrong(f"`{key}` is not a setting of CSV", hint)
+        found[key] = _CSV.get(key, _letters)(said)
+    return found
+
+
+def _letters(value: Value) -> str:
+    """A text in which ``\\t`` and the like stand for what they are."""
+    said = text(value)
+    return {"\\t": "\t", "\\n": "\n", "\\r": "\r", "\\r\\n": "\r\n"}.get(said, said)
+
+
+def _letter(value: Value) -> str:
+    said = _letters(value)
+    if len(said) != 1:
+        raise value.wrong(f"`{value.text}` is not one character", "write one, such as ';' or '\\t'")
+    return said
+
+
+def _line_end(value: Value) -> str:
+    said = _letters(value)
+    if said not in {"\n", "\r", "\r\n"}:
+        raise value.wrong(f"`{value.text}` does not end lines", "write '\\n', '\\r\\n' or '\\r'")
+    return said
+
+
+def _encoding(value: Value) -> str:
+    try:
+        codecs.lookup(text(value))
+    except LookupError:
+        raise value.wrong(f"`{value.text}` is not an encoding", "write utf-8 or latin-1") from None
+    return text(value)
+
+
+def _na_values(value: Value) -> object:
+    """Texts of all columns, or of some: ``('-', 'x')`` or ``(price = ('-', 'x'))``."""
+    inside = value.bracketed() or ()
+    if any(token.text == "=" for token in inside):
+        return {column: list(texts(said)) for column, said in pairs(value)}
+    return list(texts(value))
+
+
+_CSV: Mapping[str, Callable[[Value], object]] = {
+    **dict.fromkeys(("delimiter", "quotechar", "escapechar"), _letter),
+    **dict.fromkeys(("doublequote", "skipinitialspace", "keep_default_na"), boolean),
+    "lineterminator": _line_end,
+    "encoding": _encoding,
+    "na_values": _na_values,
+}
+
+
 def predicate(value: Value) -> str:
     """A condition as written, without the brackets around it."""
     inside = value.bracketed()
@@ -259,6 +318,7 @@ READERS: Mapping[str, Callable[[Value], object]] = {
     "change": change,
     "expressions": expressions,
     "pairs": pairs,
+    "csv_settings": csv_settings,
     "predicate": predicate,
     "cron": cron,
 }

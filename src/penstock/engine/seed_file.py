@@ -1,0 +1,156 @@
+"""The CSV file of a SEED: read on the driver as pandas would read it, since seeds are small.
+
+Rows that do not have as many values as the header has columns are errors that name their line.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.engine.input_files import Fault
+from penstock.errors import ArgumentError, Location, PenstockError, QueryFailed
+from penstock.model.seed import CsvSettings
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_LONG = 2**63
+_BOOLEANS = {
+    **dict.fromkeys(("True", "TRUE", "true"), True),
+    **dict.fromkeys(("False", "FALSE", "false"), False),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SeedFile:
+    """Read like `file_reader.Files`; ``location`` is that of the model's kind."""
+
+    path: Path
+    settings: CsvSettings
+    root: Path
+    location: Location | None = None
+
+    def read(self, session: SparkSession) -> DataFrame:
+        """The rows: text where ``columns`` are named, else of the types that the values have.
+
+        Raises QueryFailed for a file that cannot be read as it is said to be written.
+        """
+        from pyspark.sql.types import StringType, StructField, StructType
+
+        names, rows = self._rows()
+        columns: list[Sequence[Any]] = []
+        schema: list[StructField] = []
+        for at, name in enumerate(names):
+            nulls = self.settings.nulls(name)
+            texts = [None if row[at] in nulls else row[at] for row in rows]
+            kind, values = (StringType(), texts) if self.settings.columns else _typed(texts)
+            schema.append(StructField(name, kind))
+            columns.append(values)
+        return session.createDataFrame(list(zip(*columns, strict=True)), StructType(schema))
+
+    def blamed(self, _error: PenstockError) -> QueryFailed | None:
+        """Nothing is read after `read`, so no later error is the file's."""
+        return None
+
+    def _rows(self) -> tuple[Sequence[str], list[list[str]]]:
+        reader: Any = None
+        try:
+            with self.path.open(encoding=self._encoding, newline="") as file:
+                reader = csv.reader(file, strict=True, **self._form)
+                rows = list(self._checked(reader))
+        except OSError as error:
+            raise self._wrong(f"it cannot be read: {error.strerror}", None) from None
+        except UnicodeDecodeError as error:
+            raise self._wrong(
+                f"it is not {self.settings.encoding} ({error.reason})", None
+            ) from None
+        except csv.Error as error:
+            raise self._wrong(f"it is not CSV: {error}", reader.line_num) from None
+        names = list(self.settings.columns) or rows[0]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise self._wrong(f"the header has {twice!r} twice", 1)
+        return names, rows[1:]
+
+    def _checked(self, reader: Any) -> Iterator[list[str]]:
+        """The rows with the header; blank lines are left out."""
+        width = len(self.settings.columns) or None
+        for row in reader:
+            if row:
+                width = width or len(row)
+                if len(row) != width:
+                    reason = f"the row has {len(row)} of {width} columns"
+                    raise self._wrong(reason, reader.line_num)
+                yield row
+        if not reader.line_num:
+            raise self._wrong("the file is empty: it has no header", None)
+
+    @property
+    def _encoding(self) -> str:
+        utf8 = codecs.lookup(self.settings.encoding).name == "utf-8"
+        return "utf-8-sig" if utf8 else self.settings.encoding  # a byte order mark is no letter
+
+    @property
+    def _form(self) -> dict[str, Any]:
+        settings = self.settings
+        return {
+            "delimiter": settings.delimiter,
+            "quotechar": settings.quotechar,
+            "doublequote": settings.doublequote,
+            "escapechar": settings.escapechar,
+            "skipinitialspace": settings.skipinitialspace,
+        }
+
+    def _wrong(self, reason: str, line: int | None) -> QueryFailed:
+        return QueryFailed(
+            Fault(self.path, reason, line).text(self.root),
+            hint="correct the file, or say how it is written: csv_settings (delimiter = ';')",
+            location=self.location,
+        )
+
+
+def seed_file(
+    path: str, options: Mapping[str, Any], *, root: Path, location: Location | None
+) -> SeedFile:
+    """The file of a call of `read_seed`. Raises QueryFailed where there is none."""
+    found = root / path
+    if not found.is_file():
+        raise QueryFailed(
+            f"there is no file {path}",
+            hint=f"`path` of a SEED is relative to its script, or $root/...: looked for {found}",
+            location=location,
+        )
+    try:
+        return SeedFile(found, CsvSettings(**options), root, location)
+    except TypeError as error:
+        raise ArgumentError(f"read_seed: {error}", location=location) from None
+
+
+def _typed(texts: Sequence[str | None]) -> tuple[Any, Sequence[Any]]:
+    """The type that all values have, and the values; text where they have none in common."""
+    from pyspark.sql import types as t
+
+    forms: tuple[tuple[Any, Callable[[str], Any]], ...] = (
+        (t.LongType(), _integer),
+        (t.DoubleType(), float),
+        (t.BooleanType(), _BOOLEANS.__getitem__),
+    )
+    if any(text is not None for text in texts):
+        for kind, read in forms:
+            try:
+                return kind, [None if text is None else read(text) for text in texts]
+            except (ValueError, KeyError):
+                continue
+    return t.StringType(), texts
+
+
+def _integer(text: str) -> int:
+    value = int(text)
+    if not -_LONG <= value < _LONG or "_" in text:
+        raise ValueError
+    return value

@@ -1,0 +1,71 @@
+"""The file of a SEED, read on the driver and made a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.engine.seed_file import seed_file
+from penstock.errors import ArgumentError, QueryFailed
+from tests.engine.conftest import Make
+from tests.engine.toy import rows, step
+
+MODEL = """MODEL (
+  name codes,
+  kind SEED (path '$root/codes.csv', csv_settings (delimiter = ';', na_values = (price = ('-'))))
+  {}
+);
+"""
+
+
+@pytest.mark.spark
+def test_a_seed_is_loaded_and_stays_until_it_changes(make: Make) -> None:
+    project = make({"models/codes": MODEL.format("")})
+    file = Path(project.settings.root, "codes.csv")
+    file.write_text('\ufeffid;name;price;ok\n1;"a;""b""";1.5;true\n\n2;;-;NA\n')
+    assert step(project.run(), "codes").state == "done"
+    assert rows(project, "SELECT * FROM codes ORDER BY id") == [
+        (1, 'a;"b"', 1.5, True),
+        (2, None, None, None),
+    ]
+    assert step(project.run(), "codes").state == "unchanged"
+    types = {column.name: column.type for column in project.show("codes").columns}
+    assert types == {"id": "int64", "name": "varchar", "price": "float64", "ok": "boolean"}
+    file.write_text("id;name;price;ok\n007;-;2;x\n")
+    columns = ", columns (code TEXT, label TEXT, price DECIMAL(9, 2), ok TEXT)"
+    project = make({"models/codes": MODEL.format(columns)})
+    assert step(project.run(), "codes").rows == 1
+    found = rows(project, "SELECT code, label, CAST(price AS STRING), ok FROM codes")
+    assert found == [("007", "-", "2.00", "x")]
+    assert [tuple(row) for row in project.preview("codes").select("code").collect()] == [("007",)]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a;b\n1;2\n3\n", "codes.csv, line 3: the row has 1 of 2 columns"),
+        (b'a;b\n1;"2\n', "codes.csv, line 2: it is not CSV"),
+        (b"a;a\n1;2\n", "codes.csv, line 1: the header has 'a' twice"),
+        (b"", "codes.csv: the file is empty"),
+        (b"a;b\n\xff;2\n", "codes.csv: it is not utf-8"),
+        (None, "there is no file codes.csv"),
+    ],
+)
+def test_a_file_that_is_wrong(make: Make, content: bytes | None, message: str) -> None:
+    project = make({"models/codes": MODEL.format("")})
+    if content is not None:
+        Path(project.settings.root, "codes.csv").write_bytes(content)
+    failed = step(project.run(), "codes")
+    assert failed.state == "failed"
+    assert isinstance(failed.error, QueryFailed)
+    assert message in failed.error.message
+    assert failed.error.location is not None
+    assert str(failed.error.location.path).endswith("codes.sql")
+
+
+def test_an_option_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("a\n")
+    with pytest.raises(ArgumentError, match=r"read_seed: .*'nosuch'"):
+        seed_file("x.csv", {"nosuch": 1}, root=tmp_path, location=None)

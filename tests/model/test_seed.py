@@ -1,0 +1,110 @@
+"""The kind SEED: settings of its file, and the query that it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import Diagnostic
+from penstock.model.loader import scan_models
+from penstock.model.model import Model
+from penstock.model.seed import CsvSettings
+
+
+def load(
+    root: Path, kind: str, rest: str = "", after: str = ""
+) -> tuple[list[Model], list[Diagnostic]]:
+    path = root / "models" / "seeds" / "codes.sql"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"MODEL (\n  name codes,\n  kind {kind}{rest}\n);\n{after}")
+    loaded = scan_models(root, lakes=["main"])
+    return list(loaded.models), list(loaded.diagnostics)
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "options"),
+    [
+        ("SEED (path 'codes.csv')", "models/seeds/codes.csv", {}),
+        ("SEED (path '../../data/x.csv')", "data/x.csv", {}),
+        ("SEED (path '$root/data/it''s.csv', batch_size 10)", "data/it's.csv", {}),
+        (
+            "seed (path 'x.csv', csv_settings (delimiter = '\\t', quotechar = '''', "
+            "na_values = ('-')))",
+            "models/seeds/x.csv",
+            {"delimiter": "\t", "quotechar": "'", "na_values": ["-"]},
+        ),
+        (
+            "SEED (path 'x.csv', csv_settings (escapechar = '\\', na_values = (a = ('-', 'x')), "
+            "keep_default_na = false, encoding = 'latin-1', doublequote = false))",
+            "models/seeds/x.csv",
+            {
+                "escapechar": "\\",
+                "na_values": {"a": ["-", "x"]},
+                "keep_default_na": False,
+                "encoding": "latin-1",
+                "doublequote": False,
+            },
+        ),
+    ],
+)
+def test_the_file_and_its_settings(
+    tmp_path: Path, kind: str, path: str, options: dict[str, object]
+) -> None:
+    (model,), _ = load(tmp_path, kind)
+    (source,) = model.query.files
+    assert (model.strategy, source.function) == ("replace", "read_seed")
+    assert source.path.evaluate(None) == path  # type: ignore[arg-type] # a literal asks for nothing
+    assert {name: value.evaluate(None) for name, value in source.options} == options  # type: ignore[arg-type] # literals
+    assert CsvSettings(**options)  # type: ignore[arg-type] # of the names of its fields
+
+
+def test_declared_columns_are_those_of_the_file_in_order(tmp_path: Path) -> None:
+    (model,), _ = load(tmp_path, "SEED (path 'x.csv')", ",\n  columns (id INT, name TEXT)")
+    (source,) = model.query.files
+    assert dict(source.options)["columns"].evaluate(None) == ["id", "name"]  # type: ignore[arg-type] # literals
+    assert [column.name for column in model.columns] == ["id", "name"]
+
+
+def test_what_makes_what_is_there_stale(tmp_path: Path) -> None:
+    hashes = {
+        load(tmp_path, kind)[0][0].definition_hash
+        for kind in (
+            "SEED (path 'x.csv')",
+            "SEED (path 'y.csv')",
+            "SEED (path 'x.csv', csv_settings (delimiter = ';'))",
+        )
+    }
+    assert len(hashes) == 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "rest", "after", "message"),
+    [
+        ("SEED", "", "", "the kind SEED needs `path`"),
+        (
+            "SEED (path 'x.csv', csv_settings (delim = ';'))",
+            "",
+            "",
+            "`delim` is not a setting of",
+        ),
+        ("SEED (path 'x.csv', csv_settings (delimiter = ';;'))", "", "", "is not one character"),
+        ("SEED (path 'x.csv', csv_settings (lineterminator = 'x'))", "", "", "does not end lines"),
+        ("SEED (path 'x.csv', csv_settings (encoding = 'utf-99'))", "", "", "is not an encoding"),
+        (
+            "SEED (path 'x.csv', csv_settings (doublequote = maybe))",
+            "",
+            "",
+            "neither true nor false",
+        ),
+        ("SEED (path 'x.csv')", ", partitioned_by a", "", "`partitioned_by` cannot be given"),
+        ("SEED (path 'x.csv')", "", "SELECT 1", "`SELECT` follows the model"),
+    ],
+)
+def test_what_is_refused(tmp_path: Path, kind: str, rest: str, after: str, message: str) -> None:
+    models, findings = load(tmp_path, kind, rest, after)
+    assert models == []
+    (error,) = [finding for finding in findings if finding.severity == "error"]
+    assert message in error.message
+    assert error.location.line is not None
+    assert error.hint
