@@ -48,6 +48,14 @@ def test_what_a_star_leaves_out_is_not_looked_for_behind_it() -> None:
     assert columns(found) == {"a": "? line 1: no table of the query has a column a"}
 
 
+def test_a_file_whose_call_names_its_columns() -> None:
+    for named in ("{'a': 'INT', 'b': 'DATE'}", "['a', 'b']"):
+        found = lineage(f"SELECT * FROM read_csv('x.csv', columns = {named})")
+        assert found.complete
+        assert [column.name for column in found.columns] == ["a", "b"]
+        assert not any(column.unknown for column in found.columns)
+
+
 def test_files_are_assets() -> None:
     found = lineage("SELECT a, b + 1 AS b FROM read_csv('data/x.csv', header = true) WHERE c = 1")
     assert columns(found) == {"a": "data/x.csv.a", "b": "data/x.csv.b"}

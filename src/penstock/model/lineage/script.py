@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.model.constants import Bindings, Constant
@@ -70,8 +70,16 @@ def _relation(source: QuerySource, tables: Tables) -> Relation:
         return tables(source)
     if isinstance(source, FileSource):
         path = path_of(source.path)
-        return table(path, None, f"the columns of {path} are not known without reading it")
+        why = f"the columns of {path} are not known without reading it"
+        return table(path, _named(source), why)
     return _function(source, tables)
+
+
+def _named(source: FileSource) -> Sequence[str] | None:
+    """The columns of a file that its call names; ``None`` where it names none."""
+    named = next((value for name, value in source.options if fold(name) == "columns"), None)
+    names = None if named is None else named.evaluate(Bindings())
+    return [str(name) for name in names] if isinstance(names, Mapping | list) else None
 
 
 def _function(source: FunctionSource, tables: Tables) -> Relation:
