@@ -49,6 +49,8 @@ def test_a_seed_is_loaded_and_stays_until_it_changes(make: Make) -> None:
         (b'a;b\n1;"2\n', "codes.csv, line 2: it is not CSV"),
         (b"a;a\n1;2\n", "codes.csv, line 1: the header has 'a' twice"),
         (b"", "codes.csv: the file is empty"),
+        (b"\n\n", "codes.csv: the file is empty"),
+        (b"a;b\n1;2\n", "na_values has 'price', which is not a column of it"),
         (b"a;b\n\xff;2\n", "codes.csv: it is not utf-8"),
         (None, "there is no file codes.csv"),
     ],

@@ -94,6 +94,7 @@ def test_an_empty_file() -> None:
     [
         ("a: [", 1, "while parsing|expected"),
         ("- a", 1, "the file is not a mapping"),
+        ("t:\n  model: m\n  outputs: {query: [{a: !x 1}]}", 3, "could not determine a constructor"),
         ("t:\n  outputs: {query: []}", 2, "the test t names no model"),
         ("t:\n  model: m", 2, "the test t says no outputs"),
         ("t:\n  model: m\n  outputs: {}", 3, "neither query nor ctes"),

@@ -75,19 +75,23 @@ class SeedFile:
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise self._wrong(f"the header has {twice!r} twice", 1)
+        own = self.settings.na_values
+        unknown = [name for name in own if name not in names] if isinstance(own, Mapping) else []
+        if unknown:
+            raise self._wrong(f"na_values has {unknown[0]!r}, which is not a column of it", None)
         return names, rows[1:]
 
     def _checked(self, reader: Any) -> Iterator[list[str]]:
         """The rows with the header; blank lines are left out."""
-        width = len(self.settings.columns) or None
+        width, header = len(self.settings.columns) or None, False
         for row in reader:
             if row:
-                width = width or len(row)
+                header, width = True, width or len(row)
                 if len(row) != width:
                     reason = f"the row has {len(row)} of {width} columns"
                     raise self._wrong(reason, reader.line_num)
                 yield row
-        if not reader.line_num:
+        if not header:
             raise self._wrong("the file is empty: it has no header", None)
 
     @property

@@ -82,7 +82,7 @@ def find_unit_tests(root: Path) -> tuple[UnitTest, ...]:
     findings: list[Diagnostic] = []
     for path in sorted((root / DIRECTORY).rglob("*")):
         if path.suffix.lower() in _SUFFIXES:
-            tests, wrong = read_unit_tests(path.read_text(encoding="utf-8-sig"), path)
+            tests, wrong = read_unit_tests(_text(path, Location(path)), path)
             found += tests
             findings += wrong
     if findings:
@@ -268,13 +268,11 @@ class UnitTests:
         """The names of columns in order, and the rows."""
         if rows.file is not None:
             path = self._file(rows)
-            text = path.read_text(encoding="utf-8-sig")
+            text = _text(path, rows.location)
             if path.suffix.lower() == ".csv":
                 names, read = csv_rows(text)
                 return list(names), read
-            import yaml
-
-            listed = yaml.load(text, Loader=loader())
+            listed = _rows_of_yaml(text, path, rows.location)
         elif rows.csv is not None:
             names, read = csv_rows(rows.csv)
             return list(names), read
@@ -334,6 +332,30 @@ class UnitTests:
         ]
         shown = list(looked_at or schema.names)
         return differences(wanted_rows, actual, shown, same), len(collected) == limit
+
+
+def _text(path: Path, location: Location) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        message = f"the file {path.name} cannot be read: {error}"
+        raise ArgumentError(message, hint="save it as UTF-8", location=location) from None
+
+
+def _rows_of_yaml(text: str, path: Path, location: Location) -> tuple[Mapping[str, Any], ...]:
+    import yaml
+
+    try:
+        listed = yaml.load(text, Loader=loader())
+    except yaml.YAMLError as error:
+        raise ArgumentError(f"{path.name} is not YAML: {error}", location=location) from None
+    if not isinstance(listed, list) or not all(isinstance(row, Mapping) for row in listed):
+        raise ArgumentError(
+            f"{path.name} is not a list of rows",
+            hint="begin each row with a dash: - {id: 1, name: a}",
+            location=location,
+        )
+    return tuple(listed)
 
 
 def _with_query(model: Model, test: UnitTest) -> Model:

@@ -89,7 +89,15 @@ def read_unit_tests(text: str, path: Path) -> tuple[tuple[UnitTest, ...], tuple[
     if root is None:
         return (), ()
     entries = reading.mapping(root, "the file")
-    tests = list(_dbt(reading, entries) if _UNIT_TESTS in entries else _sqlmesh(reading, entries))
+    read = _dbt if _UNIT_TESTS in entries else _sqlmesh
+    try:
+        tests = list(read(reading, entries))
+    except yaml.constructor.ConstructorError as error:  # a tag, or a key that is a list
+        mark = error.problem_mark
+        where = Location(path, mark.line + 1, mark.column + 1) if mark else Location(path)
+        hint = "write plain values: texts, numbers, dates, lists and mappings"
+        reading.findings.append(Diagnostic("error", str(error.problem), where, hint, "yaml"))
+        return (), tuple(reading.findings)
     return tuple(test for test in tests if test is not None), tuple(reading.findings)
 
 

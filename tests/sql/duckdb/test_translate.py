@@ -124,6 +124,8 @@ IN_DUCKDB = {
     "SELECT nobody_knows(a) FROM t": None,
     "SELECT a FROM t LATERAL VIEW explode(l) AS x": None,
     "SELECT FROM WHERE": None,
+    "SELECT a FROM t ORDER BY 1": "SELECT a FROM t ORDER BY 1 NULLS FIRST",
+    "SELECT a FROM t UNION SELECT b FROM u": "SELECT a FROM t UNION SELECT b FROM u",
 }
 
 

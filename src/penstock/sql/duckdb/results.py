@@ -39,6 +39,7 @@ for _types, _letter in (
 ):
     _KINDS = f"REGEXP_REPLACE({_KINDS}, '{_types}', '{_letter}')"
 _HAS_NESTED = "TYPEOF(:row) RLIKE '[:<,](array|struct)<'"
+_NESTED = "TYPEOF(:o0) LIKE 'struct%' OR TYPEOF(:o0) LIKE 'array%'"
 _CAST = "a cast to one type"
 
 
@@ -114,7 +115,12 @@ def _recursive(node: exp.Expr) -> bool:
 
 def _guard(query: exp.Expr, what: str, advice: str, check: str, *rows: exp.Expr) -> None:
     """Refuse ``query`` where ``check`` holds, in which ``:o0``, ``:o1`` are rows of ``rows``."""
-    asked = [_row(row, query) for row in rows]
+    _guard_value(query, what, advice, check, [_row(row, query) for row in rows])
+
+
+def _guard_value(
+    query: exp.Expr, what: str, advice: str, check: str, asked: list[exp.Expr]
+) -> None:
     select = query
     while not isinstance(select, exp.Select):
         select = select.this
@@ -123,12 +129,14 @@ def _guard(query: exp.Expr, what: str, advice: str, check: str, *rows: exp.Expr)
     select.set("where", exp.Where(this=guarded(what, advice, [check], condition, asked)))
 
 
-def _row(query: exp.Expr, root: exp.Expr) -> exp.Expr:
-    """A value of the type of the query's row, never computed, for a place within ``root``."""
+def _row(query: exp.Expr, root: exp.Expr, column: exp.Expr | None = None) -> exp.Expr:
+    """A value of the type of the query's row, or of its ``column``, never computed, for a place
+    within ``root``.
+    """
     alone = unguarded(query)
     for clause in ("order", "limit", "offset", *(["with_"] if query is root else [])):
         alone.set(clause, None)
-    row = spark("SELECT STRUCT(*)")
+    row = exp.select(column.copy()) if column is not None else spark("SELECT STRUCT(*)")
     assert isinstance(row, exp.Select)
     return exp.Subquery(this=row.from_(exp.Subquery(this=alone), copy=False))
 
@@ -146,7 +154,8 @@ def check_positions(query: exp.Expr) -> None:
         if column is None:
             unknown = True
         elif in_order("", column) is not column:
-            key.set("this", column)  # for whoever looks at the types of keys
+            asked = _row(query, query, column)
+            _guard_value(query, "ORDER BY of struct, array", "", _NESTED, [asked])
     if unknown:
         what = "ORDER BY ALL or a position beside a list or struct"
         _guard(query, what, "the columns to sort by", _HAS_NESTED.replace(":row", ":o0"), query)
