@@ -46,6 +46,18 @@ def test_tables_of_a_transaction_share_a_snapshot(lake: Lake, rows: Rows) -> Non
     assert [table.qualified_name for table in lake.tables()] == ["main.a", "s.b"]
 
 
+def test_two_transactions_may_need_the_same_new_schema(lake: Lake, rows: Rows) -> None:
+    with lake.transaction() as first, lake.transaction() as second:
+        for tx, name in ((first, "S.a"), (second, "s.b")):
+            tx.create_schema(name[0])
+            tx.table(name).append(rows(KV, [(1, name)]))
+        first.commit()
+        second.commit()
+    assert lake.schemas() == ["S", "main"]
+    assert [table.qualified_name for table in lake.tables()] == ["S.a", "S.b"]
+    assert table_of(lake.table("s.b").to_df()) == [(1, "s.b")]
+
+
 def test_a_transaction_sees_its_own_changes(lake: Lake, rows: Rows) -> None:
     lake.table("t").append(rows(KV, [(1, "a"), (2, "b")]))
     with lake.transaction() as tx:

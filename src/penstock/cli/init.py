@@ -16,6 +16,8 @@ from penstock.errors import ArgumentError
 SKIPPED = frozenset({"__pycache__", "lake", "spark-warehouse"})
 # Packaged under a plain name: a dot file would act on this repository, not on the new project.
 RENAMED = {"gitignore": ".gitignore"}
+# What the first run of an example wants besides.
+FIRST_RUN = {"flights": " --partition 2013-01-01"}
 
 
 @click.command(
@@ -24,10 +26,11 @@ RENAMED = {"gitignore": ".gitignore"}
     epilog="""\b
 Examples:
   penstock init shop
-  penstock init flights --example flights""",
+  penstock init flights --example flights
+  penstock init world --example world""",
 )
 @click.argument("directory", type=click.Path(path_type=Path), default=".", metavar="[DIR]")
-@click.option("--example", metavar="NAME", help="Start from a worked example: flights.")
+@click.option("--example", metavar="NAME", help="Start from a worked example: flights or world.")
 @debug_option
 def command(directory: Path, example: str | None) -> None:
     """Make a new project in DIR (default: the current one). Never overwrites a file."""
@@ -38,7 +41,7 @@ def command(directory: Path, example: str | None) -> None:
     if directory != Path():
         click.echo(f"  cd {directory}")
     click.echo("  penstock check")
-    click.echo("  penstock run" + (" --partition 2013-01-01" if example else ""))
+    click.echo("  penstock run" + FIRST_RUN.get(example or "", ""))
 
 
 def example_source(name: str) -> Traversable:

@@ -59,12 +59,12 @@ def command(
     if as_json:
         print_json(trace)
         return
-    for line in _texts(trace):
+    for line in lines(trace):
         say(line)
 
 
-def _texts(trace: Trace) -> Iterator[str]:
-    """The tree of each column asked for, then what concerns them all."""
+def lines(trace: Trace) -> Iterator[str]:
+    """A trace as lines of text: the tree of each column asked for, then what concerns them all."""
     seen: set[str] = set()
     for column in trace.columns[: trace.starts]:
         yield from _drawn(_tree(column, trace, seen))

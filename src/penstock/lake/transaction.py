@@ -126,14 +126,17 @@ class Transaction:
         return self._names.has_schema(name)
 
     def create_schema(self, name: str, *, if_not_exists: bool = True) -> None:
-        """``tx.create_schema("shop")``. Raises NameTaken for one that exists, unless it may."""
+        """``tx.create_schema("shop")``. Raises NameTaken for one that exists, unless it may.
+
+        One that may exist may also be made by another transaction before this one commits.
+        """
         if not if_not_exists and self._names.has_schema(name):
             raise NameTaken(
                 f"there is a schema {name!r} already",
                 hint="leave it, or take another name",
                 data={"schema": name},
             )
-        self._names.create_schema(name)
+        self._names.create_schema(name, may_exist=if_not_exists)
 
     def drop_schema(self, name: str, *, cascade: bool = False, if_exists: bool = False) -> None:
         """``tx.drop_schema("shop")``: with ``cascade`` also a schema that is not empty."""

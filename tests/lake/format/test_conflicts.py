@@ -53,6 +53,7 @@ MINE: dict[str, ChangeSet] = {
     "replace": ChangeSet(tables=(TableChange("main", "t", create=NEW, drops=1),)),
     "drop": ChangeSet(tables=(TableChange("main", "t", drops=1),)),
     "schema": ChangeSet(create_schemas=("New",)),
+    "needed schema": ChangeSet(create_schemas=("New",), needed_schemas=frozenset({"new"})),
     "drop schema": ChangeSet(drop_schemas=(2,)),
     "view": ChangeSet(create_views=(NewView("s", "T", "SELECT 1"),)),
     "drop view": ChangeSet(drop_views=(7,)),

@@ -43,6 +43,7 @@ class StagedNames:
         self._base = base
         self._schemas: dict[str, SchemaEntry] | None = None
         self._new_schemas: dict[str, str] = {}
+        self._needed_schemas: dict[str, None] = {}
         self._gone_schemas: dict[str, int] = {}
         self._views: dict[Key, StagedView | None] = {}
         self._gone_views: dict[int, None] = {}
@@ -65,8 +66,8 @@ class StagedNames:
 
     def _staged(self) -> tuple[dict[Any, Any], ...]:
         return (
-            *(self._new_schemas, self._gone_schemas, self._views, self._gone_views),
-            *(self._macros, self._gone_macros),
+            *(self._new_schemas, self._needed_schemas, self._gone_schemas),
+            *(self._views, self._gone_views, self._macros, self._gone_macros),
         )
 
     def changes(self) -> ChangeSet:
@@ -75,6 +76,7 @@ class StagedNames:
         old = [view for view in views if view.base is not None]
         return ChangeSet(
             create_schemas=tuple(self._new_schemas.values()),
+            needed_schemas=frozenset(self._needed_schemas),
             drop_schemas=tuple(self._gone_schemas.values()),
             create_views=tuple(view.new for view in views if view.new is not None),
             drop_views=tuple(self._gone_views),
@@ -113,9 +115,12 @@ class StagedNames:
                 data={"schema": name},
             )
 
-    def create_schema(self, name: str) -> None:
+    def create_schema(self, name: str, *, may_exist: bool) -> None:
+        """``may_exist``: others may make it, too, before the transaction commits."""
         if not self.has_schema(name):
             self._new_schemas[fold(name)] = name
+            if may_exist:
+                self._needed_schemas[fold(name)] = None
 
     def drop_schema(self, name: str) -> None:
         """Drop a schema, which is empty by now."""
@@ -124,6 +129,7 @@ class StagedNames:
                 "schema main cannot be dropped: DuckDB attaches no lake without it",
                 hint="drop its tables and views",
             )
+        self._needed_schemas.pop(fold(name), None)
         if self._new_schemas.pop(fold(name), None) is None:
             self._gone_schemas[fold(name)] = self._base_schemas()[fold(name)].id
 

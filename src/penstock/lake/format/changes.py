@@ -152,7 +152,8 @@ class ChangeSet:
 
     ``create_schemas`` holds names; table changes, views and macros may refer to them. What is
     dropped, renamed or tagged is identified by its id. The same change set drops what dropped
-    schemas contain.
+    schemas contain. Those of ``create_schemas`` that are in ``needed_schemas``, by folded name, may
+    exist by then.
     """
 
     create_schemas: tuple[str, ...] = ()
@@ -165,6 +166,7 @@ class ChangeSet:
     create_macros: tuple[NewMacro, ...] = ()
     drop_macros: tuple[int, ...] = ()
     compactions: tuple[Compaction, ...] = ()
+    needed_schemas: frozenset[str] = frozenset()
 
     def __bool__(self) -> bool:
         return any(getattr(self, part.name) for part in fields(self))

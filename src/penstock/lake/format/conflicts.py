@@ -159,7 +159,7 @@ def _schemas(
     mine: ChangeSet, theirs: ParsedChanges, schema_ids: Mapping[str, int]
 ) -> Iterator[str]:
     for name in mine.create_schemas:
-        if fold(name) in theirs.created_schemas:
+        if fold(name) in theirs.created_schemas - mine.needed_schemas:
             yield f"created schema {name} too"
     made = theirs.created_tables | theirs.created_scalar_macros | theirs.created_table_macros
     for name, schema_id in schema_ids.items():

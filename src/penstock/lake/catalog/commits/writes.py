@@ -43,6 +43,7 @@ from penstock.lake.catalog.statistics import totals
 from penstock.lake.catalog.work import Ids, Target, Totals, Work
 from penstock.lake.format.changes import ChangeSet, TableChange
 from penstock.lake.format.files import Table
+from penstock.lake.format.naming import fold
 from penstock.lake.snapshot import Snapshot
 
 
@@ -209,7 +210,8 @@ def _take_away(work: Work, changes: ChangeSet) -> None:
 def _define(work: Work, changes: ChangeSet) -> None:
     """Schemas, views and macros; tables come with their rows."""
     for name in changes.create_schemas:
-        create_schema(work, name)
+        if fold(name) not in changes.needed_schemas & work.schemas.keys():
+            create_schema(work, name)
     for view_id, new_name in changes.rename_views.items():
         views.rename(work, view_id, new_name)
     for view_id, view_tags in changes.view_tags.items():
