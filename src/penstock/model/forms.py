@@ -14,6 +14,7 @@ from penstock.model.header.lines import is_unclosed
 from penstock.model.header.written import can_say, lines_of, quoted
 from penstock.model.kinds import KINDS, Kind
 from penstock.model.schedule import Cadence
+from penstock.sql.literals import plain_text_literal
 
 FORMS = ("annotations", "model")
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -172,7 +173,9 @@ def _properties(declaration: Declaration, dialect: str) -> Iterator[str]:
     of_text |= {"stamp": about.stamp, "project": about.project}
     types = [f"{_name(column.name)} {column.type}" for column in declaration.columns]
     settings = [f"{_text(each.name)} = {_text(each.value)}" for each in declaration.settings]
-    said = [f"{_name(name)} = {_quote(text)}" for name, text in about.column_descriptions]
+    said = [
+        f"{_name(name)} = {plain_text_literal(text)}" for name, text in about.column_descriptions
+    ]
     tests = [audit for audit in map(_audit, declaration.data_tests) if audit is not None]
     lists: dict[str, list[str]] = {
         "tags": [_text(tag) for tag in declaration.tags],
@@ -238,11 +241,7 @@ def _key(key: str) -> str:
 
 
 def _text(text: str) -> str:
-    return text if _WORD.fullmatch(text) else _quote(text)
-
-
-def _quote(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+    return text if _WORD.fullmatch(text) else plain_text_literal(text)
 
 
 def _audit(test: DataTest) -> str | None:
@@ -255,6 +254,6 @@ def _audit(test: DataTest) -> str | None:
         case UniqueTest(columns=(column,), nulls_equal=True):
             return f"unique_values(columns := {_name(column)})"
         case AcceptedValuesTest(column=column, values=values):
-            listed = ", ".join(map(_quote, values))
+            listed = ", ".join(map(plain_text_literal, values))
             return f"accepted_values(column := {_name(column)}, is_in := ({listed}))"
     return None

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from penstock.sql.dialect import SPARK
+from penstock.sql.literals import plain_text_literal, text_literal
 
 FUNCTION = "read_seed"
 ROOT = "$root/"
@@ -79,5 +80,4 @@ def _literal(value: object, dialect: str) -> str:
         return f"{{{', '.join(pairs)}}}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(_literal(item, dialect) for item in value)}]"
-    text = str(value).replace("'", "''")
-    return f"'{text.replace(chr(92), chr(92) * 2) if dialect == SPARK else text}'"
+    return (text_literal if dialect == SPARK else plain_text_literal)(str(value))

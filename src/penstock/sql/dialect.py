@@ -20,6 +20,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, TokenError
 
 from penstock.errors import ColumnNotFound, PenstockError
+from penstock.sql.literals import plain_text_literal
 from penstock.sql.text import Unreadable, misread
 from penstock.sql.tokens import NAME, Token, scan
 from penstock.sql.types import cast_types, checked
@@ -146,8 +147,7 @@ def name_hint(error: PenstockError, names: frozenset[str]) -> str | None:
     )
     if name is None:
         return None
-    text = name.replace("'", "''")
-    return f"\"{name}\" is a name: write '{text}' for the text"
+    return f'"{name}" is a name: write {plain_text_literal(name)} for the text'
 
 
 @contextmanager

@@ -233,6 +233,11 @@ def text_literal(value: str) -> str:
     return f"'{escaped}'"
 
 
+def plain_text_literal(value: str) -> str:
+    """A text in SQL where a backslash is a character like any other: DuckDB's, MODEL (...)."""
+    return "'" + value.replace("'", "''") + "'"
+
+
 def in_spark(source: SqlText) -> SqlText:
     """The text with such literals in Spark's words; lines stay lines."""
     if "[" not in source.text and "{" not in source.text:

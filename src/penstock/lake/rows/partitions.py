@@ -20,6 +20,7 @@ from penstock.lake.rows.change import Condition, RowChange
 from penstock.lake.rows.engine import stage
 from penstock.lake.writing import fingerprint
 from penstock.sql.identifiers import quoted
+from penstock.sql.literals import text_literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,18 +29,10 @@ if TYPE_CHECKING:
 
 MOST = 10_000  # partitions of one call: the condition names each
 _TIMES = ("year", "month", "day", "hour")
-# How a value is written, by the beginning of its type's name in Spark; ``{}`` is its text.
-_LITERALS = (
-    ("string", "'{}'"),
-    ("boolean", "{}"),
-    ("tinyint", "{}"),
-    ("smallint", "{}"),
-    ("int", "{}"),
-    ("bigint", "{}"),
-    ("decimal", "{}"),
-    ("date", "DATE '{}'"),
-    ("timestamp_ntz", "TIMESTAMP_NTZ '{}'"),
-)
+# How a value is written, by the beginning of its type's name in Spark; ``{}`` is its literal as a
+# text. The rest are cast, numbers stand as they are.
+_NUMBERS = ("boolean", "tinyint", "smallint", "int", "bigint", "decimal")
+_LITERALS = (("string", "{}"), ("date", "DATE {}"), ("timestamp_ntz", "TIMESTAMP_NTZ {}"))
 
 
 def replace_partitions(table: StagedTable, df: DataFrame, keys: Sequence[str]) -> Staged:
@@ -117,9 +110,12 @@ def _equal(key: str, kind: str, value: Any) -> str:
 
 
 def _literal(kind: str, value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    form = next((form for name, form in _LITERALS if kind.startswith(name)), None)
-    return f"CAST('{escaped}' AS {kind})" if form is None else form.format(escaped)
+    if kind.startswith(_NUMBERS):
+        return value
+    form = next(
+        (form for name, form in _LITERALS if kind.startswith(name)), f"CAST({{}} AS {kind})"
+    )
+    return form.format(text_literal(value))
 
 
 def _is_same(table: StagedTable, rows: DataFrame, where: str) -> bool:

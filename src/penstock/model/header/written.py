@@ -21,6 +21,7 @@ from penstock.model.data_test import (
 )
 from penstock.model.partition import PartitionSpec
 from penstock.model.schedule import Trigger
+from penstock.sql.literals import plain_text_literal
 
 if TYPE_CHECKING:
     from penstock.model.annotation import Annotations
@@ -158,4 +159,4 @@ _TESTS: Mapping[type[DataTest], Callable[[Any], str]] = {
 
 def _text(value: str) -> str:
     plain = value and value == value.strip() and not set(value) & set(",'\"")
-    return value if plain else "'" + value.replace("'", "''") + "'"
+    return value if plain else plain_text_literal(value)

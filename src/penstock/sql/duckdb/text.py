@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from penstock.sql.identifiers import fold, quote_identifier
+from penstock.sql.literals import text_literal
 from penstock.sql.text import Unreadable, parse_query
 from penstock.sql.tokens import NAME, STRING, WORD, Token, closing, depth_of, tokenize, unquoted
 
@@ -266,8 +267,7 @@ def name_in_spark(written: str) -> str:
 
 def text_in_spark(token: Token) -> str:
     r"""``'a\b'``, ``E'a\nb'`` or ``$$a$$``, whose backslashes and quotes Spark escapes."""
-    value = unquoted(token).replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{value}'"
+    return text_literal(unquoted(token))
 
 
 _NAMED = (exp.Alias, exp.Column, exp.Star, exp.Columns, exp.Dot, exp.Subquery)

@@ -55,6 +55,7 @@ from penstock.lake.format.files import Table as TableInfo
 from penstock.lake.format.inlined.text import may_inline, stored
 from penstock.lake.format.inlined.values import arrow_schema, batches
 from penstock.lake.format.schema import TableSchema
+from penstock.sql.literals import plain_text_literal
 
 _CHUNK = 5_000  # rows
 _SYSTEM = (ROW_ID_COLUMN, BEGIN_COLUMN, END_COLUMN)
@@ -272,10 +273,10 @@ def copy_duckdb(reading: Reading, target: Path) -> int:
     ``reading`` begins a transaction on the catalog.
     """
     name = f"penstock_backup_{uuid.uuid4().hex}"
-    quoted = str(target).replace("'", "''")
+    path = plain_text_literal(str(target))
     try:
         with reading() as connection:
-            connection.exec_driver_sql(f"ATTACH '{quoted}' AS {name} (TYPE duckdb)")
+            connection.exec_driver_sql(f"ATTACH {path} AS {name} (TYPE duckdb)")
             connection.exec_driver_sql(f"COPY FROM DATABASE {ATTACHED} TO {name}")
             newest = reads.latest(connection)
             return -1 if newest is None else newest.id

@@ -28,6 +28,7 @@ from sqlalchemy.sql import compiler
 from penstock.errors import CatalogLocked, CatalogMissing, EnvironmentMissing
 from penstock.lake.catalog.database.faults import duckdb_code
 from penstock.lake.catalog.database.location import CatalogLocation
+from penstock.sql.literals import plain_text_literal
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -119,9 +120,8 @@ class DuckDBFile:
                 f"there is no catalog at {self._where}",
                 hint="check the path, or attach it with creation on",
             )
-        quoted = path.replace("'", "''")
         mode = "" if write else ", READ_ONLY"
-        self._memory.execute(f"ATTACH '{quoted}' AS {ATTACHED} (TYPE duckdb{mode})")
+        self._memory.execute(f"ATTACH {plain_text_literal(path)} AS {ATTACHED} (TYPE duckdb{mode})")
 
     def _error(self) -> type[Exception]:
         import duckdb
