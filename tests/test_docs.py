@@ -84,6 +84,7 @@ def test_page(
     for block in blocks(page):
         if block.file:
             written.append(Path(block.file).absolute())
+            written[-1].parent.mkdir(parents=True, exist_ok=True)
             written[-1].write_text(block.text)
         elif block.is_run and block.kind == "python":
             exec(block.text, names)

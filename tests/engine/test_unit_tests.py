@@ -100,7 +100,7 @@ def test_results(make: Make) -> None:
     shown = [(cell.column, cell.expected, cell.actual) for cell in row.cells]
     assert shown == [("half", 11.0, 10.0), ("n", None, 1)]
     error = results["of_dbt"].error
-    assert "of_dbt has no rows for in.csv, which the query of marts/shouted reads" in str(error)
+    assert "of_dbt has no rows for in.csv, which the query of shouted reads" in str(error)
     assert [result.name for result in project.test("tests/b.yml")] == ["file", "off"]
     assert project.snapshots() == ()
 

@@ -22,6 +22,7 @@ from penstock.engine.descriptions import describe
 from penstock.engine.manual import recorded, run_statements
 from penstock.engine.pins import (
     Pins,
+    Readable,
     candidate_of,
     pin,
     slice_as_table,
@@ -45,6 +46,9 @@ from penstock.engine.state.records import WHOLE, Publication, SliceRecord, colum
 from penstock.engine.state.store import State, now, publish
 from penstock.engine.strategies.registry import STRATEGIES
 from penstock.engine.strategies.slice import Slice
+from penstock.engine.view import candidate as rows_of_view
+from penstock.engine.view import clear_name
+from penstock.engine.view import stage as stage_view
 from penstock.errors import (
     ArgumentError,
     ColumnNotFound,
@@ -57,15 +61,17 @@ from penstock.errors import (
     UnsupportedFeature,
 )
 from penstock.events import CheckFinished, EventSink, Notice, StepProgress
+from penstock.lake.candidate.state import Staged
 from penstock.lake.format.naming import fold
 from penstock.lake.spark.failures import file_missing
 from penstock.model.graph import table_key
+from penstock.model.kinds import VIEW
 from penstock.model.model import Model
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from penstock.lake.candidate.state import Staged
+    from penstock.lake.format.schema import TableSchema
     from penstock.lake.lake import Lake
     from penstock.lake.staging import TransactionTable
     from penstock.lake.transaction import Transaction
@@ -176,7 +182,11 @@ class Attempt:
     def _execute_in(
         self, tx: Transaction, views: Views, known: SliceRecord | None
     ) -> tuple[Publication, int | None]:
+        if clear_name(tx, self.model, known, anew=self.world.plan.request.full_refresh):
+            known = None
         table = tx.table(table_name(self.model.target))
+        if self.model.strategy == VIEW:
+            return self._execute_view(tx, table, views, known)
         into = self._slice(tx, known)
         first = not table.exists
         anew = not first and self._drops(table, into, known)
@@ -187,7 +197,7 @@ class Attempt:
         else:
             staged, checks = self._by_query(tx, table, into, pins, views, begins=first or anew)
         self.say("publishing")
-        made = publication(self.world.run_id, self.planned, staged, checks, table)
+        made = publication(self.world.run_id, self.planned, staged, checks, table.schema)
         made = replace(made, first=first, anew=anew)
         tx.also(lambda connection, snapshot_id: publish(connection, snapshot_id, made))
         snapshot = tx.commit()
@@ -195,6 +205,40 @@ class Attempt:
         if snapshot is not None:
             return made, snapshot.id
         return self._confirm(made, tx, table, known)
+
+    def _execute_view(
+        self, tx: Transaction, table: TransactionTable, views: Views, known: SliceRecord | None
+    ) -> tuple[Publication, int | None]:
+        pins = pin(self.world.lakes, self.model, tx.base, self.world.plan.makers)
+        self.say("querying")
+        resolved = self._resolve(pins, views)
+        df = cast_to(resolved.df, self.model.columns)
+        columns.require(self.model, dict(df.dtypes), self.world.session)
+        schema, said = stage_view(tx, self.model, df, known)
+        if said:
+            self.notice(said)
+        self.say("testing")
+        rows = rows_of_view(df)
+        checks = self._test(rows, rows, pins, views, schema)
+        self.say("publishing")
+        made = publication(self.world.run_id, self.planned, Staged(), checks, schema)
+        made = replace(made, first=known is None)
+        tx.also(lambda connection, snapshot_id: publish(connection, snapshot_id, made))
+        snapshot = tx.commit()
+        if snapshot is not None:
+            return made, snapshot.id
+        return self._confirm(made, tx, table, known)
+
+    def _resolve(self, pins: Pins, views: Views, beginning: Beginning | None = None) -> Resolved:
+        return resolve(
+            self.model.query,
+            self.planned.bindings,
+            pins,
+            session=self.world.session,
+            views=views,
+            root=self.world.settings.root,
+            beginning=beginning,
+        )
 
     def _by_query(
         self,
@@ -207,22 +251,18 @@ class Attempt:
         begins: bool,
     ) -> tuple[Staged, tuple[CheckResult, ...]]:
         self.say("querying")
-        resolved = resolve(
-            self.model.query,
-            self.planned.bindings,
-            pins,
-            session=self.world.session,
-            views=views,
-            root=self.world.settings.root,
-            beginning=Beginning.of(self.model, self._partition_column) if begins else None,
-        )
+        beginning = Beginning.of(self.model, self._partition_column) if begins else None
+        resolved = self._resolve(pins, views, beginning)
         self._check_tests(cast_to(resolved.df, self.model.columns), table)
         tx.create_schema(self.model.target.schema)
         self.say("writing")
         staged = self._stage(table, resolved, into)
         describe(table, self.model)
         self.say("testing")
-        return staged, self._test(table, into, pins, views)
+        if not self.model.data_tests:
+            return staged, ()
+        whole, slice_ = candidate_of(table), candidate_of(table, into.place)
+        return staged, self._test(whole, slice_, pins, views, table.schema)
 
     def _by_statements(
         self, tx: Transaction, table: TransactionTable, pins: Pins
@@ -366,33 +406,29 @@ class Attempt:
 
     def _check_tests(self, df: DataFrame, table: TransactionTable) -> None:
         """Refuse data tests of columns that the table will not have, before rows are written."""
-        kept = table.exists and self._keeps_columns
+        kept = table.exists and self.model.keeps_columns
         types = {**(types_of(table.schema) if kept else {}), **dict(df.dtypes)}
         if self.model.partition is not None:
             types.setdefault(self._partition_column, "string")
         columns.require(self.model, types, self.world.session)
 
-    @property
-    def _keeps_columns(self) -> bool:
-        """Whether columns that the query does not make stay in the table."""
-        return self.model.strategy != "replace" or self.model.partition is not None
-
     def _test(
-        self, table: TransactionTable, into: Slice, pins: Pins, views: Views
+        self, whole: Readable, slice_: Readable, pins: Pins, views: Views, schema: TableSchema
     ) -> tuple[CheckResult, ...]:
+        """Test the slice that is to be published; ``whole`` is the table with it."""
         if not self.model.data_tests:
             return ()
         tester = Tester(
             model=self.model,
             bindings=self.planned.bindings,
             session=self.world.session,
-            pins=pins.showing(self.model.target, candidate_of(table)),
+            pins=pins.showing(self.model.target, whole),
             views=views,
             root=self.world.settings.root,
-            called=slice_as_table(self.model.target, into.place),
+            called=slice_as_table(self.model.target, self._place),
             samples=self.world.settings.test_samples,
         )
-        results = tester.run(candidate_of(table, into.place))
+        results = tester.run(slice_)
         for result in results:
             self.world.sink(
                 CheckFinished(
@@ -405,7 +441,7 @@ class Attempt:
             raise DataTestFailed(
                 f"{len(failed)} of {len(results)} data tests failed: {counts}",
                 hint=f"{self.model.target} is as it was; mend the SELECT or its inputs",
-                data={"results": results, "columns": column_infos(table.schema)},
+                data={"results": results, "columns": column_infos(schema)},
             )
         return results
 
@@ -420,7 +456,7 @@ def publication(
     planned: PlannedStep,
     staged: Staged,
     checks: tuple[CheckResult, ...],
-    table: TransactionTable,
+    schema: TableSchema,
 ) -> Publication:
     model = planned.model
     return Publication(
@@ -434,7 +470,7 @@ def publication(
         fingerprint=staged.fingerprint,
         definition_hash=model.definition_hash,
         columns=column_infos(
-            table.schema, {fold(name): text for name, text in model.about.column_descriptions}
+            schema, {fold(name): text for name, text in model.about.column_descriptions}
         ),
         checks=checks,
         at=now(),

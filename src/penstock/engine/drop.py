@@ -35,8 +35,11 @@ def drop(lake: Lake, target: TableName, value: str | None, column: str) -> Dropp
     said = " ".join(part for part in ("drop", str(target), value) if part)
     note = json.dumps({"penstock_drop": {"table": str(target), "slice": value}})
     with lake.transaction(author="penstock", message=said, extra=note) as tx:
-        table = tx.table(table_name(target))
-        rows = _drop(table, target, value, column, recorded)
+        if tx.kind_of(table_name(target)) == "view" and value is None:
+            tx.drop_view(table_name(target))
+            rows = 0
+        else:
+            rows = _drop(tx.table(table_name(target)), target, value, column, recorded)
 
         def record(connection: Connection, _: int) -> None:
             forget(connection, target.qualified, value, now())

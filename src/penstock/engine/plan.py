@@ -12,12 +12,13 @@ from penstock.model import arguments
 from penstock.model.constants import Bindings
 from penstock.model.file_path import path_of
 from penstock.model.graph import Graph, Makers, chains, makers_of
+from penstock.model.kinds import EMBEDDED, VIEW
 from penstock.model.loader import FIRST_MODEL
 from penstock.model.model import Model
 from penstock.sql.identifiers import nearest
 
 # Strategies: the engine has each in its registry, but for manual scripts, which write themselves.
-RUNNABLE = ("replace", "append", "merge", "partitions", "manual")
+RUNNABLE = ("replace", "append", "merge", "partitions", "manual", VIEW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,9 @@ def make_plan(models: Mapping[str, Model], graph: Graph, request: RunRequest) ->
             hint="give one: datetime.now(UTC), or fire_time.replace(tzinfo=ZoneInfo(...))",
         )
     order = graph.order()
-    chosen = select_steps(request.select, order, graph.upstream, graph.downstream)
+    chosen = _with_steps(
+        select_steps(request.select, order, graph.upstream, graph.downstream), models, graph
+    )
     steps = [models[name] for name in order if name in chosen]
     _check_arguments(models.values(), request.args)
     slices = resolve_slices(_chains([models[name] for name in order], chosen), request)
@@ -107,6 +110,22 @@ def make_plan(models: Mapping[str, Model], graph: Graph, request: RunRequest) ->
         tuple(_notices(planned.values(), request)),
         makers_of(models.values()),
     )
+
+
+def _with_steps(
+    chosen: frozenset[str], models: Mapping[str, Model], graph: Graph
+) -> frozenset[str]:
+    """The chosen models that a run makes. Raises ArgumentError where only EMBEDDED ones are."""
+    found = frozenset(name for name in chosen if models[name].strategy != EMBEDDED)
+    if chosen and not found:
+        name = min(chosen)
+        readers = [each for each in graph.downstream(name) if models[each].strategy != EMBEDDED]
+        raise ArgumentError(
+            f"{name} is EMBEDDED: its query stands in its readers, and there is nothing to run",
+            hint=f"run a reader: penstock run {readers[0]}" if readers else "no model reads it",
+            location=models[name].place("kind"),
+        )
+    return found
 
 
 def _notices(steps: Iterable[PlannedStep], request: RunRequest) -> Iterator[str]:

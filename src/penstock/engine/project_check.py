@@ -19,6 +19,7 @@ from penstock.lake.storage import Storage, bucket_of, is_remote, refuse_unknown,
 from penstock.model.asset import TableName, table_of
 from penstock.model.data_test import RelationshipsTest
 from penstock.model.graph import makers_of, table_key
+from penstock.model.kinds import EMBEDDED
 from penstock.model.loader import FIRST_MODEL
 from penstock.model.model import Model
 
@@ -51,7 +52,7 @@ def _no_models(settings: Settings, models: Sequence[Model]) -> Iterator[Diagnost
 
 def _not_run(models: Sequence[Model]) -> Iterator[Diagnostic]:
     for model in models:
-        if model.strategy not in RUNNABLE:
+        if model.strategy not in (*RUNNABLE, EMBEDDED):
             message = f"{model.strategy} steps are not in this version: a run of this one fails"
             place = model.place("target")
             hint = "let Penstock write the table, or take the script out of the models directory"

@@ -156,7 +156,7 @@ class _Checker:
         if model.partition is not None:
             managed = self.settings.lakes[model.target.lake].partition_column
             fields[fold(managed)] = StructField(managed, StringType())
-        if model.strategy != "replace" or model.partition is not None:
+        if model.keeps_columns:
             fields |= {fold(f.name): f for f in self._columns(model.target) or ()}
         empty = self.session.createDataFrame([], StructType(list(fields.values())))
         return Readable(dict(empty.dtypes), lambda _: Rows(empty), lambda _: None)

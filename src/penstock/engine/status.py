@@ -36,11 +36,13 @@ from penstock.engine.state.records import (
 from penstock.engine.state.store import State, find_tables
 from penstock.lake.catalog import reads
 from penstock.lake.catalog.definitions.tables import describe
+from penstock.lake.catalog.definitions.views import load_views
 from penstock.lake.catalog.snapshots import history
 from penstock.lake.format.conflicts import ParsedChanges
 from penstock.lake.format.naming import fold
 from penstock.lake.format.objects import COMMENT
 from penstock.model.asset import TableName
+from penstock.model.kinds import EMBEDDED, VIEW
 from penstock.model.model import Model
 
 if TYPE_CHECKING:
@@ -95,7 +97,8 @@ def statuses(settings: Settings, catalogs: Catalogs, models: Sequence[Model]) ->
     states = {
         name: read_state(catalogs(name), settings.lakes[name].partition_column) for name in lakes
     }
-    known = [model_status(model, states[model.target.lake]) for model in models]
+    made = [model for model in models if model.strategy != EMBEDDED]
+    known = [model_status(model, states[model.target.lake]) for model in made]
     others = (each for name, state in states.items() for each in unmade(state, name, models))
     return Statuses((*known, *others))
 
@@ -302,7 +305,7 @@ def _slice_status(
     return SliceStatus(
         slice=None if value == WHOLE else value,
         state=state,
-        rows=known.rows if known else None,
+        rows=known.rows if known and known.strategy != VIEW else None,
         snapshot_id=known.made_in if known else None,
         time=moment or (known.published_at if known else None),
         tests=len(results),
@@ -339,9 +342,15 @@ def look(
     changed: dict[Key, int | None] = {}
     there: set[str] = set()
     known = history.tables_by_name(connection, snapshot.id)
+    views = _views(connection, snapshot.id, records)
     theirs = history.changes_of_others(connection, since, _OWN)
     for target, mine in by_target.items():
         name = _name(target)
+        if name in views and all(record.strategy == VIEW for record in mine):
+            there.add(target)
+            at = views[name]
+            changed |= {(target, r.slice): at for r in mine if r.made_in != at}
+            continue
         if name not in known:
             gone = history.gone_at(connection, name)
             changed |= {(target, record.slice): gone for record in mine}
@@ -352,6 +361,15 @@ def look(
             table = reads.find_table(connection, data_path, snapshot.id, *_parts(target))
             changed |= _changed(connection, table, mine, moments, column)
     return Outside(changed, frozenset(there))
+
+
+def _views(
+    connection: Connection, snapshot_id: int, records: Sequence[SliceRecord]
+) -> dict[tuple[str, str], int]:
+    """The snapshot in which each view was made that a record may be of, by folded name."""
+    names = [_parts(record.target)[1] for record in records if record.strategy == VIEW]
+    found = load_views(connection, snapshot_id, names) if names else []
+    return {_name(view.qualified_name): view.begin_snapshot for view in found}
 
 
 def _parts(target: str) -> tuple[str, str]:

@@ -25,6 +25,7 @@ from penstock.errors import (
 )
 from penstock.events import Notice, StepFinished, StepStarted
 from penstock.lake.spark.failures import explained
+from penstock.model.kinds import VIEW
 from penstock.model.schedule import seconds_of
 
 # Conditions of Spark that a retry cannot change: the text, or a name in it, is wrong.
@@ -101,7 +102,7 @@ def _run(run: _Run) -> StepResult:
         return _failed(run, error)
     return replace(
         ended(run.planned, made.state),
-        rows=made.rows,
+        rows=None if made.strategy == VIEW else made.rows,
         snapshot_id=snapshot_id,
         checks=made.checks,
     )

@@ -168,7 +168,9 @@ class UnitTests:
         with Views(session) as views:
             for expected in test.expected:
                 query = _query(model, expected)
-                given = self._given(model, query, test, bindings, session)
+                inputs = {self._key(each, model, query, bindings): each for each in test.given}
+                query = query.without_embedded(inputs)  # rows in place of what that would give
+                given = self._given(query, inputs, test, bindings, session)
                 resolved = resolve(
                     query, bindings, Pins({}, {}), session=session, views=views, root=self.root,
                     given=given,
@@ -200,20 +202,19 @@ class UnitTests:
 
     def _given(
         self,
-        model: Model,
         query: Query,
+        inputs: Mapping[str, Given],
         test: UnitTest,
         bindings: Bindings,
         session: SparkSession,
     ) -> dict[QuerySource, DataFrame]:
         """The rows for each source of the query. Raises ArgumentError for one without rows."""
-        inputs = {self._key(given, model, query, bindings): given for given in test.given}
         found: dict[QuerySource, DataFrame] = {}
         for source in query.sources:
             key = _source_key(source, bindings)
             if key not in inputs:
                 raise ArgumentError(
-                    f"{test.name} has no rows for {key}, which the query of {model.name} reads",
+                    f"{test.name} has no rows for {key}, which the query of {test.model} reads",
                     hint="add them to its inputs; rows: [] and columns: {name: TYPE} for none",
                     location=test.location,
                 )

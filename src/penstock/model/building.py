@@ -17,6 +17,7 @@ from penstock.model.asset import TableName, table_of
 from penstock.model.condition import misread_condition
 from penstock.model.data_test import ExpressionTest, RelationshipsTest
 from penstock.model.declaration import Declaration
+from penstock.model.kinds import BY_READERS
 from penstock.model.mapping import Source
 from penstock.model.model import Model, TestScript
 from penstock.model.names import Names
@@ -97,6 +98,8 @@ def _of_query(declaration: Declaration, query: Query) -> Iterator[Diagnostic]:
         )
         where = declaration.place("partition")
         yield Diagnostic("warning", message, where, hint, "partition-unused")
+    if declaration.strategy in BY_READERS:
+        yield from _of_readers(declaration, query)
     if declaration.target in query.reads:
         return
     for column in declaration.column_types:
@@ -108,6 +111,25 @@ def _of_query(declaration: Declaration, query: Query) -> Iterator[Diagnostic]:
             "cast the column in the query, or take the line away",
             "column-type",
         )
+
+
+def _of_readers(declaration: Declaration, query: Query) -> Iterator[Diagnostic]:
+    """What a query may not have that those evaluate who read it, each in its own way."""
+    what = f"a query of the kind {declaration.strategy.upper()}"
+    given = [
+        ("arguments", query.arguments[0].location) if query.arguments else None,
+        ("temporary tables", query.source.location(query.parts[0].statement.start))
+        if len(query.parts) > 1
+        else None,
+        ("settings", None) if query.settings else None,
+    ]
+    for name, where in (each for each in given if each is not None):
+        hint = {"temporary tables": "write WITH name AS (...)"}.get(name, "write kind FULL")
+        place = where or declaration.place("kind")
+        yield Diagnostic("error", f"{what} cannot have {name}", place, hint, "by-readers")
+    if declaration.target in query.reads:
+        message = f"{what} reads itself"
+        yield Diagnostic("error", message, declaration.place("target"), "write kind FULL", "cycle")
 
 
 def _model(script: ScriptFile, query: Query, findings: Sequence[Diagnostic]) -> Model:

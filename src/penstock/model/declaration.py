@@ -12,6 +12,7 @@ from pathlib import Path
 from penstock.errors import Location
 from penstock.model.asset import ColumnLineage, ColumnType, TableName, table_of
 from penstock.model.data_test import DataTest
+from penstock.model.kinds import BY_READERS
 from penstock.model.partition import PartitionSpec
 from penstock.model.schedule import Cadence, Retry, Schedule
 from penstock.model.script import Setting
@@ -58,8 +59,8 @@ class About:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration:
-    """``strategy`` is ``replace``, ``append``, ``merge``, ``partitions``, ``history`` or
-    ``manual``; ``keys`` are empty but for merge and history.
+    """``strategy`` is ``replace``, ``append``, ``merge``, ``partitions``, ``view``, ``embedded``,
+    ``history`` or ``manual``; ``keys`` are empty but for merge and history.
 
     ``code`` is the offset at which the script's code begins; ``generated`` is the query of a kind
     that has none of its own (SEED). ``column_types`` are those that only a
@@ -112,6 +113,12 @@ class Declaration:
         assets = (trigger.asset for trigger in self.schedule.triggers)
         tables = (table_of(asset) for asset in assets if asset is not None)
         return tuple(dict.fromkeys(table for table in tables if table is not None))
+
+    @property
+    def keeps_columns(self) -> bool:
+        """Whether columns that the query does not make stay in its table."""
+        made_anew = self.strategy in {"replace", *BY_READERS}
+        return not made_anew or self.partition is not None
 
     @property
     def slicing(self) -> str:

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 LATER = "it comes with time ranges and history"
 NOT_YET = "it is not in this version"
 DEFAULT_KIND = "VIEW"
+EMBEDDED, VIEW = "embedded", "view"
+#: strategies whose query is evaluated by those who read it
+BY_READERS = (EMBEDDED, VIEW)
 CHANGES = ("allow", "warn", "error", "ignore")
 
 
@@ -41,7 +44,7 @@ class Kind:
     refusal: str | None = None
     queryless: bool = False
     hint: str = (
-        "use FULL, SEED, INCREMENTAL_BY_UNIQUE_KEY, INCREMENTAL_BY_PARTITION or "
+        "use FULL, VIEW, EMBEDDED, SEED, INCREMENTAL_BY_UNIQUE_KEY, INCREMENTAL_BY_PARTITION or "
         "INCREMENTAL_UNMANAGED"
     )
 
@@ -140,8 +143,8 @@ _KINDS = (
         strategy="append",
     ),
     Kind("FULL", strategy="replace"),
-    Kind("VIEW", (Option("materialized", "boolean", False),), refusal=NOT_YET),
-    Kind("EMBEDDED", refusal=NOT_YET),
+    Kind("VIEW", (Option("materialized", "boolean", False),), strategy="view"),
+    Kind("EMBEDDED", strategy="embedded"),
     Kind(
         "SEED",
         (

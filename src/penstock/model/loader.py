@@ -20,12 +20,14 @@ from penstock.model.data_test import CustomTest
 from penstock.model.ddl import read as ddl
 from penstock.model.ddl.syntax import MODEL, begins_model
 from penstock.model.declaration import Declaration
+from penstock.model.embedding import embed
 from penstock.model.graph import check_graph
 from penstock.model.header.lines import read_header
 from penstock.model.mapping import Source
 from penstock.model.model import Model, TestScript
 from penstock.model.names import Macros, Names
 from penstock.model.packing import AskedMacros, Packed, pack, unpack
+from penstock.model.sources import TableSource
 from penstock.model.test_scripts import Asking, test_script
 from penstock.sql.identifiers import nearest
 from penstock.sql.tokens import NAME, STRING, Token, Unclosed, words
@@ -133,7 +135,12 @@ def scan_models(
     findings = [finding for file in files if file.path not in tests for finding in file.findings]
     models = [file.model for file in files if file.model is not None]
     models.sort(key=lambda model: model.name)
-    findings += check_graph(models)
+    wrong = check_graph(models)
+    findings += wrong
+    if not wrong:
+        embedding, found = embed(models)
+        models = list(embedding)
+        findings += found
     findings += _forgotten_aliases(models)
     findings += report_other_languages(place.models)
     return Loaded(tuple(models), tuple(findings))
@@ -143,7 +150,9 @@ def _forgotten_aliases(models: Sequence[Model]) -> Iterator[Diagnostic]:
     """``dl.orders`` without ATTACH is the table ``orders`` of a schema ``dl``: seldom meant."""
     made = {model.target for model in models}
     for model in models:
-        for source in model.query.tables:
+        for source in model.query.mentioned:
+            if not isinstance(source, TableSource):
+                continue
             table = source.table
             meant = replace(table, schema=DEFAULT_SCHEMA)
             if table not in made and meant in made and source.location is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -48,6 +48,7 @@ class Query:
 
     ``sources`` are what it reads, each once, in order of first mention. ``settings`` are
     ``SET spark...`` lines. ``start`` is where the code begins, after what declares the model.
+    ``embeds`` are the queries that stand in it under the names of tables: those of EMBEDDED models.
     """
 
     source: Source = field(repr=False)
@@ -58,6 +59,7 @@ class Query:
     settings: tuple[Setting, ...] = ()
     manual: bool = False
     start: int = 0
+    embeds: Mapping[TableName, Query] = field(default_factory=dict, repr=False)
 
     @property
     def text(self) -> str:
@@ -69,8 +71,33 @@ class Query:
         return self.source.path
 
     @property
-    def sources(self) -> tuple[QuerySource, ...]:
+    def mentioned(self) -> tuple[QuerySource, ...]:
+        """What its own text names, each once."""
         return tuple(dict.fromkeys(edit.source for part in self.parts for edit in part.sources))
+
+    @property
+    def sources(self) -> tuple[QuerySource, ...]:
+        """What has to be read: for what it embeds that is what this reads."""
+        found: dict[QuerySource, None] = {}
+        for source in self.mentioned:
+            inner = self.embedded(source)
+            found |= dict.fromkeys([source] if inner is None else inner.sources)
+        return tuple(found)
+
+    def embedded(self, source: QuerySource) -> Query | None:
+        """The query that stands for a source."""
+        if isinstance(source, TableSource) and source.at is None:
+            return self.embeds.get(source.table)
+        return None
+
+    def without_embedded(self, tables: Collection[str]) -> Query:
+        """The query that reads these tables themselves; they are full names, folded."""
+        kept = {
+            table: inner.without_embedded(tables)
+            for table, inner in self.embeds.items()
+            if str(table).casefold() not in tables
+        }
+        return replace(self, embeds=kept) if self.embeds else self
 
     @property
     def tables(self) -> tuple[TableSource, ...]:
@@ -137,9 +164,18 @@ class Query:
         for a source without a name.
         """
         calls = Calls(macros, always=True) if macros else Calls(self._macros)
-        return render_parts(
-            self.source, self.dialect, self.parts, names, self.settings, calls=calls
+        named = {source: names[source] for source in self.mentioned if source in names}
+        calls_macros = False
+        for source in self.mentioned:
+            inner = self.embedded(source)
+            if inner is not None:
+                rendered = inner.render(names, macros)
+                named[source] = f"({rendered.sql})"
+                calls_macros = calls_macros or rendered.calls_macros
+        rendered = render_parts(
+            self.source, self.dialect, self.parts, named, self.settings, calls=calls
         )
+        return replace(rendered, calls_macros=True) if calls_macros else rendered
 
     def _macros(self, text: str) -> Book:
         home = self.home
@@ -148,10 +184,27 @@ class Query:
         return self.names.macros(home, self.names.called(home.lake), text)
 
     def render_statements(self, names: Mapping[QuerySource, str]) -> tuple[RenderedQuery, ...]:
-        """Each statement of a manual script by itself, in order and in the script's dialect."""
+        """Each statement by itself, in order and in the script's dialect.
+
+        Raises `UnsupportedSql` where it embeds a query that cannot be had in that.
+        """
+        named = {source: self._written(source, names) for source in self.mentioned}
         return tuple(
-            render_statement(self.source, part, names, self.settings) for part in self.parts
+            render_statement(self.source, part, named, self.settings) for part in self.parts
         )
+
+    def _written(self, source: QuerySource, names: Mapping[QuerySource, str]) -> str:
+        """What stands for a source in the script's own dialect."""
+        inner = self.embedded(source)
+        if inner is None:
+            return names[source]
+        if self.dialect == SPARK:
+            return f"({inner.render(names).sql})"
+        if inner.dialect == self.dialect:
+            return f"({inner.render_statements(names)[-1].sql})"
+        edits = (edit for part in self.parts for edit in part.sources)
+        at = next(edit.start for edit in edits if edit.source == source)
+        raise UnsupportedSql(f"{inner.path.name} is in another dialect than what embeds it", at)
 
 
 def read_query(

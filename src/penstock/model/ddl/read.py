@@ -15,7 +15,7 @@ from penstock.model.ddl.properties import PROPERTIES
 from penstock.model.ddl.syntax import MODEL, Block, Property, Wrong, read_block
 from penstock.model.ddl.values import shortest_gap
 from penstock.model.declaration import About, Declaration, Layout, SchemaChange
-from penstock.model.kinds import DEFAULT_KIND, KINDS, Kind
+from penstock.model.kinds import BY_READERS, DEFAULT_KIND, EMBEDDED, KINDS, Kind
 from penstock.model.mapping import Source
 from penstock.model.names import Names, UnknownName
 from penstock.model.schedule import Cadence
@@ -111,9 +111,8 @@ def _read(draft: Draft, block: Block) -> None:
             except Wrong as error:
                 draft.refuse(error)
     if "kind" not in by_name:
-        kind = KINDS[DEFAULT_KIND]
-        message = f"the model has no kind, so it is a {kind.name}, and that is refused: "
-        draft.error_at(MODEL, message + str(kind.refusal), f"write a kind: {kind.hint}")
+        draft.kind = KINDS[DEFAULT_KIND]
+        draft.options = dict(draft.kind.defaults)
 
 
 def _infer_name(draft: Draft, parts: tuple[str, ...]) -> None:
@@ -175,11 +174,33 @@ def _seeds_have_few(draft: Draft) -> None:
         draft.error_at("kind", message, f"a seed has {', '.join(_OF_SEEDS)}")
 
 
+def _kept_rows_have_layouts(draft: Draft) -> None:
+    """A kind that keeps no rows has nothing that these say how to keep."""
+    if draft.kind is None or draft.kind.strategy not in BY_READERS:
+        return
+    others = ("audits", "columns") if draft.kind.strategy == EMBEDDED else ()
+    for name in ("partitioned_by", "clustered_by", *others):
+        if name in draft.given:
+            message = f"`{name}` cannot be given with the kind {draft.kind.name}"
+            why = "it keeps no rows; " if name.endswith("_by") else ""
+            draft.error_at(name, message, f"{why}write kind FULL, or take it away")
+
+
+def _views_are_not_materialized(draft: Draft) -> None:
+    if draft.options.get("materialized"):
+        where = draft.places["materialized"]
+        message = "`materialized` has no effect: a lake has no materialized views"
+        hint = "write kind FULL to keep the rows"
+        draft.findings.append(Diagnostic("warning", message, where, hint, "model-idle"))
+
+
 _RULES: tuple[Callable[[Draft], None], ...] = (
     _end_needs_start,
     _unit_fits_cron,
     _partitions_are_named,
     _seeds_have_few,
+    _kept_rows_have_layouts,
+    _views_are_not_materialized,
 )
 
 

@@ -28,7 +28,7 @@ from penstock.model.lineage.values import (
 )
 from penstock.model.model import Model
 from penstock.model.query import Query
-from penstock.model.sources import TableSource
+from penstock.model.sources import TableSource, table_read
 from penstock.sql.identifiers import fold
 
 #: with every change of what lineage says of a query
@@ -91,7 +91,7 @@ def step_of(model: Model, schemas: Schemas) -> Step:
         query=model.query,
         declared=model.column_lineage,
         partition_column=None if model.partition is None else managed,
-        stays=model.strategy != "replace" or model.partition is not None,
+        stays=model.keeps_columns,
     )
 
 
@@ -138,7 +138,8 @@ class _Lineages:
         return lineage
 
     def _known_tables(self, step: Step) -> Mapping[str, _Known]:
-        tables = () if step.query is None else step.query.reads
+        sources = () if step.query is None else step.query.mentioned
+        tables = dict.fromkeys(table for table in map(table_read, sources) if table is not None)
         return {table_key(read): self._known(read, step) for read in tables}
 
     def _known(self, read: TableName, reader: Step) -> _Known:

@@ -41,9 +41,9 @@ def query_lineage(query: Query, tables: Tables) -> QueryLineage:
     """The columns that a query makes of its tables; of one that cannot be read, only why."""
     if query.manual:
         return _unreadable("a manual script writes its table by statements of its own")
-    names = trial_names(query.sources)
+    names = trial_names(query.mentioned)
     text = whole_text(query.source, query.parts, names)
-    visible = {fold(names[each]): _relation(each, tables) for each in query.sources}
+    visible = {fold(names[each]): _relation(each, tables) for each in query.mentioned}
     try:
         tree = parse(_masked(text.text, query), query.dialect)[0]
         relation = relation_of(tree, visible, query.dialect)
