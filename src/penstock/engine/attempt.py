@@ -44,6 +44,7 @@ from penstock.engine.results import CheckResult
 from penstock.engine.spark import lakes_for, session_for
 from penstock.engine.state.records import WHOLE, Publication, SliceRecord, column_infos
 from penstock.engine.state.store import State, now, publish
+from penstock.engine.strategies import upsert
 from penstock.engine.strategies.registry import STRATEGIES
 from penstock.engine.strategies.slice import Slice
 from penstock.engine.view import candidate as rows_of_view
@@ -256,7 +257,7 @@ class Attempt:
         self._check_tests(cast_to(resolved.df, self.model.columns), table)
         tx.create_schema(self.model.target.schema)
         self.say("writing")
-        staged = self._stage(table, resolved, into)
+        staged = self._stage(tx, table, resolved, into)
         describe(table, self.model)
         self.say("testing")
         if not self.model.data_tests:
@@ -365,7 +366,9 @@ class Attempt:
             return None
         return known.fingerprint
 
-    def _stage(self, table: TransactionTable, resolved: Resolved, into: Slice) -> Staged:
+    def _stage(
+        self, tx: Transaction, table: TransactionTable, resolved: Resolved, into: Slice
+    ) -> Staged:
         managed = self._partition_column
         refuse_managed(resolved.df.columns, managed, resolved.start)
         df = self._fit(table, cast_to(resolved.df, self.model.columns), into)
@@ -373,6 +376,8 @@ class Attempt:
         try:
             if layout.is_said:
                 table.lay_out(layout.partitioned_by, layout.clustered_by)
+            if self.model.upsert:
+                return upsert.stage(tx, table, df, self.model)
             return STRATEGIES[self.model.strategy](table, df, into)
         except (QueryFailed, DataFileCorrupt, DataFileMissing) as error:
             raise resolved.placed(error) from error.__cause__

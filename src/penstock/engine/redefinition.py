@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.engine.state.records import WHOLE, SliceRecord
+from penstock.engine.strategies.upsert import key_in_spark
 from penstock.errors import DefinitionChanged, Location, SchemaMismatch
 from penstock.lake.format.naming import fold
 from penstock.model.declaration import SchemaChange
 from penstock.model.model import Model
-from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -91,14 +91,16 @@ def _refuse_keys(
     if not _may_differ(model, known) or not table.count_rows(place):
         return
     keys = ", ".join(model.keys)
-    lacking = [key for key in model.keys if table.schema.find(key) is None]
+    lacking = [column for column in model.key_columns if table.schema.find(column) is None]
     if lacking:
         raise _changed(
             model,
             "target",
             f"has no column {', '.join(lacking)}, so none of the rows there has the key {keys}",
         )
-    nulls, repeated = _not_keys(model.keys, table, place)
+    if model.upsert.merge_filter:  # which lets a key come again
+        return
+    nulls, repeated = _not_keys([key_in_spark(key, model) for key in model.keys], table, place)
     if nulls or repeated:
         faults = [f"{_count(nulls, 'row')} with NULL in it"] if nulls else []
         faults += [f"{_count(repeated, 'key')} shared by several rows"] if repeated else []
@@ -119,15 +121,18 @@ def _may_differ(model: Model, known: SliceRecord | None) -> bool:
 
 
 def _not_keys(keys: Sequence[str], table: TransactionTable, place: Place | None) -> tuple[int, int]:
-    """How many rows have a NULL among the keys, and how many keys are those of several rows."""
+    """How many rows have a NULL among the keys, and how many keys are those of several rows.
+
+    ``keys`` are expressions in Spark's SQL.
+    """
     from pyspark.sql import functions as fn
 
-    columns = [fn.col(quoted(key)) for key in keys]
     rows = table.to_df() if place is None else table.slice_df(*place)
-    counted = rows.groupBy(*columns).agg(fn.count("*").alias("_penstock_rows"))
+    named = rows.selectExpr(*(f"{key} AS _penstock_{at}" for at, key in enumerate(keys)))
+    counted = named.groupBy(*named.columns).agg(fn.count("*").alias("_penstock_rows"))
     is_null = fn.lit(False)
-    for column in columns:
-        is_null = is_null | column.isNull()
+    for name in named.columns:
+        is_null = is_null | fn.col(name).isNull()
     rows_of_key = fn.col("_penstock_rows")
     counts = counted.agg(
         fn.coalesce(fn.sum(fn.when(is_null, rows_of_key)), fn.lit(0)),

@@ -190,7 +190,7 @@ def _missing_columns(model: Model, columns: Sequence[str]) -> Iterator[Diagnosti
     """Keys and tested columns that the query does not make."""
     made = {fold(name) for name in columns}
     keys = model.place("target")
-    wanted = [(keys, "key", key) for key in model.keys]
+    wanted = [(keys, "key", key) for key in model.key_columns]
     wanted += [
         (model.place("partitioned_by"), "column to partition by", parse_partition_field(key).column)
         for key in model.layout.partitioned_by

@@ -16,6 +16,7 @@ from penstock.model.kinds import BY_READERS
 from penstock.model.partition import PartitionSpec
 from penstock.model.schedule import Cadence, Retry, Schedule
 from penstock.model.script import Setting
+from penstock.model.upsert import Upsert
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,8 @@ class About:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration:
     """``strategy`` is ``replace``, ``append``, ``merge``, ``partitions``, ``view``, ``embedded``,
-    ``history`` or ``manual``; ``keys`` are empty but for merge and history.
+    ``history`` or ``manual``; ``keys`` are empty but for merge and history, and columns but for
+    those that ``upsert`` has as expressions.
 
     ``code`` is the offset at which the script's code begins; ``generated`` is the query of a kind
     that has none of its own (SEED). ``column_types`` are those that only a
@@ -75,6 +77,7 @@ class Declaration:
     code: int = 0
     dialect: str = "spark"
     keys: tuple[str, ...] = ()
+    upsert: Upsert = field(default_factory=Upsert)
     partition: PartitionSpec | None = None
     layout: Layout = field(default_factory=Layout)
     schema_change: SchemaChange = field(default_factory=SchemaChange)

@@ -14,6 +14,7 @@ from penstock.model.header.lines import is_unclosed
 from penstock.model.header.written import can_say, lines_of, quoted
 from penstock.model.kinds import KINDS, Kind
 from penstock.model.schedule import Cadence
+from penstock.model.upsert import Upsert
 from penstock.sql.literals import plain_text_literal
 
 FORMS = ("annotations", "model")
@@ -83,6 +84,9 @@ def _not_in_annotations(declaration: Declaration) -> Iterator[str]:
     elif not _replaces(declaration) and _policy(declaration.schema_change) not in _POLICIES:
         yield "on_additive_change with on_destructive_change"
     said: dict[str, object] = {
+        "unique_key with expressions": declaration.upsert.expressions,
+        "when_matched": declaration.upsert.matched,
+        "merge_filter": declaration.upsert.merge_filter,
         "forward_only": declaration.forward_only and kind != "partitions",
         "disable_restatement": declaration.disable_restatement,
         "partitioned_by": declaration.layout.partitioned_by,
@@ -209,7 +213,9 @@ def _kind(declaration: Declaration) -> str:
     kind = _KINDS[declaration.strategy]
     change = declaration.schema_change
     values: dict[str, object] = {
-        "unique_key": f"({', '.join(map(_name, declaration.keys))})" if declaration.keys else None,
+        "unique_key": f"({', '.join(_keys(declaration))})" if declaration.keys else None,
+        "when_matched": _matched(declaration.upsert),
+        "merge_filter": declaration.upsert.merge_filter and f"({declaration.upsert.merge_filter})",
         "forward_only": declaration.forward_only,
         "disable_restatement": declaration.disable_restatement,
         "on_additive_change": change.added,
@@ -226,6 +232,20 @@ def _kind(declaration: Declaration) -> str:
         return kind.name
     listed = ",\n    ".join(said)
     return f"{kind.name} (\n    {listed}\n  )"
+
+
+def _keys(declaration: Declaration) -> Iterator[str]:
+    for key in declaration.keys:
+        yield key if key in declaration.upsert.expressions else _name(key)
+
+
+def _matched(upsert: Upsert) -> str | None:
+    said = []
+    for each in upsert.matched:
+        when = f"WHEN MATCHED AND {each.condition}" if each.condition else "WHEN MATCHED"
+        sets = ", ".join(f"target.{_name(column)} = {value}" for column, value in each.sets)
+        said.append(f"{when} THEN {f'UPDATE SET {sets}' if sets else 'DELETE'}")
+    return f"({' '.join(said)})" if said else None
 
 
 def _table(table: TableName) -> str:

@@ -21,7 +21,8 @@ CHANGES = ("allow", "warn", "error", "ignore")
 class Option:
     """``type`` names how its value is read (`ddl.values.READERS`).
 
-    ``refusal`` says why it cannot be given; ``idle`` why it has no effect, which is said.
+    ``refusal`` says why it cannot be given, or with ``only_default`` not with another value;
+    ``idle`` why it has no effect, which is said.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Option:
     default: object = None
     required: bool = False
     refusal: str | None = None
+    only_default: bool = False
     idle: str | None = None
 
 
@@ -112,8 +114,8 @@ _KINDS = (
         "INCREMENTAL_BY_UNIQUE_KEY",
         (
             Option("unique_key", "expressions", required=True),
-            Option("when_matched", "predicate", refusal=NOT_YET),
-            Option("merge_filter", "predicate", refusal=NOT_YET),
+            Option("when_matched", "predicate"),
+            Option("merge_filter", "predicate"),
             *_batches(_WHOLE_QUERY),
             Option("batch_concurrency", "count", 1, refusal="its batches run one by one"),
             *_restated(),
@@ -134,7 +136,11 @@ _KINDS = (
         "INCREMENTAL_UNMANAGED",
         (
             Option(
-                "insert_overwrite", "boolean", False, refusal="INCREMENTAL_BY_PARTITION does that"
+                "insert_overwrite",
+                "boolean",
+                False,
+                refusal="INCREMENTAL_BY_PARTITION does that",
+                only_default=True,
             ),
             Option("batch_size", "count", refusal="the kind does not have it"),
             Option("batch_concurrency", "count", refusal="the kind does not have it"),

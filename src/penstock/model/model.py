@@ -10,6 +10,7 @@ from penstock.model.asset import TableName
 from penstock.model.data_test import CustomTest
 from penstock.model.declaration import Declaration
 from penstock.model.query import Query
+from penstock.model.upsert import columns_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,15 @@ class Model(Declaration):
     test_scripts: tuple[TestScript, ...] = ()
     test_reads: tuple[TableName, ...] = ()
     warnings: tuple[Diagnostic, ...] = ()
+
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """The columns that its keys are, or are made of."""
+        found: dict[str, None] = {}
+        for key in self.keys:
+            whole = key not in self.upsert.expressions
+            found |= dict.fromkeys([key] if whole else columns_in(key, self.query.dialect))
+        return tuple(found)
 
     @property
     def lakes(self) -> tuple[str, ...]:

@@ -102,11 +102,6 @@ def test_options_are_what_the_model_says() -> None:
             "  → write kind INCREMENTAL_BY_UNIQUE_KEY (unique_key ...)",
         ),
         (
-            "INCREMENTAL_BY_UNIQUE_KEY (unique_key COALESCE(a, ''))",
-            "8: error: `COALESCE(a, '')` is an expression, and keys are columns in this version\n"
-            "  → make it a column of the query, and that the key",
-        ),
-        (
             "INCREMENTAL_BY_UNIQUE_KEY (unique_key a, forward_onli true)",
             "49: error: `forward_onli` is not an option of the kind INCREMENTAL_BY_UNIQUE_KEY\n"
             "  → did you mean forward_only?",
@@ -119,11 +114,6 @@ def test_options_are_what_the_model_says() -> None:
             "INCREMENTAL_BY_UNIQUE_KEY (unique_key a, on_additive_change sync)",
             "68: error: `sync` is not one of its values\n"
             "  → the values are allow, warn, error, ignore",
-        ),
-        (
-            "INCREMENTAL_BY_UNIQUE_KEY (unique_key a, merge_filter source.a > 1)",
-            "49: error: `merge_filter` of INCREMENTAL_BY_UNIQUE_KEY cannot be given: it is not in "
-            "this version\n  → take it away",
         ),
         (
             "INCREMENTAL_BY_UNIQUE_KEY (unique_key a, lookback 2)",

@@ -13,6 +13,7 @@ from penstock.model.kinds import Kind
 from penstock.model.mapping import Source
 from penstock.model.names import Names
 from penstock.model.script import Setting
+from penstock.model.upsert import Upsert
 
 
 @dataclass(slots=True)
@@ -28,6 +29,7 @@ class Draft:
     kind: Kind | None = None
     given: frozenset[str] = frozenset()
     options: dict[str, Any] = field(default_factory=dict)
+    upsert: Upsert = field(default_factory=Upsert)
     cadence: dict[str, Any] = field(default_factory=dict)
     layout: dict[str, tuple[str, ...]] = field(default_factory=dict)
     about: dict[str, Any] = field(default_factory=dict)

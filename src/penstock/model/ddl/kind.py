@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from penstock.errors import PenstockError
 from penstock.model.ddl.draft import Draft
 from penstock.model.ddl.syntax import Property, Value, Wrong, properties
 from penstock.model.ddl.values import READERS
 from penstock.model.kinds import KINDS, Kind, Option
+from penstock.model.upsert import SHAPE as UPSERT_SHAPE
+from penstock.model.upsert import Matched, Upsert, check_sides, columns_in, read_matched
 from penstock.sql.identifiers import nearest
 from penstock.sql.tokens import NAME, STRING, WORD, closing
 
@@ -30,11 +36,36 @@ def read_kind(draft: Draft, prop: Property) -> None:
             draft.refuse(error)
         draft.places[option.name] = draft.place(option)
     _require(kind, {option.name for option in given}, value)
-    keys: tuple[str, ...] = draft.options.get("unique_key") or ()
-    expression = next((key for key in keys if not _is_column(key)), None)
-    if expression is not None:
-        message = f"`{expression}` is an expression, and keys are columns in this version"
-        raise value.wrong(message, "make it a column of the query, and that the key")
+    draft.upsert = _upsert(draft, {option.name: option.value for option in given})
+
+
+def _upsert(draft: Draft, given: Mapping[str, Value]) -> Upsert:
+    """What a merge does besides; what is wrong with it is placed at its option."""
+    key, matched = given.get("unique_key"), given.get("when_matched")
+    keys = key.items() if key is not None else ()
+    expressions = tuple(each.text for each in keys if len(each.tokens) > 1)
+    own = draft.options.get("merge_filter")
+    with _placed(draft, key):
+        for text in expressions:
+            columns_in(text, draft.dialect)
+    with _placed(draft, given.get("merge_filter")):
+        if own is not None:
+            check_sides(own, draft.dialect)
+    rules: tuple[Matched, ...] = ()
+    if matched is not None and draft.options.get("when_matched"):
+        with _placed(draft, matched):
+            rules = read_matched(draft.options["when_matched"], draft.dialect)
+    return Upsert(expressions, rules, own)
+
+
+@contextmanager
+def _placed(draft: Draft, value: Value | None) -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, PenstockError) as error:
+        assert value is not None, "what is not given is not wrong"
+        message = error.message if isinstance(error, PenstockError) else str(error)
+        draft.refuse(value.wrong(message, UPSERT_SHAPE))
 
 
 def _known(value: Value) -> Kind:
@@ -63,7 +94,8 @@ def _options(value: Value) -> tuple[Property, ...]:
 
 
 def _read(draft: Draft, kind: Kind, known: Option, option: Property) -> object:
-    if known.refusal is not None:
+    found = READERS[known.type](option.value) if known.only_default else None
+    if known.refusal is not None and (found is None or found != known.default):
         message = f"`{known.name}` of {kind.name} cannot be given: {known.refusal}"
         raise Wrong(option.start, message, "take it away", "model-option")
     found = READERS[known.type](option.value)
@@ -87,7 +119,3 @@ def _require(kind: Kind, given: set[str], value: Value) -> None:
         if option.required and option.name not in given:
             message = f"the kind {kind.name} needs `{option.name}`"
             raise value.wrong(message, f"write kind {kind.name} ({option.name} ...)")
-
-
-def _is_column(text: str) -> bool:
-    return not any(sign in text for sign in "()+-*/|,'")

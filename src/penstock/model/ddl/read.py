@@ -221,6 +221,7 @@ def _declaration(
         code=block.code,
         dialect=draft.dialect,
         keys=tuple(options.get("unique_key") or ()),
+        upsert=draft.upsert,
         layout=Layout(**draft.layout),
         schema_change=change,
         forward_only=bool(options.get("forward_only")),
@@ -262,6 +263,8 @@ def _meaning(declaration: Declaration) -> Iterator[tuple[str, object]]:
     layout, columns = declaration.layout, declaration.columns
     if declaration.strategy == "partitions":
         yield "partitions", list(layout.partitioned_by)
+    if declaration.upsert:
+        yield "upsert", list(declaration.upsert.texts)
     if columns:
         yield "columns", [[column.name, column.type] for column in columns]
     if declaration.about.stamp:
