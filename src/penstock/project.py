@@ -25,6 +25,7 @@ from penstock.model.names import Names
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from penstock.engine.external import CreatedExternal
     from penstock.engine.plan import Plan
     from penstock.engine.preview import Queries
     from penstock.engine.resolve import Resolved
@@ -65,6 +66,7 @@ class Project:
         """For `load`."""
         self.settings = settings
         self.models = loaded.models
+        self.externals = loaded.externals
         self._findings = loaded.diagnostics
         self.on_event: EventSink = ignore  # hears that Spark starts, where reading rows needs it
         self._connections = connections
@@ -127,7 +129,8 @@ class Project:
         self._connections.check_open()
         from penstock.engine.project_check import check_project
 
-        findings = (*self._findings, *check_project(self.settings, self.models, self._catalog))
+        about = check_project(self.settings, self.models, self.externals, self._catalog)
+        findings = (*self._findings, *about)
         if not spark or any(finding.rule == "lake" for finding in findings):
             return findings
         from penstock.engine.spark_check import check_queries
@@ -137,7 +140,18 @@ class Project:
             name: self.lake(name) for name in self.settings.lakes if self._catalog(name) is not None
         }
         session = self._session()
-        return (*findings, *check_queries(ordered, session, lakes, self.settings))
+        found = check_queries(ordered, session, lakes, self.settings, self.externals)
+        return (*findings, *found)
+
+    def create_external(self) -> CreatedExternal:
+        """Add the tables that are read and not made to external_models.yaml, with their types.
+
+        ``project.create_external().added``. What the file has stays as it is. Starts no Spark.
+        """
+        from penstock.engine.external import create_external
+
+        root = self.settings.root
+        return create_external(root, self.models, self.externals, self._catalog)
 
     def test(self, *names: str) -> Iterator[UnitTestResult]:
         """The results of unit tests, each as it ends: ``project.test()``.
@@ -280,10 +294,12 @@ class Project:
         the lakes. Starts no Spark.
         """
         self._connections.check_open()
-        from penstock.engine.lineage import lineage
+        from penstock.engine.lineage import schemas
+        from penstock.model.lineage.models import project_lineage
 
-        ordered, cache = self.graph.ordered(self.models), lineages(self.settings)
-        found = lineage(ordered, self.settings, self._catalog, self._connections.macros, cache)
+        cache, macros = lineages(self.settings), self._connections.macros
+        known = schemas(self.settings, self._catalog, macros, self.externals)
+        found = project_lineage(self.graph.ordered(self.models), known, cache)
         if cache is not None:
             cache.save()
         return found

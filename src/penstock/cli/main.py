@@ -21,6 +21,7 @@ COMMANDS = {
     "show": "penstock.cli.show",
     "lineage": "penstock.cli.lineage",
     "format": "penstock.cli.format",
+    "create-external": "penstock.cli.create_external",
     "preview": "penstock.cli.preview",
     "snapshots": "penstock.cli.snapshots",
     "sql": "penstock.cli.sql",

@@ -8,15 +8,9 @@ from typing import TYPE_CHECKING
 
 from penstock.config import Settings
 from penstock.model.asset import TableName
+from penstock.model.external import External
 from penstock.model.graph import table_key
-from penstock.model.lineage.models import (
-    Cache,
-    ProjectLineage,
-    Schemas,
-    View,
-    project_lineage,
-)
-from penstock.model.model import Model
+from penstock.model.lineage.models import Schemas, View
 from penstock.model.names import Macros, Names
 from penstock.model.query import read_query
 from penstock.sql.dialect import DUCKDB, SPARK
@@ -29,20 +23,20 @@ if TYPE_CHECKING:
 Catalogs = Callable[[str], "Catalog | None"]
 
 
-def lineage(
-    models: Sequence[Model],
+def schemas(
     settings: Settings,
     catalogs: Catalogs,
     macros: Macros | None = None,
-    cache: Cache | None = None,
-) -> ProjectLineage:
-    """Of ``models``, in the order of their graph. Raises what reading a catalog raises."""
-    return project_lineage(models, schemas(settings, catalogs, macros), cache)
-
-
-def schemas(settings: Settings, catalogs: Catalogs, macros: Macros | None = None) -> Schemas:
-    """The tables and views of all lakes at their latest snapshots."""
-    tables: dict[str, tuple[str, ...]] = {}
+    externals: Sequence[External] = (),
+) -> Schemas:
+    """The tables and views of all lakes at their latest snapshots; a table that is not there has
+    the columns of its EXTERNAL model.
+    """
+    tables = {
+        table_key(each.table): tuple(column.name for column in each.columns)
+        for each in externals
+        if each.columns
+    }
     views: dict[str, View] = {}
     for lake in settings.lakes:
         catalog = catalogs(lake)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.config import LakeSettings, Settings
+from penstock.engine.external import columns_in
 from penstock.engine.plan import RUNNABLE
 from penstock.errors import Diagnostic, LakeError, Location, PenstockError
 from penstock.lake.catalog.database.location import parse_location
@@ -18,6 +19,7 @@ from penstock.lake.format.naming import fold
 from penstock.lake.storage import Storage, bucket_of, is_remote, refuse_unknown, storage_elsewhere
 from penstock.model.asset import TableName, table_of
 from penstock.model.data_test import RelationshipsTest
+from penstock.model.external import External, unlike
 from penstock.model.graph import makers_of, table_key
 from penstock.model.kinds import EMBEDDED
 from penstock.model.loader import FIRST_MODEL
@@ -32,7 +34,10 @@ Catalogs = Callable[
 
 
 def check_project(
-    settings: Settings, models: Sequence[Model], catalogs: Catalogs
+    settings: Settings,
+    models: Sequence[Model],
+    externals: Sequence[External],
+    catalogs: Catalogs,
 ) -> tuple[Diagnostic, ...]:
     """Findings that no script has by itself."""
     broken = [finding for lake in settings.lakes.values() for finding in _lake(lake)]
@@ -41,6 +46,7 @@ def check_project(
         *_no_models(settings, models),
         *_not_run(models),
         *_referenced(models, catalogs if not broken else None),
+        *(unlike(externals, columns_in(catalogs)) if not broken else ()),
     )
 
 

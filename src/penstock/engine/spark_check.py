@@ -24,10 +24,12 @@ from penstock.model.arguments import Argument
 from penstock.model.asset import TableName
 from penstock.model.constants import Bindings
 from penstock.model.data_test import columns_of
+from penstock.model.external import External
 from penstock.model.file_path import depends_on_values, partition_of_a_file
 from penstock.model.graph import makers_of, table_key
 from penstock.model.model import Model
 from penstock.model.query import Query
+from penstock.sql.identifiers import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,7 +43,11 @@ class _Unknown(Exception):
 
 
 def check_queries(
-    models: Sequence[Model], session: SparkSession, lakes: Mapping[str, Lake], settings: Settings
+    models: Sequence[Model],
+    session: SparkSession,
+    lakes: Mapping[str, Lake],
+    settings: Settings,
+    externals: Sequence[External] = (),
 ) -> tuple[Diagnostic, ...]:
     """Findings about the queries of ``models``, given in the order of their graph, by file.
 
@@ -50,6 +56,7 @@ def check_queries(
     """
     versions = {name: lake.catalog.latest().id for name, lake in lakes.items()}
     checker = _Checker(session, settings, Pins(lakes, versions, makers=makers_of(models)))
+    checker.describe(externals)
     findings = [finding for model in models for finding in checker.check(model)]
     return tuple(sorted(findings, key=lambda f: (str(f.location.path), f.location.line or 0)))
 
@@ -62,6 +69,16 @@ class _Checker:
     settings: Settings
     pins: Pins
     made: set[str] = field(default_factory=set)
+
+    def describe(self, externals: Sequence[External]) -> None:
+        """Let tables that are not there have the columns of their EXTERNAL models."""
+        for external in externals:
+            if not external.columns or self._columns(external.table) is not None:
+                continue
+            columns = (f"{quoted(c.name)} {c.type}" for c in external.columns)
+            empty = self.session.createDataFrame([], ", ".join(columns))
+            self.pins = self.pins.showing(external.table, _empty(empty))
+            self.made.add(table_key(external.table))
 
     def check(self, model: Model) -> Iterator[Diagnostic]:
         if model.query.manual:
@@ -159,7 +176,7 @@ class _Checker:
         if model.keeps_columns:
             fields |= {fold(f.name): f for f in self._columns(model.target) or ()}
         empty = self.session.createDataFrame([], StructType(list(fields.values())))
-        return Readable(dict(empty.dtypes), lambda _: Rows(empty), lambda _: None)
+        return _empty(empty)
 
     def _columns(self, table: TableName) -> Sequence[StructField] | None:
         """The columns that the lake's table has now; ``None`` where there is none."""
@@ -169,6 +186,11 @@ class _Checker:
             return list(Pins(self.pins.lakes, self.pins.versions).read(table).df.schema.fields)
         except NotFound:
             return None
+
+
+def _empty(df: DataFrame) -> Readable:
+    """A table without rows."""
+    return Readable(dict(df.dtypes), lambda _: Rows(df), lambda _: None)
 
 
 def _bindings(model: Model, query: Query, partition: str | None) -> Bindings:

@@ -39,9 +39,9 @@ from penstock.model.unit_test import (
     Given,
     TestRows,
     UnitTest,
-    loader,
     read_unit_tests,
 )
+from penstock.model.yaml_file import loader
 from penstock.sql.dialect import normalized, to_spark
 from penstock.sql.identifiers import fold, nearest
 from penstock.sql.types import spark_type

@@ -173,7 +173,11 @@ _KINDS = (
         ),
         refusal=LATER,
     ),
-    Kind("EXTERNAL", refusal=NOT_YET, hint="a query may read any table of a lake without it"),
+    Kind(
+        "EXTERNAL",
+        refusal="a table that others write is described in external_models.yaml",
+        hint="describe it there: penstock create-external writes what queries read",
+    ),
     Kind(
         "MANAGED",
         (Option("disable_restatement", "boolean", True, refusal="it is always true"),),

@@ -21,6 +21,7 @@ from penstock.model.ddl import read as ddl
 from penstock.model.ddl.syntax import MODEL, begins_model
 from penstock.model.declaration import Declaration
 from penstock.model.embedding import embed
+from penstock.model.external import External, external_files, read_externals, wrong_entries
 from penstock.model.graph import check_graph
 from penstock.model.header.lines import read_header
 from penstock.model.mapping import Source
@@ -39,6 +40,7 @@ class Loaded:
 
     models: tuple[Model, ...]
     diagnostics: tuple[Diagnostic, ...]
+    externals: tuple[External, ...] = ()
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
@@ -143,7 +145,21 @@ def scan_models(
         findings += found
     findings += _forgotten_aliases(models)
     findings += report_other_languages(place.models)
-    return Loaded(tuple(models), tuple(findings))
+    externals, found = _externals(place)
+    findings += (*found, *wrong_entries(externals, models))
+    return Loaded(tuple(models), tuple(findings), externals)
+
+
+def _externals(place: Place) -> tuple[tuple[External, ...], tuple[Diagnostic, ...]]:
+    externals: list[External] = []
+    findings: list[Diagnostic] = []
+    for path in external_files(place.root):
+        text, found = _read(path)
+        if text is not None:
+            read, found = read_externals(text, path, place.names)
+            externals += read
+        findings += found
+    return tuple(externals), tuple(findings)
 
 
 def _forgotten_aliases(models: Sequence[Model]) -> Iterator[Diagnostic]:

@@ -11,14 +11,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.errors import Diagnostic, Location
-from penstock.sql.identifiers import nearest
+from penstock.model.yaml_file import Entries, Reading, pairs
 
 if TYPE_CHECKING:
-    import yaml
-    from yaml.nodes import MappingNode, Node
+    from yaml.nodes import Node
 
 THIS = "this"  # dbt's name for the table that the model makes
 
@@ -76,103 +75,21 @@ def read_unit_tests(text: str, path: Path) -> tuple[tuple[UnitTest, ...], tuple[
     """The tests of a YAML file in its order, and what is wrong with the others."""
     import yaml
 
-    reading = _Reading(path)
-    try:
-        root = yaml.compose(text, Loader=loader())
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = Location(path, mark.line + 1, mark.column + 1) if mark else Location(path)
-        problem = getattr(error, "problem", None) or str(error)
-        hint = "mend the YAML: a colon and a blank after a name, lists by dashes"
-        reading.findings.append(Diagnostic("error", problem, where, hint, "yaml"))
-        return (), tuple(reading.findings)
+    reading = Reading(path, "unit-test")
+    root = reading.root(text)
     if root is None:
-        return (), ()
+        return (), tuple(reading.findings)
     entries = reading.mapping(root, "the file")
     read = _dbt if _UNIT_TESTS in entries else _sqlmesh
     try:
         tests = list(read(reading, entries))
-    except yaml.constructor.ConstructorError as error:  # a tag, or a key that is a list
-        mark = error.problem_mark
-        where = Location(path, mark.line + 1, mark.column + 1) if mark else Location(path)
-        hint = "write plain values: texts, numbers, dates, lists and mappings"
-        reading.findings.append(Diagnostic("error", str(error.problem), where, hint, "yaml"))
+    except yaml.constructor.ConstructorError as error:
+        reading.refuse_tag(error)
         return (), tuple(reading.findings)
     return tuple(test for test in tests if test is not None), tuple(reading.findings)
 
 
 _UNIT_TESTS = "unit_tests"
-_Entries = Mapping[str, "Node"]
-
-
-@dataclass(slots=True)
-class _Reading:
-    """Nodes of YAML into values; what is wrong is a finding with its place."""
-
-    path: Path
-    findings: list[Diagnostic] = field(default_factory=list)
-
-    def where(self, node: Node) -> Location:
-        return Location(self.path, node.start_mark.line + 1, node.start_mark.column + 1)
-
-    def error(self, node: Node, message: str, hint: str) -> None:
-        self.findings.append(Diagnostic("error", message, self.where(node), hint, "unit-test"))
-
-    def value(self, node: Node) -> Any:
-        return loader()("").construct_object(node, deep=True)
-
-    def text(self, node: Node | None) -> str | None:
-        """A text as it is written, be it a date or a number to YAML."""
-        return None if node is None else str(node.value)
-
-    def mapping(self, node: Node, what: str, known: tuple[str, ...] = ()) -> dict[str, Node]:
-        """The entries of a mapping; others than ``known``, and one twice, are errors."""
-        from yaml.nodes import MappingNode
-
-        if not isinstance(node, MappingNode):
-            self.error(node, f"{what} is not a mapping of names", "write name: value")
-            return {}
-        found: dict[str, Node] = {}
-        for key, value in _pairs(node):
-            name = str(key.value)
-            if name in found:
-                self.error(key, f"{what} has {name} twice", "keep one of them")
-            elif known and name not in known:
-                guess = nearest(name, known)
-                hint = f"did you mean {guess}?" if guess else f"known: {', '.join(known)}"
-                self.error(key, f"{what} has no {name}", hint)
-            else:
-                found[name] = value
-        return found
-
-    def items(self, node: Node, what: str) -> list[Node]:
-        from yaml.nodes import SequenceNode
-
-        if isinstance(node, SequenceNode):
-            return list(node.value)
-        self.error(node, f"{what} is not a list", "begin each with a dash")
-        return []
-
-
-def loader() -> type[yaml.SafeLoader]:
-    """YAML 1.2's booleans: ``no``, ``off`` and ``y`` are texts, such as codes of countries."""
-    import yaml
-
-    class Loader(yaml.SafeLoader):
-        yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's attribute, not a field
-            letter: [
-                (tag, pattern)
-                for tag, pattern in resolvers
-                if tag != "tag:yaml.org,2002:bool" or letter in "tTfF"
-            ]
-            for letter, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-        }
-
-    return Loader
-
-
-def _pairs(node: MappingNode) -> Iterator[tuple[Node, Node]]:
-    yield from node.value
 
 
 _TEST = (
@@ -181,7 +98,7 @@ _TEST = (
 )
 
 
-def _sqlmesh(reading: _Reading, entries: _Entries) -> Iterator[UnitTest | None]:
+def _sqlmesh(reading: Reading, entries: Entries) -> Iterator[UnitTest | None]:
     for name, node in entries.items():
         test = reading.mapping(node, f"the test {name}", _TEST)
         outputs = test.get("outputs")
@@ -204,7 +121,7 @@ def _sqlmesh(reading: _Reading, entries: _Entries) -> Iterator[UnitTest | None]:
         )
 
 
-def _outputs(reading: _Reading, node: Node) -> Iterator[Expected]:
+def _outputs(reading: Reading, node: Node) -> Iterator[Expected]:
     outputs = reading.mapping(node, "outputs", ("query", "ctes", "partial"))
     partial = "partial" in outputs and bool(reading.value(outputs["partial"]))
     if "query" not in outputs and "ctes" not in outputs:
@@ -216,12 +133,12 @@ def _outputs(reading: _Reading, node: Node) -> Iterator[Expected]:
             yield _output(reading, rows, name, partial)
 
 
-def _output(reading: _Reading, node: Node, cte: str | None, partial: bool) -> Expected:
+def _output(reading: Reading, node: Node, cte: str | None, partial: bool) -> Expected:
     from yaml.nodes import MappingNode
 
     own = False
     if isinstance(node, MappingNode):
-        flag = next((value for key, value in _pairs(node) if key.value == "partial"), None)
+        flag = next((value for key, value in pairs(node) if key.value == "partial"), None)
         own = flag is not None and bool(reading.value(flag))
     return Expected(_rows(reading, node), cte, partial or own)
 
@@ -232,7 +149,7 @@ _DBT = (
 )
 
 
-def _dbt(reading: _Reading, entries: _Entries) -> Iterator[UnitTest | None]:
+def _dbt(reading: Reading, entries: Entries) -> Iterator[UnitTest | None]:
     for node in reading.items(entries[_UNIT_TESTS], _UNIT_TESTS):
         test = reading.mapping(node, "a unit test", _DBT)
         name = reading.text(test.get("name")) or "unit test"
@@ -262,7 +179,7 @@ def _dbt(reading: _Reading, entries: _Entries) -> Iterator[UnitTest | None]:
         )
 
 
-def _given(reading: _Reading, node: Node) -> Given:
+def _given(reading: Reading, node: Node) -> Given:
     entries = reading.mapping(node, "an input", ("input", *_ROWS))
     written = reading.text(entries.get("input"))
     if written is None:
@@ -279,11 +196,11 @@ _ROWS = ("rows", "columns", "format", "path", "fixture", "query", "partial")
 
 
 def _test(
-    reading: _Reading,
+    reading: Reading,
     node: Node,
     *,
     name: str,
-    entries: _Entries,
+    entries: Entries,
     given: tuple[Given, ...],
     expected: tuple[Expected, ...],
     variables: Node | None,
@@ -307,7 +224,7 @@ def _test(
     )
 
 
-def _rows(reading: _Reading, node: Node) -> TestRows:
+def _rows(reading: Reading, node: Node) -> TestRows:
     """``rows: [...]`` with what may stand beside it, or the list of rows alone."""
     from yaml.nodes import SequenceNode
 
@@ -337,7 +254,7 @@ def _rows(reading: _Reading, node: Node) -> TestRows:
     return _FORMS[form](reading, entries["rows"], where, columns)
 
 
-def _listed(reading: _Reading, node: Node) -> tuple[Mapping[str, object], ...]:
+def _listed(reading: Reading, node: Node) -> tuple[Mapping[str, object], ...]:
     found: list[Mapping[str, object]] = []
     for item in reading.items(node, "rows"):
         entries = reading.mapping(item, "a row")
@@ -345,7 +262,7 @@ def _listed(reading: _Reading, node: Node) -> tuple[Mapping[str, object], ...]:
     return tuple(found)
 
 
-_Form = Callable[["_Reading", "Node", Location, Mapping[str, str]], TestRows]
+_Form = Callable[["Reading", "Node", Location, Mapping[str, str]], TestRows]
 _FORMS: Mapping[str, _Form] = {
     **dict.fromkeys(
         ("dict", "yaml"),
