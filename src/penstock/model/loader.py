@@ -6,8 +6,8 @@ The only place of the model room that reads files.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from penstock.errors import Diagnostic, Location, ModelError
@@ -15,6 +15,7 @@ from penstock.model.annotated import declare
 from penstock.model.annotation import Annotations, parse
 from penstock.model.arguments import declared
 from penstock.model.asset import DEFAULT_SCHEMA
+from penstock.model.audit_blocks import DIRECTORY, AuditBlock, read_audits, split_audits
 from penstock.model.building import ScriptFile, build_model
 from penstock.model.data_test import CustomTest
 from penstock.model.ddl import read as ddl
@@ -29,7 +30,7 @@ from penstock.model.model import Model, TestScript
 from penstock.model.names import Macros, Names
 from penstock.model.packing import AskedMacros, Packed, pack, unpack
 from penstock.model.sources import TableSource
-from penstock.model.test_scripts import Asking, test_script
+from penstock.model.test_scripts import Asking, audit_script, test_script
 from penstock.sql.identifiers import nearest
 from penstock.sql.tokens import NAME, STRING, Token, Unclosed, words
 
@@ -68,11 +69,13 @@ class Place:
     infer_names: bool = False
     cache: Packed | None = None
     asked: AskedMacros | None = None
+    audits: Mapping[str, AuditBlock] = field(default_factory=dict)
 
     def key(self, path: Path, text: str) -> str:
         """Of all that a file's meaning depends on, if it depends on no other file."""
         names = (self.names.lakes, self.names.default_lake, self.dialect, self.infer_names)
-        said = repr((str(self.root), str(self.models), names, str(path), text))
+        blocks = [(name, block.query, block) for name, block in self.audits.items()]
+        said = repr((str(self.root), str(self.models), names, blocks, str(path), text))
         return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
 
     @property
@@ -132,9 +135,12 @@ def scan_models(
         hint = "make it, or name another one in penstock.toml: [project] models = ..."
         missing = Diagnostic("error", message, Location(place.models), hint, "models-missing")
         return Loaded((), (missing,))
+    audits, audit_findings = _audits(place)
+    place = replace(place, audits=audits)
     files = [_load(path, place) for path in sorted(place.models.rglob("*.sql"))]
     tests = {script.query.path for file in files for script in file.tests}
     findings = [finding for file in files if file.path not in tests for finding in file.findings]
+    findings += audit_findings
     models = [file.model for file in files if file.model is not None]
     models.sort(key=lambda model: model.name)
     wrong = check_graph(models)
@@ -148,6 +154,35 @@ def scan_models(
     externals, found = _externals(place)
     findings += (*found, *wrong_entries(externals, models))
     return Loaded(tuple(models), tuple(findings), externals)
+
+
+def _audits(place: Place) -> tuple[dict[str, AuditBlock], tuple[Diagnostic, ...]]:
+    """The audits of the files below ``audits/``, by name."""
+    blocks: dict[str, AuditBlock] = {}
+    findings: list[Diagnostic] = []
+    directory = place.root / DIRECTORY
+    for path in sorted(directory.rglob("*.sql")) if directory.is_dir() else ():
+        text, found = _read(path)
+        if text is not None:
+            first, starts = split_audits(text, place.dialect)
+            if not starts or words(text[:first], place.dialect):
+                hint = "write AUDIT (name x); SELECT * FROM @this_model WHERE ...;"
+                where = Location(path, 1, 1)
+                message = "the file does not begin with AUDIT (...)"
+                found = (Diagnostic("error", message, where, hint, "audit"),)
+            else:
+                read, found = read_audits(text, path, starts, place.dialect)
+                twice = [block for name, block in read.items() if name in blocks]
+                found = (*found, *(_twice(block, blocks[block.name]) for block in twice))
+                blocks |= read
+        findings += found
+    return blocks, tuple(findings)
+
+
+def _twice(block: AuditBlock, other: AuditBlock) -> Diagnostic:
+    place = f"{other.location.path}:{other.location.line}"
+    message = f"there are two audits {block.name}, the other is at {place}"
+    return Diagnostic("error", message, block.location, "give one another name", "audit")
 
 
 def _externals(place: Place) -> tuple[tuple[External, ...], tuple[Diagnostic, ...]]:
@@ -206,7 +241,14 @@ def _stands_alone(file: _File) -> bool:
 
 
 def _understood(path: Path, text: str, place: Place) -> _File:
+    inline: tuple[Diagnostic, ...] = ()
+    end, starts = split_audits(text, place.dialect)
+    if starts:  # of this model alone
+        own_audits, inline = read_audits(text, path, starts, place.dialect)
+        place = replace(place, audits={**place.audits, **own_audits})
+        text = text[:end]
     declaration, findings = read_declaration(text, path, place)
+    findings = (*findings, *inline)
     if declaration is None:
         return _File(path, findings)
     own = declared(text, path, partition=None)[0]
@@ -225,7 +267,14 @@ def read_declaration(
     start = read_header(text, path).end
     if begins_model(text, start):
         script = ddl.Script(
-            text, path, start, annotations, place.dialect, _parts(path, place), place.root
+            text,
+            path,
+            start,
+            annotations,
+            place.dialect,
+            _parts(path, place),
+            place.root,
+            place.audits,
         )
         return ddl.declare(script, place.names)
     if not annotations.in_pipeline and annotations.materialize is None:
@@ -259,7 +308,12 @@ def _test_scripts(
     for test, where in declaration.placed_tests:
         if isinstance(test, CustomTest):
             asking = Asking(where, place.names, own, declaration.partition)
-            script, found = _test_script(test, asking, place)
+            block = place.audits.get(test.path)
+            script, found = (
+                _test_script(test, asking, place)
+                if block is None
+                else audit_script(test, block, declaration.target, asking)
+            )
             findings += found
             scripts += [script] if script else []
     return tuple(scripts), tuple(findings)

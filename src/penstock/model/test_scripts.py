@@ -13,6 +13,8 @@ from pathlib import Path
 
 from penstock.errors import ArgumentError, Diagnostic, Location
 from penstock.model.arguments import OF_SLICE, Argument, bind
+from penstock.model.asset import TableName
+from penstock.model.audit_blocks import AuditBlock
 from penstock.model.data_test import CustomTest
 from penstock.model.header.lines import read_header
 from penstock.model.mapping import Edit, assemble, edited
@@ -71,6 +73,21 @@ def test_script(
     arguments, findings = _bound(test, given, query.arguments, [*named], asking)
     script = TestScript(test, query, text[read_header(text, path).end :].strip(), arguments)
     return (None if findings else script), (*found, *findings)
+
+
+def audit_script(
+    test: CustomTest, block: AuditBlock, target: TableName, asking: Asking
+) -> tuple[TestScript | None, tuple[Diagnostic, ...]]:
+    """The query of an audit that the project writes, over the table that is tested."""
+    mark = "`" if block.dialect == SPARK else '"'
+    parts = (target.lake, target.schema, target.table)
+    table = ".".join(quote_identifier(part, mark=mark) for part in parts)
+    text = block.filled(dict(test.options), table)
+    path = Path(block.location.path)
+    query, found = read_query(text, path, names=asking.names, dialect=block.dialect)
+    if query is None:
+        return None, found
+    return TestScript(test, query, text.strip()), found
 
 
 def _names(text: str) -> list[re.Match[str]]:

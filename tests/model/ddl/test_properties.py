@@ -231,7 +231,7 @@ def test_the_rest_of_what_acts() -> None:
         ),
         (
             "audits (no_nulls)",
-            "4:11: error: there is no audit no_nulls in this version\n"
+            "4:11: error: there is no audit no_nulls\n"
             "  → did you mean not_null?",
         ),
         (

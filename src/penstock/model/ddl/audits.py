@@ -11,11 +11,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from penstock.model.audit_blocks import AuditBlock
 from penstock.model.data_test import (
     WARN,
     AcceptedRangeTest,
     AcceptedValuesTest,
     AggregateTest,
+    CustomTest,
     DataTest,
     ExpressionTest,
     NotNullTest,
@@ -86,10 +88,14 @@ def tests_of(value: Value, draft: Draft) -> tuple[DataTest, ...]:
     first = value.tokens[0]
     said = first.value.lower()
     name = said.removesuffix(_NON_BLOCKING)
+    own = draft.audits.get(said) or draft.audits.get(name)
+    if own is not None:
+        return tuple(_of_block(value, own, draft, warns=own.name != said))
     if first.kind not in {WORD, NAME, STRING} or name not in AUDITS:
-        guess = nearest(name, AUDITS)
-        hint = f"did you mean {guess}?" if guess else f"the audits are {', '.join(AUDITS)}"
-        raise value.wrong(f"there is no audit {first.value} in this version", hint)
+        known = (*draft.audits, *AUDITS)
+        guess = nearest(name, known)
+        hint = f"did you mean {guess}?" if guess else f"the audits are {', '.join(known)}"
+        raise value.wrong(f"there is no audit {first.value}", hint)
     build, required, optional = AUDITS[name]
     options = _options(value)
     blocking = options.pop("blocking", None)
@@ -97,6 +103,30 @@ def tests_of(value: Value, draft: Draft) -> tuple[DataTest, ...]:
     _check(value, name, options, required, optional)
     tests = [_placed(test, draft, value) for test in build(Audit(value, name, options))]
     return tuple(replace(test, severity=WARN) if warns else test for test in tests)
+
+
+def _of_block(value: Value, block: AuditBlock, draft: Draft, *, warns: bool) -> Iterator[DataTest]:
+    """The test that an audit of the project is. Raises Wrong."""
+    options = _options(value)
+    blocking = options.pop("blocking", None)
+    unknown = next((given for given in options if given not in block.options), None)
+    if unknown is not None:
+        known = ", ".join(name for name in block.options if name != "this_model")
+        message = f"`{unknown}` is not an option of the audit {block.name}"
+        hint = f"its options are {known}" if known else "it has none"
+        raise options[unknown].wrong(message, hint)
+    given = {name: said.text for name, said in options.items()}
+    lacking = block.lacking(given)
+    if lacking:
+        message = f"the audit {block.name} needs `{lacking[0]}`"
+        raise value.wrong(message, f"write {block.name}({lacking[0]} := ...)")
+    if block.skip:
+        message = f"the audit {block.name} is not run: it says skip true"
+        draft.warn(value.start, message, "write skip false", "model-idle")
+        return
+    blocks = block.blocking if blocking is None else values.boolean(blocking)
+    test = CustomTest(block.name, tuple(given.items()))
+    yield replace(test, severity=WARN) if warns or not blocks else test
 
 
 def _placed(test: DataTest, draft: Draft, value: Value) -> DataTest:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.errors import Diagnostic, Location
 from penstock.model.asset import ColumnType, TableName
@@ -15,6 +16,9 @@ from penstock.model.names import Names
 from penstock.model.script import Setting
 from penstock.model.upsert import Upsert
 
+if TYPE_CHECKING:
+    from penstock.model.audit_blocks import AuditBlock
+
 
 @dataclass(slots=True)
 class Draft:
@@ -25,6 +29,7 @@ class Draft:
     source: Source
     names: Names
     dialect: str = "spark"
+    audits: Mapping[str, AuditBlock] = field(default_factory=dict)
     target: TableName | None = None
     kind: Kind | None = None
     given: frozenset[str] = frozenset()

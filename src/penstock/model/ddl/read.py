@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
 from penstock.errors import Diagnostic, Location
 from penstock.model.annotation import Annotations
 from penstock.model.asset import DEFAULT_SCHEMA, Asset, Materialize, TableName
+from penstock.model.audit_blocks import AuditBlock
 from penstock.model.ddl.draft import Draft
 from penstock.model.ddl.properties import PROPERTIES
 from penstock.model.ddl.syntax import MODEL, Block, Property, Wrong, read_block
@@ -47,11 +48,12 @@ class Script:
     dialect: str = "spark"
     parts: tuple[str, ...] = ()
     root: Path = Path()
+    audits: Mapping[str, AuditBlock] = field(default_factory=dict)
 
 
 def declare(script: Script, names: Names) -> tuple[Declaration | None, tuple[Diagnostic, ...]]:
     """What the script declares; ``None`` where a finding is an error, and for ``enabled false``."""
-    draft = Draft(Source(script.path, script.text), names, script.dialect)
+    draft = Draft(Source(script.path, script.text), names, script.dialect, audits=script.audits)
     try:
         block = read_block(draft.source, script.start)
     except Wrong as error:

@@ -1,0 +1,155 @@
+"""``AUDIT (...)`` blocks: audits that a project writes itself, in ``audits/`` or behind a model.
+
+A block has properties and a query of the rows that fail, over ``@this_model``. What an ``audits``
+property gives, or ``defaults``, stands in the query for ``@name`` as it is written: a column, a
+value or a list of these (SQLMesh's audits; kinds.md, MODEL properties).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+from penstock.config import DIALECTS
+from penstock.errors import Diagnostic, Location
+from penstock.model.ddl import values
+from penstock.model.ddl.syntax import Property, Value, Wrong, properties
+from penstock.model.mapping import Edit, Source, assemble, edited
+from penstock.sql.dialect import SPARK
+from penstock.sql.identifiers import nearest
+from penstock.sql.text import blank
+from penstock.sql.tokens import WORD, Token, Unclosed, closing, words
+
+AUDIT = "AUDIT"
+DIRECTORY = "audits"
+THIS_MODEL = "this_model"
+_PROPERTIES = ("name", "dialect", "skip", "blocking", "standalone", "defaults")
+
+
+@dataclass(frozen=True, slots=True)
+class AuditBlock:
+    """``query`` is the file's text with nothing but the block's query at its place."""
+
+    name: str
+    location: Location
+    query: str = field(repr=False)
+    dialect: str = SPARK
+    skip: bool = False
+    blocking: bool = True
+    defaults: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """What its query has ``@name`` for."""
+        return tuple(dict.fromkeys(token.value for _, token in _macros(self.query, self.dialect)))
+
+    def lacking(self, given: Mapping[str, str]) -> tuple[str, ...]:
+        """The options that need a value and have none."""
+        known = {THIS_MODEL, *given, *self.defaults}
+        return tuple(name for name in self.options if name not in known)
+
+    def filled(self, given: Mapping[str, str], table: str) -> str:
+        """The query with its options and, for ``@this_model``, the name of the table."""
+        said = {**self.defaults, **given, THIS_MODEL: table}
+        edits = [
+            Edit(at.start, name.end, said[name.value])
+            for at, name in _macros(self.query, self.dialect)
+            if name.value in said
+        ]
+        return assemble(edited(self.query, edits)).text
+
+
+def _macros(text: str, dialect: str) -> Iterator[tuple[Token, Token]]:
+    """``@`` and the name behind it."""
+    try:
+        tokens = words(text, dialect)
+    except Unclosed:
+        return
+    for at, name in pairwise(tokens):
+        if at.text == "@" and name.kind == WORD and name.start == at.end:
+            yield at, name
+
+
+def split_audits(text: str, dialect: str) -> tuple[int, tuple[int, ...]]:
+    """Where the text before the blocks ends, and where each begins."""
+    if AUDIT not in text.upper():
+        return len(text), ()
+    try:
+        tokens = words(text, dialect)
+    except Unclosed:
+        return len(text), ()
+    starts = tuple(
+        token.start
+        for number, (token, after) in enumerate(pairwise(tokens))
+        if token.upper == AUDIT
+        and after.text == "("
+        and (number == 0 or tokens[number - 1].text == ";")
+    )
+    return (starts[0] if starts else len(text)), starts
+
+
+def read_audits(
+    text: str, path: Path, starts: Sequence[int], dialect: str
+) -> tuple[dict[str, AuditBlock], tuple[Diagnostic, ...]]:
+    """The blocks of a file by name, and what is wrong with the others."""
+    source = Source(path, text)
+    found: dict[str, AuditBlock] = {}
+    findings: list[Diagnostic] = []
+    for start, end in pairwise((*starts, len(text))):
+        try:
+            block = _block(source, start, end, dialect)
+            if block.name in found:
+                message = f"there are two audits {block.name}"
+                raise Wrong(start, message, "give one another name", "audit")
+            found[block.name] = block
+        except Wrong as error:
+            findings.append(error.diagnostic(source))
+    return found, tuple(findings)
+
+
+def _block(source: Source, start: int, end: int, dialect: str) -> AuditBlock:
+    tokens = words(source.text, SPARK, start, end)
+    close = closing(tokens, 1)
+    if close is None:
+        raise Wrong(start, "the bracket of AUDIT ( is never closed", "write );", "audit")
+    after = tokens[close + 1] if close + 1 < len(tokens) else None
+    if after is None or after.text != ";" or close + 2 >= len(tokens):
+        at = tokens[close].end if after is None else after.start
+        raise Wrong(at, "AUDIT (...) has no query", "write AUDIT (...); SELECT ...;", "audit")
+    said = _said(properties(source, tokens[2:close], tokens[close].start))
+    if "name" not in said:
+        raise Wrong(start, "the audit has no name", "write name x", "audit")
+    if "standalone" in said and values.boolean(said["standalone"].value):
+        hint = "give it to a model: audits (x), or write a script in tests/"
+        raise Wrong(said["standalone"].start, "an audit is one of a model", hint, "audit")
+    own = values.choice(said["dialect"].value, DIALECTS) if "dialect" in said else dialect
+    text = source.text
+    return AuditBlock(
+        values.text(said["name"].value).lower(),
+        source.location(start),
+        blank(text[: after.end]) + text[after.end : end],
+        own,
+        "skip" in said and values.boolean(said["skip"].value),
+        "blocking" not in said or values.boolean(said["blocking"].value),
+        _defaults(said["defaults"].value) if "defaults" in said else {},
+    )
+
+
+def _said(found: Sequence[Property]) -> dict[str, Property]:
+    by_name: dict[str, Property] = {}
+    for prop in found:
+        if prop.name not in _PROPERTIES:
+            guess = nearest(prop.name, _PROPERTIES)
+            hint = f"did you mean {guess}?" if guess else f"there are {', '.join(_PROPERTIES)}"
+            raise Wrong(prop.start, f"`{prop.name}` is not a property of AUDIT", hint, "audit")
+        if prop.name in by_name:
+            raise Wrong(prop.start, f"`{prop.name}` is given twice", "keep one", "audit")
+        by_name[prop.name] = prop
+    return by_name
+
+
+def _defaults(value: Value) -> dict[str, str]:
+    """``(a = 1, b = x)`` as written."""
+    return {key: said.text for key, said in values.pairs(value)}
