@@ -15,7 +15,7 @@ endif
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9.-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: prerequisites $(INSTALLED) ## the flights example, from nothing, compared with DuckDB (the default)
+demo: prerequisites $(INSTALLED) ## the examples, from nothing, compared with DuckDB (the default)
 	@$(BIN)/python examples/demo.py
 
 # Two workers with a Spark session each take files in the order of tests/conftest.py.

@@ -25,6 +25,7 @@ PROGRAMS = (  # in the order of the table
     "update_delete",
     "data_tests",
     "step_overhead",
+    "kinds",
     "planning",
     "time_travel",
     "commits",

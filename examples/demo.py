@@ -1,10 +1,12 @@
-"""Run the flights project for a few days, then read its tables with DuckDB to compare.
+"""Run the two examples, then read what they made with DuckDB to compare.
 
     python examples/demo.py [DIRECTORY] [--days N]
 
-Makes the project anew in DIRECTORY (default: ./demo), loads day after day, loads the last one again
-to show that nothing changes, and asks DuckDB's own ducklake extension for every table at every
-snapshot. Ends with 1 when anything differs.
+Makes both projects anew in DIRECTORY (default: ./demo). In flights, whose steps are annotated SQL,
+it loads day after day, loads the last one again to show that nothing changes, and asks DuckDB's own
+ducklake extension for every table at every snapshot. Of world, whose models are `MODEL (...)` of
+every kind, it runs the unit tests and all steps, shows where a column comes from, and asks DuckDB
+for every table and view. Ends with 1 when anything differs.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import importlib
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -24,13 +26,15 @@ import duckdb
 from rich.console import Console
 
 from penstock import Lake, Project
+from penstock.cli.lineage import lines as lineage_lines
 from penstock.cli.output import print_table
+from penstock.cli.test import lines as test_lines
 from penstock.engine.results import RunResult, StepResult
 from penstock.errors import PenstockError
 from penstock.events import Event, SparkStarting, StepFinished, StepProgress, StepStarted
 from penstock.progress.view import seconds
 
-EXAMPLE = Path(__file__).resolve().parent / "flights"
+EXAMPLES = Path(__file__).resolve().parent
 FIRST_DAY = date(2013, 1, 1)
 MADE_BY_RUNNING = shutil.ignore_patterns("lake", "spark-warehouse", "__pycache__")
 
@@ -52,36 +56,38 @@ class Count:
         return self.penstock == self.duckdb
 
 
-def new_project(directory: Path) -> Path:
-    """Copy the example. A project that the demo made before is replaced, anything else stays.
+def new_project(directory: Path, name: str) -> Path:
+    """Copy an example into a directory of its name. A project that the demo made before is
+    replaced, anything else stays.
 
     Raises SystemExit when the directory holds something else.
     """
-    marker = directory / "penstock.toml"
-    if marker.is_file() and marker.read_bytes() == (EXAMPLE / "penstock.toml").read_bytes():
-        shutil.rmtree(directory)
-    if directory.exists() and any(directory.iterdir()):
-        raise SystemExit(f"{directory} is not empty and not this demo's: name another directory")
-    shutil.copytree(EXAMPLE, directory, ignore=MADE_BY_RUNNING, dirs_exist_ok=True)
-    return directory
+    example, copy = EXAMPLES / name, directory / name
+    marker = copy / "penstock.toml"
+    if marker.is_file() and marker.read_bytes() == (example / "penstock.toml").read_bytes():
+        shutil.rmtree(copy)
+    if copy.exists() and any(copy.iterdir()):
+        raise SystemExit(f"{copy} is not empty and not this demo's: name another directory")
+    shutil.copytree(example, copy, ignore=MADE_BY_RUNNING, dirs_exist_ok=True)
+    return copy
 
 
-def run_day(project: Project, day: date) -> RunResult:
-    """Run all steps for a day, saying on a terminal what is going on."""
+def run(project: Project, title: str, partition: str | None = None) -> RunResult:
+    """Run all steps, saying on a terminal what is going on."""
     running: Counter[str] = Counter()
 
-    with console.status(f"{day}") as status:
+    with console.status(title) as status:
 
         def show(event: Event) -> None:
             if isinstance(event, SparkStarting):
                 status.update("starting Spark")
             if isinstance(event, StepStarted | StepProgress):
                 running[event.step] = 1
-                status.update(f"{day}: {', '.join(running)}")
+                status.update(f"{title}: {', '.join(running)}")
             if isinstance(event, StepFinished):
                 running.pop(event.step, None)
 
-        return project.run(partition=day.isoformat(), on_event=show)
+        return project.run(partition=partition, on_event=show)
 
 
 def print_run(title: str, result: RunResult) -> None:
@@ -103,7 +109,7 @@ def line(step: StepResult) -> tuple[Any, ...]:
 
 
 def table_of(step: StepResult) -> str:
-    return step.target.rpartition(".")[2]
+    return step.target.partition(".")[2]
 
 
 def load_days(project: Project, days: int) -> date:
@@ -113,7 +119,7 @@ def load_days(project: Project, days: int) -> date:
     """
     for number in range(days):
         day = FIRST_DAY + timedelta(days=number)
-        result = run_day(project, day)
+        result = run(project, f"{day}", day.isoformat())
         print_run(f"Day {day}", result)
         if result.state != "done":
             raise SystemExit(1)
@@ -126,7 +132,7 @@ def load_again(project: Project, lake: Lake, day: date) -> list[str]:
     An append has no memory by design, so each of the two logs gets one more line.
     """
     before = len(lake.snapshots())
-    result = run_day(project, day)
+    result = run(project, f"{day}", day.isoformat())
     print_run(f"Day {day} again", result)
     logs = [step for step in result.steps if step.strategy == "append"]
     others = [step for step in result.steps if step.strategy != "append"]
@@ -189,13 +195,55 @@ def read_with_duckdb(lake: Lake) -> list[str]:
     return [f"{one.table} differs at snapshot {one.snapshot}" for one in different]
 
 
-def demo(directory: Path, days: int) -> list[str]:
+def test_queries(project: Project) -> list[str]:
+    """Run the unit tests; returns those that did not pass."""
+    print("\nThe unit tests, over rows of their own:")
+    results = list(project.test())
+    for result in results:
+        for line in test_lines(result, project.settings.root):
+            print(line)
+    failed = [result for result in results if result.state in {"failed", "error"}]
+    return [f"the test {result.name} is {result.state}" for result in failed]
+
+
+def count_all(lake: Lake, names: Sequence[str]) -> list[str]:
+    """Count the rows of tables and views by both engines; returns what differs."""
+    counts = []
+    with attach_duckdb(lake) as connection:
+        for name in names:
+            theirs = connection.execute(f"SELECT count(*) FROM lake.{name}").fetchone()
+            ours = lake.sql(f"SELECT * FROM {name}").count()
+            counts.append((name, ours, theirs[0] if theirs else -1))
+    print()
+    print_table(("table or view", "rows, Penstock", "rows, DuckDB"), counts)
+    return [f"{name} differs" for name, ours, theirs in counts if ours != theirs]
+
+
+def flights(directory: Path, days: int) -> list[str]:
     """Returns what was not as it should be."""
-    with Project.load(new_project(directory)) as project:
-        print(f"The flights project is in {directory}: {len(project.models)} steps, one lake.")
+    root = new_project(directory, "flights")
+    with Project.load(root) as project:
+        print(f"The flights project is in {root}: {len(project.models)} steps, one lake.")
         last = load_days(project, days)
         lake = project.lake("main")
         return [*load_again(project, lake, last), *read_with_duckdb(lake)]
+
+
+def world(directory: Path) -> list[str]:
+    """Returns what was not as it should be."""
+    root = new_project(directory, "world")
+    with Project.load(root) as project:
+        print(f"\nThe world project is in {root}: {len(project.models)} models.")
+        wrong = test_queries(project)
+        result = run(project, "world")
+        print_run("All models", result)
+        if result.state != "done":
+            raise SystemExit(1)
+        print("\nWhere a column comes from:")
+        for line in lineage_lines(project.lineage("marts.growth.gdp_growth")):
+            print(line)
+        made = [table_of(step) for step in result.steps]
+        return [*wrong, *count_all(project.lake("main"), made)]
 
 
 def main() -> None:
@@ -206,7 +254,7 @@ def main() -> None:
     parser.add_argument("--days", type=int, default=4, choices=range(1, 15), metavar="N")
     options = parser.parse_args()
     try:
-        wrong = demo(options.directory, options.days)
+        wrong = [*flights(options.directory, options.days), *world(options.directory)]
     except PenstockError as error:
         raise SystemExit(str(error)) from None
     for difference in wrong:
