@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from penstock.lake.format.schema import Column, TableSchema
     from penstock.lake.lake import Lake
     from penstock.lake.maintenance.writing import Resources
+    from penstock.model.python_macros import macro
     from penstock.project import Project
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "Resources",
     "SortKey",
     "TableSchema",
+    "macro",
 ]
 
 _HOMES = {
@@ -35,6 +37,7 @@ _HOMES = {
     "Resources": "penstock.lake.maintenance.writing",
     "SortKey": "penstock.lake.format.objects",
     "TableSchema": "penstock.lake.format.schema",
+    "macro": "penstock.model.python_macros",
 }
 
 

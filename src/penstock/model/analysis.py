@@ -42,7 +42,7 @@ from penstock.sql.dialect import DUCKDB, SPARK
 from penstock.sql.identifiers import nearest
 from penstock.sql.lake_functions import NAMES
 from penstock.sql.time_travel import Clause, find_clauses, without_type
-from penstock.sql.tokens import ARGUMENT, NAME, STRING, WORD, Token, closing
+from penstock.sql.tokens import ARGUMENT, NAME, STRING, Token, closing
 
 PARTITION_MARKER = "penstock_partition"
 _OTHER_DIALECT = "for DuckDB's SQL: -- dialect duckdb"
@@ -127,10 +127,6 @@ def _bind_tokens(reading: _Reading) -> None:
             _bind_partition(reading, index, token)
         elif token.kind == ARGUMENT:
             _bind_argument(reading, index, token)
-        elif token.text == "@" and _names_macro(reading.tokens, index):
-            message = f"the macro @{reading.tokens[index + 1].value} is not in this version"
-            hint = "write what it stands for, or an argument: -- $name (type)"
-            reading.error(token.start, message, hint, "macro")
         elif token.text in {"$", "@"}:
             hint = "write $name, and declare it: -- $name (type)"
             reading.error(token.start, "an argument has a name", hint, "argument")
@@ -144,12 +140,6 @@ def _refuse_foreign(reading: _Reading) -> None:
     for offset, form in duckdb_forms(reading.tokens):
         message = f"{form} is DuckDB's SQL, and the script is in Spark's"
         reading.error(offset, message, "add `-- dialect duckdb` to the header", "duckdb-form")
-
-
-def _names_macro(tokens: Sequence[Token], index: int) -> bool:
-    """Whether a word follows the ``@`` at ``index`` at once, as in ``@start_ds``."""
-    after = tokens[index + 1] if index + 1 < len(tokens) else None
-    return after is not None and after.kind == WORD and after.start == tokens[index].end
 
 
 def _bind_partition(reading: _Reading, index: int, token: Token) -> None:

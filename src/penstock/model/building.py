@@ -8,21 +8,25 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from penstock.errors import Diagnostic, PartitionError
 from penstock.model.analysis import Part
 from penstock.model.asset import TableName, table_of
+from penstock.model.at_macros import AtMacros
 from penstock.model.condition import misread_condition
 from penstock.model.data_test import ExpressionTest, RelationshipsTest
 from penstock.model.declaration import Declaration
-from penstock.model.kinds import BY_READERS
+from penstock.model.kinds import BY_READERS, KINDS
 from penstock.model.mapping import Source
 from penstock.model.model import Model, TestScript
 from penstock.model.names import Names
 from penstock.model.partition import check_spec
 from penstock.model.query import Query, read_query
+from penstock.sql.dialect import SPARK
+from penstock.sql.identifiers import quote_identifier
+from penstock.sql.literals import plain_text_literal
 from penstock.sql.tokens import canonical, words
 
 TARGET = "ducklake://main/table"
@@ -36,6 +40,7 @@ class ScriptFile:
     text: str
     declaration: Declaration
     tests: tuple[TestScript, ...] = ()
+    macros: AtMacros = field(default_factory=AtMacros)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,7 @@ def build_model(
         partition=declaration.partition,
         manual=declaration.strategy == "manual",
         settings=declaration.settings,
+        macros=script.macros.saying(**variables_of(declaration)),
     )
     found += query_findings
     if query is not None:
@@ -76,6 +82,20 @@ def build_model(
     if query is None or _has_error(found):
         return None, tuple(found)
     return _model(script, query, found), tuple(found)
+
+
+def variables_of(declaration: Declaration) -> dict[str, str]:
+    """What SQLMesh's macro variables are in a model (kinds.md, "macro variables")."""
+    mark = "`" if declaration.dialect == SPARK else '"'
+    target, strategy = declaration.target, declaration.strategy
+    parts = (target.lake, target.schema, target.table)
+    kind = next((each.name for each in KINDS.values() if each.strategy == strategy), strategy)
+    return {
+        "this_model": ".".join(quote_identifier(part, mark=mark) for part in parts),
+        "model_kind_name": plain_text_literal(kind.upper()),
+        "gateway": plain_text_literal(target.lake),
+        "runtime_stage": plain_text_literal("evaluating"),
+    }
 
 
 def _only_model(script: ScriptFile) -> Iterator[Diagnostic]:

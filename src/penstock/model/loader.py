@@ -15,8 +15,9 @@ from penstock.model.annotated import declare
 from penstock.model.annotation import Annotations, parse
 from penstock.model.arguments import declared
 from penstock.model.asset import DEFAULT_SCHEMA
+from penstock.model.at_macros import AtMacros
 from penstock.model.audit_blocks import DIRECTORY, AuditBlock, read_audits, split_audits
-from penstock.model.building import ScriptFile, build_model
+from penstock.model.building import ScriptFile, build_model, variables_of
 from penstock.model.data_test import CustomTest
 from penstock.model.ddl import read as ddl
 from penstock.model.ddl.syntax import MODEL, begins_model
@@ -29,6 +30,7 @@ from penstock.model.mapping import Source
 from penstock.model.model import Model, TestScript
 from penstock.model.names import Macros, Names
 from penstock.model.packing import AskedMacros, Packed, pack, unpack
+from penstock.model.python_macros import PythonMacros
 from penstock.model.sources import TableSource
 from penstock.model.test_scripts import Asking, audit_script, test_script
 from penstock.sql.identifiers import nearest
@@ -70,6 +72,11 @@ class Place:
     cache: Packed | None = None
     asked: AskedMacros | None = None
     audits: Mapping[str, AuditBlock] = field(default_factory=dict)
+    python: PythonMacros = field(default_factory=PythonMacros)
+
+    @property
+    def macros(self) -> AtMacros:
+        return AtMacros(functions=self.python.functions)
 
     def key(self, path: Path, text: str) -> str:
         """Of all that a file's meaning depends on, if it depends on no other file."""
@@ -80,7 +87,8 @@ class Place:
 
     @property
     def lookups(self) -> int:
-        return 0 if self.asked is None else self.asked.count
+        """How often something else than its own text was asked for."""
+        return self.python.called + (0 if self.asked is None else self.asked.count)
 
 
 def load_models(
@@ -136,11 +144,11 @@ def scan_models(
         missing = Diagnostic("error", message, Location(place.models), hint, "models-missing")
         return Loaded((), (missing,))
     audits, audit_findings = _audits(place)
-    place = replace(place, audits=audits)
+    place = replace(place, audits=audits, python=PythonMacros.of(root))
     files = [_load(path, place) for path in sorted(place.models.rglob("*.sql"))]
     tests = {script.query.path for file in files for script in file.tests}
     findings = [finding for file in files if file.path not in tests for finding in file.findings]
-    findings += audit_findings
+    findings += (*audit_findings, *place.python.findings)
     models = [file.model for file in files if file.model is not None]
     models.sort(key=lambda model: model.name)
     wrong = check_graph(models)
@@ -254,7 +262,7 @@ def _understood(path: Path, text: str, place: Place) -> _File:
     own = declared(text, path, partition=None)[0]
     tests, test_findings = _test_scripts(declaration, [arg.name for arg in own], place)
     name = path.relative_to(place.models).with_suffix("").as_posix()
-    script = ScriptFile(name, text, declaration, tests)
+    script = ScriptFile(name, text, declaration, tests, place.macros)
     model, findings = build_model(script, place.names, (*findings, *test_findings))
     return _File(path, findings, model, tests)
 
@@ -307,7 +315,8 @@ def _test_scripts(
     findings: list[Diagnostic] = []
     for test, where in declaration.placed_tests:
         if isinstance(test, CustomTest):
-            asking = Asking(where, place.names, own, declaration.partition)
+            macros = place.macros.saying(**variables_of(declaration))
+            asking = Asking(where, place.names, own, declaration.partition, macros)
             block = place.audits.get(test.path)
             script, found = (
                 _test_script(test, asking, place)

@@ -13,23 +13,36 @@ from penstock.sql.text import offset, place
 
 
 @dataclass(frozen=True, slots=True)
+class Written:
+    """The file's text as written, where its macros are expanded in another."""
+
+    text: str
+    expanded: Mapped
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """A file's text; every offset in the model counts characters of ``text``.
 
     ``quoted`` are the names in double quotes that the text had, which has them in backticks.
+    ``written`` is the file's own text where ``text`` has its macros expanded.
     """
 
     path: Path
     text: str
     quoted: frozenset[str] = frozenset()
+    written: Written | None = None
 
     @classmethod
-    def of(cls, path: Path, text: str, dialect: str) -> Source:
+    def of(cls, path: Path, text: str, dialect: str, written: Written | None = None) -> Source:
         """The source of a script as it is written in its dialect."""
         names = names_in(text) if dialect == SPARK else frozenset()
-        return cls(path, normalized(text, dialect), names)
+        return cls(path, normalized(text, dialect), names, written)
 
     def location(self, offset: int) -> Location:
+        if self.written is not None:
+            back = self.written.expanded.back(offset)
+            return Location(self.path, *place(self.written.text, back))
         return Location(self.path, *place(self.text, offset))
 
     def offset(self, line: int, column: int) -> int:

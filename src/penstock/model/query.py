@@ -11,7 +11,8 @@ from penstock.errors import Diagnostic
 from penstock.model.analysis import Part, Scope, read_part
 from penstock.model.arguments import OF_SLICE, Argument, declared
 from penstock.model.asset import TableName
-from penstock.model.mapping import Source
+from penstock.model.at_macros import AtMacros, MacroError, expand
+from penstock.model.mapping import Source, Written
 from penstock.model.names import Names, UnknownName
 from penstock.model.partition import PartitionSpec
 from penstock.model.partition_token import TOKEN
@@ -64,7 +65,8 @@ class Query:
     @property
     def text(self) -> str:
         """The script's code as written: setup statements and query."""
-        return self.source.text[self.start :].strip()
+        written = self.source.written
+        return (self.source.text if written is None else written.text)[self.start :].strip()
 
     @property
     def path(self) -> Path:
@@ -218,14 +220,22 @@ def read_query(
     manual: bool = False,
     settings: tuple[Setting, ...] = (),
     translates: bool = True,
+    macros: AtMacros | None = None,
 ) -> tuple[Query | None, tuple[Diagnostic, ...]]:
     """The query of the script ``text`` whose code begins at ``start``, with all findings.
 
     ``settings`` are those that it has besides its own. ``None`` when a finding is an error: with
     ``translates`` also what Spark has no form of.
     """
-    source = Source.of(path, text, dialect)
     arguments, findings = declared(text, path, partition=partition)
+    try:
+        expanded = expand(text, start, dialect, macros or AtMacros())
+    except MacroError as error:
+        where = Source(path, text).location(error.at)
+        wrong = Diagnostic("error", str(error), where, error.hint, "macro")
+        return None, (*findings, wrong)
+    written = None if expanded is None else Written(text, expanded)
+    source = Source.of(path, text if expanded is None else expanded.text, dialect, written)
     script = read_script(source, names, start=start, dialect=dialect, manual=manual)
     found = [*findings, *script.findings]
     by_name = {argument.name: argument for argument in arguments}

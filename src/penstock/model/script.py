@@ -132,11 +132,6 @@ def _body(statement: Statement, reading: _Reading) -> None:
         reading.statements.append(statement)
     else:
         word = statement.tokens[0].value
-        if word == "@" and len(statement.tokens) > 1:
-            message = f"the macro @{statement.tokens[1].value} is not in this version"
-            hint = "write what it stands for"
-            reading.report("error", statement.start, message, hint, "macro")
-            return
         guess = nearest(word, ("SELECT", "WITH", "FROM", "ATTACH", "SET", "USE", "CREATE TEMP"))
         hint = f"did you mean {guess}?" if guess else "write setup statements, then one SELECT"
         message = f"`{word}` begins no statement that a managed script may have"

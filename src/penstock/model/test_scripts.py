@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock.errors import ArgumentError, Diagnostic, Location
 from penstock.model.arguments import OF_SLICE, Argument, bind
 from penstock.model.asset import TableName
+from penstock.model.at_macros import AtMacros
 from penstock.model.audit_blocks import AuditBlock
 from penstock.model.data_test import CustomTest
 from penstock.model.header.lines import read_header
@@ -41,6 +42,7 @@ class Asking:
     names: Names
     own: Collection[str] = ()
     partition: PartitionSpec | None = None
+    macros: AtMacros = field(default_factory=AtMacros)
 
     def refuse(self, message: str, hint: str) -> Diagnostic:
         return Diagnostic("error", message, self.where, hint, "test-argument")
@@ -66,6 +68,7 @@ def test_script(
         start=read_header(text, path).end,
         dialect=dialect,
         partition=asking.partition,
+        macros=asking.macros,
     )
     if query is None:
         return None, found
@@ -84,7 +87,9 @@ def audit_script(
     table = ".".join(quote_identifier(part, mark=mark) for part in parts)
     text = block.filled(dict(test.options), table)
     path = Path(block.location.path)
-    query, found = read_query(text, path, names=asking.names, dialect=block.dialect)
+    query, found = read_query(
+        text, path, names=asking.names, dialect=block.dialect, macros=asking.macros
+    )
     if query is None:
         return None, found
     return TestScript(test, query, text.strip()), found

@@ -7,8 +7,5 @@ MODEL (
 SELECT
   iso,
   year,
-  life_expectancy / lag(life_expectancy) OVER by_country - 1 AS life_expectancy_growth,
-  population / lag(population) OVER by_country - 1 AS population_growth,
-  gdp / lag(gdp) OVER by_country - 1 AS gdp_growth
-FROM clean.indicators
-WINDOW by_country AS (PARTITION BY iso ORDER BY year);
+  @EACH([life_expectancy, population, gdp], measure -> @growth(measure) AS @{measure}_growth)
+FROM clean.indicators;
