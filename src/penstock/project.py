@@ -18,6 +18,7 @@ from penstock.errors import Diagnostic, TableNotFound
 from penstock.events import EventSink, ignore
 from penstock.lake.format.naming import names_of
 from penstock.model.graph import Graph, makers_of, named
+from penstock.model.kinds import EMBEDDED
 from penstock.model.loader import Loaded, Place
 from penstock.model.model import Model
 from penstock.model.names import Names
@@ -150,8 +151,7 @@ class Project:
         """
         from penstock.engine.external import create_external
 
-        root = self.settings.root
-        return create_external(root, self.models, self.externals, self._catalog)
+        return create_external(self.settings.root, self.models, self.externals, self._catalog)
 
     def test(self, *names: str) -> Iterator[UnitTestResult]:
         """The results of unit tests, each as it ends: ``project.test()``.
@@ -474,6 +474,8 @@ class Project:
     def _previewed(
         self, model: str, partition: Partition | None, args: Mapping[str, object] | None
     ) -> Resolved:
+        if self.model(model).strategy == EMBEDDED:  # which is never planned
+            return self._queries().of_model(self.model(model))
         return self._queries().preview(self.plan(partition, [self.model(model).name], args))
 
     def _queries(self) -> Queries:

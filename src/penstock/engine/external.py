@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from penstock.errors import ArgumentError
 from penstock.lake.format.types import simple_string
 from penstock.model.asset import TableName
 from penstock.model.external import FILE, External
@@ -76,13 +77,30 @@ def create_external(
     if lacking:
         before = path.read_text(encoding="utf-8") if path.exists() else ""
         gap = "" if before.endswith("\n") or not before else "\n"
-        path.write_text(f"{before}{gap}{_text(lacking)}", encoding="utf-8")
+        after = f"{before}{gap}{_text(lacking)}"
+        _require_list(after, path)
+        path.write_text(after, encoding="utf-8")
     return CreatedExternal(
         path=str(path),
         added=tuple(lacking),
         unknown=tuple(name for name, types in lacking.items() if not types),
         unread=tuple(str(e.table) for e in externals if table_key(e.table) not in read),
     )
+
+
+def _require_list(text: str, path: Path) -> None:
+    """Raise ArgumentError where entries cannot be added behind what the file has."""
+    import yaml
+
+    try:
+        readable = isinstance(yaml.safe_load(text), list)
+    except yaml.YAMLError:
+        readable = False
+    if not readable:
+        raise ArgumentError(
+            f"no entry can be added to {path}: it is not a list with a dash for each",
+            hint="write `- name: schema.table` for each entry, or move the file away",
+        )
 
 
 def _text(tables: Mapping[str, Mapping[str, str] | None]) -> str:

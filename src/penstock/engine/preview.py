@@ -46,6 +46,7 @@ from penstock.lake.snapshot import At
 from penstock.model.asset import TableName
 from penstock.model.constants import Bindings
 from penstock.model.graph import Makers
+from penstock.model.model import Model
 from penstock.model.names import Names
 from penstock.model.query import Query, read_query
 from penstock.model.render import trial_names
@@ -105,6 +106,10 @@ class Queries:
         beginning = Beginning.of(step.model, column)
         resolved = self._read(step.model.query, step.bindings, beginning=beginning)
         return replace(resolved, df=cast_to(resolved.df, step.model.columns))
+
+    def of_model(self, model: Model) -> Resolved:
+        """What the query of a model returns that needs no values."""
+        return self._read(model.query, Bindings())
 
     def query(self, text: str, args: Mapping[str, Any], dialect: str) -> Resolved:
         """A SELECT with tables named as in a script; ``args`` are bound to its ``:name`` markers.

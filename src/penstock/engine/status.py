@@ -141,7 +141,9 @@ def model_status(
     alive = {run.run_id for run in state.running if not is_gone(run.process)}
     values = {value for value, attempt in attempts.items() if attempt.state in _PRESSING}
     values |= slices.keys()
-    if model.partition is None:
+    if model.strategy == EMBEDDED:
+        values = set()
+    elif model.partition is None:
         values = {WHOLE, *slices}
     changed = state.outside.changed
     return ModelStatus(
