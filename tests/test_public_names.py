@@ -16,7 +16,15 @@ ROOT = Path(__file__).parents[1]
 
 def test_the_public_names() -> None:
     assert penstock.__all__ == [
-        *("Column", "Lake", "PartitionField", "PenstockError", "Project", "Resources"),
+        *(
+            "Column",
+            "CustomMaterialization",
+            "Lake",
+            "PartitionField",
+            "PenstockError",
+            "Project",
+            "Resources",
+        ),
         *("SortKey", "TableSchema", "macro"),
     ]
     assert [getattr(penstock, name).__name__ for name in penstock.__all__] == penstock.__all__

@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from penstock.lake.format.schema import Column, TableSchema
     from penstock.lake.lake import Lake
     from penstock.lake.maintenance.writing import Resources
+    from penstock.model.materialization import CustomMaterialization
     from penstock.model.python_macros import macro
     from penstock.project import Project
 
 __all__ = [
     "Column",
+    "CustomMaterialization",
     "Lake",
     "PartitionField",
     "PenstockError",
@@ -30,6 +32,7 @@ __all__ = [
 
 _HOMES = {
     "Column": "penstock.lake.format.schema",
+    "CustomMaterialization": "penstock.model.materialization",
     "Lake": "penstock.lake.lake",
     "PartitionField": "penstock.lake.format.files",
     "PenstockError": "penstock.errors",

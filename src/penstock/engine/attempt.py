@@ -59,6 +59,7 @@ from penstock.errors import (
     MergeKeyError,
     QueryFailed,
     SchemaMismatch,
+    StepError,
     UnsupportedFeature,
 )
 from penstock.events import CheckFinished, EventSink, Notice, StepProgress
@@ -350,6 +351,7 @@ class Attempt:
             place=place,
             keys=self.model.keys,
             partition_keys=self.model.layout.partitioned_by,
+            custom=self.model.custom,
             known_fingerprint=self._known_fingerprint(tx, known, place),
         )
 
@@ -390,6 +392,9 @@ class Attempt:
             raise
         except MergeKeyError as error:
             error.location = self.model.place("target")
+            raise
+        except StepError as error:  # of a strategy of the project
+            error.location = error.location or self.model.place("kind")
             raise
 
     def _fit(self, table: TransactionTable, df: DataFrame, into: Slice) -> DataFrame:

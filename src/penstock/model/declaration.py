@@ -13,6 +13,7 @@ from penstock.errors import Location
 from penstock.model.asset import ColumnLineage, ColumnType, TableName, table_of
 from penstock.model.data_test import DataTest
 from penstock.model.kinds import BY_READERS
+from penstock.model.materialization import Custom
 from penstock.model.partition import PartitionSpec
 from penstock.model.schedule import Cadence, Retry, Schedule
 from penstock.model.script import Setting
@@ -60,9 +61,9 @@ class About:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration:
-    """``strategy`` is ``replace``, ``append``, ``merge``, ``partitions``, ``view``, ``embedded``,
-    ``history`` or ``manual``; ``keys`` are empty but for merge and history, and columns but for
-    those that ``upsert`` has as expressions.
+    """``strategy`` is ``replace``, ``append``, ``merge``, ``partitions``, ``custom``, ``view``,
+    ``embedded``, ``history`` or ``manual``; ``keys`` are empty but for merge and history, and
+    columns but for those that ``upsert`` has as expressions.
 
     ``code`` is the offset at which the script's code begins; ``generated`` is the query of a kind
     that has none of its own (SEED). ``column_types`` are those that only a
@@ -78,6 +79,7 @@ class Declaration:
     dialect: str = "spark"
     keys: tuple[str, ...] = ()
     upsert: Upsert = field(default_factory=Upsert)
+    custom: Custom | None = None
     partition: PartitionSpec | None = None
     layout: Layout = field(default_factory=Layout)
     schema_change: SchemaChange = field(default_factory=SchemaChange)

@@ -13,6 +13,7 @@ from penstock.model.declaration import Declaration, SchemaChange
 from penstock.model.header.lines import is_unclosed
 from penstock.model.header.written import can_say, lines_of, quoted
 from penstock.model.kinds import KINDS, Kind
+from penstock.model.materialization import Custom
 from penstock.model.schedule import Cadence
 from penstock.model.upsert import Upsert
 from penstock.sql.literals import plain_text_literal
@@ -215,6 +216,7 @@ def _kind(declaration: Declaration) -> str:
     values: dict[str, object] = {
         "unique_key": f"({', '.join(_keys(declaration))})" if declaration.keys else None,
         "when_matched": _matched(declaration.upsert),
+        **_custom(declaration.custom),
         "merge_filter": declaration.upsert.merge_filter and f"({declaration.upsert.merge_filter})",
         "forward_only": declaration.forward_only,
         "disable_restatement": declaration.disable_restatement,
@@ -232,6 +234,16 @@ def _kind(declaration: Declaration) -> str:
         return kind.name
     listed = ",\n    ".join(said)
     return f"{kind.name} (\n    {listed}\n  )"
+
+
+def _custom(custom: Custom | None) -> dict[str, object]:
+    if custom is None:
+        return {}
+    pairs = (f"{_name(k)} = {plain_text_literal(v)}" for k, v in custom.properties.items())
+    return {
+        "materialization": plain_text_literal(custom.materialization.name),
+        "materialization_properties": f"({', '.join(pairs)})" if custom.properties else None,
+    }
 
 
 def _keys(declaration: Declaration) -> Iterator[str]:

@@ -187,15 +187,15 @@ _KINDS = (
         "CUSTOM",
         (
             Option("materialization", "text", required=True),
-            Option("materialization_properties", "pairs"),
-            Option("batch_concurrency", "count"),
-            *_batches(),
+            Option("materialization_properties", "text_pairs"),
+            Option("batch_concurrency", "count", idle=_WHOLE_QUERY),
+            *_batches(_WHOLE_QUERY),
             Option("forward_only", "boolean", False),
             Option("disable_restatement", "boolean", False),
             _AUTO,
             _INTERVALS,
         ),
-        refusal=NOT_YET,
+        strategy="custom",
     ),
 )
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in _KINDS}

@@ -27,6 +27,7 @@ from penstock.model.external import External, external_files, read_externals, wr
 from penstock.model.graph import check_graph
 from penstock.model.header.lines import read_header
 from penstock.model.mapping import Source
+from penstock.model.materialization import Materialization, materializations
 from penstock.model.model import Model, TestScript
 from penstock.model.names import Macros, Names
 from penstock.model.packing import AskedMacros, Packed, pack, unpack
@@ -72,6 +73,7 @@ class Place:
     cache: Packed | None = None
     asked: AskedMacros | None = None
     audits: Mapping[str, AuditBlock] = field(default_factory=dict)
+    materializations: Mapping[str, Materialization] = field(default_factory=dict)
     python: PythonMacros = field(default_factory=PythonMacros)
 
     @property
@@ -144,11 +146,12 @@ def scan_models(
         missing = Diagnostic("error", message, Location(place.models), hint, "models-missing")
         return Loaded((), (missing,))
     audits, audit_findings = _audits(place)
-    place = replace(place, audits=audits, python=PythonMacros.of(root))
+    strategies, wrong_strategies = materializations(root)
+    place = replace(place, audits=audits, materializations=strategies, python=PythonMacros.of(root))
     files = [_load(path, place) for path in sorted(place.models.rglob("*.sql"))]
     tests = {script.query.path for file in files for script in file.tests}
     findings = [finding for file in files if file.path not in tests for finding in file.findings]
-    findings += (*audit_findings, *place.python.findings)
+    findings += (*audit_findings, *place.python.findings, *wrong_strategies)
     models = [file.model for file in files if file.model is not None]
     models.sort(key=lambda model: model.name)
     wrong = check_graph(models)
@@ -245,7 +248,9 @@ def _stands_alone(file: _File) -> bool:
     A file that makes no model is read again each time: what it lacks may be in other files.
     """
     model = file.model
-    return model is not None and not any(isinstance(t, CustomTest) for t in model.data_tests)
+    if model is None or model.custom is not None:
+        return False
+    return not any(isinstance(t, CustomTest) for t in model.data_tests)
 
 
 def _understood(path: Path, text: str, place: Place) -> _File:
@@ -283,6 +288,7 @@ def read_declaration(
             _parts(path, place),
             place.root,
             place.audits,
+            place.materializations,
         )
         return ddl.declare(script, place.names)
     if not annotations.in_pipeline and annotations.materialize is None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from penstock.model.materialization import Custom
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -17,13 +19,15 @@ class Slice:
     """The slice to write.
 
     ``place`` is the partition column and its value; None for a whole table. ``keys`` are those of
-    merge, ``partition_keys`` those of partitions. ``known_fingerprint`` is that of the slice's
-    present content, when nothing has touched it since it was recorded.
+    merge, ``partition_keys`` those of partitions, ``custom`` is the project's strategy.
+    ``known_fingerprint`` is that of the slice's present content, when nothing has touched it since
+    it was recorded.
     """
 
     place: tuple[str, str] | None = None
     keys: tuple[str, ...] = ()
     partition_keys: tuple[str, ...] = ()
+    custom: Custom | None = None
     known_fingerprint: str | None = None
 
     @property

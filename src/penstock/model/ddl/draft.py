@@ -12,6 +12,7 @@ from penstock.model.data_test import DataTest
 from penstock.model.ddl.syntax import Property, Value, Wrong
 from penstock.model.kinds import Kind
 from penstock.model.mapping import Source
+from penstock.model.materialization import Custom, Materialization
 from penstock.model.names import Names
 from penstock.model.script import Setting
 from penstock.model.upsert import Upsert
@@ -30,11 +31,13 @@ class Draft:
     names: Names
     dialect: str = "spark"
     audits: Mapping[str, AuditBlock] = field(default_factory=dict)
+    materializations: Mapping[str, Materialization] = field(default_factory=dict)
     target: TableName | None = None
     kind: Kind | None = None
     given: frozenset[str] = frozenset()
     options: dict[str, Any] = field(default_factory=dict)
     upsert: Upsert = field(default_factory=Upsert)
+    custom: Custom | None = None
     cadence: dict[str, Any] = field(default_factory=dict)
     layout: dict[str, tuple[str, ...]] = field(default_factory=dict)
     about: dict[str, Any] = field(default_factory=dict)

@@ -10,6 +10,7 @@ from penstock.model.ddl.draft import Draft
 from penstock.model.ddl.syntax import Property, Value, Wrong, properties
 from penstock.model.ddl.values import READERS
 from penstock.model.kinds import KINDS, Kind, Option
+from penstock.model.materialization import Custom
 from penstock.model.upsert import SHAPE as UPSERT_SHAPE
 from penstock.model.upsert import Matched, Upsert, check_sides, columns_in, read_matched
 from penstock.sql.identifiers import nearest
@@ -36,7 +37,23 @@ def read_kind(draft: Draft, prop: Property) -> None:
             draft.refuse(error)
         draft.places[option.name] = draft.place(option)
     _require(kind, {option.name for option in given}, value)
-    draft.upsert = _upsert(draft, {option.name: option.value for option in given})
+    values = {option.name: option.value for option in given}
+    draft.upsert = _upsert(draft, values)
+    if "materialization" in values:
+        draft.custom = _custom(draft, values["materialization"])
+
+
+def _custom(draft: Draft, value: Value) -> Custom | None:
+    name = str(draft.options.get("materialization"))
+    made = draft.materializations.get(name.lower())
+    if made is not None:
+        return Custom(made, dict(draft.options.get("materialization_properties") or ()))
+    known = {each.name for each in draft.materializations.values()}
+    guess = nearest(name, known)
+    hint = f"did you mean {guess}?" if guess else f"there are {', '.join(sorted(known)) or 'none'}"
+    message = f"there is no materialization {name} in materializations/"
+    draft.refuse(value.wrong(message, hint))
+    return None
 
 
 def _upsert(draft: Draft, given: Mapping[str, Value]) -> Upsert:

@@ -18,6 +18,7 @@ from penstock.model.ddl.values import shortest_gap
 from penstock.model.declaration import About, Declaration, Layout, SchemaChange
 from penstock.model.kinds import BY_READERS, DEFAULT_KIND, EMBEDDED, KINDS, Kind
 from penstock.model.mapping import Source
+from penstock.model.materialization import Materialization
 from penstock.model.names import Names, UnknownName
 from penstock.model.schedule import Cadence
 from penstock.model.seed import seed_path, seed_query
@@ -49,11 +50,18 @@ class Script:
     parts: tuple[str, ...] = ()
     root: Path = Path()
     audits: Mapping[str, AuditBlock] = field(default_factory=dict)
+    materializations: Mapping[str, Materialization] = field(default_factory=dict)
 
 
 def declare(script: Script, names: Names) -> tuple[Declaration | None, tuple[Diagnostic, ...]]:
     """What the script declares; ``None`` where a finding is an error, and for ``enabled false``."""
-    draft = Draft(Source(script.path, script.text), names, script.dialect, audits=script.audits)
+    draft = Draft(
+        Source(script.path, script.text),
+        names,
+        script.dialect,
+        script.audits,
+        script.materializations,
+    )
     try:
         block = read_block(draft.source, script.start)
     except Wrong as error:
@@ -224,6 +232,7 @@ def _declaration(
         dialect=draft.dialect,
         keys=tuple(options.get("unique_key") or ()),
         upsert=draft.upsert,
+        custom=draft.custom,
         layout=Layout(**draft.layout),
         schema_change=change,
         forward_only=bool(options.get("forward_only")),
@@ -265,6 +274,8 @@ def _meaning(declaration: Declaration) -> Iterator[tuple[str, object]]:
     layout, columns = declaration.layout, declaration.columns
     if declaration.strategy == "partitions":
         yield "partitions", list(layout.partitioned_by)
+    if declaration.custom is not None:
+        yield "custom", list(declaration.custom.texts)
     if declaration.upsert:
         yield "upsert", list(declaration.upsert.texts)
     if columns:

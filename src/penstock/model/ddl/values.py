@@ -317,7 +317,7 @@ READERS: Mapping[str, Callable[[Value], object]] = {
     "type": type_name,
     "change": change,
     "expressions": expressions,
-    "pairs": pairs,
+    "text_pairs": text_pairs,
     "csv_settings": csv_settings,
     "predicate": predicate,
     "cron": cron,

@@ -1,0 +1,38 @@
+"""custom: what a class of the project makes of the rows, within the step's own transaction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.engine.strategies.slice import Slice
+from penstock.errors import PenstockError, StepError
+from penstock.lake.candidate.state import Staged
+from penstock.model.python_files import module_of, said
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from penstock.lake.staging import TransactionTable
+
+
+def stage(table: TransactionTable, df: DataFrame, into: Slice) -> Staged:
+    """Raises StepError for what the class raises, with the line of its file."""
+    custom = into.custom
+    assert custom is not None, "a model of this strategy has one"
+    made = custom.materialization
+    try:
+        instance: Any = getattr(module_of(made.path), made.class_name)()
+        instance.insert(table, df, dict(custom.properties))
+    except PenstockError:
+        raise
+    except Exception as error:  # of the project's code: it is said with its place
+        raise StepError(
+            f"the materialization {made.name} failed at {said(error, made.path)}",
+            hint="mend it; nothing of what it staged was published",
+        ) from error
+    if not table.exists:
+        raise StepError(
+            f"the materialization {made.name} made no table",
+            hint="stage the rows: table.append(df), table.merge(df, keys), table.replace(df)",
+        )
+    return Staged(slice_rows=table.count_rows())
