@@ -33,6 +33,8 @@ def test_a_view_over_an_embedded_query(make: Make) -> None:
     assert [check.passed for check in step(first, "v").checks] == [True]
     assert rows(project, "SELECT total FROM s.r") == [(50,)]
     assert [v.comment for v in project.lake("main").views()] == ["the large"]
+    (made,) = project.schema_history("v")
+    assert dict(made.version.lineage) == {"id": ("main.s.e.id",), "most": ("main.s.e.amount",)}
     with duck.attach(project.lake("main").catalog.uri, read_only=True) as connection:
         found = connection.execute("SELECT * FROM lk.s.v ORDER BY id").fetchall()
     assert found == [(2, 20), (3, 30)]

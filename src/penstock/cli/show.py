@@ -97,6 +97,9 @@ def print_changes(changes: tuple[VersionChanges, ...]) -> None:
         say(f"version {version.version}{since}, {clock(version.time)}")
         for column in change.changes:
             say(f"  {_SHOWN[column.kind].format(column)}")
+        for name, inputs in version.lineage.items():
+            if inputs:
+                say(f"  {name} derives from {', '.join(inputs)}")
 
 
 _SHOWN = {

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from penstock.config import Settings
+from penstock.engine import lineage
 from penstock.engine.beginning import Beginning
 from penstock.engine.checks import columns
 from penstock.engine.checks.run import Tester
@@ -200,7 +201,7 @@ class Attempt:
             staged, checks = self._by_query(tx, table, into, pins, views, begins=first or anew)
         self.say("publishing")
         made = publication(self.world.run_id, self.planned, staged, checks, table.schema)
-        made = replace(made, first=first, anew=anew)
+        made = replace(made, first=first, anew=anew, lineage=self._lineage(known, pins))
         tx.also(lambda connection, snapshot_id: publish(connection, snapshot_id, made))
         snapshot = tx.commit()
         self._warn_of_no_rows(made, known)
@@ -224,12 +225,20 @@ class Attempt:
         checks = self._test(rows, rows, pins, views, schema)
         self.say("publishing")
         made = publication(self.world.run_id, self.planned, Staged(), checks, schema)
-        made = replace(made, first=known is None)
+        made = replace(made, first=known is None, lineage=self._lineage(known, pins))
         tx.also(lambda connection, snapshot_id: publish(connection, snapshot_id, made))
         snapshot = tx.commit()
         if snapshot is not None:
             return made, snapshot.id
         return self._confirm(made, tx, table, known)
+
+    def _lineage(self, known: SliceRecord | None, pins: Pins) -> Mapping[str, list[str]] | None:
+        """What its columns derive from, where that may be new."""
+        if known is not None and known.definition_hash == self.model.definition_hash:
+            return None
+        return lineage.recorded(
+            self.model, lambda table: pins.readable(table).types, self._partition_column
+        )
 
     def _resolve(self, pins: Pins, views: Views, beginning: Beginning | None = None) -> Resolved:
         return resolve(

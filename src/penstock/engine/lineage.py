@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.config import Settings
+from penstock.errors import PenstockError
 from penstock.model.asset import TableName
 from penstock.model.external import External
 from penstock.model.graph import table_key
-from penstock.model.lineage.models import Schemas, View
+from penstock.model.lineage.models import Schemas, View, model_lineage
+from penstock.model.lineage.values import VALUE
+from penstock.model.model import Model
 from penstock.model.names import Macros, Names
 from penstock.model.query import read_query
 from penstock.sql.dialect import DUCKDB, SPARK
@@ -44,6 +48,31 @@ def schemas(
             _read(lake, catalog, macros, tables, views)
     columns = {name: lake.partition_column for name, lake in settings.lakes.items()}
     return Schemas(tables, views, columns)
+
+
+def recorded(
+    model: Model, columns_of: Callable[[TableName], Iterable[str]], partition_column: str
+) -> dict[str, list[str]]:
+    """What each column of a model's table derives from, as the state keeps it.
+
+    ``columns_of`` are those of a table as the step saw it. Never fails: what cannot be read is
+    left out.
+    """
+    tables: dict[str, tuple[str, ...]] = {}
+    for table in model.query.reads:
+        with suppress(PenstockError):  # its own table, before the first run
+            tables[table_key(table)] = tuple(columns_of(table))
+    known = Schemas(tables, {}, {model.target.lake: partition_column})
+    try:
+        columns = model_lineage(model, known).columns
+    except (PenstockError, RecursionError):
+        return {}
+    return {
+        column.name: [
+            str(each) if each.kind == VALUE else f"{each} ({each.kind})" for each in column.inputs
+        ]
+        for column in columns
+    }
 
 
 def _read(

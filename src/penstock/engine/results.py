@@ -193,12 +193,16 @@ class ColumnInfo:
 
 @dataclass(frozen=True, slots=True)
 class SchemaVersion:
-    """The columns of a table from ``snapshot_id`` on. Versions count from 1."""
+    """The columns of a table from ``snapshot_id`` on. Versions count from 1.
+
+    ``lineage`` says what each column derives from by the last definition that made this version.
+    """
 
     version: int
     snapshot_id: int | None
     time: datetime
     columns: tuple[ColumnInfo, ...]
+    lineage: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,6 +104,19 @@ def test_a_schema_version_only_when_columns_change(state: State) -> None:
     ]
 
 
+def test_a_version_has_the_lineage_of_its_last_definition(state: State) -> None:
+    state.begin_run(run_record())
+    for snapshot, lineage in enumerate(
+        ({"id": ["main.b.id"]}, None, {"id": ["main.c.n"]}), start=1
+    ):
+        state.confirm(publication(lineage=lineage), snapshot)
+        with state.reading() as connection:
+            assert connection is not None
+            (version,) = reading.schema_versions(connection, "main.a")
+        expected = "main.c.n" if snapshot == 3 else "main.b.id"
+        assert version.lineage == {"id": (expected,)}
+
+
 def test_failed_tests_are_kept_and_the_slice_is_not(state: State) -> None:
     state.begin_run(run_record())
     state.begin_step(step_record())

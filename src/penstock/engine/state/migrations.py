@@ -176,5 +176,10 @@ def severities(connection: Connection) -> None:
     _add_columns(connection, "penstock_check", {"severity": "TEXT", "query": "TEXT"})
 
 
+def lineages(connection: Connection) -> None:
+    """What the columns of a version derive from: NULL in versions recorded before."""
+    _add_columns(connection, "penstock_schema_version", {"lineage": "TEXT"})
+
+
 # Number n is the n-th.
-MIGRATIONS: Sequence[Callable[[Connection], None]] = (first, definitions, severities)
+MIGRATIONS: Sequence[Callable[[Connection], None]] = (first, definitions, severities, lineages)

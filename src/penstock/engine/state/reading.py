@@ -48,6 +48,7 @@ _SINCE = {
     (SLICE.name, "made_in"): 2,
     (CHECK.name, "severity"): 3,
     (CHECK.name, "query"): 3,
+    (SCHEMA_VERSION.name, "lineage"): 4,
 }
 
 
@@ -165,7 +166,7 @@ def last_checks(connection: Connection, target: str | None = None) -> list[Check
 def schema_versions(connection: Connection, target: str) -> tuple[SchemaVersion, ...]:
     """Oldest first."""
     query = (
-        select(SCHEMA_VERSION)
+        _rows_of(connection, SCHEMA_VERSION)
         .where(SCHEMA_VERSION.c.target == target)
         .order_by(SCHEMA_VERSION.c.version)
     )
@@ -175,6 +176,7 @@ def schema_versions(connection: Connection, target: str) -> tuple[SchemaVersion,
             snapshot_id=row.snapshot_id,
             time=to_moment(row.created_at),
             columns=tuple(_column(*column) for column in json.loads(row.columns)),
+            lineage={name: tuple(of) for name, of in json.loads(row.lineage or "{}").items()},
         )
         for row in connection.execute(query)
     )

@@ -143,6 +143,7 @@ class Publication:
     keys: tuple[str, ...] | None = None
     first: bool = False
     anew: bool = False
+    lineage: Mapping[str, list[str]] | None = None
 
 
 def plain_sample(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -316,12 +316,14 @@ def _capture_schema(connection: Connection, snapshot_id: int, what: Publication)
         ]
     )
     ofs = SCHEMA_VERSION.c.target == what.target
+    lineage = None if what.lineage is None else json.dumps(what.lineage)
     latest = connection.execute(select(func.max(SCHEMA_VERSION.c.version)).where(ofs)).scalar()
     if latest is not None:
-        known = connection.execute(
-            select(SCHEMA_VERSION.c.columns).where(ofs, SCHEMA_VERSION.c.version == latest)
-        ).scalar_one()
+        this = (ofs, SCHEMA_VERSION.c.version == latest)
+        known = connection.execute(select(SCHEMA_VERSION.c.columns).where(*this)).scalar_one()
         if known == columns:
+            if lineage is not None:
+                connection.execute(update(SCHEMA_VERSION).where(*this).values(lineage=lineage))
             return
     connection.execute(
         insert(SCHEMA_VERSION).values(
@@ -331,5 +333,6 @@ def _capture_schema(connection: Connection, snapshot_id: int, what: Publication)
             snapshot_id=snapshot_id,
             columns=columns,
             created_at=to_text(what.at),
+            lineage=lineage,
         )
     )

@@ -108,6 +108,7 @@ SCHEMA_VERSION = Table(
     _number("snapshot_id", null=False),
     _text("columns", null=False),  # JSON
     _text("created_at", null=False),
+    _text("lineage"),  # JSON: what each column derives from; NULL in old records
 )
 
 

@@ -108,6 +108,20 @@ def project_lineage(
     return ProjectLineage(lineages.found)
 
 
+def model_lineage(model: Model, schemas: Schemas) -> ModelLineage:
+    """The lineage of one model, one hop: ``schemas`` has the tables that it reads."""
+    lineages = _Lineages(schemas, {})
+    for target, query in model.query.embeds.items():
+        _add_embedded(lineages, target, query)
+    return lineages.add(step_of(model, schemas))
+
+
+def _add_embedded(lineages: _Lineages, target: TableName, query: Query) -> None:
+    for inner, its in query.embeds.items():
+        _add_embedded(lineages, inner, its)
+    lineages.add(Step(name=str(target), target=target, query=query))
+
+
 @dataclass(frozen=True, slots=True)
 class _Known:
     """A table as a query sees it: ``names`` are its columns, ``why`` they are not known."""
