@@ -86,6 +86,11 @@ AUDITS = {
     "mutually_exclusive_ranges(lower_bound_column := id, upper_bound_column := id)": 0,
     "z_score(column := id, threshold := 3)": 0,
     "z_score(column := id, threshold := 1)": 2,
+    "kl_divergence(column := id, target_column := a, threshold := 1.49)": 1,  # 5/6 * ln(6)
+    "kl_divergence(column := id, target_column := a, threshold := 1.5)": 0,
+    "chi_square(column := id, target_column := b, critical_value := 2.9)": 1,  # 3, by 2 degrees
+    "chi_square(column := id, target_column := b, critical_value := 3.1)": 0,
+    "chi_square(column := a, target_column := b, critical_value := 3, dependent := true)": 1,
     "not_constant(column := a)": 1,
     "not_constant(column := b)": 0,
     "at_least_one(column := b)": 0,

@@ -97,6 +97,8 @@ def test_audits_of_aggregates(text: str, sql: str) -> None:
     [
         "sequential_values(column := a)",
         "z_score(column := a, threshold := 3)",
+        "kl_divergence(column := a, target_column := b, threshold := 0.1)",
+        "chi_square(column := a, target_column := b, critical_value := 3.84)",
         "mutually_exclusive_ranges(lower_bound_column := a, upper_bound_column := b)",
     ],
 )
@@ -132,8 +134,8 @@ def test_several_criteria_are_several_tests() -> None:
             "did you mean not_null?",
         ),
         (
-            "kl_divergence(column := a)",
-            "there is no audit kl_divergence",
+            "everything_fine(column := a)",
+            "there is no audit everything_fine",
             f"the audits are {', '.join(AUDITS)}",
         ),
         (

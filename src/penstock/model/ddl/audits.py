@@ -340,6 +340,43 @@ def _mutually_exclusive_ranges(audit: Audit) -> Iterator[DataTest]:
     yield QueryTest(sql, f"{audit.name} {low}, {high}", (low, high))
 
 
+def _kl_divergence(audit: Audit) -> Iterator[DataTest]:
+    """The symmetrised divergence of the values of two columns, of those that both have."""
+    column, other = audit.column(), audit.column("target_column")
+    shares = (
+        f"(SELECT {quoted(name)} AS value, count(*) / sum(count(*)) OVER () AS {share} "
+        f"FROM @this_model WHERE {quoted(name)} IS NOT NULL GROUP BY {quoted(name)})"
+        for name, share in ((column, "p"), (other, "q"))
+    )
+    sql = (
+        "SELECT kl_divergence FROM (SELECT sum((p - q) * ln(p / q)) AS kl_divergence "
+        f"FROM {' JOIN '.join(shares)} USING (value)) "
+        f"WHERE kl_divergence > {audit.number('threshold')}"
+    )
+    yield QueryTest(sql, f"{audit.name} {column}, {other}", (column, other))
+
+
+def _chi_square(audit: Audit) -> Iterator[DataTest]:
+    """Pearson's statistic of two columns over all pairs of their values, also those that no row
+    has: the sum of observed² / expected, less the number of rows.
+    """
+    column, other = audit.column(), audit.column("target_column")
+    dependent = "dependent" in audit.options and values.boolean(audit.options["dependent"])
+    a, b = quoted(column), quoted(other)
+    cells = (
+        f"SELECT {a}, {b}, count(*) AS observed, sum(count(*)) OVER (PARTITION BY {a}) * "
+        f"sum(count(*)) OVER (PARTITION BY {b}) / sum(count(*)) OVER () AS expected "
+        f"FROM @this_model WHERE {a} IS NOT NULL AND {b} IS NOT NULL GROUP BY {a}, {b}"
+    )
+    sql = (
+        f"SELECT * FROM (SELECT (count(DISTINCT {a}) - 1) * (count(DISTINCT {b}) - 1) "
+        "AS degrees_of_freedom, sum(observed * observed / expected) - sum(observed) AS chi_square "
+        f"FROM ({cells})) WHERE chi_square {'<=' if dependent else '>'} "
+        f"{audit.number('critical_value')}"
+    )
+    yield QueryTest(sql, f"{audit.name} {column}, {other}", (column, other))
+
+
 _Builder = Callable[[Audit], Iterable[DataTest]]
 _COLUMN, _COLUMNS = ("column",), ("columns",)
 _BOUNDS = ("min_v", "max_v", "inclusive")
@@ -377,4 +414,10 @@ AUDITS: Mapping[str, tuple[_Builder, tuple[str, ...], tuple[str, ...]]] = {
         (),
     ),
     "z_score": (_z_score, ("column", "threshold"), ()),
+    "kl_divergence": (_kl_divergence, ("column", "target_column", "threshold"), ()),
+    "chi_square": (
+        _chi_square,
+        ("column", "target_column", "critical_value"),
+        ("dependent",),
+    ),
 }
