@@ -23,7 +23,13 @@ _HOOKS = ("create", "delete")
 class CustomMaterialization:
     """A strategy of a project: what becomes of the rows that a query gives.
 
-    ``NAME`` is what models call it; without one it is the name of the class.
+    ``NAME`` is what models call it; without one it is the name of the class::
+
+        class Newest(CustomMaterialization):
+            NAME = "newest"
+
+            def insert(self, table, df, properties):
+                table.replace(df.where("at >= current_date()"))
     """
 
     NAME = ""

@@ -25,7 +25,12 @@ def macro(function: F) -> F: ...
 @overload
 def macro() -> Callable[[F], F]: ...
 def macro(function: F | None = None) -> F | Callable[[F], F]:
-    """Mark a function of ``macros/*.py`` as a macro: ``@name(...)`` in the project's scripts."""
+    """Mark a function of ``macros/*.py`` as a macro, ``@name(...)`` in the project's scripts::
+
+        @macro
+        def half(column):
+            return f"{column} / 2"
+    """
     return (lambda marked: marked) if function is None else function
 
 
