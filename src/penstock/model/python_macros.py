@@ -27,9 +27,9 @@ def macro() -> Callable[[F], F]: ...
 def macro(function: F | None = None) -> F | Callable[[F], F]:
     """Mark a function of ``macros/*.py`` as a macro, ``@name(...)`` in the project's scripts::
 
-        @macro
-        def half(column):
-            return f"{column} / 2"
+    @macro
+    def half(column):
+        return f"{column} / 2"
     """
     return (lambda marked: marked) if function is None else function
 
