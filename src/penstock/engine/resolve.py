@@ -33,11 +33,11 @@ from penstock.lake.queries.resolver import Resolver
 from penstock.lake.queries.running import rewritten
 from penstock.lake.spark.failures import explained
 from penstock.lake.spark.session import session_zone
+from penstock.model.asof import ASOF_SETTING
 from penstock.model.constants import Bindings
 from penstock.model.file_path import path_of
 from penstock.model.query import Query
 from penstock.model.render import RenderedQuery, UnsupportedSql
-from penstock.model.rewrites import ASOF_SETTING
 from penstock.model.seed import FUNCTION
 from penstock.model.sources import (
     FileSource,
