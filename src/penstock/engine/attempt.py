@@ -169,7 +169,7 @@ class Attempt:
         )
 
     def _resolve(self, pins: Pins, views: Views, beginning: Beginning | None = None) -> Resolved:
-        return resolve(
+        resolved = resolve(
             self.model.query,
             self.planned.bindings,
             pins,
@@ -178,6 +178,9 @@ class Attempt:
             root=self.world.settings.root,
             beginning=beginning,
         )
+        for said in resolved.asof:
+            self.notice(f"line {said.location.line}: {said.message}")
+        return resolved
 
     def _by_query(
         self,

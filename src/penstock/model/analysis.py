@@ -88,8 +88,7 @@ def read_part(
     try:
         asof_joins(scope.source.text, tokens)
     except AsofError as error:
-        hint = "write ASOF JOIN t ON a.key = t.key AND a.time >= t.time"
-        reading.error(error.token.start, str(error), hint, "asof-join")
+        reading.error(error.token.start, str(error), error.hint, "asof-join")
     part = Part(statement, name, tuple(reading.sources), tuple(reading.edits), reading.placeholders)
     return part, tuple(reading.findings)
 
