@@ -41,7 +41,7 @@ _CLAUSES = (
     *("JOIN", "LEFT", "RIGHT", "INNER", "CROSS", "FULL", "NATURAL", "ASOF", "LATERAL", "WHERE"),
     *("GROUP", "HAVING", "QUALIFY", "ORDER", "LIMIT", "OFFSET", "WINDOW", "UNION", "EXCEPT"),
     *("INTERSECT", "MINUS", "SORT", "CLUSTER", "DISTRIBUTE", "PIVOT", "UNPIVOT", "TABLESAMPLE"),
-    *("SEMI", "ANTI", ",", "|>"),
+    *("SEMI", "ANTI", "SELECT", ",", "|>"),
 )
 
 
