@@ -66,7 +66,7 @@ def test_left_to_spark(condition: str, reason: str) -> None:
 
 @pytest.mark.parametrize(
     ("selected", "names"),
-    [("d.v", "k at v"), ("*", "k at v m"), ("d.*", "k at v m"), ("M", "k at m")],
+    [("d.v", "v"), ("o.at, at", "at"), ("*", "k at v m"), ("d.*", "k at v m"), ("M, d.k", "k m")],
 )
 def test_columns_that_the_text_may_use(selected: str, names: str) -> None:
     text = f"SELECT {selected} FROM o ASOF JOIN d MATCH_CONDITION (o.at > d.at) ON o.k = d.k"

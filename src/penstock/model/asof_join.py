@@ -81,6 +81,9 @@ def _read(text: str, tokens: Sequence[Token], asof: int) -> AsofJoin:
     match, on, using, end = _conditions(tokens, after)
     rest = _rest(tokens, end)
     select = _select(tokens, from_)
+    lefts, (right_name,) = _names(text[slice(*left)]), _names(text[slice(*right)], single=True)
+    if right_name in lefts:
+        raise NotPlanned("two tables of it have one name")
     return AsofJoin(
         text,
         tokens,
@@ -89,8 +92,8 @@ def _read(text: str, tokens: Sequence[Token], asof: int) -> AsofJoin:
         tokens[before].upper == "LEFT",
         left,
         right,
-        _names(text[slice(*left)]),
-        _names(text[slice(*right)], single=True)[0],
+        lefts,
+        right_name,
         match,
         on,
         using,

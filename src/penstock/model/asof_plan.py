@@ -186,7 +186,7 @@ def _may_go_first(join: AsofJoin, group: Sequence[Token], which: Finder) -> bool
 
 
 def needed(join: AsofJoin, sides: Sides, *, calls_macros: bool = False) -> tuple[Column, ...]:
-    """The columns of the right side that the text may use: those whose names stand in it."""
+    """The columns of the right side that the text may use beside the join's own conditions."""
     tokens = join.tokens
     starred = any(
         token.value.lower() == join.right_name
@@ -198,8 +198,19 @@ def needed(join: AsofJoin, sides: Sides, *, calls_macros: bool = False) -> tuple
         raise NotPlanned(f"{join.right_name}.* has the columns of USING as well")
     if starred or natural or join.stars or calls_macros:
         return sides.right
-    words = {token.value.lower() for token in tokens if token.kind in {WORD, NAME}}
+    words = {token.value.lower() for token in _outside(join) if token.kind in {WORD, NAME}}
     return tuple(column for column in sides.right if column.name.lower() in words)
+
+
+def _outside(join: AsofJoin) -> Iterator[Token]:
+    """The words that may name a column of the right side: not those of the conditions, which are
+    compared before, nor what is qualified with a table of the left side.
+    """
+    for at, token in enumerate(join.tokens):
+        qualifier = join.tokens[at - 2].value.lower() if at > 1 else ""
+        qualified = at > 1 and join.tokens[at - 1].text == "." and qualifier in join.lefts
+        if not qualified and not join.right[1] <= token.start < join.end:
+            yield token
 
 
 def planned(
