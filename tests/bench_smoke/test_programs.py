@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from bench import (
     append,
+    asof,
     data,
     data_tests,
     harness,
@@ -43,6 +44,14 @@ def test_the_scans_agree(spark: SparkSession, tmp_path: Path) -> None:
     answers = [scan.aggregate(read()) for read in sides.values()]
     assert len(answers[0]) == 4
     assert answers == [answers[0]] * 3
+
+
+def test_the_sides_of_asof_agree(spark: SparkSession, tmp_path: Path) -> None:
+    asof.fill(spark, tmp_path, ROWS, 20)
+    spark.conf.set("spark.sql.join.asofJoin.enabled", "true")
+    answers = {asof.total(spark, text) for text in asof.texts(spark).values()}
+    ((count, _),) = answers
+    assert 0 < int(str(count)) <= ROWS
 
 
 def test_data_tests_pass_in_each_number(spark: SparkSession, tmp_path: Path) -> None:
