@@ -33,6 +33,7 @@ from penstock.engine.results import CheckResult
 from penstock.engine.state.records import WHOLE, Publication, SliceRecord, column_infos
 from penstock.engine.state.store import State, now, publish
 from penstock.engine.strategies.slice import Slice
+from penstock.engine.strategies.upsert import keys_in_spark
 from penstock.engine.view import candidate as rows_of_view
 from penstock.engine.view import clear_name
 from penstock.engine.view import stage as stage_view
@@ -296,6 +297,9 @@ class Attempt:
             partition_keys=self.model.layout.partitioned_by,
             custom=self.model.custom,
             known_fingerprint=self._known_fingerprint(tx, known, place),
+            history=self.model.history,
+            key_expressions=keys_in_spark(self.model),
+            now=self.world.plan.request.fire_time,
         )
 
     def _known_fingerprint(

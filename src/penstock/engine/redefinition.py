@@ -208,16 +208,15 @@ class Fit:
     notices: tuple[str, ...] = ()
 
 
-def difference(selected: Sequence[str], table: Sequence[str], managed: str | None) -> Difference:
-    """``managed`` is the partition column, which no SELECT has."""
+def difference(
+    selected: Sequence[str], table: Sequence[str], managed: Sequence[str] = ()
+) -> Difference:
+    """``managed`` are columns that the engine writes and no SELECT has."""
     have, want = {fold(name) for name in selected}, {fold(name) for name in table}
+    have |= set(map(fold, managed))
     return Difference(
         added=tuple(name for name in selected if fold(name) not in want),
-        missing=tuple(
-            name
-            for name in table
-            if fold(name) not in have and (managed is None or fold(name) != fold(managed))
-        ),
+        missing=tuple(name for name in table if fold(name) not in have),
     )
 
 

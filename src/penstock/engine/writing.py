@@ -69,7 +69,7 @@ class Writer:
         try:
             if layout.is_said:
                 table.lay_out(layout.partitioned_by, layout.clustered_by)
-            if self.model.upsert:
+            if self.model.upsert and self.model.strategy == "merge":
                 return upsert.stage(tx, table, df, self.model)
             return STRATEGIES[self.model.strategy](table, df, into)
         except (QueryFailed, DataFileCorrupt, DataFileMissing) as error:
@@ -93,7 +93,7 @@ class Writer:
         made_anew = self.model.strategy == "replace" and into.place is None
         if made_anew or not table.exists:
             return df
-        managed = into.place[0] if into.place else None
+        managed = into.managed
         changes = difference(df.columns, table.schema.names, managed)
         merges = self.model.strategy == "merge"
         name = self.model.target.qualified

@@ -90,6 +90,8 @@ def variables_of(declaration: Declaration) -> dict[str, str]:
     target, strategy = declaration.target, declaration.strategy
     parts = (target.lake, target.schema, target.table)
     kind = next((each.name for each in KINDS.values() if each.strategy == strategy), strategy)
+    if declaration.history is not None:
+        kind = declaration.history.kind
     return {
         "this_model": ".".join(quote_identifier(part, mark=mark) for part in parts),
         "model_kind_name": plain_text_literal(kind.upper()),

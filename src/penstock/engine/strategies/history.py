@@ -1,0 +1,268 @@
+"""history: every version of every row is kept (slowly changing dimensions, type 2).
+
+A load is compared with the open versions once. What changed closes its version and opens another;
+what is new opens one; what is gone is closed where the model says so; what is the same is not
+written. A closed version keeps its values and its row id (merge on read). The rules are those of
+history.md; `penstock.engine.versions` has them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from penstock.engine.strategies.slice import Slice
+from penstock.engine.versions import late as late_rows
+from penstock.engine.versions.chain import (
+    BEFORE,
+    END,
+    NUMBER,
+    OPEN,
+    SINCE,
+    START,
+    UNTIL,
+    chained,
+)
+from penstock.engine.versions.diff import (
+    LATE,
+    OLD,
+    PLACE,
+    Versions,
+    difference,
+    differs,
+    repeats,
+    versions_of,
+)
+from penstock.engine.versions.load import (
+    AGAIN,
+    LAST,
+    LOADED,
+    NO_KEY,
+    NO_TIME,
+    ORDER,
+    Load,
+    Rules,
+    bad,
+    load_of,
+)
+from penstock.lake.candidate.state import Staged
+from penstock.lake.format.naming import fold
+from penstock.lake.format.schema import TableSchema
+from penstock.lake.reading.conversions.align import align, known
+from penstock.lake.reading.conversions.spark_types import cacheable, spark_type
+from penstock.lake.rows.change import Condition, RowChange
+from penstock.lake.rows.engine import stage as stage_rows
+from penstock.lake.rows.spark_finder import rows_of
+from penstock.lake.spark.failures import explained
+from penstock.sql.identifiers import quoted
+from penstock.sql.predicate import of_where
+from penstock.sql.text import as_expression
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
+    from penstock.lake.staging import TransactionTable
+    from penstock.sql.conditions import Predicate
+
+
+def stage(table: TransactionTable, df: DataFrame, into: Slice) -> Staged:
+    """Raises MergeKeyError for keys that are NULL or come twice, SchemaMismatch, ColumnNotFound."""
+    history, now = into.history, into.now
+    assert history is not None, "a model of this strategy has one"
+    assert now is not None, "a run has a time"
+    name = table.candidate.qualified_name
+    rules = Rules(name, history, into.key_expressions, now, first=not table.exists)
+    with table.all_or_nothing(), explained(table=name):
+        return _begun(table, df, rules) if rules.first else _gone_on(table, df, rules)
+
+
+def _begun(table: TransactionTable, df: DataFrame, rules: Rules) -> Staged:
+    """The first load: nothing is there to compare with."""
+    from pyspark.sql import functions as fn
+
+    load = load_of(known(df), rules)
+    nothing = {name: fn.lit(None).cast(rules.kind) for name in (SINCE, UNTIL)}
+    before = fn.col(ORDER) if rules.history.updated_at else fn.lit(None)
+    rows = load.rows.withColumns(nothing | {OPEN: fn.lit(None).cast("boolean")})
+    rows = rows.withColumn(BEFORE, fn.when(fn.lit(False), before))
+    versions = chained(rows, rules, fn.lit(True), repeats(load, rules))
+    staged = table.append(_as_rows(versions, load.columns, rules))
+    _check_written(table, load, rules)
+    return staged
+
+
+def _check_written(table: TransactionTable, load: Load, rules: Rules) -> None:
+    """The load is evaluated once, so its keys are looked at where they have been written."""
+    from pyspark.sql import functions as fn
+
+    written = table.to_df().select(*map(quoted, load.columns))
+    keys = [fn.expr(text) for _, text in rules.keys]
+    if rules.history.updated_at:
+        keys.append(fn.col(quoted(rules.history.updated_at)))
+    names = [f"_penstock_{number}" for number in range(len(keys))]
+    counted = written.select(*(k.alias(n) for k, n in zip(keys, names, strict=True)))
+    groups = counted.groupBy(*names).agg(fn.count(fn.lit(1)).alias("n"))
+    is_null = reduce(lambda a, b: a | b, (fn.col(name).isNull() for name in names))
+    if groups.where(is_null | (fn.col("n") > 1)).limit(1).count():
+        raise bad(load_of(written, rules).rows, rules)
+
+
+def _gone_on(table: TransactionTable, df: DataFrame, rules: Rules) -> Staged:
+    load = load_of(_fitted(table, df), rules)
+    is_open = _where(f"{quoted(rules.history.valid_to)} IS NULL")
+    scan = table.scan_all(is_open)
+    if scan.keys() != table.scan_all().keys():  # files would be called by other names
+        is_open, scan = None, table.scan_all()
+    open_rows = rows_of(table, scan).where(f"{quoted(rules.history.valid_to)} IS NULL")
+    versions = versions_of(open_rows, rules)
+    diff = cacheable(difference(load, versions, rules)).persist()
+    try:
+        return _staged(table, replace(load, rows=diff), versions, rules, is_open)
+    finally:
+        diff.unpersist()
+
+
+def _staged(
+    table: TransactionTable, load: Load, versions: Versions, rules: Rules, is_open: Predicate | None
+) -> Staged:
+    """Close and open what the difference, the rows of ``load``, says."""
+    from pyspark.sql import functions as fn
+
+    diff = load.rows
+    wrong, loaded = fn.col(NO_KEY) | fn.col(NO_TIME) | fn.col(AGAIN), fn.col(LOADED).isNotNull()
+    (found,) = diff.agg(
+        fn.count(fn.lit(1)).alias("all"),
+        fn.count_if(wrong).alias("wrong"),
+        fn.count_if(loaded & fn.col(OPEN).isNull()).alias("unknown"),
+        fn.count_if(fn.col(LATE)).alias("late"),
+    ).collect()
+    if found["wrong"]:
+        raise bad(diff, rules)
+    if not found["all"]:
+        return Staged(unchanged=True, slice_rows=table.count_rows())
+    rows = _with_last(table, load, rules) if found["unknown"] else diff.withColumns(
+        {UNTIL: fn.lit(None).cast(rules.kind)}
+    )
+    opening = chained(
+        rows.where(loaded & ~fn.col(LATE) & _opens(rules)),
+        rules,
+        differs(load, versions),
+        repeats(load, rules),
+    )
+    gone = diff.where(~loaded).withColumn(START, fn.greatest(rules.present, fn.col(SINCE)))
+    closed = opening.where((fn.col(NUMBER) == 1) & fn.coalesce(fn.col(OPEN), fn.lit(False)))
+    closing = [_closed(each, table, versions, rules) for each in (gone, closed)]
+    opened = _as_rows(opening, load.columns, rules)
+    if found["late"] or found["unknown"]:
+        pass
+    return _written(table, closing[0].unionByName(closing[1]), opened, is_open)
+
+
+def _written(
+    table: TransactionTable, closing: DataFrame, opened: DataFrame, files: Predicate | None
+) -> Staged:
+    """Close versions where they are, and append the new ones."""
+    match = Condition(selected=lambda _: closing, files=files, once=True)
+    closed = stage_rows(table, RowChange.update(match, None))
+    appended = table.append(opened)
+    if closed.unchanged and appended.unchanged:
+        return Staged(unchanged=True, slice_rows=table.count_rows())
+    # Rows that others add meanwhile may be versions of the same keys.
+    table.stage(replace(table.candidate, depends_on_rows=True))
+    return Staged(
+        rows_written=closed.rows_written + appended.rows_written,
+        rows_inserted=appended.rows_inserted,
+        rows_updated=closed.rows_updated,
+        slice_rows=table.count_rows(),
+    )
+
+
+def _opens(rules: Rules) -> SparkColumn:
+    """Whether a row may open a version: of a key that was closed only newer rows may, and the
+    newest of the load, which brings it back."""
+    from pyspark.sql import functions as fn
+
+    if rules.history.updated_at is None:
+        return fn.lit(True)
+    newer = fn.coalesce(fn.col(ORDER) > fn.col(BEFORE), fn.lit(True))
+    return fn.coalesce(fn.col(OPEN), fn.lit(False)) | newer | fn.col(LAST)
+
+
+def _with_last(table: TransactionTable, load: Load, rules: Rules) -> DataFrame:
+    """The difference, with the last version of keys that have none open: BEFORE, SINCE, UNTIL, and
+    OPEN, which is false then."""
+    from pyspark.sql import functions as fn
+
+    history, diff = rules.history, load.rows
+    ended = quoted(history.valid_to)
+    text = f"{ended} IS NOT NULL"
+    if history.updated_at is None:  # only what ended later than now matters
+        text = f"{ended} > {_literal(rules)}"
+    closed = table.to_df(_where(text)).where(text)
+    last = late_rows.last_of(closed, rules)
+    keys = rules.key_columns
+    unknown = diff.where(fn.col(LOADED).isNotNull() & fn.col(OPEN).isNull())
+    joined = unknown.drop(BEFORE, SINCE, OPEN).join(last, keys, "left")
+    others = diff.where(fn.col(LOADED).isNull() | fn.col(OPEN).isNotNull())
+    return others.withColumn(UNTIL, fn.lit(None).cast(rules.kind)).unionByName(joined)
+
+
+def _literal(rules: Rules) -> str:
+    text = rules.now.strftime("%Y-%m-%d %H:%M:%S.%f")
+    return f"{rules.history.time_type} '{text}'"
+
+
+def _where(text: str) -> Predicate | None:
+    return of_where(as_expression(text), zone="UTC", args={})
+
+
+def _fitted(table: TransactionTable, df: DataFrame) -> DataFrame:
+    """``df`` in the table's types. Raises SchemaMismatch for columns that would lose something."""
+    from pyspark.sql import functions as fn
+
+    given = {fold(name) for name in df.columns}
+    shared = TableSchema(tuple(c for c in table.schema.columns if fold(c.name) in given))
+    align(df, shared, table=table.candidate.qualified_name)
+    types = {fold(column.name): spark_type(column) for column in shared.columns}
+    fields = {field.name: field.dataType for field in df.schema.fields}
+    return df.select(
+        *(
+            fn.col(quoted(name))
+            if fields[name] == types[fold(name)]
+            else fn.col(quoted(name)).cast(types[fold(name)]).alias(name)
+            for name in df.columns
+        )
+    )
+
+
+def _as_rows(versions: DataFrame, columns: tuple[str, ...], rules: Rules) -> DataFrame:
+    """Versions with the columns of the table."""
+    from pyspark.sql import functions as fn
+
+    history = rules.history
+    managed = [fn.col(START).alias(history.valid_from), fn.col(END).alias(history.valid_to)]
+    if history.is_current is not None:
+        managed.append(fn.col(END).isNull().alias(history.is_current))
+    return versions.select(*(fn.col(quoted(name)) for name in columns), *managed)
+
+
+def _closed(
+    rows: DataFrame, table: TransactionTable, versions: Versions, rules: Rules
+) -> DataFrame:
+    """Open versions beside a START, as they are to be: they end there."""
+    from pyspark.sql import functions as fn
+
+    history = rules.history
+    new = {fold(history.valid_to): fn.col(START)}
+    if history.is_current is not None:
+        new[fold(history.is_current)] = fn.lit(False)
+    columns = [
+        new.get(fold(column.name), fn.col(versions.name(column.name))).alias(column.name)
+        for column in table.schema.columns
+    ]
+    return rows.select(*columns, *PLACE)
+
+
+__all__ = ["OLD", "stage"]
