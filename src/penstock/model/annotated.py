@@ -150,10 +150,14 @@ def _history(header: _Header, made: Materialize) -> Iterator[Diagnostic]:
         yield header.error("partitioned", message, hint, "history-partitioned")
     if made.append:
         message = "history keeps versions and cannot append rows"
-        yield header.error("materialize", message, "take away `append` or `history`", "history-append")
+        yield header.error(
+            "materialize", message, "take away `append` or `history`", "history-append"
+        )
     if made.manual:
         message = "a manual script writes its table itself: it keeps its own history"
-        yield header.error("materialize", message, "take away `manual` or `history`", "history-manual")
+        yield header.error(
+            "materialize", message, "take away `manual` or `history`", "history-manual"
+        )
     history = _history_of(made)
     for message in clashes(history, made.keys, ()) if history else ():
         hint = "name it otherwise in the SELECT, as in `AS since`"

@@ -29,7 +29,12 @@ _POLICIES = {
     ("error", "error"): "fail",
     ("add", "drop"): "sync",
 }
-_OF_HISTORY = {**_POLICIES, ("error", "error"): None, ("add", "error"): "sync", ("add", "leave"): "warn"}
+_OF_HISTORY = {
+    **_POLICIES,
+    ("error", "error"): None,
+    ("add", "error"): "sync",
+    ("add", "leave"): "warn",
+}
 _ADDED = {"allow": "add", "warn": "add", "ignore": "ignore", "error": "error"}
 _MISSING = {"allow": "drop", "warn": "drop", "ignore": "leave", "keep": "leave", "error": "error"}
 
@@ -86,7 +91,9 @@ def _not_in_annotations(declaration: Declaration) -> Iterator[str]:
         yield f"kind {declaration.history.kind}"
     elif kind not in {"replace", "append", "merge", "manual", "history"}:
         yield f"kind {next(known.name for known in KINDS.values() if known.strategy == kind)}"
-    elif not _replaces(declaration) and _policy(declaration.schema_change) not in _policies(declaration):
+    elif not _replaces(declaration) and _policy(declaration.schema_change) not in _policies(
+        declaration
+    ):
         yield "on_additive_change with on_destructive_change"
     said: dict[str, object] = {
         "unique_key with expressions": declaration.upsert.expressions,

@@ -24,7 +24,9 @@ MONDAY += "(3, 'French Fries', 4.99, '2020-01-01')"
 TUESDAY = "(1, 'Chicken Sandwich', 12.99, '2020-01-02'), (3, 'French Fries', 4.99, '2020-01-01'), "
 TUESDAY += "(4, 'Milkshake', 3.99, '2020-01-02')"
 WEDNESDAY = "(1, 'Chicken Sandwich', 14.99, '2020-01-03'), (2, 'Cheeseburger', 8.99, '2020-01-03'),"
-WEDNESDAY += "(3, 'French Fries', 4.99, '2020-01-01'), (4, 'Chocolate Milkshake', 3.99, '2020-01-03')"
+WEDNESDAY += (
+    "(3, 'French Fries', 4.99, '2020-01-01'), (4, 'Chocolate Milkshake', 3.99, '2020-01-03')"
+)
 
 
 def run(make: Make, script: str, at: datetime, name: str = "t") -> tuple[Project, StepResult]:
@@ -45,7 +47,9 @@ def test_the_menu_of_the_document(make: Make) -> None:
         assert made.state == "done", made.error
         states.append(made.rows)
     assert states == [3, 5, 8]
-    query = "SELECT id, name, price, valid_from, valid_to FROM db.menu_items ORDER BY id, valid_from"
+    query = (
+        "SELECT id, name, price, valid_from, valid_to FROM db.menu_items ORDER BY id, valid_from"
+    )
     found = [(i, n, p, _text(start), _text(end)) for i, n, p, start, end in rows(project, query)]
     assert found == [
         (1, "Chicken Sandwich", 10.99, "1970-01-01 00", "2020-01-02 00"),

@@ -8,7 +8,8 @@ history.md; `penstock.engine.versions` has them.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,6 @@ from penstock.engine.versions.chain import (
 )
 from penstock.engine.versions.diff import (
     LATE,
-    OLD,
     PLACE,
     Versions,
     difference,
@@ -55,6 +55,7 @@ from penstock.lake.rows.change import Condition, RowChange
 from penstock.lake.rows.engine import stage as stage_rows
 from penstock.lake.rows.spark_finder import rows_of
 from penstock.lake.spark.failures import explained
+from penstock.model.history import History
 from penstock.sql.identifiers import quoted
 from penstock.sql.predicate import of_where
 from penstock.sql.text import as_expression
@@ -142,31 +143,75 @@ def _staged(
         raise bad(diff, rules)
     if not found["all"]:
         return Staged(unchanged=True, slice_rows=table.count_rows())
-    rows = _with_last(table, load, rules) if found["unknown"] else diff.withColumns(
-        {UNTIL: fn.lit(None).cast(rules.kind)}
-    )
+    rows = _with_last(table, load, rules, ask=bool(found["unknown"]))
     opening = chained(
         rows.where(loaded & ~fn.col(LATE) & _opens(rules)),
         rules,
         differs(load, versions),
         repeats(load, rules),
     )
-    gone = diff.where(~loaded).withColumn(START, fn.greatest(rules.present, fn.col(SINCE)))
+    gone = diff.where(~loaded).withColumn(END, fn.greatest(rules.present, fn.col(SINCE)))
     closed = opening.where((fn.col(NUMBER) == 1) & fn.coalesce(fn.col(OPEN), fn.lit(False)))
-    closing = [_closed(each, table, versions, rules) for each in (gone, closed)]
-    opened = _as_rows(opening, load.columns, rules)
-    if found["late"] or found["unknown"]:
-        pass
-    return _written(table, closing[0].unionByName(closing[1]), opened, is_open)
+    ending = _Changes(
+        closing=[gone, closed.withColumn(END, fn.col(START))], opening=[opening], files=is_open
+    )
+    may_be_late = rules.history.by_time and (found["late"] or found["unknown"])
+    changes = _with_late(table, rows, ending, rules) if may_be_late else ending
+    return _written(table, changes, load, versions, rules)
+
+
+@dataclass(frozen=True, slots=True)
+class _Changes:
+    """Versions to close, open ones beside the END that they get; versions to open with START and
+    END; closed ones with another SINCE and UNTIL. ``files`` are those that may hold what is
+    closed."""
+
+    closing: Sequence[DataFrame]
+    opening: Sequence[DataFrame]
+    files: Predicate | None
+    moving: DataFrame | None = None
+    kept: DataFrame | None = None  # persisted, to be released
+
+
+def _with_late(
+    table: TransactionTable, rows: DataFrame, changes: _Changes, rules: Rules
+) -> _Changes:
+    """The changes, with what rows bring that belong into the past of their keys."""
+    from pyspark.sql import functions as fn
+
+    is_open = fn.col(OPEN)
+    passed_over = ~is_open & (fn.col(ORDER) < fn.col(BEFORE)) & ~fn.col(LAST)
+    late = rows.where(fn.col(LATE) | fn.coalesce(passed_over, fn.lit(False)))
+    if late.limit(1).count() == 0:
+        return changes
+    keys = rules.key_columns
+    versions = versions_of(rows_of(table, table.scan_all()), rules)
+    known = cacheable(late_rows.of_keys(versions, late, rules)).persist()
+    (opening,), (gone, closed) = changes.opening, changes.closing
+    starts = opening.where(fn.col(NUMBER) == 1)
+    opened = starts.select(*keys, fn.col(START).alias(late_rows.OPENED))
+    placed = late_rows.placed(late, known, opened, rules)
+    others = closed.join(late.select(*keys).distinct(), keys, "left_anti")
+    return _Changes([gone, others], [opening, placed.added], None, placed.moved, known)
 
 
 def _written(
-    table: TransactionTable, closing: DataFrame, opened: DataFrame, files: Predicate | None
+    table: TransactionTable, changes: _Changes, load: Load, versions: Versions, rules: Rules
 ) -> Staged:
-    """Close versions where they are, and append the new ones."""
-    match = Condition(selected=lambda _: closing, files=files, once=True)
-    closed = stage_rows(table, RowChange.update(match, None))
-    appended = table.append(opened)
+    """Close and move versions where they are, and append the new ones."""
+    from pyspark.sql import functions as fn
+
+    closing = [each.withColumn(UNTIL, fn.col(END)) for each in changes.closing]
+    closing += [] if changes.moving is None else [changes.moving]
+    renewed = [_renewed(each, table, versions, rules.history) for each in closing]
+    opened = union([_as_rows(each, load.columns, rules) for each in changes.opening])
+    match = Condition(selected=lambda _: union(renewed), files=changes.files, once=True)
+    try:
+        closed = stage_rows(table, RowChange.update(match, None))
+        appended = table.append(opened)
+    finally:
+        if changes.kept is not None:
+            changes.kept.unpersist()
     if closed.unchanged and appended.unchanged:
         return Staged(unchanged=True, slice_rows=table.count_rows())
     # Rows that others add meanwhile may be versions of the same keys.
@@ -177,6 +222,10 @@ def _written(
         rows_updated=closed.rows_updated,
         slice_rows=table.count_rows(),
     )
+
+
+def union(frames: Sequence[DataFrame]) -> DataFrame:
+    return reduce(lambda a, b: a.unionByName(b), frames)
 
 
 def _opens(rules: Rules) -> SparkColumn:
@@ -190,12 +239,14 @@ def _opens(rules: Rules) -> SparkColumn:
     return fn.coalesce(fn.col(OPEN), fn.lit(False)) | newer | fn.col(LAST)
 
 
-def _with_last(table: TransactionTable, load: Load, rules: Rules) -> DataFrame:
+def _with_last(table: TransactionTable, load: Load, rules: Rules, *, ask: bool) -> DataFrame:
     """The difference, with the last version of keys that have none open: BEFORE, SINCE, UNTIL, and
-    OPEN, which is false then."""
+    OPEN, which is false then. ``ask``: there are such keys."""
     from pyspark.sql import functions as fn
 
     history, diff = rules.history, load.rows
+    if not ask:
+        return diff.withColumn(UNTIL, fn.lit(None).cast(rules.kind))
     ended = quoted(history.valid_to)
     text = f"{ended} IS NOT NULL"
     if history.updated_at is None:  # only what ended later than now matters
@@ -248,21 +299,18 @@ def _as_rows(versions: DataFrame, columns: tuple[str, ...], rules: Rules) -> Dat
     return versions.select(*(fn.col(quoted(name)) for name in columns), *managed)
 
 
-def _closed(
-    rows: DataFrame, table: TransactionTable, versions: Versions, rules: Rules
+def _renewed(
+    rows: DataFrame, table: TransactionTable, versions: Versions, history: History
 ) -> DataFrame:
-    """Open versions beside a START, as they are to be: they end there."""
+    """Versions of the table, by their places, valid from SINCE to UNTIL."""
     from pyspark.sql import functions as fn
 
-    history = rules.history
-    new = {fold(history.valid_to): fn.col(START)}
+    since, until = fn.col(SINCE), fn.col(UNTIL)
+    new = {fold(history.valid_from): since, fold(history.valid_to): until}
     if history.is_current is not None:
-        new[fold(history.is_current)] = fn.lit(False)
+        new[fold(history.is_current)] = until.isNull()
     columns = [
         new.get(fold(column.name), fn.col(versions.name(column.name))).alias(column.name)
         for column in table.schema.columns
     ]
     return rows.select(*columns, *PLACE)
-
-
-__all__ = ["OLD", "stage"]

@@ -24,7 +24,6 @@ BEFORE, SINCE, UNTIL = "_penstock_before", "_penstock_since", "_penstock_until"
 OPEN = "_penstock_open"
 #: of the versions that a load opens: when they begin and end, and their number among their key's
 START, END, NUMBER = "_penstock_start", "_penstock_end", "_penstock_number"
-_FIRST_START = "_penstock_first"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -40,14 +39,14 @@ def chained(rows: DataFrame, rules: Rules, differs: SparkColumn, again: SparkCol
     if rules.history.updated_at is not None and not rules.history.by_time:
         rows = _without_repeats(rows, rules, differs, again)
     rows = rows.withColumn(NUMBER, number.over(window))
-    first = fn.first(_first_start(rules)).over(window)
-    start: SparkColumn = first
+    rows = rows.withColumn(START, fn.first(_first_start(rules)).over(window))
     if rules.history.updated_at is not None:
-        later = fn.greatest(fn.col(_FIRST_START), fn.col(AT))
-        rows = rows.withColumn(_FIRST_START, first)
-        start = fn.when(fn.col(NUMBER) == 1, fn.col(_FIRST_START)).otherwise(later)
-    rows = rows.withColumn(START, start)
-    return rows.withColumn(END, fn.lead(START).over(window)).drop(_FIRST_START)
+        first, second = fn.col(START), fn.nth_value(AT, 2).over(window)
+        after = fn.when(second >= first, fn.col(AT)).otherwise(
+            fn.greatest(rules.present, first, fn.col(AT))
+        )
+        rows = rows.withColumn(START, fn.when(fn.col(NUMBER) == 1, first).otherwise(after))
+    return rows.withColumn(END, fn.lead(START).over(window))
 
 
 def _without_repeats(
@@ -65,8 +64,8 @@ def _without_repeats(
 def _first_start(rules: Rules) -> SparkColumn:
     """When the first version of a key that a load opens begins (history.md, the table of events).
 
-    Where its own time is not after the beginning of the version before, it is the execution time;
-    and never a moment before that beginning, which may lie in the future.
+    Where its own time is before the beginning of the version before, it is the execution time; and
+    never a moment before that beginning, which may lie in the future.
     """
     from pyspark.sql import functions as fn
 
@@ -74,7 +73,7 @@ def _first_start(rules: Rules) -> SparkColumn:
     after_open = fn.greatest(now, fn.col(SINCE))
     after_closed = fn.greatest(now, fn.col(UNTIL))
     if history.updated_at is not None:
-        newer = (fn.col(AT) > fn.col(SINCE)) & ~fn.coalesce(
+        newer = (fn.col(AT) >= fn.col(SINCE)) & ~fn.coalesce(
             fn.col(ORDER) <= fn.col(BEFORE), fn.lit(False)
         )
         after_open = fn.when(newer, fn.col(AT)).otherwise(after_open)

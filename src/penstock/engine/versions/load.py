@@ -122,7 +122,7 @@ def bad(rows: DataFrame, rules: Rules) -> MergeKeyError:
     from pyspark.sql import functions as fn
 
     names = [name for name, _ in rules.keys]
-    keys = [fn.col(key).alias(name) for key, (name, _) in zip(rules.key_columns, rules.keys)]
+    keys = [fn.col(k).alias(n) for k, n in zip(rules.key_columns, names, strict=True)]
     if rules.history.updated_at is not None:
         keys.append(fn.col(ORDER).cast("string").alias(rules.history.updated_at))
     (counts,) = rows.agg(
