@@ -12,6 +12,7 @@ from penstock.engine.redefinition import difference, fit_columns, refuse_managed
 from penstock.engine.strategies import upsert
 from penstock.engine.strategies.registry import STRATEGIES
 from penstock.engine.strategies.slice import Slice
+from penstock.engine.versions.current import stage_view
 from penstock.errors import (
     ArgumentError,
     ColumnNotFound,
@@ -71,7 +72,10 @@ class Writer:
                 table.lay_out(layout.partitioned_by, layout.clustered_by)
             if self.model.upsert and self.model.strategy == "merge":
                 return upsert.stage(tx, table, df, self.model)
-            return STRATEGIES[self.model.strategy](table, df, into)
+            begins = not table.exists
+            staged = STRATEGIES[self.model.strategy](table, df, into)
+            stage_view(tx, self.model, begins=begins)
+            return staged
         except (QueryFailed, DataFileCorrupt, DataFileMissing) as error:
             raise made.placed(error) from error.__cause__
         except SchemaMismatch as error:

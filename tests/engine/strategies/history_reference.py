@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any
 
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - as the columns are, in UTC without saying so
+FOREVER = datetime(9999, 1, 1)  # noqa: DTZ001
 Row = Mapping[str, Any]
 
 
@@ -38,7 +39,7 @@ class Version:
 
     def order(self) -> tuple[datetime, datetime, datetime]:
         """Of versions that begin and end at one moment the newest is the last."""
-        return self.since, self.until or datetime.max, self.row.get("at", EPOCH)
+        return self.since, self.until or FOREVER, self.row.get("at", EPOCH)
 
     def holds(self, moment: datetime) -> bool:
         return self.since <= moment and (self.until is None or moment < self.until)

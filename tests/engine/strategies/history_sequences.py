@@ -42,7 +42,7 @@ def now_of(number: int) -> datetime:
 
 def sequence(seed: int, form: History) -> list[Load]:
     """Some loads of up to three keys; with times a load may have several rows of a key."""
-    choose = random.Random(seed)  # noqa: S311 - for tests
+    choose = random.Random(seed)
     return [list(_load(choose, form)) for _ in range(LOADS)]
 
 
@@ -106,7 +106,7 @@ class Table:
 
 
 def run(spark: SparkSession, folder: Path, form: History, seeds: Sequence[int]) -> Table:
-    """Load the sequences of these seeds, and the last load twice: the second time nothing is new."""
+    """Load the sequences of these seeds, and the last load twice, which makes no snapshot."""
     table = Table(spark, folder, form)
     sequences = {seed: sequence(seed, form) for seed in seeds}
     for number in range(LOADS):

@@ -46,6 +46,7 @@ from penstock.engine.versions.load import (
     bad,
     load_of,
 )
+from penstock.engine.versions.moments import literal_text
 from penstock.lake.candidate.state import Staged
 from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import TableSchema
@@ -118,15 +119,39 @@ def _gone_on(table: TransactionTable, df: DataFrame, rules: Rules) -> Staged:
         is_open, scan = None, table.scan_all()
     open_rows = rows_of(table, scan).where(f"{quoted(rules.history.valid_to)} IS NULL")
     versions = versions_of(open_rows, rules)
-    diff = cacheable(difference(load, versions, rules)).persist()
-    try:
-        return _staged(table, replace(load, rows=diff), versions, rules, is_open)
-    finally:
-        diff.unpersist()
+    with _Kept() as kept:
+        diff = kept.keep(difference(load, versions, rules))
+        return _staged(table, replace(load, rows=diff), versions, rules, _Files(kept, is_open))
+
+
+class _Kept:
+    """Rows that are read several times, persisted until the end of a block."""
+
+    def __init__(self) -> None:
+        self._frames: list[DataFrame] = []
+
+    def keep(self, df: DataFrame) -> DataFrame:
+        self._frames.append(cacheable(df).persist())
+        return self._frames[-1]
+
+    def __enter__(self) -> _Kept:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for frame in self._frames:
+            frame.unpersist()
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """``is_open`` is the filter of the files that may hold open versions."""
+
+    kept: _Kept
+    is_open: Predicate | None
 
 
 def _staged(
-    table: TransactionTable, load: Load, versions: Versions, rules: Rules, is_open: Predicate | None
+    table: TransactionTable, load: Load, versions: Versions, rules: Rules, files: _Files
 ) -> Staged:
     """Close and open what the difference, the rows of ``load``, says."""
     from pyspark.sql import functions as fn
@@ -144,19 +169,16 @@ def _staged(
     if not found["all"]:
         return Staged(unchanged=True, slice_rows=table.count_rows())
     rows = _with_last(table, load, rules, ask=bool(found["unknown"]))
-    opening = chained(
-        rows.where(loaded & ~fn.col(LATE) & _opens(rules)),
-        rules,
-        differs(load, versions),
-        repeats(load, rules),
-    )
+    news = rows.where(loaded & ~fn.col(LATE) & _opens(rules))
+    opening = chained(news, rules, differs(load, versions), repeats(load, rules))
+    if rules.history.updated_at is not None:  # it is read several times
+        opening = files.kept.keep(opening)
     gone = diff.where(~loaded).withColumn(END, fn.greatest(rules.present, fn.col(SINCE)))
     closed = opening.where((fn.col(NUMBER) == 1) & fn.coalesce(fn.col(OPEN), fn.lit(False)))
-    ending = _Changes(
-        closing=[gone, closed.withColumn(END, fn.col(START))], opening=[opening], files=is_open
-    )
-    may_be_late = rules.history.by_time and (found["late"] or found["unknown"])
-    changes = _with_late(table, rows, ending, rules) if may_be_late else ending
+    closing = [gone, closed.withColumn(END, fn.col(START))]
+    changes = _Changes(closing, [opening], files.is_open)
+    if rules.history.by_time and (found["late"] or found["unknown"]):
+        changes = _with_late(table, rows, changes, rules, files.kept)
     return _written(table, changes, load, versions, rules)
 
 
@@ -170,11 +192,10 @@ class _Changes:
     opening: Sequence[DataFrame]
     files: Predicate | None
     moving: DataFrame | None = None
-    kept: DataFrame | None = None  # persisted, to be released
 
 
 def _with_late(
-    table: TransactionTable, rows: DataFrame, changes: _Changes, rules: Rules
+    table: TransactionTable, rows: DataFrame, changes: _Changes, rules: Rules, kept: _Kept
 ) -> _Changes:
     """The changes, with what rows bring that belong into the past of their keys."""
     from pyspark.sql import functions as fn
@@ -186,13 +207,13 @@ def _with_late(
         return changes
     keys = rules.key_columns
     versions = versions_of(rows_of(table, table.scan_all()), rules)
-    known = cacheable(late_rows.of_keys(versions, late, rules)).persist()
+    known = kept.keep(late_rows.of_keys(versions, late, rules))
     (opening,), (gone, closed) = changes.opening, changes.closing
     starts = opening.where(fn.col(NUMBER) == 1)
     opened = starts.select(*keys, fn.col(START).alias(late_rows.OPENED))
     placed = late_rows.placed(late, known, opened, rules)
     others = closed.join(late.select(*keys).distinct(), keys, "left_anti")
-    return _Changes([gone, others], [opening, placed.added], None, placed.moved, known)
+    return _Changes([gone, others], [opening, placed.added], None, placed.moved)
 
 
 def _written(
@@ -204,14 +225,10 @@ def _written(
     closing = [each.withColumn(UNTIL, fn.col(END)) for each in changes.closing]
     closing += [] if changes.moving is None else [changes.moving]
     renewed = [_renewed(each, table, versions, rules.history) for each in closing]
-    opened = union([_as_rows(each, load.columns, rules) for each in changes.opening])
-    match = Condition(selected=lambda _: union(renewed), files=changes.files, once=True)
-    try:
-        closed = stage_rows(table, RowChange.update(match, None))
-        appended = table.append(opened)
-    finally:
-        if changes.kept is not None:
-            changes.kept.unpersist()
+    opened = _union([_as_rows(each, load.columns, rules) for each in changes.opening])
+    match = Condition(selected=lambda _: _union(renewed), files=changes.files, once=True)
+    closed = stage_rows(table, RowChange.update(match, None))
+    appended = table.append(opened)
     if closed.unchanged and appended.unchanged:
         return Staged(unchanged=True, slice_rows=table.count_rows())
     # Rows that others add meanwhile may be versions of the same keys.
@@ -224,7 +241,7 @@ def _written(
     )
 
 
-def union(frames: Sequence[DataFrame]) -> DataFrame:
+def _union(frames: Sequence[DataFrame]) -> DataFrame:
     return reduce(lambda a, b: a.unionByName(b), frames)
 
 
@@ -250,7 +267,7 @@ def _with_last(table: TransactionTable, load: Load, rules: Rules, *, ask: bool) 
     ended = quoted(history.valid_to)
     text = f"{ended} IS NOT NULL"
     if history.updated_at is None:  # only what ended later than now matters
-        text = f"{ended} > {_literal(rules)}"
+        text = f"{ended} > {literal_text(rules.now, rules.kind)}"
     closed = table.to_df(_where(text)).where(text)
     last = late_rows.last_of(closed, rules)
     keys = rules.key_columns
@@ -258,11 +275,6 @@ def _with_last(table: TransactionTable, load: Load, rules: Rules, *, ask: bool) 
     joined = unknown.drop(BEFORE, SINCE, OPEN).join(last, keys, "left")
     others = diff.where(fn.col(LOADED).isNull() | fn.col(OPEN).isNotNull())
     return others.withColumn(UNTIL, fn.lit(None).cast(rules.kind)).unionByName(joined)
-
-
-def _literal(rules: Rules) -> str:
-    text = rules.now.strftime("%Y-%m-%d %H:%M:%S.%f")
-    return f"{rules.history.time_type} '{text}'"
 
 
 def _where(text: str) -> Predicate | None:

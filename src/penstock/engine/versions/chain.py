@@ -35,17 +35,18 @@ def chained(rows: DataFrame, rules: Rules, differs: SparkColumn, again: SparkCol
     """
     from pyspark.sql import functions as fn
 
-    window, number = rules.window(), fn.row_number()
-    if rules.history.updated_at is not None and not rules.history.by_time:
+    if rules.history.updated_at is None:  # a key has one row
+        one = {NUMBER: fn.lit(1), END: fn.lit(None).cast(rules.kind)}
+        return rows.withColumns({START: _first_start(rules), **one})
+    if not rules.history.by_time:
         rows = _without_repeats(rows, rules, differs, again)
-    rows = rows.withColumn(NUMBER, number.over(window))
-    rows = rows.withColumn(START, fn.first(_first_start(rules)).over(window))
-    if rules.history.updated_at is not None:
-        first, second = fn.col(START), fn.nth_value(AT, 2).over(window)
-        after = fn.when(second >= first, fn.col(AT)).otherwise(
-            fn.greatest(rules.present, first, fn.col(AT))
-        )
-        rows = rows.withColumn(START, fn.when(fn.col(NUMBER) == 1, first).otherwise(after))
+    window = rules.window()
+    number, begun = fn.row_number().over(window), fn.first(_first_start(rules)).over(window)
+    rows = rows.withColumns({NUMBER: number, START: begun})
+    first, second = fn.col(START), fn.nth_value(AT, 2).over(window)
+    later = fn.greatest(rules.present, first, fn.col(AT))
+    start = fn.when(second >= first, fn.col(AT)).otherwise(later)
+    rows = rows.withColumn(START, fn.when(fn.col(NUMBER) == 1, first).otherwise(start))
     return rows.withColumn(END, fn.lead(START).over(window))
 
 

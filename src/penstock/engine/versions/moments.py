@@ -21,12 +21,15 @@ def literal(moment: datetime, kind: str) -> SparkColumn:
     """An aware moment as a column of this type."""
     from pyspark.sql import functions as fn
 
+    return fn.expr(literal_text(moment, kind))
+
+
+def literal_text(moment: datetime, kind: str) -> str:
+    """An aware moment as a literal of this type in Spark's SQL."""
     text = moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
     if kind == "date":
-        return fn.lit(text[:10]).cast("date")
-    if kind == "timestamp":
-        return fn.lit(f"{text}Z").cast("timestamp")
-    return fn.lit(text).cast("timestamp_ntz")
+        return f"DATE '{text[:10]}'"
+    return f"TIMESTAMP '{text}Z'" if kind == "timestamp" else f"TIMESTAMP_NTZ '{text}'"
 
 
 def converted(value: SparkColumn, kind: str, to: str, zone: str) -> SparkColumn:
