@@ -249,6 +249,19 @@ def fit_columns(
     )
 
 
+def frozen(model: Model) -> str:
+    """The ways on where a history's columns are not those of its SELECT: versions that are closed
+    keep what they had."""
+    adds = "on_schema_change=sync"
+    if model.history is not None and model.history.is_current is None:
+        adds = "on_additive_change allow"
+    return (
+        f"the columns of a history are frozen: {adds} adds new ones, and "
+        f"`penstock run {model.name} --full-refresh` begins the history anew; earlier snapshots "
+        "keep what is there"
+    )
+
+
 def without(df: DataFrame, columns: Sequence[str]) -> DataFrame:
     return df.drop(*columns) if columns else df
 

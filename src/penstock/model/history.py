@@ -8,11 +8,14 @@ by column (kinds.md). A version is valid in ``[valid_from, valid_to)``, an open 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from penstock.model.asset import TableName
+from penstock.sql.dialect import parse
+from penstock.sql.identifiers import fold
+from penstock.sql.text import Unreadable
 from penstock.sql.types import spark_type
 
 IS_CURRENT = "is_current"
@@ -88,7 +91,6 @@ def read_time_type(text: str, dialect: str) -> str:
 
 def clashes(history: History, keys: tuple[str, ...], columns: tuple[str, ...]) -> Iterator[str]:
     """What is wrong with names of a declaration; ``columns`` are those it declares."""
-    fold: Callable[[str], str] = str.casefold
     managed = [fold(name) for name in history.managed]
     if len(set(managed)) < len(managed):
         yield f"`{history.valid_from}` is the name of two validity columns"
@@ -98,7 +100,20 @@ def clashes(history: History, keys: tuple[str, ...], columns: tuple[str, ...]) -
         for name in names:
             if fold(name) in managed:
                 yield f"the {what} {name} has the name of a validity column, which is reserved"
-    key_names = set(map(fold, keys))
-    for name in history.track:
-        if fold(name) in key_names:
-            yield f"`{name}` is a key, and cannot change: it is not a column to track"
+
+
+def taken_names(history: History, text: str, dialect: str) -> Iterator[tuple[str, int]]:
+    """Names of validity columns that a SELECT gives to columns of its own, each with its place in
+    ``text``; what it selects by ``*`` is seen when it runs."""
+    from sqlglot import exp
+
+    try:
+        (tree,) = parse(text, dialect)
+    except (Unreadable, ValueError):
+        return
+    managed = set(map(fold, history.managed))
+    first = tree.find(exp.Select)
+    for column in first.expressions if first is not None else ():
+        name = column.args.get("alias") if isinstance(column, exp.Alias) else column.this
+        if isinstance(name, exp.Identifier) and fold(name.name) in managed:
+            yield name.name, name.meta.get("start", 0)

@@ -36,8 +36,8 @@ def candidate_of_current(table: TransactionTable, history: History) -> Readable:
 def stage_view(tx: Transaction, model: Model, *, begins: bool) -> None:
     """Make the view, unless it is there.
 
-    Raises DefinitionChanged where its name is that of something else when the table ``begins``; from
-    then on the name is the model's.
+    Raises DefinitionChanged where its name is that of something else when the table ``begins``;
+    from then on the name is the model's.
     """
     view = current_view(model.target, model.history)
     if view is None:

@@ -33,20 +33,19 @@ if TYPE_CHECKING:
 def refuse_no_history(model: Model, known: SliceRecord | None, table: TransactionTable) -> None:
     """Raise DefinitionChanged where the table does not hold what the runs of this model made.
 
-    ``known`` is its record; a table without one, or of another strategy or other keys, is looked at.
+    ``known`` is its record; a table without one, or of another strategy or other keys, is looked
+    into.
     """
     history = model.history
     assert history is not None, "asked of others"
+    lacking = [name for name in (*history.managed, *model.key_columns) if not _has(table, name)]
+    if lacking and table.count_rows():
+        raise _refused(model, f"is no history: it has no column {', '.join(lacking)}")
     if known is not None and known.strategy == "history" and _same_keys(model, known):
         change = _foreign_change(table, known)
         if change is not None:
             raise _edited(model, known, change)
         return
-    if not table.count_rows():
-        return
-    lacking = [name for name in (*history.managed, *model.key_columns) if not _has(table, name)]
-    if lacking:
-        raise _refused(model, f"is no history: it has no column {', '.join(lacking)}")
     faults = list(_faults(table.to_df(), model, history))
     if faults:
         raise _refused(model, f"is no history by this key: {' and '.join(faults)}")

@@ -83,7 +83,6 @@ def load_of(df: DataFrame, rules: Rules) -> Load:
     from pyspark.sql import functions as fn
 
     history = rules.history
-    _refuse_reserved(df, history)
     tracked = _tracked(df, rules)
     rows = with_keys(df, rules).withColumn(LOADED, fn.lit(True))
     window = rules.window()
@@ -149,17 +148,6 @@ def _shown(samples: Sequence[dict[str, Any]]) -> str:
         ", ".join(f"{k} = {'NULL' if v is None else v}" for k, v in sample.items())
         for sample in samples[:3]
     )
-
-
-def _refuse_reserved(df: DataFrame, history: History) -> None:
-    managed = set(map(fold, history.managed))
-    taken = [name for name in df.columns if fold(name) in managed]
-    if taken:
-        raise SchemaMismatch(
-            f"the SELECT has a column {taken[0]}, which the history writes itself",
-            hint=f"leave it out, as in SELECT * EXCEPT ({taken[0]}), or give it another name",
-            data={"column": taken[0]},
-        )
 
 
 def _tracked(df: DataFrame, rules: Rules) -> tuple[str, ...]:
