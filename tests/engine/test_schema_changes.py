@@ -21,7 +21,7 @@ DAILY = """
 
 
 def test_names_compare_without_case_and_the_managed_column_is_no_difference() -> None:
-    columns = difference(["A", "new"], ["a", "old", "_wm_partition"], "_wm_partition")
+    columns = difference(["A", "new"], ["a", "old", "_wm_partition"], ["_wm_partition"])
     assert columns == Difference(("new",), ("old",))
     assert str(columns) == "new is new and old is missing"
     assert not difference(["A"], ["a"])
