@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from penstock.engine import lineage
 from penstock.engine.beginning import Beginning
+from penstock.engine.changes import Reading, reading_of
 from penstock.engine.checks import columns
 from penstock.engine.checks.run import Tester
 from penstock.engine.columns import cast_to
@@ -49,8 +50,11 @@ from penstock.lake.spark.failures import file_missing
 from penstock.model.graph import table_key
 from penstock.model.kinds import VIEW
 from penstock.model.model import Model
+from penstock.model.sources import QuerySource
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from penstock.lake.format.schema import TableSchema
     from penstock.lake.staging import TransactionTable
     from penstock.lake.transaction import Transaction
@@ -123,13 +127,21 @@ class Attempt:
         anew = not first and self._drops(table, into, known)
         known = None if first or anew else known
         pins = pin(self.world.lakes, self.model, tx.base, self.world.plan.makers)
+        inputs: Mapping[str, int] | None = None
         if self.model.strategy == "manual":
             staged, checks = self._by_statements(tx, table, pins)
         else:
-            staged, checks = self._by_query(tx, table, into, pins, views, begins=first or anew)
+            reading = reading_of(self.model, known, pins)
+            if reading.said:
+                self.notice(reading.said)
+            staged, checks = self._by_query(
+                tx, table, into, pins, views, begins=first or anew, reading=reading
+            )
+            inputs = reading.inputs
         self.say("publishing")
         made = publication(self.world.run_id, self.planned, staged, checks, table.schema)
         made = replace(made, first=first, anew=anew, lineage=self._lineage(known, pins))
+        made = replace(made, inputs=inputs)
         tx.also(lambda connection, snapshot_id: publish(connection, snapshot_id, made))
         snapshot = tx.commit()
         self._warn_of_no_rows(made, known)
@@ -168,7 +180,13 @@ class Attempt:
             self.model, lambda table: pins.readable(table).types, self._partition_column
         )
 
-    def _resolve(self, pins: Pins, views: Views, beginning: Beginning | None = None) -> Resolved:
+    def _resolve(
+        self,
+        pins: Pins,
+        views: Views,
+        beginning: Beginning | None = None,
+        given: Mapping[QuerySource, DataFrame] | None = None,
+    ) -> Resolved:
         return resolve(
             self.model.query,
             self.planned.bindings,
@@ -177,6 +195,7 @@ class Attempt:
             views=views,
             root=self.world.settings.root,
             beginning=beginning,
+            given=given,
         )
 
     def _by_query(
@@ -188,10 +207,11 @@ class Attempt:
         views: Views,
         *,
         begins: bool,
+        reading: Reading,
     ) -> tuple[Staged, tuple[CheckResult, ...]]:
         self.say("querying")
         beginning = Beginning.of(self.model, self._partition_column) if begins else None
-        resolved = self._resolve(pins, views, beginning)
+        resolved = self._resolve(pins, views, beginning, reading.given)
         writer = self._writer
         writer.check_tests(cast_to(resolved.df, self.model.columns), table)
         tx.create_schema(self.model.target.schema)

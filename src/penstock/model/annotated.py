@@ -65,6 +65,7 @@ def declare(
         keys=made.keys if made.strategy in {"merge", "history"} else (),
         partition=partition,
         schema_change=_SCHEMA_CHANGES[made.on_schema_change or "warn"],
+        reads_changes=annotations.reads_changes,
         data_tests=annotations.data_tests,
         column_types=annotations.column_types,
         column_lineage=annotations.column_lineage,

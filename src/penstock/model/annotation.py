@@ -28,6 +28,7 @@ KEYWORDS: Mapping[str, Callable[[CommentLine, Draft], None]] = {
     "trigger": triggers.trigger,
     "partitioned": slices.partitioned,
     "materialize": target.materialize,
+    "incremental": steps.incremental,
     "data_test": tests.data_test,
     "column": columns.column,
     "freshness": steps.freshness,
@@ -53,6 +54,7 @@ class Annotations:
     data_tests: tuple[DataTest, ...] = ()
     column_lineage: tuple[ColumnLineage, ...] = ()
     column_types: tuple[ColumnType, ...] = ()
+    reads_changes: bool = False
     freshness: str | None = None
     debounce_default: str | None = None
     retry: Retry | None = None
@@ -72,6 +74,7 @@ class Annotations:
             "materialize": self.materialize and self.materialize.to_dict(),
             "data_tests": [test.to_dict() for test in self.data_tests],
             "column_lineage": [item.to_dict() for item in self.column_lineage],
+            "incremental": steps.CHANGES if self.reads_changes else None,
             "freshness": self.freshness and {"duration": self.freshness},
             "debounce_default": self.debounce_default,
             "retry": self.retry and _retry(self.retry),
@@ -146,6 +149,7 @@ def _freeze(draft: Draft) -> Annotations:
         data_tests=tuple(test for test, _ in draft.data_tests),
         column_lineage=tuple(draft.column_lineage),
         column_types=tuple(draft.column_types),
+        reads_changes=draft.reads_changes,
         freshness=draft.freshness,
         debounce_default=draft.debounce_default,
         retry=draft.retry,

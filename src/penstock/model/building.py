@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from penstock.errors import Diagnostic, PartitionError
+from penstock.model import changes
 from penstock.model.analysis import Part
 from penstock.model.asset import TableName, table_of
 from penstock.model.at_macros import AtMacros
@@ -77,6 +78,7 @@ def build_model(
         macros=script.macros.saying(**variables_of(declaration)),
     )
     found += query_findings
+    found += changes.findings(declaration, query)
     if query is not None:
         found += _of_query(declaration, query)
     if query is None or _has_error(found):

@@ -63,7 +63,8 @@ class About:
 class Declaration:
     """``strategy`` is ``replace``, ``append``, ``merge``, ``partitions``, ``custom``, ``view``,
     ``embedded``, ``history`` or ``manual``; ``keys`` are empty but for merge and history, and
-    columns but for those that ``upsert`` has as expressions.
+    columns but for those that ``upsert`` has as expressions. ``reads_changes``: its runs read what
+    changed in its input since the one before, where that gives the same table.
 
     ``code`` is the offset at which the script's code begins; ``generated`` is the query of a kind
     that has none of its own (SEED). ``column_types`` are those that only a
@@ -85,6 +86,7 @@ class Declaration:
     schema_change: SchemaChange = field(default_factory=SchemaChange)
     forward_only: bool = False
     disable_restatement: bool = False
+    reads_changes: bool = False
     data_tests: tuple[DataTest, ...] = ()
     columns: tuple[ColumnType, ...] = ()
     column_types: tuple[ColumnType, ...] = ()

@@ -158,6 +158,7 @@ def _annotations(declaration: Declaration) -> Annotations:
         retry=declaration.retry,
         tag=next(iter(declaration.tags), None),
         dialect=declaration.dialect,
+        reads_changes=declaration.reads_changes,
         data_tests=declaration.data_tests,
         column_lineage=declaration.column_lineage,
         column_types=declaration.column_types,
@@ -203,6 +204,7 @@ def _properties(declaration: Declaration, dialect: str) -> Iterator[str]:
     for name, each in (("columns", types), ("column_descriptions", said), ("audits", tests)):
         if each:
             yield f"{name} (\n    {(',' + chr(10) + '    ').join(each)}\n  )"
+    yield from ("incremental changes",) if declaration.reads_changes else ()
     yield from () if declaration.formatted else ("formatting false",)
 
 

@@ -47,6 +47,7 @@ class Draft:
     settings: tuple[Setting, ...] = ()
     tags: tuple[str, ...] = ()
     formatted: bool = True
+    reads_changes: bool = False
     enabled: bool = True
     places: dict[str, Location] = field(default_factory=dict)
     findings: list[Diagnostic] = field(default_factory=list)

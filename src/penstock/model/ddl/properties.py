@@ -11,6 +11,7 @@ from penstock.model.ddl.audits import read_audits
 from penstock.model.ddl.draft import Draft
 from penstock.model.ddl.kind import read_kind
 from penstock.model.ddl.syntax import Property, Value
+from penstock.model.header.steps import CHANGES
 from penstock.model.names import UnknownName
 from penstock.model.script import Setting
 from penstock.sql.identifiers import dotted
@@ -121,6 +122,12 @@ def _formatting(draft: Draft, prop: Property) -> None:
     draft.formatted = values.boolean(prop.value)
 
 
+def _incremental(draft: Draft, prop: Property) -> None:
+    values.choice(prop.value, (CHANGES,))
+    draft.reads_changes = True
+    draft.places["incremental"] = draft.place(prop)
+
+
 def _storage_format(_: Draft, prop: Property) -> None:
     if values.text(prop.value).casefold() != "parquet":
         message = f"`{prop.value.text}` is not the format of a lake's files"
@@ -185,6 +192,7 @@ PROPERTIES: Mapping[str, Handler] = {
     "grains": _grain,
     "enabled": _enabled,
     "formatting": _formatting,
+    "incremental": _incremental,
     "storage_format": _storage_format,
     "table_format": _table_format,
     "validate_query": _validate_query,

@@ -245,6 +245,7 @@ def _declaration(
         tags=draft.tags,
         about=About(**draft.about),
         formatted=draft.formatted,
+        reads_changes=draft.reads_changes,
         generated=_generated(draft, script, kind),
         places=places,
     )

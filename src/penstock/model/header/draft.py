@@ -26,6 +26,7 @@ class Draft:
     data_tests: list[tuple[DataTest, Location]] = field(default_factory=list)
     column_lineage: list[ColumnLineage] = field(default_factory=list)
     column_types: list[ColumnType] = field(default_factory=list)
+    reads_changes: bool = False
     freshness: str | None = None
     debounce_default: str | None = None
     retry: Retry | None = None

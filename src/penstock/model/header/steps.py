@@ -1,4 +1,6 @@
-"""Keywords that say what a script is: pipeline, macros, use, tag, dialect, retry, freshness."""
+"""Keywords that say what a script is: pipeline, macros, use, incremental, tag, dialect, retry,
+freshness.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from penstock.model.header.lines import CommentLine
 from penstock.model.schedule import Retry, is_duration
 from penstock.sql.identifiers import nearest
 
+CHANGES = "changes"
 MAX_TAG = 50
 MAX_RETRIES = 2**32 - 1
 _COUNT = re.compile(r"\+?\d+")
@@ -37,6 +40,14 @@ def use(line: CommentLine, draft: Draft) -> None:
         draft.drop(line, "it is here already", f"use {line.rest}")
     else:
         draft.use_libs.append(line.rest)
+
+
+def incremental(line: CommentLine, draft: Draft) -> None:
+    if line.rest != CHANGES:
+        draft.refuse(line, "a model is incremental by `changes`", f"incremental {CHANGES}")
+    else:
+        draft.reads_changes = True
+        draft.places["incremental"] = line.location
 
 
 def tag(line: CommentLine, draft: Draft) -> None:

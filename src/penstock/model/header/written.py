@@ -46,6 +46,7 @@ def lines_of(annotations: Annotations) -> list[str]:
         *(f"use {library}" for library in annotations.use_libs),
         *([_materialize(made)] if made else []),
         *([_partitioned(spec)] if spec else []),
+        *(["incremental changes"] if annotations.reads_changes else []),
         *(_on(trigger) for trigger in annotations.triggers),
         *_said("trigger", annotations.join_mode),
         *_said("freshness", annotations.freshness),
