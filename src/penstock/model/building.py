@@ -14,7 +14,6 @@ from typing import Any
 from penstock.errors import Diagnostic, PartitionError
 from penstock.model.analysis import Part
 from penstock.model.asset import TableName, table_of
-from penstock.model.at_macros import AtMacros
 from penstock.model.condition import misread_condition
 from penstock.model.data_test import ExpressionTest, RelationshipsTest
 from penstock.model.declaration import Declaration
@@ -24,6 +23,7 @@ from penstock.model.model import Model, TestScript
 from penstock.model.names import Names
 from penstock.model.partition import check_spec
 from penstock.model.query import Query, read_query
+from penstock.model.script_macros import ScriptMacros
 from penstock.sql.dialect import SPARK
 from penstock.sql.identifiers import quote_identifier
 from penstock.sql.literals import plain_text_literal
@@ -40,7 +40,7 @@ class ScriptFile:
     text: str
     declaration: Declaration
     tests: tuple[TestScript, ...] = ()
-    macros: AtMacros = field(default_factory=AtMacros)
+    macros: ScriptMacros = field(default_factory=ScriptMacros)
 
 
 @dataclass(frozen=True, slots=True)

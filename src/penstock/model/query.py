@@ -11,8 +11,8 @@ from penstock.errors import Diagnostic
 from penstock.model.analysis import Part, Scope, read_part
 from penstock.model.arguments import OF_SLICE, Argument, declared
 from penstock.model.asset import TableName
-from penstock.model.at_macros import AtMacros, MacroError, expand
-from penstock.model.mapping import Source, Written
+from penstock.model.at_macros import MacroError, expand
+from penstock.model.mapping import Mapped, Source, Written
 from penstock.model.names import Names, UnknownName
 from penstock.model.partition import PartitionSpec
 from penstock.model.partition_token import TOKEN
@@ -25,6 +25,7 @@ from penstock.model.render import (
     trial_names,
 )
 from penstock.model.script import Setting, Statement, read_script
+from penstock.model.script_macros import ScriptMacros, expand_calls
 from penstock.model.sources import FUNCTIONS as FILE_FUNCTIONS
 from penstock.model.sources import (
     FileSource,
@@ -50,6 +51,7 @@ class Query:
     ``sources`` are what it reads, each once, in order of first mention. ``settings`` are
     ``SET spark...`` lines. ``start`` is where the code begins, after what declares the model.
     ``embeds`` are the queries that stand in it under the names of tables: those of EMBEDDED models.
+    ``libraries`` are those whose macros it calls.
     """
 
     source: Source = field(repr=False)
@@ -61,6 +63,7 @@ class Query:
     manual: bool = False
     start: int = 0
     embeds: Mapping[TableName, Query] = field(default_factory=dict, repr=False)
+    libraries: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -220,7 +223,7 @@ def read_query(
     manual: bool = False,
     settings: tuple[Setting, ...] = (),
     translates: bool = True,
-    macros: AtMacros | None = None,
+    macros: ScriptMacros | None = None,
 ) -> tuple[Query | None, tuple[Diagnostic, ...]]:
     """The query of the script ``text`` whose code begins at ``start``, with all findings.
 
@@ -229,13 +232,11 @@ def read_query(
     """
     arguments, findings = declared(text, path, partition=partition)
     try:
-        expanded = expand(text, start, dialect, macros or AtMacros())
-    except MacroError as error:
-        where = Source(path, text).location(error.at)
-        wrong = Diagnostic("error", str(error), where, error.hint, "macro")
-        return None, (*findings, wrong)
-    written = None if expanded is None else Written(text, expanded)
-    source = Source.of(path, text if expanded is None else expanded.text, dialect, written)
+        source, libraries = _expanded(
+            Source(path, text), start, dialect, macros or ScriptMacros(), manual=manual
+        )
+    except _Misused as error:
+        return None, (*findings, error.finding)
     script = read_script(source, names, start=start, dialect=dialect, manual=manual)
     found = [*findings, *script.findings]
     by_name = {argument.name: argument for argument in arguments}
@@ -258,10 +259,41 @@ def read_query(
         (*settings, *script.settings),
         manual,
         start,
+        libraries=libraries,
     )
     if translates and not _has_error(found):
         found += _try(query)
     return (None if _has_error(found) else query), tuple(found)
+
+
+class _Misused(Exception):
+    """A macro or a variable that cannot be expanded."""
+
+    def __init__(self, error: MacroError, source: Source) -> None:
+        where = source.location(error.at)
+        self.finding = Diagnostic("error", str(error), where, error.hint, "macro")
+
+
+def _expanded(
+    script: Source, start: int, dialect: str, macros: ScriptMacros, *, manual: bool
+) -> tuple[Source, tuple[str, ...]]:
+    """The script with nothing left of its macros and variables, and the libraries it calls."""
+    source = script
+    steps: tuple[Mapped, ...] = ()
+    try:
+        at = expand(script.text, start, dialect, macros.at)
+        if at is None:
+            source = Source.of(script.path, script.text, dialect)
+        else:
+            steps = (at,)
+            source = Source.of(script.path, at.text, dialect, Written(script.text, steps))
+        calls = expand_calls(source.text, start, dialect, macros, manual=manual)
+    except MacroError as error:
+        raise _Misused(error, source) from None
+    if calls is None:
+        return source, ()
+    written = Written(script.text, (*steps, calls.mapped), calls.bodies)
+    return replace(source, text=calls.mapped.text, written=written), calls.libraries
 
 
 def _has_error(findings: list[Diagnostic]) -> bool:
