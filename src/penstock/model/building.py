@@ -29,6 +29,7 @@ from penstock.sql.identifiers import quote_identifier
 from penstock.sql.literals import plain_text_literal
 from penstock.sql.tokens import canonical, words
 
+_TEMPORARY = "temporary tables, or variables that are no constants"
 TARGET = "ducklake://main/table"
 
 
@@ -138,13 +139,13 @@ def _of_readers(declaration: Declaration, query: Query) -> Iterator[Diagnostic]:
     what = f"a query of the kind {declaration.strategy.upper()}"
     given = [
         ("arguments", query.arguments[0].location) if query.arguments else None,
-        ("temporary tables", query.source.location(query.parts[0].statement.start))
+        (_TEMPORARY, query.source.location(query.parts[0].statement.start))
         if len(query.parts) > 1
         else None,
         ("settings", None) if query.settings else None,
     ]
     for name, where in (each for each in given if each is not None):
-        hint = {"temporary tables": "write WITH name AS (...)"}.get(name, "write kind FULL")
+        hint = {_TEMPORARY: "write WITH name AS (...)"}.get(name, "write kind FULL")
         place = where or declaration.place("kind")
         yield Diagnostic("error", f"{what} cannot have {name}", place, hint, "by-readers")
     if declaration.target in query.reads:

@@ -138,7 +138,7 @@ def _read(
         message = f"`{error.opener}` is opened here and never closed"
         found.append(Diagnostic("error", message, where, "close it", "unclosed"))
         return Library(name, path), annotations, tuple(found)
-    for statement in statements:
+    for statement in () if found else statements:
         if not is_macro(statement):
             where = Location(path, *place(text, statement.start))
             message = f"`{statement.tokens[0].text}` is no macro, and a library has macros alone"

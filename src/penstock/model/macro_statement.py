@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
-from penstock.model.script import MACRO_WORDS, Statement
-from penstock.sql.dialect import DUCKDB
+from penstock.model.references import is_sparks_own, own_masks
+from penstock.model.script import MACRO_WORDS, QUERY_WORDS, Statement
+from penstock.sql.dialect import SPARK, parse
 from penstock.sql.identifiers import fold
 from penstock.sql.macro_definition import Form, read_forms
 from penstock.sql.macros import AS_WRITTEN, Macro, MacroForm, Parameter
 from penstock.sql.statement import Reader, if_not_exists
-from penstock.sql.text import Unreadable, parse_expression, parse_query, wrong
-from penstock.sql.tokens import tokenize
+from penstock.sql.text import Unreadable, mask, parse_expression, wrong
+from penstock.sql.time_travel import find_clauses
+from penstock.sql.tokens import Token, tokenize
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,26 +83,40 @@ def _parameter(reader: Reader) -> Parameter:
 
 def _checked(form: Form, text: str, dialect: str) -> MacroForm:
     """Raises QueryFailed for a definition that cannot be read, with its place."""
-    sql, at = form.text.text, form.text.start
-    for token in tokenize(text, dialect, *form.text.span):
+    tokens = tokenize(text, dialect, *form.text.span)
+    at = form.text.start
+    for token in tokens:
         if token.text == "@":
             hint = "write the macro with parameters, and give it @... in the call"
             raise wrong("a macro's definition has no @ macros", text, token.start, hint)
-    before = "" if form.is_table else "SELECT "
-    try:
-        tree = parse_query(f"{before}{sql}", dialect)
-    except Unreadable as error:
-        if dialect == DUCKDB:
-            place = at + max(error.at - len(before), 0)
-            message = f"the macro cannot be read{error}"
-            raise wrong(message, text, place, "correct the SQL") from None
-        tree = None  # Spark may read it
-    if tree is not None and not form.is_table and not _is_expression(tree):
-        hint = "write AS TABLE SELECT ... for a table"
+    if not form.is_table and tokens[0].upper in QUERY_WORDS and tokens[0].text != "(":
+        hint = "write AS TABLE SELECT ... for a table, AS (SELECT ...) for one value"
         raise wrong("a scalar macro is one expression", text, at, hint)
+    tree = _tree(form, text, tokens, dialect)
+    if tree is not None and not form.is_table and not _is_expression(tree):
+        raise wrong("a scalar macro is one expression", text, at, "write AS TABLE SELECT ...")
     if tree is not None and form.is_table and not isinstance(tree, exp.Query):
         raise wrong("a table macro is a query", text, at, "write AS TABLE SELECT ...")
-    return MacroForm("table" if form.is_table else "scalar", dialect, sql, form.parameters)
+    kind = "table" if form.is_table else "scalar"
+    return MacroForm(kind, dialect, form.text.text, form.parameters)
+
+
+def _tree(form: Form, text: str, tokens: Sequence[Token], dialect: str) -> exp.Expr | None:
+    """``None`` where Spark alone can read it."""
+    clauses = [
+        (tokens[clause.first].start, tokens[clause.last].end, "") for clause in find_clauses(tokens)
+    ]
+    before = "" if form.is_table else "SELECT "
+    start, end = form.text.span
+    masked = mask(text, [*own_masks(tokens), *clauses])[start:end]
+    try:
+        return parse(f"{before}{masked}", dialect)[0]
+    except Unreadable as error:
+        message = f"the macro cannot be read{error}"
+        if dialect == SPARK and is_sparks_own(tokens, message):
+            return None
+        place = start + max(error.at - len(before), 0)
+        raise wrong(message, text, place, "correct the SQL") from None
 
 
 def _is_expression(tree: exp.Expr) -> bool:

@@ -16,7 +16,7 @@ from penstock.model.at_macros import MacroError
 from penstock.model.script import Statement
 from penstock.sql.identifiers import fold, nearest
 from penstock.sql.text import Unreadable, mask, parse_expression
-from penstock.sql.tokens import ARGUMENT, NAME, STRING, WORD, Token, tokenize
+from penstock.sql.tokens import ARGUMENT, NAME, STRING, WORD, Token, depth_of, tokenize
 
 GETVARIABLE = "getvariable"
 VIEW = "penstock_variable_{}"
@@ -59,6 +59,11 @@ def read_setting(statement: Statement) -> Setting:
     if len(rest) < 2 or rest[0].upper not in {"=", "TO"}:
         at = rest[0].start if rest else statement.end
         raise MacroError(f"the variable {name} has no value", shape, at)
+    depth = 0
+    for token in rest[1:]:
+        depth += depth_of(token)
+        if token.text == "," and depth == 0:
+            raise MacroError("a statement sets one variable", shape, token.start)
     return Setting(name, Statement(tuple(rest[1:])))
 
 
@@ -80,7 +85,7 @@ def is_constant(value: str, dialect: str, at: int) -> bool:
     column = tree.find(exp.Column)
     if column is not None:
         message = f"a variable's value has no column `{column.name}`"
-        raise MacroError(message, "write (SELECT max(a) FROM t)", at)
+        raise MacroError(message, "write 'text', or (SELECT max(a) FROM t)", at)
     return True
 
 

@@ -30,7 +30,7 @@ from penstock.sql.tokens import (
     depth_of,
     may_be_alias,
 )
-from penstock.sql.trust import harmless_expression, harmless_query
+from penstock.sql.trust import FUNCTIONS, harmless_expression, harmless_query
 
 _DUCKDB, _SPARK = "duckdb", "spark"
 
@@ -210,10 +210,23 @@ def _macro_at(tokens: Sequence[Token], at: int, book: Book) -> tuple[Macro | Non
                 f"{tokens[first].text!r}, which is not this lake",
                 hint=f"write {schema}.{tokens[at].text}(...)",
             )
-    if len(found) > 1:
+    if len(found) > 1 or (found and found[0].where):
         kind = "table" if _is_in_from(tokens, first) else "scalar"
-        found = [macro for macro in found if macro.kind == kind] or found
+        fitting = [macro for macro in found if macro.kind == kind]
+        if not fitting and found[0].where:
+            return _other_kind(found[0], tokens[at]), first
+        found = fitting or found
     return (found[0] if found else None), first
+
+
+def _other_kind(macro: Macro, called: Token) -> None:
+    """Tables and expressions are called by names of their own, built-in functions among them."""
+    if fold(called.value) not in FUNCTIONS | _TABLES:
+        is_table = macro.kind == "table"
+        raise QueryFailed(
+            f"the macro {macro.described} is {'a table' if is_table else 'an expression'}",
+            hint="call it in a FROM" if is_table else "make it AS TABLE SELECT ..., for a FROM",
+        )
 
 
 def _is_named(tokens: Sequence[Token], at: int) -> bool:
@@ -237,6 +250,7 @@ def _is_in_from(tokens: Sequence[Token], at: int) -> bool:
     return False
 
 
+_TABLES = frozenset({"range", "generate_series", "unnest", "glob", "read_text", "read_blob"})
 _CLAUSES = frozenset(
     {"SELECT", "FROM", "JOIN", "USING", "ON", "WHERE", "BY", "HAVING", "QUALIFY", "WINDOW"}
     | {"LIMIT", "OFFSET", "SET", "VALUES", "WHEN", "THEN", "ELSE", "CASE"}

@@ -114,7 +114,7 @@ class Book:
                 first, *_, last = found
                 raise QueryFailed(
                     f"{name} is a macro of two libraries: {first.where} and {last.where}",
-                    hint=f"say which: -- use {first.schema_name}",
+                    hint=f"name one alone in the header: -- use {first.schema_name}",
                 )
             if found:
                 return found
@@ -129,7 +129,10 @@ class Book:
         named = f"{macro.described}{' (a table)' if macro.kind == 'table' else ''}"
         if named in self.open or len(self.open) >= _DEEPEST:
             chain = " → ".join((*self.open, named))
-            raise QueryFailed(f"the macro {macro.described} calls itself: {chain}")
+            raise QueryFailed(
+                f"the macro {macro.described} calls itself: {chain}",
+                hint="a macro stands before the built-in function of its name, in itself too",
+            )
         return replace(self, open=(*self.open, named), tiers=macro.tiers)
 
 
