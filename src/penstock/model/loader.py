@@ -89,8 +89,8 @@ class Place:
         """Of all that a file's meaning depends on, if it depends on no other file."""
         names = (self.names.lakes, self.names.default_lake, self.dialect, self.infer_names)
         blocks = [(name, block.query, block) for name, block in self.audits.items()]
-        macros = self.libraries.macros
-        said = repr((str(self.root), str(self.models), names, blocks, macros, str(path), text))
+        places = (str(self.root), str(self.models), str(path))
+        said = repr((places, names, blocks, self.libraries.digest, text))
         return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
 
     @property

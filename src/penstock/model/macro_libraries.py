@@ -6,8 +6,9 @@ name; ``-- use path/of/library`` says which library is meant where two have the 
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
@@ -19,7 +20,7 @@ from penstock.model.macro_statement import read_macro
 from penstock.model.mapping import Source
 from penstock.model.script import is_macro, split
 from penstock.sql.dialect import normalized
-from penstock.sql.identifiers import nearest
+from penstock.sql.identifiers import fold, nearest
 from penstock.sql.macros import Macro
 from penstock.sql.text import place
 from penstock.sql.tokens import Unclosed, words
@@ -42,14 +43,24 @@ class Library:
 
 @dataclass(frozen=True, slots=True)
 class Libraries:
-    """The libraries of a project by name; ``models`` is the name of the models directory."""
+    """The libraries of a project by name, with all their macros, whose ``names`` are folded.
+
+    ``models`` is the name of the models directory; ``digest`` changes with any of the macros.
+    """
 
     by_name: Mapping[str, Library] = field(default_factory=dict)
     models: str = "models"
+    macros: tuple[Macro, ...] = ()
+    names: frozenset[str] = frozenset()
+    digest: str = ""
 
-    @property
-    def macros(self) -> tuple[Macro, ...]:
-        return tuple(macro for library in self.by_name.values() for macro in library.macros)
+    @classmethod
+    def of(cls, libraries: Iterable[Library], models: str) -> Libraries:
+        by_name = {library.name: library for library in libraries}
+        macros = tuple(macro for library in by_name.values() for macro in library.macros)
+        names = frozenset(fold(macro.name) for macro in macros)
+        said = repr(macros).encode("utf-8", "surrogatepass")
+        return cls(by_name, models, macros, names, hashlib.sha256(said).hexdigest())
 
     @property
     def paths(self) -> frozenset[Path]:
@@ -105,16 +116,16 @@ def find_libraries(
             hint = "begin it with -- macros"
             findings.append(Diagnostic("warning", message, Location(path, 1, 1), hint, "macros"))
     read = [_read(text, path, root, dialect) for path, text in texts.items()]
-    by_name = {library.name: library for library, _, _ in read}
     below = models_dir.relative_to(root).as_posix() if models_dir.is_relative_to(root) else ""
-    libraries = Libraries(by_name, below)
+    libraries = Libraries.of((library for library, _, _ in read), below)
+    bound: list[Library] = []
     for library, header, found in read:
         uses, unknown = libraries.used(header, library.path)
         findings += (*found, *unknown)
         tiers = libraries.tiers((library.name,), uses)
         macros = tuple(replace(macro, tiers=tiers) for macro in library.macros)
-        by_name[library.name] = replace(library, macros=macros, uses=uses)
-    return libraries, tuple(findings)
+        bound.append(replace(library, macros=macros, uses=uses))
+    return Libraries.of(bound, below), tuple(findings)
 
 
 def _is_library(text: str, path: Path) -> bool:

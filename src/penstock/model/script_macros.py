@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from penstock.sql.macro_calls import ExpandedCall
 
 
+# What is in the text of a script that makes or reads macros and variables of its own.
+_OWN = ("macro", "function", "variable")
+
+
 @dataclass(frozen=True, slots=True)
 class ScriptMacros:
     """``uses`` are the libraries that the script's header names."""
@@ -104,6 +108,9 @@ def expand_calls(
 
     Raises MacroError with the place in ``text``.
     """
+    said = text[start:].lower()
+    if not any(word in said for word in (*_OWN, *macros.libraries.names)):
+        return None
     try:
         tokens = words(text, dialect, start)
     except Unclosed:
@@ -178,9 +185,10 @@ def _expanded(statement: Statement, reading: _Reading, *, query: bool) -> list[_
     """The calls in a statement; ``query`` if its columns have names."""
     pairs = pairwise(statement.tokens)
     called = {fold(t.value) for t, after in pairs if after.text == "(" and t.kind in {WORD, NAME}}
-    book = reading.book
-    if not called & {GETVARIABLE, *(fold(macro.name) for macro in book.macros)}:
+    own = {name for name, _ in reading.temporary}
+    if called.isdisjoint(reading.macros.libraries.names | own | {GETVARIABLE}):
         return []
+    book = reading.book
     # Late: a script that calls nothing of these needs no translator.
     from penstock.sql.macro_calls import expanded_calls, reached
 

@@ -32,13 +32,13 @@ def filled(sql: str, values: Mapping[str, str], dialect: str) -> str:
     tokens = tokenize(sql, dialect)
     parts: list[str] = []
     position = 0
-    openings: list[str] = []
+    openings: list[int] = []
     for at, token in enumerate(tokens):
         if depth_of(token) > 0:
-            openings.append(token.text)
+            openings.append(at)
         elif depth_of(token) < 0 and openings:
             openings.pop()
-        value = _value(tokens, at, values, openings)
+        value = _value(tokens, at, values, openings[-1] if openings else None)
         if value is not None:
             parts += [sql[position : token.start], value]
             position = token.end
@@ -53,13 +53,14 @@ def bare(value: str, dialect: str) -> str:
 
 
 def _value(
-    tokens: Sequence[Token], at: int, values: Mapping[str, str], openings: Sequence[str]
+    tokens: Sequence[Token], at: int, values: Mapping[str, str], opening: int | None
 ) -> str | None:
+    """What stands for the word at ``at``, in the bracket at ``opening``; None where it stays."""
     token = tokens[at]
     value = values.get(fold(token.value)) if token.kind in {NAME, WORD, MARKER} else None
     if value is None:
         return None
-    inside = openings[-1] if openings else ""
+    inside = "" if opening is None else tokens[opening].text
     if token.kind == MARKER:  # the end of a slice, [a:b]
         return f":{value}" if inside == "[" else None
     before = tokens[at - 1] if at else None
@@ -70,11 +71,26 @@ def _value(
             hint="give one of them another name",
         )
     stays = before is not None and (before.text == "." or before.upper == "AS")
+    stays = stays or (opening is not None and _names_columns(tokens, opening))
     if after is not None:
         stays = stays or after.text == "(" or after.text in _NAMED
         stays = stays or (after.text == ":" and inside == "{")
         stays = stays or (after.text == "." and _is_alias(tokens, token))
     return None if stays else value
+
+
+def _names_columns(tokens: Sequence[Token], opening: int) -> bool:
+    """Whether a bracket follows the name of a table with its columns: ``t(a, b)``."""
+    if opening < 2 or tokens[opening - 1].kind not in {NAME, WORD}:
+        return False
+    before = tokens[opening - 2]
+    if before.text == ")" or before.upper in {"AS", "WITH", "RECURSIVE"}:
+        return tokens[opening - 1].upper not in NO_VALUE
+    return (
+        opening > 2
+        and before.kind in {NAME, WORD}
+        and tokens[opening - 3].upper in {"FROM", "JOIN", ","}
+    )
 
 
 def _is_lambda(tokens: Sequence[Token], at: int, after: Token) -> bool:
