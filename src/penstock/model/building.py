@@ -76,6 +76,7 @@ def build_model(
         manual=declaration.strategy == "manual",
         settings=declaration.settings,
         macros=script.macros.saying(**variables_of(declaration)),
+        seed=bool(declaration.generated),
     )
     found += query_findings
     if query is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -26,6 +26,7 @@ from penstock.model.render import (
 )
 from penstock.model.script import Setting, Statement, read_script
 from penstock.model.script_macros import ScriptMacros, expand_calls
+from penstock.model.seed import FUNCTION as SEED_FUNCTION
 from penstock.model.sources import FUNCTIONS as FILE_FUNCTIONS
 from penstock.model.sources import (
     FileSource,
@@ -224,8 +225,11 @@ def read_query(
     settings: tuple[Setting, ...] = (),
     translates: bool = True,
     macros: ScriptMacros | None = None,
+    seed: bool = False,
 ) -> tuple[Query | None, tuple[Diagnostic, ...]]:
     """The query of the script ``text`` whose code begins at ``start``, with all findings.
+
+    ``seed`` is said of what the kind SEED makes of its file.
 
     ``settings`` are those that it has besides its own. ``None`` when a finding is an error: with
     ``translates`` also what Spark has no form of.
@@ -261,9 +265,20 @@ def read_query(
         start,
         libraries=libraries,
     )
+    found += () if seed else _seeds(query)
     if translates and not _has_error(found):
         found += _try(query)
     return (None if _has_error(found) else query), tuple(found)
+
+
+def _seeds(query: Query) -> Iterator[Diagnostic]:
+    """Calls of the function that the kind SEED alone has."""
+    for source in query.files:
+        if source.function == SEED_FUNCTION:
+            message = f"{SEED_FUNCTION} is what a model of the kind SEED makes of its file"
+            where = source.location or query.source.location(query.start)
+            hint = "write read_csv('path'), or a MODEL of the kind SEED and read its table"
+            yield Diagnostic("error", message, where, hint, "file")
 
 
 class _Misused(Exception):

@@ -214,13 +214,16 @@ def _macro_at(tokens: Sequence[Token], at: int, book: Book) -> tuple[Macro | Non
         kind = "table" if _is_in_from(tokens, first) else "scalar"
         fitting = [macro for macro in found if macro.kind == kind]
         if not fitting and found[0].where:
-            return _other_kind(found[0], tokens[at]), first
+            _check_built_in(found[0], tokens[at])
+            return None, first
         found = fitting or found
     return (found[0] if found else None), first
 
 
-def _other_kind(macro: Macro, called: Token) -> None:
-    """Tables and expressions are called by names of their own, built-in functions among them."""
+def _check_built_in(macro: Macro, called: Token) -> None:
+    """Raise QueryFailed unless a built-in function of the macro's name may be meant: a macro that
+    is a table stands before functions in a FROM, one that is an expression before the others.
+    """
     if fold(called.value) not in FUNCTIONS | _TABLES:
         is_table = macro.kind == "table"
         raise QueryFailed(
