@@ -54,16 +54,22 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where in a source file: lines and columns count from 1."""
+    """Where in a source file: lines and columns count from 1.
+
+    ``inside`` says which macro was called there, and where that is written, for what is wrong in
+    the macro.
+    """
 
     path: str | Path
     line: int | None = None
     column: int | None = None
+    inside: str | None = None
 
     def __str__(self) -> str:
         parts = [str(self.path)]
         parts += [str(n) for n in (self.line, self.column) if n is not None]
-        return ":".join(parts)
+        where = ":".join(parts)
+        return f"{where} (in {self.inside})" if self.inside else where
 
 
 class PenstockError(Exception):

@@ -148,10 +148,10 @@ def test_all_findings_of_all_files_come_at_once(tmp_path: Path) -> None:
 
 
 def test_warnings_stay_on_the_model(tmp_path: Path) -> None:
-    text = STEP.format("t append key=id") + "-- use f/macros\nINSTALL x;\nSELECT 1"
+    text = STEP.format("t append key=id") + "INSTALL x;\nSELECT 1"
     (model,) = load_models(project(tmp_path, models__t=text), lakes=LAKES).models
     assert model.strategy == "append"
-    assert [w.rule for w in model.warnings] == ["append-and-key", "macros", "ignored-statement"]
+    assert [w.rule for w in model.warnings] == ["append-and-key", "ignored-statement"]
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,6 @@ def test_files_that_are_no_steps(tmp_path: Path) -> None:
     )
     names = [Path(finding.location.path).stem for finding in loaded.diagnostics]
     assert list(zip(names, rules(loaded), strict=True)) == [
-        ("library", ("warning", "macros", 1)),
         ("misspelt", ("error", "model-ddl", 1)),
         ("note", ("warning", "no-header", 3)),
         ("values", ("warning", "no-header", 1)),

@@ -210,6 +210,7 @@ def detail_of(model: Model, catalog: Catalog | None, column: str) -> ModelDetail
         path=str(model.path),
         keys=model.keys,
         inputs=tuple(str(table) for table in model.inputs),
+        libraries=model.query.libraries,
         tests=tuple(test.name for test in model.data_tests),
         columns=column_infos(table.schema, comments) if table else (),
         schema_versions=versions,

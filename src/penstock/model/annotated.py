@@ -92,9 +92,6 @@ def _check(header: _Header, already: Sequence[Diagnostic]) -> Iterator[Diagnosti
     if made is None and not any(finding.severity == "error" for finding in already):
         hint = f"add `-- materialize {TARGET}`"
         yield header.error("pipeline", "the step makes no table", hint, "no-target")
-    for library in header.annotations.use_libs:
-        message = f"macro libraries are not in this version: {library} is not used"
-        yield Diagnostic("warning", message, header.place("pipeline"), None, "macros")
     if made is not None:
         for rule in _RULES:
             yield from rule(header, made)

@@ -15,7 +15,6 @@ from penstock.errors import Diagnostic, PartitionError
 from penstock.model import changes
 from penstock.model.analysis import Part
 from penstock.model.asset import TableName, table_of
-from penstock.model.at_macros import AtMacros
 from penstock.model.condition import misread_condition
 from penstock.model.data_test import ExpressionTest, RelationshipsTest
 from penstock.model.declaration import Declaration
@@ -25,11 +24,13 @@ from penstock.model.model import Model, TestScript
 from penstock.model.names import Names
 from penstock.model.partition import check_spec
 from penstock.model.query import Query, read_query
+from penstock.model.script_macros import ScriptMacros
 from penstock.sql.dialect import SPARK
 from penstock.sql.identifiers import quote_identifier
 from penstock.sql.literals import plain_text_literal
 from penstock.sql.tokens import canonical, words
 
+_TEMPORARY = "temporary tables, or variables that are no constants"
 TARGET = "ducklake://main/table"
 
 
@@ -41,7 +42,7 @@ class ScriptFile:
     text: str
     declaration: Declaration
     tests: tuple[TestScript, ...] = ()
-    macros: AtMacros = field(default_factory=AtMacros)
+    macros: ScriptMacros = field(default_factory=ScriptMacros)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,7 @@ def build_model(
         manual=declaration.strategy == "manual",
         settings=declaration.settings,
         macros=script.macros.saying(**variables_of(declaration)),
+        seed=bool(declaration.generated),
     )
     found += query_findings
     found += changes.findings(declaration, query)
@@ -140,13 +142,13 @@ def _of_readers(declaration: Declaration, query: Query) -> Iterator[Diagnostic]:
     what = f"a query of the kind {declaration.strategy.upper()}"
     given = [
         ("arguments", query.arguments[0].location) if query.arguments else None,
-        ("temporary tables", query.source.location(query.parts[0].statement.start))
+        (_TEMPORARY, query.source.location(query.parts[0].statement.start))
         if len(query.parts) > 1
         else None,
         ("settings", None) if query.settings else None,
     ]
     for name, where in (each for each in given if each is not None):
-        hint = {"temporary tables": "write WITH name AS (...)"}.get(name, "write kind FULL")
+        hint = {_TEMPORARY: "write WITH name AS (...)"}.get(name, "write kind FULL")
         place = where or declaration.place("kind")
         yield Diagnostic("error", f"{what} cannot have {name}", place, hint, "by-readers")
     if declaration.target in query.reads:

@@ -104,12 +104,17 @@ def _comment(raw: str, path: Path) -> CommentLine | None:
 
 
 def _to_model(script: Script) -> str:
-    """MODEL where the first annotation stands; other comments stay before or after it."""
+    """MODEL where the first annotation stands; other comments stay before or after it, and the
+    libraries that the script uses before it.
+    """
     before: list[str] = []
     after: list[str] = []
     lines = before
     for raw in _header(script):
-        if _annotation(raw, script.path) is not None:
+        annotation = _annotation(raw, script.path)
+        if annotation is not None and annotation.startswith("use "):
+            before.append(f"-- {annotation}")
+        elif annotation is not None:
             lines = after
         else:
             lines.append(raw)

@@ -88,11 +88,15 @@ def _position(finding: Diagnostic) -> tuple[int, int]:
     return finding.location.line or 0, finding.location.column or 0
 
 
+_OF_BOTH_FORMS = ("dialect", "use_libs")
+
+
 def _refuse_annotations(draft: Draft, annotations: Annotations) -> None:
-    given = [name for name in annotations.to_dict() if name != "dialect"]
+    given = [name for name in annotations.to_dict() if name not in _OF_BOTH_FORMS]
     if not given:
         return
-    where = next(iter(annotations.places.values()), Location(draft.source.path, 1, 1))
+    places = (at for what, at in annotations.places.items() if not what.startswith("use:"))
+    where = next(places, Location(draft.source.path, 1, 1))
     message = f"the script has both annotations ({', '.join(given)}) and {MODEL} (...)"
     hint = "say it in one form; the other reads as a comment once its keyword is gone"
     draft.findings.append(Diagnostic("error", message, where, hint, "two-forms"))

@@ -40,6 +40,7 @@ def use(line: CommentLine, draft: Draft) -> None:
         draft.drop(line, "it is here already", f"use {line.rest}")
     else:
         draft.use_libs.append(line.rest)
+        draft.places[f"use:{line.rest}"] = line.location
 
 
 def incremental(line: CommentLine, draft: Draft) -> None:
