@@ -141,7 +141,7 @@ def _of_readers(declaration: Declaration, query: Query) -> Iterator[Diagnostic]:
         ("temporary tables", query.source.location(query.parts[0].statement.start))
         if len(query.parts) > 1
         else None,
-        ("settings", None) if query.settings else None,
+        ("settings", declaration.places.get("session_properties")) if query.settings else None,
     ]
     for name, where in (each for each in given if each is not None):
         hint = {"temporary tables": "write WITH name AS (...)"}.get(name, "write kind FULL")

@@ -299,6 +299,16 @@ def moment(value: Value) -> str:
     return said
 
 
+def absolute(said: str | None) -> datetime | None:
+    """The time that a `moment` is; None for one that hangs on the day it is read."""
+    if said is None or _RELATIVE.fullmatch(said):
+        return None
+    if said.isdigit() and len(said) > 8:
+        return datetime.fromtimestamp(int(said) / 1000, UTC)
+    found = datetime.fromisoformat(said)
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
 def _comma(value: Value) -> str | None:
     """The hint where the next property seems to be read as a part of this value."""
     if len(value.tokens) > 1 and all(token.kind in _PLAIN for token in value.tokens[:2]):
