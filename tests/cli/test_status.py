@@ -28,5 +28,5 @@ def test_an_embedded_model_is_said_to_make_nothing(tmp_path: Path) -> None:
 
 def test_a_model_that_never_ran(tmp_path: Path) -> None:
     project = write_project(tmp_path / "p", {"models/t": "MODEL (name t, kind FULL);\nSELECT 1"})
-    assert "t makes main.main.t (replace)" in printed(project, "status", "t")
+    assert "t makes main.t (replace)" in printed(project, "status", "t")
     assert "No result of a data test is recorded." in printed(project, "show", "t", "--tests")
