@@ -75,6 +75,7 @@ def build_model(
         manual=declaration.strategy == "manual",
         settings=declaration.settings,
         macros=script.macros.saying(**variables_of(declaration)),
+        placed=declaration.place("path") if declaration.generated else None,
     )
     found += query_findings
     if query is not None:

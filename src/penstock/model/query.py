@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
-from penstock.errors import Diagnostic
+from penstock.errors import Diagnostic, Location
 from penstock.model.analysis import Part, Scope, read_part
 from penstock.model.arguments import OF_SLICE, Argument, declared
 from penstock.model.asset import TableName
@@ -221,11 +221,12 @@ def read_query(
     settings: tuple[Setting, ...] = (),
     translates: bool = True,
     macros: AtMacros | None = None,
+    placed: Location | None = None,
 ) -> tuple[Query | None, tuple[Diagnostic, ...]]:
     """The query of the script ``text`` whose code begins at ``start``, with all findings.
 
-    ``settings`` are those that it has besides its own. ``None`` when a finding is an error: with
-    ``translates`` also what Spark has no form of.
+    ``settings`` are those that it has besides its own, ``placed`` is that of its `Source`. ``None``
+    when a finding is an error: with ``translates`` also what Spark has no form of.
     """
     arguments, findings = declared(text, path, partition=partition)
     try:
@@ -235,7 +236,7 @@ def read_query(
         wrong = Diagnostic("error", str(error), where, error.hint, "macro")
         return None, (*findings, wrong)
     written = None if expanded is None else Written(text, expanded)
-    source = Source.of(path, text if expanded is None else expanded.text, dialect, written)
+    source = Source.of(path, text if expanded is None else expanded.text, dialect, written, placed)
     script = read_script(source, names, start=start, dialect=dialect, manual=manual)
     found = [*findings, *script.findings]
     by_name = {argument.name: argument for argument in arguments}
