@@ -10,11 +10,11 @@ from typing import Any, cast
 
 import pytest
 
-from penstock.engine.attempt import World
 from penstock.engine.plan import Plan, PlannedStep
 from penstock.engine.results import RunResult, StepResult
 from penstock.engine.run import Runner
 from penstock.engine.slices import RunRequest
+from penstock.engine.world import World
 
 
 def planned(name: str, *after: str) -> PlannedStep:

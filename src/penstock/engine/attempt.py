@@ -1,19 +1,12 @@
-"""One attempt at a step: query, stage, test, publish. What fails leaves the table as it was.
-
-`World` is what the attempts of a run share: the session, the lakes and their state.
-"""
+"""One attempt at a step: query, stage, test, publish. What fails leaves the table as it was."""
 
 from __future__ import annotations
 
-import contextlib
 import json
-import threading
 from collections.abc import Mapping
-from concurrent.futures import Executor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from penstock.config import Settings
 from penstock.engine import lineage
 from penstock.engine.beginning import Beginning
 from penstock.engine.checks import columns
@@ -28,42 +21,28 @@ from penstock.engine.pins import (
     pin,
     slice_as_table,
     table_name,
-    types_of,
 )
-from penstock.engine.plan import Plan, PlannedStep
+from penstock.engine.plan import PlannedStep
 from penstock.engine.redefinition import (
-    difference,
-    fit_columns,
     listed,
     refuse_lost_rows,
-    refuse_managed,
     refuse_other_slices,
-    without,
 )
 from penstock.engine.resolve import Resolved, Views, resolve
 from penstock.engine.results import CheckResult
-from penstock.engine.spark import lakes_for, session_for
 from penstock.engine.state.records import WHOLE, Publication, SliceRecord, column_infos
 from penstock.engine.state.store import State, now, publish
-from penstock.engine.strategies import upsert
-from penstock.engine.strategies.registry import STRATEGIES
 from penstock.engine.strategies.slice import Slice
 from penstock.engine.view import candidate as rows_of_view
 from penstock.engine.view import clear_name
 from penstock.engine.view import stage as stage_view
+from penstock.engine.world import World
+from penstock.engine.writing import Writer
 from penstock.errors import (
-    ArgumentError,
-    ColumnNotFound,
-    DataFileCorrupt,
     DataFileMissing,
     DataTestFailed,
-    MergeKeyError,
-    QueryFailed,
-    SchemaMismatch,
-    StepError,
-    UnsupportedFeature,
 )
-from penstock.events import CheckFinished, EventSink, Notice, StepProgress
+from penstock.events import CheckFinished, Notice, StepProgress
 from penstock.lake.candidate.state import Staged
 from penstock.lake.format.naming import fold
 from penstock.lake.spark.failures import file_missing
@@ -72,60 +51,9 @@ from penstock.model.kinds import VIEW
 from penstock.model.model import Model
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
     from penstock.lake.format.schema import TableSchema
-    from penstock.lake.lake import Lake
     from penstock.lake.staging import TransactionTable
     from penstock.lake.transaction import Transaction
-
-
-class Cancelled(Exception):
-    """The run was asked to stop. Never leaves the engine."""
-
-
-@dataclass(frozen=True, slots=True)
-class World:
-    """``lakes`` and ``states`` are by the names of penstock.toml."""
-
-    run_id: str
-    plan: Plan
-    settings: Settings
-    session: SparkSession
-    lakes: Mapping[str, Lake]
-    states: Mapping[str, State]
-    sink: EventSink
-    later: Executor | None = None  # for work that no step waits for; ends with the run
-    cancelled: threading.Event = field(default_factory=threading.Event)
-
-    # Sessions of steps that set configuration of their own: `interrupt` stops their jobs too.
-    own_sessions: list[SparkSession] = field(default_factory=list)
-
-    def for_step(self, model: Model) -> World:
-        """This world as the step sees it: with a session of its own when its script sets any."""
-        session = session_for(model.query, self.session)
-        if session is self.session:
-            return self
-        self.own_sessions.append(session)
-        return replace(self, session=session, lakes=lakes_for(session, self.lakes))
-
-    def interrupt(self) -> None:
-        """Stop what Spark does for this run, and let nothing more begin.
-
-        All jobs of the sessions: interrupting by tag would be nicer, but without Spark Connect only
-        the thread that set a tag can interrupt by it (Spark 4.3).
-        """
-        self.cancelled.set()
-        for session in (self.session, *self.own_sessions):
-            with contextlib.suppress(Exception):  # Spark may have ended already
-                session.interruptAll()
-
-    def lake_of(self, model: Model) -> Lake:
-        return self.lakes[model.target.lake]
-
-    def check_cancelled(self) -> None:
-        if self.cancelled.is_set():
-            raise Cancelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,10 +192,11 @@ class Attempt:
         self.say("querying")
         beginning = Beginning.of(self.model, self._partition_column) if begins else None
         resolved = self._resolve(pins, views, beginning)
-        self._check_tests(cast_to(resolved.df, self.model.columns), table)
+        writer = self._writer
+        writer.check_tests(cast_to(resolved.df, self.model.columns), table)
         tx.create_schema(self.model.target.schema)
         self.say("writing")
-        staged = self._stage(tx, table, resolved, into)
+        staged = writer.stage(tx, table, resolved, into)
         describe(table, self.model)
         self.say("testing")
         if not self.model.data_tests:
@@ -346,6 +275,11 @@ class Attempt:
             )
 
     @property
+    def _writer(self) -> Writer:
+        world = self.world
+        return Writer(self.model, self._partition_column, world.session, world.sink)
+
+    @property
     def _partition_column(self) -> str:
         return self.world.settings.lakes[self.model.target.lake].partition_column
 
@@ -376,60 +310,6 @@ class Attempt:
         if table is None or catalog.changed_since(table, known.snapshot_id, place):
             return None
         return known.fingerprint
-
-    def _stage(
-        self, tx: Transaction, table: TransactionTable, resolved: Resolved, into: Slice
-    ) -> Staged:
-        managed = self._partition_column
-        refuse_managed(resolved.df.columns, managed, resolved.start)
-        df = self._fit(table, cast_to(resolved.df, self.model.columns), into)
-        layout = self.model.layout
-        try:
-            if layout.is_said:
-                table.lay_out(layout.partitioned_by, layout.clustered_by)
-            if self.model.upsert:
-                return upsert.stage(tx, table, df, self.model)
-            return STRATEGIES[self.model.strategy](table, df, into)
-        except (QueryFailed, DataFileCorrupt, DataFileMissing) as error:
-            raise resolved.placed(error) from error.__cause__
-        except SchemaMismatch as error:
-            error.location = error.location or resolved.start
-            raise
-        except (ArgumentError, ColumnNotFound, UnsupportedFeature) as error:  # of its keys
-            if layout.is_said:
-                error.location = error.location or self.model.place("partitioned_by")
-            raise
-        except MergeKeyError as error:
-            error.location = self.model.place("target")
-            raise
-        except StepError as error:  # of a strategy of the project
-            error.location = error.location or self.model.place("kind")
-            raise
-
-    def _fit(self, table: TransactionTable, df: DataFrame, into: Slice) -> DataFrame:
-        """The columns that the table takes, by ``on_schema_change``."""
-        made_anew = self.model.strategy == "replace" and into.place is None
-        if made_anew or not table.exists:
-            return df
-        managed = into.place[0] if into.place else None
-        changes = difference(df.columns, table.schema.names, managed)
-        merges = self.model.strategy == "merge"
-        name = self.model.target.qualified
-        fit = fit_columns(changes, self.model.schema_change, name, merges=merges)
-        for notice in fit.notices:
-            self.world.sink(Notice(notice, self.model.name))
-        df = without(df, fit.leave_out)
-        if fit.evolves:
-            table.evolve(df, drop=fit.drop)
-        return df
-
-    def _check_tests(self, df: DataFrame, table: TransactionTable) -> None:
-        """Refuse data tests of columns that the table will not have, before rows are written."""
-        kept = table.exists and self.model.keeps_columns
-        types = {**(types_of(table.schema) if kept else {}), **dict(df.dtypes)}
-        if self.model.partition is not None:
-            types.setdefault(self._partition_column, "string")
-        columns.require(self.model, types, self.world.session)
 
     def _test(
         self, whole: Readable, slice_: Readable, pins: Pins, views: Views, schema: TableSchema

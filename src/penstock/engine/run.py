@@ -15,12 +15,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.config import Settings
-from penstock.engine.attempt import World
 from penstock.engine.plan import Plan, PlannedStep
 from penstock.engine.results import RunResult, StepResult
 from penstock.engine.state.records import RunRecord, this_process
 from penstock.engine.state.store import State, now
 from penstock.engine.step import INTERRUPTED, ended, run_step
+from penstock.engine.world import World
 from penstock.errors import ArgumentError, PenstockError
 from penstock.events import Event, EventSink, Notice, RunFinished, RunStarted, StepFinished
 from penstock.lake.format.naming import new_uuid7

@@ -11,11 +11,12 @@ import contextlib
 import time
 from dataclasses import dataclass, replace
 
-from penstock.engine.attempt import Attempt, Cancelled, World, slice_value
+from penstock.engine.attempt import Attempt, slice_value
 from penstock.engine.plan import PlannedStep
 from penstock.engine.results import StepResult
 from penstock.engine.state.records import Publication, StepRecord
 from penstock.engine.state.store import State, now
+from penstock.engine.world import Cancelled, World
 from penstock.errors import (
     CommitConflict,
     DataTestFailed,

@@ -1,0 +1,114 @@
+"""The rows of a step as staged data of its table: columns that fit, by the model's strategy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.engine.checks import columns
+from penstock.engine.columns import cast_to
+from penstock.engine.pins import types_of
+from penstock.engine.redefinition import difference, fit_columns, refuse_managed, without
+from penstock.engine.strategies import upsert
+from penstock.engine.strategies.registry import STRATEGIES
+from penstock.engine.strategies.slice import Slice
+from penstock.errors import (
+    ArgumentError,
+    ColumnNotFound,
+    DataFileCorrupt,
+    DataFileMissing,
+    Location,
+    MergeKeyError,
+    PenstockError,
+    QueryFailed,
+    SchemaMismatch,
+    StepError,
+    UnsupportedFeature,
+)
+from penstock.events import EventSink, Notice
+from penstock.lake.candidate.state import Staged
+from penstock.model.model import Model
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from penstock.lake.staging import TransactionTable
+    from penstock.lake.transaction import Transaction
+
+
+class Made(Protocol):
+    """Rows that a script made, and where what is wrong with them is to be said."""
+
+    @property
+    def df(self) -> DataFrame: ...
+
+    @property
+    def start(self) -> Location:
+        """Where the code that made them begins: for what no nearer place is known."""
+        ...
+
+    def placed(self, error: PenstockError) -> PenstockError:
+        """An error of reading the rows, at its place in the script."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """``managed`` is the column that holds the slice's value."""
+
+    model: Model
+    managed: str
+    session: SparkSession
+    sink: EventSink
+
+    def stage(self, tx: Transaction, table: TransactionTable, made: Made, into: Slice) -> Staged:
+        """Raises SchemaMismatch, MergeKeyError, QueryFailed and others, each placed."""
+        refuse_managed(made.df.columns, self.managed, made.start)
+        df = self._fit(table, cast_to(made.df, self.model.columns), into)
+        layout = self.model.layout
+        try:
+            if layout.is_said:
+                table.lay_out(layout.partitioned_by, layout.clustered_by)
+            if self.model.upsert:
+                return upsert.stage(tx, table, df, self.model)
+            return STRATEGIES[self.model.strategy](table, df, into)
+        except (QueryFailed, DataFileCorrupt, DataFileMissing) as error:
+            raise made.placed(error) from error.__cause__
+        except SchemaMismatch as error:
+            error.location = error.location or made.start
+            raise
+        except (ArgumentError, ColumnNotFound, UnsupportedFeature) as error:  # of its keys
+            if layout.is_said:
+                error.location = error.location or self.model.place("partitioned_by")
+            raise
+        except MergeKeyError as error:
+            error.location = self.model.place("target")
+            raise
+        except StepError as error:  # of a strategy of the project
+            error.location = error.location or self.model.place("kind")
+            raise
+
+    def _fit(self, table: TransactionTable, df: DataFrame, into: Slice) -> DataFrame:
+        """The columns that the table takes, by ``on_schema_change``."""
+        made_anew = self.model.strategy == "replace" and into.place is None
+        if made_anew or not table.exists:
+            return df
+        managed = into.place[0] if into.place else None
+        changes = difference(df.columns, table.schema.names, managed)
+        merges = self.model.strategy == "merge"
+        name = self.model.target.qualified
+        fit = fit_columns(changes, self.model.schema_change, name, merges=merges)
+        for notice in fit.notices:
+            self.sink(Notice(notice, self.model.name))
+        df = without(df, fit.leave_out)
+        if fit.evolves:
+            table.evolve(df, drop=fit.drop)
+        return df
+
+    def check_tests(self, df: DataFrame, table: TransactionTable) -> None:
+        """Refuse data tests of columns that the table will not have, before rows are written."""
+        kept = table.exists and self.model.keeps_columns
+        types = {**(types_of(table.schema) if kept else {}), **dict(df.dtypes)}
+        if self.model.partition is not None:
+            types.setdefault(self.managed, "string")
+        columns.require(self.model, types, self.session)
