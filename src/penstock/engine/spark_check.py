@@ -211,7 +211,7 @@ def _example(argument: Argument) -> str:
 def _missing_columns(model: Model, columns: Sequence[str]) -> Iterator[Diagnostic]:
     """Keys and tested columns that the query does not make."""
     made = {fold(name) for name in columns}
-    keys = model.place("target")
+    keys = model.place("unique_key")
     wanted = [(keys, "key", key) for key in model.key_columns]
     wanted += [
         (model.place("partitioned_by"), "column to partition by", parse_partition_field(key).column)
