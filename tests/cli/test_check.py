@@ -109,6 +109,27 @@ def test_a_seed_that_cannot_be_read_is_an_error(project: Path, rows: str | None,
     assert f"t.sql:1:27: error: {said}" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"test_a: [", "u.yaml:1:10: error: "),
+        (b"test_a:\n  model: nope\n", "u.yaml:2:3: error: the test test_a says no outputs"),
+        (
+            b"test_a:\n  model: nope\n  outputs: {query: [{a: 1}]}\n",
+            "u.yaml:2:3: error: there is no model nope",
+        ),
+        (b"\xff", "u.yaml: error: the file u.yaml cannot be read"),
+    ],
+)
+def test_unit_tests_that_cannot_run_are_errors(project: Path, text: bytes, said: str) -> None:
+    (project / "models/t.sql").write_text(STEP)
+    (project / "tests").mkdir()
+    (project / "tests/u.yaml").write_bytes(text)
+    result = check(project)
+    assert (result.exit_code, result.stdout) == (2, "1 model, 1 error\n")
+    assert said in result.stderr
+
+
 def test_what_nothing_acts_on_is_reported(project: Path) -> None:
     idle = ("on schedule", "on s3://x", "trigger all", "freshness 1h", "debounce 5m")
     header = "".join(f"-- {line}\n" for line in idle)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from penstock.config import LakeSettings, Settings
 from penstock.engine.external import columns_in
 from penstock.engine.plan import RUNNABLE
+from penstock.engine.unit_test_files import check_unit_tests
 from penstock.errors import Diagnostic, LakeError, Location, PenstockError
 from penstock.lake.catalog.database.location import parse_location
 from penstock.lake.format.naming import fold
@@ -47,6 +48,7 @@ def check_project(
         *_not_run(models),
         *_referenced(models, catalogs if not broken else None),
         *_seeds(models, settings.root),
+        *check_unit_tests(settings.root, models),
         *(unlike(externals, columns_in(catalogs)) if not broken else ()),
     )
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from penstock.config import Settings
 from penstock.engine.beginning import Beginning
 from penstock.engine.columns import cast_to
+from penstock.engine.descriptions import undescribable
 from penstock.engine.pins import Pins, Readable, Rows
 from penstock.engine.resolve import Resolved, Views, query_start, resolve
 from penstock.engine.spark import lakes_for, session_for
@@ -101,6 +102,9 @@ class _Checker:
             yield from self._tests(model, made.types)
             self.pins = self.pins.showing(model.target, made)
             self.made.add(table_key(model.target))
+            if message := undescribable(model, made.types):
+                place = model.place("column_descriptions")
+                yield Diagnostic("warning", message, place, "is the name right?", "column")
             for script in model.test_scripts:
                 yield from self._query(model, script.query, session, views)
 

@@ -314,6 +314,15 @@ def test_what_cannot_act_is_an_error_that_names_it(name: str) -> None:
     assert said.startswith(f"m.sql:4:3: error: `{name}` cannot be given: ")
 
 
+@pytest.mark.parametrize("kind", ["VIEW", "EMBEDDED"])
+def test_descriptions_that_nothing_keeps_are_said(kind: str) -> None:
+    said = found("column_descriptions (a = 'x')", kind)
+    assert said == [
+        f"m.sql:4:3: warning: `column_descriptions` has no effect: {kind} has no comments of "
+        "them\n  → write it in `description`, or write kind FULL"
+    ]
+
+
 def test_a_moment_that_hangs_on_today_is_not_compared() -> None:
     assert not any("is before" in said for said in found("start '1 year ago', end '2024-01-01'"))
 

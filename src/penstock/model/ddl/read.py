@@ -210,6 +210,16 @@ def _kept_rows_have_layouts(draft: Draft) -> None:
             draft.error_at(name, message, f"{why}write kind FULL, or take it away")
 
 
+def _views_have_no_comments_of_columns(draft: Draft) -> None:
+    if draft.kind is None or draft.kind.strategy not in BY_READERS:
+        return
+    if "column_descriptions" in draft.about:
+        message = f"`column_descriptions` has no effect: {draft.kind.name} has no comments of them"
+        where = draft.places["column_descriptions"]
+        hint = "write it in `description`, or write kind FULL"
+        draft.findings.append(Diagnostic("warning", message, where, hint, "model-idle"))
+
+
 def _views_are_not_materialized(draft: Draft) -> None:
     if draft.options.get("materialized"):
         where = draft.places["materialized"]
@@ -227,6 +237,7 @@ _RULES: tuple[Callable[[Draft], None], ...] = (
     _seeds_have_few,
     _kept_rows_have_layouts,
     _views_are_not_materialized,
+    _views_have_no_comments_of_columns,
 )
 
 
