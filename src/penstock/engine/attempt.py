@@ -13,7 +13,7 @@ from penstock.engine.changes import Reading, reading_of
 from penstock.engine.checks import columns
 from penstock.engine.checks.run import Tester
 from penstock.engine.columns import cast_to
-from penstock.engine.descriptions import describe
+from penstock.engine.descriptions import describe, undescribable
 from penstock.engine.manual import recorded, run_statements
 from penstock.engine.pins import (
     Pins,
@@ -218,6 +218,8 @@ class Attempt:
         self.say("writing")
         staged = writer.stage(tx, table, resolved, into)
         describe(table, self.model)
+        if message := undescribable(self.model, table.schema.names):
+            self.notice(message)
         self.say("testing")
         if not self.model.data_tests:
             return staged, ()

@@ -235,7 +235,7 @@ def render(
     UnsupportedFeature, at its place, for a call that is of no macro any more.
     """
     home = query.home
-    if home is None or home.lake not in pins.lakes:
+    if home is None or home.lake not in pins.versions:
         return query.render(names), None
     resolver = pins.names(home.lake, home.schema, query.names.called(home.lake))
     if query.dialect == "spark":

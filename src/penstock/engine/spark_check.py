@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from penstock.config import Settings
 from penstock.engine.beginning import Beginning
 from penstock.engine.columns import cast_to
+from penstock.engine.descriptions import undescribable
 from penstock.engine.pins import Pins, Readable, Rows
 from penstock.engine.resolve import Resolved, Views, query_start, resolve
 from penstock.engine.spark import lakes_for, session_for
@@ -101,6 +102,9 @@ class _Checker:
             yield from self._tests(model, made.types)
             self.pins = self.pins.showing(model.target, made)
             self.made.add(table_key(model.target))
+            if wrong := undescribable(model, made.types):
+                place = model.place("column_descriptions")
+                yield Diagnostic("warning", wrong, place, "is the name right?", "column")
             for script in model.test_scripts:
                 yield from self._query(model, script.query, session, views)
 
@@ -211,7 +215,7 @@ def _example(argument: Argument) -> str:
 def _missing_columns(model: Model, columns: Sequence[str]) -> Iterator[Diagnostic]:
     """Keys and tested columns that the query does not make."""
     made = {fold(name) for name in columns}
-    keys = model.place("target")
+    keys = model.place("unique_key")
     wanted = [(keys, "key", key) for key in model.key_columns]
     wanted += [
         (model.place("partitioned_by"), "column to partition by", parse_partition_field(key).column)

@@ -166,7 +166,8 @@ def model_status(
 
 def unmade(state: LakeState, lake: str, models: Iterable[Model]) -> list[ModelStatus]:
     """The tables that runs have made and no model makes any more, as far as they are there."""
-    made = {fold(model.target.qualified) for model in models if model.target.lake == lake}
+    makers = (model for model in models if model.strategy != EMBEDDED)
+    made = {fold(model.target.qualified) for model in makers if model.target.lake == lake}
     by_target: dict[str, list[SliceRecord]] = defaultdict(list)
     for record in state.slices:
         if fold(record.target) not in made and record.target in state.outside.there:

@@ -27,6 +27,7 @@ from penstock.errors import (
 )
 from penstock.events import EventSink, Notice
 from penstock.lake.candidate.state import Staged
+from penstock.lake.format.naming import fold
 from penstock.model.model import Model
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class Writer:
         refuse_managed(made.df.columns, self.managed, made.start)
         df = self._fit(table, cast_to(made.df, self.model.columns), into)
         layout = self.model.layout
+        self._require_sorting(df, table)
         try:
             if layout.is_said:
                 table.lay_out(layout.partitioned_by, layout.clustered_by)
@@ -75,14 +77,17 @@ class Writer:
         except (QueryFailed, DataFileCorrupt, DataFileMissing) as error:
             raise made.placed(error) from error.__cause__
         except SchemaMismatch as error:
-            error.location = error.location or made.start
+            of_key = error.data.get("column") in self.model.key_columns
+            error.location = error.location or (
+                self.model.place("unique_key") if of_key else made.start
+            )
             raise
         except (ArgumentError, ColumnNotFound, UnsupportedFeature) as error:  # of its keys
             if layout.is_said:
                 error.location = error.location or self.model.place("partitioned_by")
             raise
         except MergeKeyError as error:
-            error.location = self.model.place("target")
+            error.location = self.model.place("unique_key")
             raise
         except StepError as error:  # of a strategy of the project
             error.location = error.location or self.model.place("kind")
@@ -104,6 +109,18 @@ class Writer:
         if fit.evolves:
             table.evolve(df, drop=fit.drop)
         return df
+
+    def _require_sorting(self, df: DataFrame, table: TransactionTable) -> None:
+        """Raise SchemaMismatch for a column to sort by that the table will not have."""
+        kept = table.schema.names if table.exists and self.model.keeps_columns else []
+        known = {fold(name) for name in (*df.columns, *kept, self.managed)}
+        for name in self.model.layout.clustered_by:
+            if fold(name) not in known:
+                raise SchemaMismatch(
+                    f"no column {name!r} to sort by",
+                    hint=f"the columns are {', '.join(df.columns)}",
+                    location=self.model.place("clustered_by"),
+                )
 
     def check_tests(self, df: DataFrame, table: TransactionTable) -> None:
         """Refuse data tests of columns that the table will not have, before rows are written."""

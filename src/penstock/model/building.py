@@ -77,7 +77,7 @@ def build_model(
         manual=declaration.strategy == "manual",
         settings=declaration.settings,
         macros=script.macros.saying(**variables_of(declaration)),
-        seed=bool(declaration.generated),
+        placed=declaration.place("path") if declaration.generated else None,
     )
     found += query_findings
     found += changes.findings(declaration, query)
@@ -145,7 +145,7 @@ def _of_readers(declaration: Declaration, query: Query) -> Iterator[Diagnostic]:
         (_TEMPORARY, query.source.location(query.parts[0].statement.start))
         if len(query.parts) > 1
         else None,
-        ("settings", None) if query.settings else None,
+        ("settings", declaration.places.get("session_properties")) if query.settings else None,
     ]
     for name, where in (each for each in given if each is not None):
         hint = {_TEMPORARY: "write WITH name AS (...)"}.get(name, "write kind FULL")

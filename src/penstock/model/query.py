@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
-from penstock.errors import Diagnostic
+from penstock.errors import Diagnostic, Location
 from penstock.model.analysis import Part, Scope, read_part
 from penstock.model.arguments import OF_SLICE, Argument, declared
 from penstock.model.asset import TableName
@@ -225,14 +225,13 @@ def read_query(
     settings: tuple[Setting, ...] = (),
     translates: bool = True,
     macros: ScriptMacros | None = None,
-    seed: bool = False,
+    placed: Location | None = None,
 ) -> tuple[Query | None, tuple[Diagnostic, ...]]:
     """The query of the script ``text`` whose code begins at ``start``, with all findings.
 
-    ``seed`` is said of what the kind SEED makes of its file.
-
-    ``settings`` are those that it has besides its own. ``None`` when a finding is an error: with
-    ``translates`` also what Spark has no form of.
+    ``settings`` are those that it has besides its own. ``placed`` is where the kind SEED is said,
+    whose query is made of that. ``None`` when a finding is an error: with ``translates`` also what
+    Spark has no form of.
     """
     arguments, findings = declared(text, path, partition=partition)
     try:
@@ -241,6 +240,7 @@ def read_query(
         )
     except _Misused as error:
         return None, (*findings, error.finding)
+    source = replace(source, placed=placed)
     script = read_script(source, names, start=start, dialect=dialect, manual=manual)
     found = [*findings, *script.findings]
     by_name = {argument.name: argument for argument in arguments}
@@ -265,7 +265,7 @@ def read_query(
         start,
         libraries=libraries,
     )
-    found += () if seed else _seeds(query)
+    found += () if placed else _seeds(query)
     if translates and not _has_error(found):
         found += _try(query)
     return (None if _has_error(found) else query), tuple(found)

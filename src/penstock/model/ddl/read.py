@@ -14,7 +14,7 @@ from penstock.model.audit_blocks import AuditBlock
 from penstock.model.ddl.draft import Draft
 from penstock.model.ddl.properties import PROPERTIES
 from penstock.model.ddl.syntax import MODEL, Block, Property, Wrong, read_block
-from penstock.model.ddl.values import shortest_gap
+from penstock.model.ddl.values import absolute, shortest_gap
 from penstock.model.declaration import About, Declaration, Layout, SchemaChange
 from penstock.model.kinds import BY_READERS, DEFAULT_KIND, EMBEDDED, KINDS, Kind
 from penstock.model.mapping import Source
@@ -117,7 +117,8 @@ def _read(draft: Draft, block: Block) -> None:
             message = f"`{prop.name}` is not a property of {MODEL}"
             draft.refuse(Wrong(prop.start, message, hint, "model-property"))
         by_name.setdefault(prop.name, prop)
-    draft.given = frozenset(by_name)
+    draft.given = tuple(name for name in by_name if name in PROPERTIES)
+    draft.places |= {name: draft.place(prop) for name, prop in by_name.items()}
     for name, handle in PROPERTIES.items():
         if name in by_name:
             try:
@@ -150,6 +151,13 @@ def _end_needs_start(draft: Draft) -> None:
         draft.error_at("end", "`end` needs `start`", "write start, or take end away")
 
 
+def _end_is_not_before_start(draft: Draft) -> None:
+    start, end = (absolute(draft.cadence.get(name)) for name in ("start", "end"))
+    if start is not None and end is not None and end < start:
+        message = f"`end` {draft.cadence['end']} is before `start` {draft.cadence['start']}"
+        draft.error_at("end", message, "write an end that is not before start")
+
+
 def _unit_fits_cron(draft: Draft) -> None:
     unit, cron = draft.cadence.get("interval_unit"), draft.cadence.get("cron", "@daily")
     if unit is None or draft.cadence.get("allow_partials"):
@@ -173,6 +181,12 @@ def _partitions_are_named(draft: Draft) -> None:
         draft.error_at("partitioned_by", message, "write a column, or year(column) and the like")
 
 
+def _does_not_wait_for_itself(draft: Draft) -> None:
+    if draft.target is not None and draft.target in draft.depends_on:
+        message = f"`depends_on` names the model's own table {draft.target}"
+        draft.error_at("depends_on", message, "take it away: a query may read it as it was")
+
+
 _OF_SEEDS = (
     *("name", "kind", "columns", "audits", "owner", "stamp", "tags", "description"),
     *("column_descriptions", "dialect", "enabled", "formatting", "project", "start", "cron"),
@@ -182,10 +196,10 @@ _OF_SEEDS = (
 def _seeds_have_few(draft: Draft) -> None:
     if draft.kind is None or not draft.kind.queryless:
         return
-    other = next((name for name in draft.given if name not in _OF_SEEDS), None)
-    if other is not None:
-        message = f"`{other}` cannot be given with the kind {draft.kind.name}"
-        draft.error_at("kind", message, f"a seed has {', '.join(_OF_SEEDS)}")
+    for name in draft.given:
+        if name not in _OF_SEEDS:
+            message = f"`{name}` cannot be given with the kind {draft.kind.name}"
+            draft.error_at(name, message, f"a seed has {', '.join(_OF_SEEDS)}")
 
 
 def _kept_rows_have_layouts(draft: Draft) -> None:
@@ -200,6 +214,16 @@ def _kept_rows_have_layouts(draft: Draft) -> None:
             draft.error_at(name, message, f"{why}write kind FULL, or take it away")
 
 
+def _views_have_no_comments_of_columns(draft: Draft) -> None:
+    if draft.kind is None or draft.kind.strategy not in BY_READERS:
+        return
+    if "column_descriptions" in draft.about:
+        message = f"`column_descriptions` has no effect: {draft.kind.name} has no comments of them"
+        where = draft.places["column_descriptions"]
+        hint = "write it in `description`, or write kind FULL"
+        draft.findings.append(Diagnostic("warning", message, where, hint, "model-idle"))
+
+
 def _views_are_not_materialized(draft: Draft) -> None:
     if draft.options.get("materialized"):
         where = draft.places["materialized"]
@@ -210,11 +234,14 @@ def _views_are_not_materialized(draft: Draft) -> None:
 
 _RULES: tuple[Callable[[Draft], None], ...] = (
     _end_needs_start,
+    _end_is_not_before_start,
     _unit_fits_cron,
     _partitions_are_named,
+    _does_not_wait_for_itself,
     _seeds_have_few,
     _kept_rows_have_layouts,
     _views_are_not_materialized,
+    _views_have_no_comments_of_columns,
 )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime, timedelta
@@ -197,6 +196,11 @@ def csv_settings(value: Value) -> Mapping[str, object]:
             hint = f"did you mean {guess}?" if guess else f"there are {', '.join(SETTINGS)}"
             raise said.wrong(f"`{key}` is not a setting of CSV", hint)
         found[key] = _CSV.get(key, _letters)(said)
+    marks = {"delimiter": ",", "quotechar": '"', **found}
+    for other in ("quotechar", "escapechar"):
+        if marks.get(other) == marks["delimiter"]:
+            message = f"delimiter and {other} are both `{marks['delimiter']}`"
+            raise value.wrong(message, "write different characters")
     return found
 
 
@@ -208,7 +212,7 @@ def _letters(value: Value) -> str:
 
 def _letter(value: Value) -> str:
     said = _letters(value)
-    if len(said) != 1:
+    if len(said) != 1 or said in "\r\n":
         raise value.wrong(f"`{value.text}` is not one character", "write one, such as ';' or '\\t'")
     return said
 
@@ -222,8 +226,8 @@ def _line_end(value: Value) -> str:
 
 def _encoding(value: Value) -> str:
     try:
-        codecs.lookup(text(value))
-    except LookupError:
+        "".encode(text(value))
+    except (LookupError, UnicodeError):  # those of no text, such as hex, as well
         raise value.wrong(f"`{value.text}` is not an encoding", "write utf-8 or latin-1") from None
     return text(value)
 
@@ -297,6 +301,16 @@ def moment(value: Value) -> str:
         hint = "write '2024-01-31', '2024-01-31 06:00:00', milliseconds or '1 year ago'"
         raise value.wrong(f"`{said}` is not a moment", hint) from None
     return said
+
+
+def absolute(said: str | None) -> datetime | None:
+    """The time that a `moment` is; None for one that hangs on the day it is read."""
+    if said is None or _RELATIVE.fullmatch(said):
+        return None
+    if said.isdigit() and len(said) > 8:
+        return datetime.fromtimestamp(int(said) / 1000, UTC)
+    found = datetime.fromisoformat(said)
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
 def _comma(value: Value) -> str | None:
