@@ -12,6 +12,8 @@ LATER = "it comes with time ranges and history"
 NOT_YET = "it is not in this version"
 DEFAULT_KIND = "VIEW"
 EMBEDDED, VIEW = "embedded", "view"
+#: of steps in Python that write files and no table
+FILES = "files"
 #: strategies whose query is evaluated by those who read it
 BY_READERS = (EMBEDDED, VIEW)
 CHANGES = ("allow", "warn", "error", "ignore")
