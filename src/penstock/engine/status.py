@@ -42,7 +42,7 @@ from penstock.lake.format.conflicts import ParsedChanges
 from penstock.lake.format.naming import fold
 from penstock.lake.format.objects import COMMENT
 from penstock.model.asset import TableName
-from penstock.model.kinds import EMBEDDED, VIEW
+from penstock.model.kinds import EMBEDDED, FILES, WITHOUT_ROWS, VIEW
 from penstock.model.model import Model
 
 if TYPE_CHECKING:
@@ -307,7 +307,7 @@ def _slice_status(
     return SliceStatus(
         slice=None if value == WHOLE else value,
         state=state,
-        rows=known.rows if known and known.strategy != VIEW else None,
+        rows=known.rows if known and known.strategy not in WITHOUT_ROWS else None,
         snapshot_id=known.made_in if known else None,
         time=moment or (known.published_at if known else None),
         tests=len(results),
@@ -347,6 +347,8 @@ def look(
     views = _views(connection, snapshot.id, records)
     theirs = history.changes_of_others(connection, since, _OWN)
     for target, mine in by_target.items():
+        if all(record.strategy == FILES for record in mine):
+            continue  # which are no part of the lake
         name = _name(target)
         if name in views and all(record.strategy == VIEW for record in mine):
             there.add(target)

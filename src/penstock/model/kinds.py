@@ -16,6 +16,8 @@ EMBEDDED, VIEW = "embedded", "view"
 FILES = "files"
 #: strategies whose query is evaluated by those who read it
 BY_READERS = (EMBEDDED, VIEW)
+#: strategies of whose slices nobody counts the rows
+WITHOUT_ROWS = (VIEW, FILES)
 CHANGES = ("allow", "warn", "error", "ignore")
 
 
