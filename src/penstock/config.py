@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.attach_options import refusal_for_project
+from penstock.durations import seconds_of
 from penstock.errors import ConfigError, Location
 from penstock.masking import masked_repr, shown
 
@@ -53,7 +54,6 @@ _SECTIONS: Mapping[str, Mapping[str, type]] = {
     "run": {"jobs": int},
     "python": {"timeout": str},
 }
-_DURATION = re.compile(r"(\d+)([smhd]?)")
 _SPARK_KEYS = ("spark.master", "spark.conf")
 _MASTER = re.compile(
     r"local(\[([1-9]\d*|\*)(\s*,\s*[1-9]\d*)?\])?|local-cluster\[.+\]|yarn|(spark|k8s|sc)://\S+"
@@ -107,7 +107,8 @@ class Settings:
     MODEL (...) that has no name has that of its path below ``models``. ``test_samples`` is how many
     failing rows of a data test are shown and recorded; 0: only their number.
     ``python_timeout`` is how many seconds a step in Python may take that says nothing of it; None:
-    as long as it likes. ``cache`` is the user's directory of what can be derived again; None: nothing is cached.
+    as long as it likes.
+    ``cache`` is the user's directory of what can be derived again; None: nothing is cached.
     """
 
     root: Path
@@ -317,16 +318,15 @@ def _python_timeout(setting: _Value | None) -> float | None:
     """``10m``, ``2h`` or seconds, as in a header; ``none``."""
     if setting is None:
         return PYTHON_TIMEOUT
-    match = _DURATION.fullmatch(setting.value)
-    if setting.value == "none" or match is None or not int(match[1]):
-        if setting.value == "none":
-            return None
+    if setting.value == "none":
+        return None
+    if not seconds_of(setting.value):
         raise ConfigError(
             f"python.timeout is {setting.value!r}, which is not a duration",
             location=setting.origin,
             hint='write seconds, or as in "10m", "2h"; "none" for no timeout',
         )
-    return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]
+    return seconds_of(setting.value)
 
 
 def _test_samples(setting: _Value | None) -> int:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -138,7 +138,7 @@ class Attempt:
             staged, checks = self._by_statements(tx, table, pins)
         else:
             rows, written = self._rows(table, pins, views, held, begins=first or anew)
-            staged, checks = self._written(tx, table, into, rows, pins, views)
+            staged, checks = self._written(tx, table, rows, into=into, pins=pins, views=views)
         self.say("publishing")
         made = publication(self.world.run_id, self.planned, staged, checks, table.schema)
         made = replace(made, first=first, anew=anew, lineage=self._lineage(known, pins))
@@ -249,8 +249,9 @@ class Attempt:
         self,
         tx: Transaction,
         table: TransactionTable,
-        into: Slice,
         rows: tuple[Made, ...],
+        *,
+        into: Slice,
         pins: Pins,
         views: Views,
     ) -> tuple[Staged, tuple[CheckResult, ...]]:

@@ -42,7 +42,7 @@ from penstock.lake.format.conflicts import ParsedChanges
 from penstock.lake.format.naming import fold
 from penstock.lake.format.objects import COMMENT
 from penstock.model.asset import TableName
-from penstock.model.kinds import EMBEDDED, FILES, WITHOUT_ROWS, VIEW
+from penstock.model.kinds import EMBEDDED, FILES, VIEW, WITHOUT_ROWS
 from penstock.model.model import Model
 
 if TYPE_CHECKING:
@@ -229,6 +229,8 @@ def _about(model: Model) -> dict[str, str]:
         "stamp": about.stamp,
         "grains": "; ".join(", ".join(keys) for keys in about.grains),
         "references": "; ".join(", ".join(keys) for keys in about.references),
+        "writes": "" if model.python is None else ", ".join(model.python.writes),
+        "timeout": model.timeout,
     }
     said |= {f"column {name}": text for name, text in about.column_descriptions}
     return {name: text for name, text in said.items() if text}

@@ -11,6 +11,7 @@ import contextlib
 import time
 from dataclasses import dataclass, replace
 
+from penstock.durations import seconds_of
 from penstock.engine.attempt import Attempt, slice_value
 from penstock.engine.plan import PlannedStep
 from penstock.engine.results import StepResult
@@ -28,7 +29,6 @@ from penstock.errors import (
 from penstock.events import Notice, StepFinished, StepStarted
 from penstock.lake.spark.failures import explained
 from penstock.model.kinds import WITHOUT_ROWS
-from penstock.model.schedule import seconds_of
 
 # Conditions of Spark that a retry cannot change: the text, or a name in it, is wrong.
 _HOPELESS = ("PARSE_", "UNRESOLVED_", "TABLE_OR_VIEW_NOT_FOUND", "DATATYPE_MISMATCH", "AMBIGUOUS_")
@@ -113,8 +113,9 @@ def _run(run: _Run) -> StepResult:
 def _attempts(run: _Run) -> tuple[Publication, int | None]:
     """The first attempt that succeeds.
 
-    Retried are a query or Python that failed while running, as often as ``retry`` says, and a step whose
-    commit conflicts with another run: nothing of it landed, and it starts from what that run left.
+    Retried are a query, or Python, that failed while running, as often as ``retry`` says, and a
+    step whose commit conflicts with another run: nothing of it landed, and it starts from what that
+    run left.
     """
     retry = run.planned.model.retry
     left = retry.count if retry else 0
@@ -127,7 +128,9 @@ def _attempts(run: _Run) -> tuple[Publication, int | None]:
             if left == 0 or not worth_retrying(error) or run.world.cancelled.is_set():
                 raise
             left -= 1
-            message = f"failed, tries again in {delay:g} s ({left} left): {error.message.splitlines()[0]}"
+            message = (
+                f"failed, tries again in {delay:g} s ({left} left): {error.message.splitlines()[0]}"
+            )
             run.world.sink(Notice(message, run.planned.name))
             run.world.cancelled.wait(delay)
         except CommitConflict as error:

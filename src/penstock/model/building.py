@@ -53,6 +53,7 @@ class _Declared:
 
     declaration: Declaration
     names: Names
+    python: PythonStep | None = None
 
     def error(self, what: str, message: str, hint: str, rule: str) -> Diagnostic:
         return Diagnostic("error", message, self.declaration.place(what), hint, rule)
@@ -63,7 +64,7 @@ def build_model(
 ) -> tuple[Model | None, tuple[Diagnostic, ...]]:
     """The model, or ``None`` when a finding is an error. ``findings`` are those so far."""
     declaration = script.declaration
-    declared = _Declared(declaration, names)
+    declared = _Declared(declaration, names, script.python)
     found = [*findings, *(finding for rule in _RULES for finding in rule(declared))]
     if declaration.generated:
         found += _only_model(script)
@@ -273,10 +274,13 @@ def _idle(declared: _Declared) -> Iterator[Diagnostic]:
     asked = {each.name: getattr(cadence, each.name) for each in fields(cadence)}
     asked |= {"trigger": schedule.join, "freshness": schedule.freshness}
     asked |= {"debounce": schedule.debounce}
+    asked |= {} if declared.python else {"timeout": declaration.timeout}
     idle |= {what: what for what, value in asked.items() if value}
     for what, name in idle.items():
         message = f"nothing acts on `{name}` in this version: the step runs when you run it"
         hint = "start it by penstock run, from cron or another scheduler"
+        if name == "timeout":
+            message, hint = "only a step in Python has a timeout", "take it away"
         yield Diagnostic("warning", message, declaration.place(what), hint, "idle")
 
 

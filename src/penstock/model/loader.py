@@ -299,8 +299,8 @@ def read_declaration(
 ) -> tuple[Declaration | None, tuple[Diagnostic, ...]]:
     """What a script declares, in either form; what is wrong with it, or why it is not a model."""
     if path.suffix == PYTHON:
-        script = read_python(text, path, place.root, place.names, place.dialect)
-        return script.declaration, script.findings
+        python = read_python(text, path, place.root, place.names, place.dialect)
+        return python.declaration, python.findings
     annotations, findings = parse(text, path, dialect=place.dialect)
     start = read_header(text, path).end
     if begins_model(text, start):
@@ -448,7 +448,10 @@ def report_other_languages(directory: Path) -> Iterator[Diagnostic]:
             message = f"a {path.suffix} file is not taken: a step is a .sql or .py file"
             severity = "warning"
             if path.suffix.lower() in _TYPESCRIPT:
-                message, severity = f"steps in TypeScript ({path.suffix}) are not supported", "error"
+                message, severity = (
+                    f"steps in TypeScript ({path.suffix}) are not supported",
+                    "error",
+                )
             sql, python = (path.with_suffix(suffix).name for suffix in (".sql", PYTHON))
             hint = f"write the step as a SELECT in {sql}, or def main(...) in {python}"
             yield Diagnostic(severity, message, where, hint, "not-sql")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from penstock.errors import Diagnostic
+from penstock.errors import Diagnostic, Location
 from penstock.model.asset import TableName
 from penstock.model.data_test import CustomTest
 from penstock.model.declaration import Declaration
@@ -49,6 +49,11 @@ class Model(Declaration):
     test_scripts: tuple[TestScript, ...] = ()
     test_reads: tuple[TableName, ...] = ()
     warnings: tuple[Diagnostic, ...] = ()
+
+    @property
+    def python_place(self) -> Location:
+        """Where its ``main`` is."""
+        return Location(self.path) if self.python is None else self.python.place
 
     @property
     def key_columns(self) -> tuple[str, ...]:

@@ -55,7 +55,7 @@ class PythonCode:
             value = getattr(node, "value", None)
             if isinstance(value, ast.Constant) and isinstance(value.value, str):
                 names = (each.id for each in targets if isinstance(each, ast.Name))
-                found |= {name: (value.value, node) for name in names}
+                found |= dict.fromkeys(names, (value.value, node))
         return found
 
     def text_of(self, node: ast.expr | None) -> str | None:
@@ -76,9 +76,7 @@ class PythonCode:
     def imports_module(self, name: str) -> bool:
         """Whether the code, once it runs, imports a package; for types only does not count."""
         return any(
-            module.split(".")[0] == name
-            for node in _run(self.tree)
-            for module in _modules(node)
+            module.split(".")[0] == name for node in _run(self.tree) for module in _modules(node)
         )
 
     @cached_property
@@ -86,8 +84,11 @@ class PythonCode:
         """Of the file, and of the files of the project that it imports, and those import."""
         known: dict[Path, str] = {}
         _collect(self.path, self.text, self.tree, self.root, known)
-        parts = (f"{path.relative_to(self.root)}\0{known[path]}" for path in sorted(known)
-                 if path != self.path)
+        parts = (
+            f"{path.relative_to(self.root)}\0{known[path]}"
+            for path in sorted(known)
+            if path != self.path
+        )
         whole = "\0".join([self.code_text, *parts])
         return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -96,7 +97,11 @@ class PythonCode:
         """The text without the comments at its top, which the header is among."""
         lines = self.text.split("\n")
         first = next(
-            (n for n, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#")),
+            (
+                n
+                for n, line in enumerate(lines)
+                if line.strip() and not line.lstrip().startswith("#")
+            ),
             len(lines),
         )
         return "\n".join(line.rstrip() for line in lines[first:]).rstrip()
@@ -134,9 +139,7 @@ def _modules(node: ast.AST) -> list[str]:
     return []
 
 
-def _collect(
-    path: Path, text: str, tree: ast.Module, root: Path, known: dict[Path, str]
-) -> None:
+def _collect(path: Path, text: str, tree: ast.Module, root: Path, known: dict[Path, str]) -> None:
     known[path] = text
     for node in ast.walk(tree):
         for module in _modules(node):

@@ -66,8 +66,7 @@ def read_python(text: str, path: Path, root: Path, names: Names, dialect: str) -
 
 
 def _meant(findings: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Of a file without a header: it may be a module that steps import, with comments of its own.
-    """
+    """Of a file without a header, which may be a module that steps import."""
     rules = ("misspelt-keyword", "late-annotation")
     return tuple(f for f in findings if f.rule in rules and "pipeline" in f.message)
 
@@ -132,7 +131,7 @@ def _declare_files(
 ) -> tuple[Declaration, tuple[Diagnostic, ...]]:
     """A step that writes files and no table: its first names what it makes."""
     uri = next(iter(uses.files))
-    placed = {value: node for value, node in code.placed_texts.values()}
+    placed = dict(code.placed_texts.values())
     place = code.where(placed[uri]) if uri in placed else annotations.places["pipeline"]
     target = FileName.of(uses.lake, uri)
     # Any table will do: the header's other lines are read as a table's are.

@@ -203,10 +203,11 @@ def _annotation(node: ast.arg, signature: _Signature) -> ast.expr | None:
     """The type without ``| None``; one in quotes is read."""
     written = node.annotation
     if isinstance(written, ast.Constant) and isinstance(written.value, str):
+        text = written.value
         try:
-            written = ast.copy_location(ast.parse(written.value, mode="eval").body, written)
+            written = ast.copy_location(ast.parse(text, mode="eval").body, written)
         except SyntaxError:
-            signature.error(node, f"{written.value!r} is not a type", "write a type")
+            signature.error(node, f"{text!r} is not a type", "write a type")
             return None
     return None if written is None else _required(written, signature.code)
 
@@ -259,9 +260,7 @@ def _table(name: str, signature: _Signature) -> TableName | None:
     return next((t for t in signature.tables if fold(t.table) == fold(name)), None)
 
 
-def _rows(
-    node: ast.arg, form: str, default: ast.expr | None, signature: _Signature
-) -> None:
+def _rows(node: ast.arg, form: str, default: ast.expr | None, signature: _Signature) -> None:
     table = _table(node.arg, signature)
     same = [each for each in signature.tables if fold(each.table) == fold(node.arg)]
     if table is None:

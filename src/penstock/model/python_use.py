@@ -79,7 +79,9 @@ def _lakes(code: PythonCode) -> Iterator[tuple[str, ast.Call]]:
     for node in ast.walk(code.tree):
         if isinstance(node, ast.Assign) and _is_lake(node.value, code):
             assert isinstance(node.value, ast.Call), "a call of it"
-            yield from ((each.id, node.value) for each in node.targets if isinstance(each, ast.Name))
+            yield from (
+                (each.id, node.value) for each in node.targets if isinstance(each, ast.Name)
+            )
 
 
 def _is_lake(node: ast.expr, code: PythonCode) -> bool:
@@ -211,9 +213,7 @@ def _is_asset(text: str) -> bool:
     )
 
 
-def _roles(
-    names: set[str], tree: ast.Module, parents: Mapping[ast.AST, ast.AST]
-) -> Iterator[str]:
+def _roles(names: set[str], tree: ast.Module, parents: Mapping[ast.AST, ast.AST]) -> Iterator[str]:
     """How values are used that come from these names: ``read`` or ``write``, for each use."""
     known: set[str] = set()
     while names - known:

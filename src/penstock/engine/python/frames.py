@@ -94,9 +94,11 @@ def _plain(table: Any) -> Any:
     import pyarrow as pa
 
     fields = [field.remove_metadata() for field in table.schema]
-    return table.cast(pa.schema(fields)) if table.schema.metadata or any(
-        field.metadata for field in table.schema
-    ) else table
+    return (
+        table.cast(pa.schema(fields))
+        if table.schema.metadata or any(field.metadata for field in table.schema)
+        else table
+    )
 
 
 def from_files(path: str, form: str) -> Any:

@@ -225,9 +225,7 @@ def _table(request: Mapping[str, Any]) -> TableName:
     written_name = str(request["table"])
     table = table_in(str(request["lake"]), written_name)
     if table is None:
-        raise ArgumentError(
-            f"{written_name!r} names no table", hint="write table or schema.table"
-        )
+        raise ArgumentError(f"{written_name!r} names no table", hint="write table or schema.table")
     return table
 
 

@@ -1,7 +1,7 @@
 """A step in Python run once: where it runs, what it is given, and what it made.
 
-docs/adr/0011-python-steps.md says why a step that uses Spark runs in a process of its own over Spark
-Connect and beside the run's session otherwise.
+docs/adr/0011-python-steps.md says why a step that uses Spark runs in a process of its own over
+Spark Connect and beside the run's session otherwise.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from penstock.durations import seconds_of
 from penstock.engine.plan import PlannedStep
 from penstock.engine.python.files import WrittenFile
 from penstock.engine.python.helpers import Context
@@ -25,7 +26,6 @@ from penstock.model.asset import DEFAULT_SCHEMA, TableName
 from penstock.model.kinds import FILES
 from penstock.model.model import Model
 from penstock.model.python_step import PAYLOAD, ROWS, SPARK, PythonStep
-from penstock.model.schedule import seconds_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

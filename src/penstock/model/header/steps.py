@@ -1,13 +1,14 @@
-"""Keywords that say what a script is: pipeline, macros, use, tag, dialect, retry, timeout, freshness."""
+"""Keywords that say what a script is and how it runs: pipeline, dialect, retry and others."""
 
 from __future__ import annotations
 
 import re
 
 from penstock.config import DIALECTS
+from penstock.durations import is_duration, seconds_of
 from penstock.model.header.draft import Draft
 from penstock.model.header.lines import CommentLine
-from penstock.model.schedule import Retry, is_duration, seconds_of
+from penstock.model.schedule import Retry
 from penstock.sql.identifiers import nearest
 
 MAX_TAG = 50
