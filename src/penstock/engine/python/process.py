@@ -54,11 +54,12 @@ def run_process(job: Job, answer: Answer, say: Print, limits: Limits) -> Mapping
             process = _start(job, theirs)
         pumps = [_pump(process.stdout, "stdout", say), _pump(process.stderr, "stderr", say)]
         try:
-            return _talk(ours, job, answer, limits, process)
+            done = _talk(ours, job, answer, limits, process)
         finally:
-            _end(process)
+            code = _end(process)
             for pump in pumps:
                 pump.join(_GRACE)
+    return {"ended": code} if done is None else done
 
 
 def _start(job: Job, link: socket.socket) -> subprocess.Popen[bytes]:
@@ -79,8 +80,9 @@ def _pump(stream: IO[bytes] | None, name: str, say: Print) -> threading.Thread:
     assert stream is not None, "it is a pipe"
 
     def lines() -> None:
-        for line in stream:
-            say(name, line.decode("utf-8", errors="backslashreplace").rstrip("\r\n"))
+        with stream:
+            for line in stream:
+                say(name, line.decode("utf-8", errors="backslashreplace").rstrip("\r\n"))
 
     thread = threading.Thread(target=lines, daemon=True)
     thread.start()
@@ -93,7 +95,8 @@ def _talk(
     answer: Answer,
     limits: Limits,
     process: subprocess.Popen[bytes],
-) -> Mapping[str, Any]:
+) -> Mapping[str, Any] | None:
+    """Its last message; None where it ends without one."""
     ends_at = None if limits.timeout is None else time.monotonic() + limits.timeout
     with contextlib.suppress(OSError):  # it has ended already
         link.sendall(f"{job.to_json()}\n".encode())
@@ -104,11 +107,18 @@ def _talk(
         if ends_at is not None and time.monotonic() > ends_at:
             raise TimedOut
         if not select.select([link], [], [], _POLL)[0]:
+            if _has_exited(process):  # and what it forked still holds its end
+                return None
             continue
-        with contextlib.suppress(ConnectionError):
-            waiting += (read := link.recv(1 << 16))
-            if not read:
-                return {"ended": process.wait()}
+        try:
+            read = link.recv(1 << 16)
+        except ConnectionError:
+            read = b""
+        if not read:
+            while not _has_exited(process) and not limits.cancelled():
+                time.sleep(_POLL)
+            return None
+        waiting += read
         *lines, waiting = waiting.split(b"\n")
         for line in lines:
             message: Mapping[str, Any] = of_line(line.decode())
@@ -117,14 +127,17 @@ def _talk(
             link.sendall(to_line(answer(message)).encode())
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill the whole group, whose number the process keeps until it is waited for."""
-    if process.returncode is None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    else:  # the others of its group, if there are any
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
+def _has_exited(process: subprocess.Popen[bytes]) -> bool:
+    """Asked without reaping it: its number, which is its group's, stays its own."""
+    flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+    return os.waitid(os.P_PID, process.pid, flags) is not None
+
+
+def _end(process: subprocess.Popen[bytes]) -> int:
+    """Kill what is left of the group; the exit code of the first."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    code = process.wait()
     if process.stdin is not None:
         process.stdin.close()
+    return code
