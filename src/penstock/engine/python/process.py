@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -97,34 +97,37 @@ def _talk(
     process: subprocess.Popen[bytes],
 ) -> Mapping[str, Any] | None:
     """Its last message; None where it ends without one."""
-    ends_at = None if limits.timeout is None else time.monotonic() + limits.timeout
     with contextlib.suppress(OSError):  # it has ended already
         link.sendall(f"{job.to_json()}\n".encode())
-    waiting = b""
-    while True:
+    for line in _lines(link, limits, process):
+        message: Mapping[str, Any] = of_line(line.decode())
+        if message["ask"] == "done":
+            return message
+        link.sendall(to_line(answer(message)).encode())
+    return None
+
+
+def _lines(
+    link: socket.socket, limits: Limits, process: subprocess.Popen[bytes]
+) -> Iterator[bytes]:
+    """What the process says, until it ends. Raises TimedOut, Stopped."""
+    ends_at = None if limits.timeout is None else time.monotonic() + limits.timeout
+    waiting, closed = b"", False
+    while not _has_exited(process) or (not closed and select.select([link], [], [], 0)[0]):
         if limits.cancelled():
             raise Stopped
         if ends_at is not None and time.monotonic() > ends_at:
             raise TimedOut
-        if not select.select([link], [], [], _POLL)[0]:
-            if _has_exited(process):  # and what it forked still holds its end
-                return None
-            continue
-        try:
-            read = link.recv(1 << 16)
-        except ConnectionError:
-            read = b""
-        if not read:
-            while not _has_exited(process) and not limits.cancelled():
-                time.sleep(_POLL)
-            return None
-        waiting += read
-        *lines, waiting = waiting.split(b"\n")
-        for line in lines:
-            message: Mapping[str, Any] = of_line(line.decode())
-            if message["ask"] == "done":
-                return message
-            link.sendall(to_line(answer(message)).encode())
+        if closed:
+            time.sleep(_POLL)
+        elif select.select([link], [], [], _POLL)[0]:
+            try:
+                read = link.recv(1 << 16)
+            except ConnectionError:
+                read = b""
+            closed = not read
+            *lines, waiting = (waiting + read).split(b"\n")
+            yield from lines
 
 
 def _has_exited(process: subprocess.Popen[bytes]) -> bool:
