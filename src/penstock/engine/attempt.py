@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from tempfile import TemporaryDirectory
@@ -194,7 +194,7 @@ class Attempt:
 
     def _rows(
         self, table: TransactionTable, pins: Pins, views: Views, held: ExitStack, *, begins: bool
-    ) -> tuple[tuple[Made, ...], tuple[WrittenFile, ...]]:
+    ) -> tuple[Iterable[Made], tuple[WrittenFile, ...]]:
         """What the script makes, and files that it wrote besides."""
         if self.model.python is not None:
             self.say("running")
@@ -249,18 +249,18 @@ class Attempt:
         self,
         tx: Transaction,
         table: TransactionTable,
-        rows: tuple[Made, ...],
+        rows: Iterable[Made],
         *,
         into: Slice,
         pins: Pins,
         views: Views,
     ) -> tuple[Staged, tuple[CheckResult, ...]]:
-        writer = self._writer
+        writer, staged = self._writer, Staged()
         for made in rows:
             writer.check_tests(cast_to(made.df, self.model.columns), table)
-        tx.create_schema(self.model.target.schema)
-        self.say("writing")
-        staged = [writer.stage(tx, table, made, into) for made in rows][-1]
+            tx.create_schema(self.model.target.schema)
+            self.say("writing")
+            staged = writer.stage(tx, table, made, into)
         describe(table, self.model)
         self.say("testing")
         if not self.model.data_tests:

@@ -66,10 +66,20 @@ def _of_dicts(rows: list[Any]) -> Any:
         raise NotRows(f"a list of {type(wrong).__name__} is not rows: {_RETURN}")
     names = dict.fromkeys(str(name) for row in rows for name in row)
     try:
-        return pa.table({name: [row.get(name) for row in rows] for name in names})
+        table = pa.table({name: [row.get(name) for row in rows] for name in names})
+        return table.cast(pa.schema([_widest(field) for field in table.schema]))
     except (pa.ArrowException, TypeError, OverflowError) as error:
         first = str(error).splitlines()[0]
         raise NotRows(f"a column of the rows has no one type: {first}") from None
+
+
+def _widest(field: Any) -> Any:
+    """Decimals have the scale of the values, and room for larger ones of other runs."""
+    import pyarrow as pa
+
+    if not pa.types.is_decimal(field.type):
+        return field
+    return field.with_type(pa.decimal128(38, field.type.scale))
 
 
 def _check(table: Any) -> None:

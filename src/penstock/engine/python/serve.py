@@ -33,6 +33,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """Rows that a step handed over. ``of_values``: of Python, whose types are those of values."""
+
+    df: DataFrame
+    of_values: bool = False
+
+
 @dataclass(slots=True)
 class Server:
     """``column`` holds the slices of a lake's tables, by its name. ``folder`` is the step's own.
@@ -50,7 +58,7 @@ class Server:
     folder: str
     columns: Mapping[str, str]
     shares_files: bool = True
-    writes: list[DataFrame | None] = field(default_factory=list)
+    writes: list[Handed | None] = field(default_factory=list)
     files: dict[str, WrittenFile] = field(default_factory=dict)
 
     def __call__(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -69,20 +77,20 @@ class Server:
             first = next(iter(str(error).splitlines()), "")
             return {"error": {"type": "StepError", "message": f"{type(error).__name__}: {first}"}}
 
-    def frame(self, rows: Mapping[str, Any]) -> DataFrame | None:
+    def handed(self, rows: Mapping[str, Any]) -> Handed | None:
         """Rows that a step handed over; None for those of an empty list."""
-        if "frame" in rows:
-            frame: DataFrame = rows["frame"]
-            return frame
-        if "view" in rows:
-            return self.session.table(rows["view"])
         if "empty" in rows:
             return None
+        if "frame" in rows:
+            return Handed(rows["frame"])
+        if "view" in rows:
+            return Handed(self.session.table(rows["view"]))
         if self.shares_files:
-            return self.session.read.parquet(f"file://{rows['path']}")
+            return Handed(self.session.read.parquet(f"file://{rows['path']}"), of_values=True)
         from pyarrow import parquet as pq
 
-        return self.session.createDataFrame(pq.read_table(rows["path"]))
+        table = pq.read_table(rows["path"])
+        return Handed(self.session.createDataFrame(table), of_values=True)
 
     def _give(self, df: DataFrame, way: str) -> Mapping[str, Any]:
         if way == "frame":
@@ -180,7 +188,7 @@ class Server:
                 hint="leave the partition out: a run writes its own slice",
             )
         if not request.get("check"):
-            self.writes.append(self.frame(request["rows"]))
+            self.writes.append(self.handed(request["rows"]))
         return {}
 
     def write_file(self, request: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -6,17 +6,18 @@ Spark Connect and beside the run's session otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.durations import seconds_of
 from penstock.engine.plan import PlannedStep
 from penstock.engine.python.files import WrittenFile
+from penstock.engine.python.fitting import declared, fitted
 from penstock.engine.python.helpers import Context
 from penstock.engine.python.job import Job, Rows, written
 from penstock.engine.python.process import Limits, Stopped, TimedOut, run_process
-from penstock.engine.python.serve import Server
+from penstock.engine.python.serve import Handed, Server
 from penstock.engine.python.thread import run_thread
 from penstock.engine.world import Cancelled, World
 from penstock.errors import Location, PenstockError, PythonFailed, StepError
@@ -54,7 +55,7 @@ class Outcome:
     """What a step made: ``rows`` in the order in which they were handed over, None for those of an
     empty list; ``files`` wait to be moved."""
 
-    rows: tuple[DataFrame | None, ...]
+    rows: tuple[Handed | None, ...]
     files: tuple[WrittenFile, ...]
 
 
@@ -182,7 +183,7 @@ class Runner:
             raise self._wrong(
                 "main returned rows, and wrote others by a helper", "do one of the two"
             )
-        made = server.writes if rows is None else [server.frame(rows)]
+        made = server.writes if rows is None else [server.handed(rows)]
         return Outcome(tuple(made), tuple(server.files.values()))
 
     def _wrong(self, message: str, hint: str) -> StepError:
@@ -191,21 +192,27 @@ class Runner:
 
 def made_rows(
     outcome: Outcome, model: Model, table: TransactionTable, managed: str
-) -> tuple[PythonMade, ...]:
-    """The rows of a step; an empty list has the columns of the table. Raises StepError.
+) -> Iterator[PythonMade]:
+    """The rows of a step, to be staged one after the other: each as the table is by then.
 
-    ``managed`` is the column that holds the slice's value.
+    ``managed`` is the column that holds the slice's value. Raises StepError.
     """
     step = model.python
     assert step is not None, "only such steps come here"
-    if None in outcome.rows and not table.exists:
-        raise StepError(
-            f"main returned an empty list, and {model.target} is not there yet to have columns",
-            hint="return an Arrow table with a schema",
-            location=step.place,
-        )
-    frames = (table.to_df().drop(managed).limit(0) if df is None else df for df in outcome.rows)
-    return tuple(PythonMade(df, step.place) for df in frames)
+    for rows in outcome.rows:
+        if rows is None and not table.exists:
+            raise StepError(
+                f"main returned an empty list, and {model.target} is not there yet to have columns",
+                hint="return an Arrow table with a schema",
+                location=step.place,
+            )
+        if rows is None:
+            yield PythonMade(table.to_df().drop(managed).limit(0), step.place)
+            continue
+        df = declared(rows.df, model.column_types)
+        if rows.of_values and table.exists and (model.keeps_columns or len(outcome.rows) > 1):
+            df = fitted(df, table.schema)
+        yield PythonMade(df, step.place)
 
 
 def remote_of(session: SparkSession, master: str | None) -> str | None:
