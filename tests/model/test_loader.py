@@ -215,12 +215,14 @@ def test_files_that_are_no_steps(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["step.py", "a/step.ts", "step.SQL"])
-def test_steps_in_other_languages_are_reported(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "severity"), [("step.sh", "warning"), ("a/step.ts", "error"), ("step.SQL", "warning")]
+)
+def test_steps_in_other_languages_are_reported(tmp_path: Path, name: str, severity: str) -> None:
     path = project(tmp_path) / "models" / name
     path.parent.mkdir(exist_ok=True)
     path.write_text("// a step\n// pipeline\n// materialize ducklake://main/t\nprint(1)")
-    assert rules(scan(tmp_path)) == [("warning", "not-sql", 2)]
+    assert rules(scan(tmp_path)) == [(severity, "not-sql", 2)]
     path.write_text("# pipeline of helpers\nprint(1)")
     assert rules(scan(tmp_path)) == []
 

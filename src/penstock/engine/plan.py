@@ -12,13 +12,13 @@ from penstock.model import arguments
 from penstock.model.constants import Bindings
 from penstock.model.file_path import path_of
 from penstock.model.graph import Graph, Makers, chains, makers_of
-from penstock.model.kinds import EMBEDDED, VIEW
+from penstock.model.kinds import EMBEDDED, FILES, VIEW
 from penstock.model.loader import FIRST_MODEL
 from penstock.model.model import Model
 from penstock.sql.identifiers import nearest
 
 # Strategies: the engine has each in its registry, but for manual scripts, which write themselves.
-RUNNABLE = ("replace", "append", "merge", "partitions", "custom", "manual", VIEW)
+RUNNABLE = ("replace", "append", "merge", "partitions", "custom", "manual", VIEW, FILES)
 
 
 @dataclass(frozen=True, slots=True)

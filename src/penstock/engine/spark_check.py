@@ -82,6 +82,10 @@ class _Checker:
             self.made.add(table_key(external.table))
 
     def check(self, model: Model) -> Iterator[Diagnostic]:
+        if model.python is not None:
+            message = "not analysed: Python makes its rows, whose columns a run shows"
+            yield Diagnostic("warning", message, model.python.place, None, "not-analysed")
+            return
         if model.query.manual:
             message = "not analysed: a manual script is statements, which only a run can try"
             yield Diagnostic("warning", message, query_start(model.query), None, "not-analysed")

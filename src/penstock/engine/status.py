@@ -42,7 +42,7 @@ from penstock.lake.format.conflicts import ParsedChanges
 from penstock.lake.format.naming import fold
 from penstock.lake.format.objects import COMMENT
 from penstock.model.asset import TableName
-from penstock.model.kinds import EMBEDDED, VIEW
+from penstock.model.kinds import EMBEDDED, FILES, VIEW, WITHOUT_ROWS
 from penstock.model.model import Model
 
 if TYPE_CHECKING:
@@ -231,6 +231,8 @@ def _about(model: Model) -> dict[str, str]:
         "stamp": about.stamp,
         "grains": "; ".join(", ".join(keys) for keys in about.grains),
         "references": "; ".join(", ".join(keys) for keys in about.references),
+        "writes": "" if model.python is None else ", ".join(model.python.writes),
+        "timeout": model.timeout,
     }
     said |= {f"column {name}": text for name, text in about.column_descriptions}
     return {name: text for name, text in said.items() if text}
@@ -309,7 +311,7 @@ def _slice_status(
     return SliceStatus(
         slice=None if value == WHOLE else value,
         state=state,
-        rows=known.rows if known and known.strategy != VIEW else None,
+        rows=known.rows if known and known.strategy not in WITHOUT_ROWS else None,
         snapshot_id=known.made_in if known else None,
         time=moment or (known.published_at if known else None),
         tests=len(results),
@@ -349,6 +351,8 @@ def look(
     views = _views(connection, snapshot.id, records)
     theirs = history.changes_of_others(connection, since, _OWN)
     for target, mine in by_target.items():
+        if all(record.strategy == FILES for record in mine):
+            continue  # which are no part of the lake
         name = _name(target)
         if name in views and all(record.strategy == VIEW for record in mine):
             there.add(target)

@@ -71,6 +71,7 @@ def declare(
         column_lineage=annotations.column_lineage,
         schedule=_schedule(annotations),
         retry=annotations.retry,
+        timeout=annotations.timeout,
         tags=(annotations.tag,) if annotations.tag else (),
         meaning={"materialize": made.to_dict(), "partition": partition and partition.to_dict()},
         places={_PLACES.get(line, line): at for line, at in annotations.places.items()},

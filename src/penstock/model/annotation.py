@@ -34,6 +34,7 @@ KEYWORDS: Mapping[str, Callable[[CommentLine, Draft], None]] = {
     "freshness": steps.freshness,
     "debounce": steps.debounce,
     "retry": steps.retry,
+    "timeout": steps.timeout,
     "tag": steps.tag,
     "dialect": steps.dialect,
 }
@@ -58,6 +59,7 @@ class Annotations:
     freshness: str | None = None
     debounce_default: str | None = None
     retry: Retry | None = None
+    timeout: str | None = None
     tag: str | None = None
     dialect: str = "spark"
     places: Mapping[str, Location] = field(default_factory=dict, compare=False, repr=False)
@@ -78,6 +80,7 @@ class Annotations:
             "freshness": self.freshness and {"duration": self.freshness},
             "debounce_default": self.debounce_default,
             "retry": self.retry and _retry(self.retry),
+            "timeout": self.timeout,
             "tag": self.tag,
             "dialect": self.dialect if self.dialect != "spark" else None,
         }
@@ -153,6 +156,7 @@ def _freeze(draft: Draft) -> Annotations:
         freshness=draft.freshness,
         debounce_default=draft.debounce_default,
         retry=draft.retry,
+        timeout=draft.timeout,
         tag=draft.tag,
         dialect=draft.dialect or "spark",
         places=places,

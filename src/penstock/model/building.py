@@ -23,6 +23,7 @@ from penstock.model.mapping import Source
 from penstock.model.model import Model, TestScript
 from penstock.model.names import Names
 from penstock.model.partition import check_spec
+from penstock.model.python_step import PythonStep
 from penstock.model.query import Query, read_query
 from penstock.model.script_macros import ScriptMacros
 from penstock.sql.dialect import SPARK
@@ -36,13 +37,16 @@ TARGET = "ducklake://main/table"
 
 @dataclass(frozen=True, slots=True)
 class ScriptFile:
-    """A script as read: ``name`` is that of its model; ``tests`` are its custom tests."""
+    """A script as read: ``name`` is that of its model; ``tests`` are its custom tests. ``python``
+    runs in place of a query.
+    """
 
     name: str
     text: str
     declaration: Declaration
     tests: tuple[TestScript, ...] = ()
     macros: ScriptMacros = field(default_factory=ScriptMacros)
+    python: PythonStep | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,7 @@ class _Declared:
 
     declaration: Declaration
     names: Names
+    python: PythonStep | None = None
 
     def error(self, what: str, message: str, hint: str, rule: str) -> Diagnostic:
         return Diagnostic("error", message, self.declaration.place(what), hint, rule)
@@ -61,13 +66,30 @@ def build_model(
 ) -> tuple[Model | None, tuple[Diagnostic, ...]]:
     """The model, or ``None`` when a finding is an error. ``findings`` are those so far."""
     declaration = script.declaration
-    declared = _Declared(declaration, names)
+    declared = _Declared(declaration, names, script.python)
     found = [*findings, *(finding for rule in _RULES for finding in rule(declared))]
-    text = script.text
     if declaration.generated:
         found += _only_model(script)
+    query, query_findings = _query(script, names)
+    found += query_findings
+    found += changes.findings(declaration, query)
+    if query is not None:
+        found += _of_query(declaration, query, script.python)
+    if query is None or _has_error(found):
+        return None, tuple(found)
+    return _model(script, query, found), tuple(found)
+
+
+def _query(script: ScriptFile, names: Names) -> tuple[Query | None, tuple[Diagnostic, ...]]:
+    """The query of a script. That of a Python step has no parts, for what is to be known of it."""
+    declaration, text = script.declaration, script.text
+    if script.python is not None:
+        source = Source(declaration.path, text)
+        arguments = script.python.arguments
+        return Query(source, declaration.dialect, names, (), arguments, start=declaration.code), ()
+    if declaration.generated:
         text = text[: declaration.code] + declaration.generated
-    query, query_findings = read_query(
+    return read_query(
         text,
         declaration.path,
         names=names,
@@ -79,13 +101,6 @@ def build_model(
         macros=script.macros.saying(**variables_of(declaration)),
         placed=declaration.place("path") if declaration.generated else None,
     )
-    found += query_findings
-    found += changes.findings(declaration, query)
-    if query is not None:
-        found += _of_query(declaration, query)
-    if query is None or _has_error(found):
-        return None, tuple(found)
-    return _model(script, query, found), tuple(found)
 
 
 def variables_of(declaration: Declaration) -> dict[str, str]:
@@ -113,18 +128,23 @@ def _only_model(script: ScriptFile) -> Iterator[Diagnostic]:
         yield Diagnostic("error", message, where, "take it away", "model-statement")
 
 
-def _of_query(declaration: Declaration, query: Query) -> Iterator[Diagnostic]:
-    if declaration.partition and not query.manual and not query.uses_partition:
-        message = "the script is partitioned, but its query is the same for every partition"
-        hint = (
-            "filter by '{partition}' or $partition_start and $partition_end, unless each slice is "
-            "meant to hold everything"
+def _of_query(
+    declaration: Declaration, query: Query, python: PythonStep | None
+) -> Iterator[Diagnostic]:
+    uses_partition = query.uses_partition if python is None else python.uses_partition
+    if declaration.partition and not query.manual and not uses_partition:
+        what, way = (
+            ("its query is", "filter by '{partition}' or $partition_start and $partition_end")
+            if python is None
+            else ("what main gets is", "write def main(partition: str, ...)")
         )
+        message = f"the script is partitioned, but {what} the same for every partition"
+        hint = f"{way}, unless each slice is meant to hold everything"
         where = declaration.place("partition")
         yield Diagnostic("warning", message, where, hint, "partition-unused")
     if declaration.strategy in BY_READERS:
         yield from _of_readers(declaration, query)
-    if declaration.target in query.reads:
+    if declaration.target in query.reads or python is not None:
         return
     for column in declaration.column_types:
         yield Diagnostic(
@@ -162,12 +182,14 @@ def _model(script: ScriptFile, query: Query, findings: Sequence[Diagnostic]) -> 
     declared: dict[str, Any] = {
         field.name: getattr(declaration, field.name) for field in fields(Declaration)
     }
+    step = script.python
     return Model(
         **declared,
         name=script.name,
         query=query,
-        reads=query.reads,
-        definition_hash=definition_hash(query, declaration.meaning, declaration.target),
+        python=step,
+        reads=query.reads if step is None else step.reads,
+        definition_hash=definition_hash(query, declaration.meaning, declaration.target, step),
         test_scripts=script.tests,
         test_reads=tuple(_test_reads(declaration, script.tests)),
         warnings=tuple(findings),
@@ -256,10 +278,13 @@ def _idle(declared: _Declared) -> Iterator[Diagnostic]:
     asked = {each.name: getattr(cadence, each.name) for each in fields(cadence)}
     asked |= {"trigger": schedule.join, "freshness": schedule.freshness}
     asked |= {"debounce": schedule.debounce}
+    asked |= {} if declared.python else {"timeout": declaration.timeout}
     idle |= {what: what for what, value in asked.items() if value}
     for what, name in idle.items():
         message = f"nothing acts on `{name}` in this version: the step runs when you run it"
         hint = "start it by penstock run, from cron or another scheduler"
+        if name == "timeout":
+            message, hint = "only a step in Python has a timeout", "take it away"
         yield Diagnostic("warning", message, declaration.place(what), hint, "idle")
 
 
@@ -272,10 +297,16 @@ _RULES: tuple[Callable[[_Declared], Iterator[Diagnostic]], ...] = (
 )
 
 
-def definition_hash(query: Query, meaning: Mapping[str, object], target: TableName) -> str:
+def definition_hash(
+    query: Query,
+    meaning: Mapping[str, object],
+    target: TableName,
+    python: PythonStep | None = None,
+) -> str:
     """Hex SHA-256 of the canonical query and of what says where and how it is written.
 
-    Blanks, comments, the case of keywords and the data tests do not count.
+    Blanks, comments, the case of keywords and the data tests do not count. Of a Python step, the
+    text of its file and of those of the project that it imports counts.
     """
     use = query.names.use
     all_of_it = {
@@ -290,6 +321,7 @@ def definition_hash(query: Query, meaning: Mapping[str, object], target: TableNa
             [argument.name, argument.type, argument.default] for argument in query.arguments
         ],
         "parts": [[part.name, *_canonical(part, query)] for part in query.parts],
+        **({} if python is None else {"python": python.digest}),
     }
     text = json.dumps(all_of_it, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

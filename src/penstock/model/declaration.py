@@ -95,6 +95,7 @@ class Declaration:
     schedule: Schedule = field(default_factory=Schedule)
     cadence: Cadence = field(default_factory=Cadence)
     retry: Retry | None = None
+    timeout: str | None = None
     settings: tuple[Setting, ...] = ()
     tags: tuple[str, ...] = ()
     about: About = field(default_factory=About)

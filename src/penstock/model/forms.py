@@ -117,6 +117,7 @@ def _not_in_model(declaration: Declaration) -> Iterator[str]:
         "freshness": schedule.freshness,
         "debounce": schedule.debounce,
         "retry": declaration.retry,
+        "timeout": declaration.timeout,
         "column ... <- ...": declaration.column_lineage,
         "column name TYPE": declaration.column_types,
     }
@@ -156,6 +157,7 @@ def _annotations(declaration: Declaration) -> Annotations:
         freshness=declaration.schedule.freshness,
         debounce_default=declaration.schedule.debounce,
         retry=declaration.retry,
+        timeout=declaration.timeout,
         tag=next(iter(declaration.tags), None),
         dialect=declaration.dialect,
         reads_changes=declaration.reads_changes,

@@ -12,8 +12,12 @@ LATER = "it comes with time ranges and history"
 NOT_YET = "it is not in this version"
 DEFAULT_KIND = "VIEW"
 EMBEDDED, VIEW = "embedded", "view"
+#: of steps in Python that write files and no table
+FILES = "files"
 #: strategies whose query is evaluated by those who read it
 BY_READERS = (EMBEDDED, VIEW)
+#: strategies of whose slices nobody counts the rows
+WITHOUT_ROWS = (VIEW, FILES)
 CHANGES = ("allow", "warn", "error", "ignore")
 
 

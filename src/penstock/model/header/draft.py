@@ -30,6 +30,7 @@ class Draft:
     freshness: str | None = None
     debounce_default: str | None = None
     retry: Retry | None = None
+    timeout: str | None = None
     tag: str | None = None
     dialect: str | None = None
     places: dict[str, Location] = field(default_factory=dict)

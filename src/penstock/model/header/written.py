@@ -52,6 +52,7 @@ def lines_of(annotations: Annotations) -> list[str]:
         *_said("freshness", annotations.freshness),
         *_said("debounce", annotations.debounce_default),
         *_said("retry", f"{retry.count} {retry.delay or ''}".rstrip() if retry else None),
+        *_said("timeout", annotations.timeout),
         *_said("tag", annotations.tag),
         *_said("dialect", dialect),
         *(f"data_test {data_test(test)}" for test in annotations.data_tests),
