@@ -250,11 +250,11 @@ class Project:
         """
         from penstock.engine.drop import drop
 
-        target = self.model(model).target
-        if self._catalog(target.lake) is None:
-            raise TableNotFound(f"there is no lake {target.lake} yet", hint="nothing has run")
-        column = self.settings.lakes[target.lake].partition_column
-        return drop(self.lake(target.lake), target, slice, column)
+        made, lake = self.model(model), self.model(model).target.lake
+        if self._catalog(lake) is None:
+            raise TableNotFound(f"there is no lake {lake} yet", hint="nothing has run")
+        column = self.settings.lakes[lake].partition_column
+        return drop(self.lake(lake), made.target, slice, column, made.history)
 
     def status(self, model: str | None = None) -> Statuses:
         """The slices of one model, or of all: ``project.status("orders")[0].state``. No Spark.

@@ -40,6 +40,9 @@ from penstock.engine.results import CheckResult
 from penstock.engine.state.records import WHOLE, Publication, SliceRecord, column_infos
 from penstock.engine.state.store import State, now, publish
 from penstock.engine.strategies.slice import Slice
+from penstock.engine.strategies.upsert import keys_in_spark
+from penstock.engine.versions.current import candidate_of_current
+from penstock.engine.versions.guard import refuse_no_history
 from penstock.engine.view import candidate as rows_of_view
 from penstock.engine.view import clear_name
 from penstock.engine.view import stage as stage_view
@@ -294,6 +297,8 @@ class Attempt:
         if not self.model.data_tests:
             return staged, ()
         whole, slice_ = candidate_of(table), candidate_of(table, into.place)
+        if self.model.history is not None:
+            slice_ = candidate_of_current(table, self.model.history)
         return staged, self._test(whole, slice_, pins, views, table.schema)
 
     def _by_statements(
@@ -332,6 +337,9 @@ class Attempt:
         if refuse_other_slices(self.model, others, table, self._partition_column):
             table.drop()
             return True
+        if self.model.history is not None:
+            refuse_no_history(self.model, known, table)
+            return False
         said = refuse_lost_rows(self.model, known, table, into.place)
         if said:
             self.notice(said)
@@ -388,6 +396,9 @@ class Attempt:
             partition_keys=self.model.layout.partitioned_by,
             custom=self.model.custom,
             known_fingerprint=self._known_fingerprint(tx, known, place),
+            history=self.model.history,
+            key_expressions=keys_in_spark(self.model),
+            now=self.world.plan.request.fire_time,
         )
 
     def _known_fingerprint(

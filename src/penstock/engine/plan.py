@@ -18,7 +18,10 @@ from penstock.model.model import Model
 from penstock.sql.identifiers import nearest
 
 # Strategies: the engine has each in its registry, but for manual scripts, which write themselves.
-RUNNABLE = ("replace", "append", "merge", "partitions", "custom", "manual", VIEW, FILES)
+RUNNABLE = (
+    *("replace", "append", "merge", "partitions", "custom", "history", "manual"),
+    *(VIEW, FILES),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 _PRESSING = ("running", "failed")  # attempts that say more than what was published before
 LAST_RUNS = 10
 # The notes of steps (`Attempt.execute`) and of `drop`, as LIKE has them.
-_OWN = ('{"run": %"step": %', '{"penstock_drop": %')
+OWN = ('{"run": %"step": %', '{"penstock_drop": %')
 Key = tuple[str, str]  # target and slice
 Catalogs = Callable[[str], "Catalog | None"]  # by a lake's name; None: no run has made it
 
@@ -349,7 +349,7 @@ def look(
     there: set[str] = set()
     known = history.tables_by_name(connection, snapshot.id)
     views = _views(connection, snapshot.id, records)
-    theirs = history.changes_of_others(connection, since, _OWN)
+    theirs = history.changes_of_others(connection, since, OWN)
     for target, mine in by_target.items():
         if all(record.strategy == FILES for record in mine):
             continue  # which are no part of the lake

@@ -18,6 +18,7 @@ from penstock.model.asset import TableName, table_of
 from penstock.model.condition import misread_condition
 from penstock.model.data_test import ExpressionTest, RelationshipsTest
 from penstock.model.declaration import Declaration
+from penstock.model.history import History, taken_names
 from penstock.model.kinds import BY_READERS, KINDS
 from penstock.model.mapping import Source
 from penstock.model.model import Model, TestScript
@@ -109,6 +110,8 @@ def variables_of(declaration: Declaration) -> dict[str, str]:
     target, strategy = declaration.target, declaration.strategy
     parts = (target.lake, target.schema, target.table)
     kind = next((each.name for each in KINDS.values() if each.strategy == strategy), strategy)
+    if declaration.history is not None:
+        kind = declaration.history.kind
     return {
         "this_model": ".".join(quote_identifier(part, mark=mark) for part in parts),
         "model_kind_name": plain_text_literal(kind.upper()),
@@ -144,6 +147,8 @@ def _of_query(
         yield Diagnostic("warning", message, where, hint, "partition-unused")
     if declaration.strategy in BY_READERS:
         yield from _of_readers(declaration, query)
+    if declaration.history is not None:
+        yield from _of_history(declaration.history, query)
     if declaration.target in query.reads or python is not None:
         return
     for column in declaration.column_types:
@@ -155,6 +160,15 @@ def _of_query(
             "cast the column in the query, or take the line away",
             "column-type",
         )
+
+
+def _of_history(history: History, query: Query) -> Iterator[Diagnostic]:
+    statement = query.parts[-1].statement
+    text = query.source.text[statement.start : statement.end]
+    for name, at in taken_names(history, text, query.dialect):
+        message = f"`{name}` is reserved: the history writes a column of that name itself"
+        where = query.source.location(statement.start + at)
+        yield Diagnostic("error", message, where, "give it another name", "history-names")
 
 
 def _of_readers(declaration: Declaration, query: Query) -> Iterator[Diagnostic]:

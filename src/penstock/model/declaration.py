@@ -12,6 +12,7 @@ from pathlib import Path
 from penstock.errors import Location
 from penstock.model.asset import ColumnLineage, ColumnType, TableName, table_of
 from penstock.model.data_test import DataTest
+from penstock.model.history import History
 from penstock.model.kinds import BY_READERS
 from penstock.model.materialization import Custom
 from penstock.model.partition import PartitionSpec
@@ -63,8 +64,9 @@ class About:
 class Declaration:
     """``strategy`` is ``replace``, ``append``, ``merge``, ``partitions``, ``custom``, ``view``,
     ``embedded``, ``history`` or ``manual``; ``keys`` are empty but for merge and history, and
-    columns but for those that ``upsert`` has as expressions. ``reads_changes``: its runs read what
-    changed in its input since the one before, where that gives the same table.
+    columns but for those that ``upsert`` has as expressions; ``history`` is how that is kept.
+    ``reads_changes``: its runs read what changed in its input since the one before, where that
+    gives the same table.
 
     ``code`` is the offset at which the script's code begins; ``generated`` is the query of a kind
     that has none of its own (SEED). ``column_types`` are those that only a
@@ -81,6 +83,7 @@ class Declaration:
     keys: tuple[str, ...] = ()
     upsert: Upsert = field(default_factory=Upsert)
     custom: Custom | None = None
+    history: History | None = None
     partition: PartitionSpec | None = None
     layout: Layout = field(default_factory=Layout)
     schema_change: SchemaChange = field(default_factory=SchemaChange)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-LATER = "it comes with time ranges and history"
+LATER = "it comes with time ranges"
 NOT_YET = "it is not in this version"
 DEFAULT_KIND = "VIEW"
 EMBEDDED, VIEW = "embedded", "view"
@@ -50,8 +50,8 @@ class Kind:
     refusal: str | None = None
     queryless: bool = False
     hint: str = (
-        "use FULL, VIEW, EMBEDDED, SEED, INCREMENTAL_BY_UNIQUE_KEY, INCREMENTAL_BY_PARTITION or "
-        "INCREMENTAL_UNMANAGED"
+        "use FULL, VIEW, EMBEDDED, SEED, INCREMENTAL_BY_UNIQUE_KEY, INCREMENTAL_BY_PARTITION, "
+        "INCREMENTAL_UNMANAGED, SCD_TYPE_2_BY_TIME or SCD_TYPE_2_BY_COLUMN"
     )
 
     def option(self, name: str) -> Option | None:
@@ -87,17 +87,20 @@ def _batches(idle: str | None = None) -> tuple[Option, ...]:
     )
 
 
-_HISTORY = (
-    Option("unique_key", "expressions", required=True),
-    Option("valid_from_name", "name", "valid_from"),
-    Option("valid_to_name", "name", "valid_to"),
-    Option("invalidate_hard_deletes", "boolean", False),
-    Option("time_data_type", "type", "TIMESTAMP"),
-    Option("batch_size", "count"),
-    *_restated(forward_only=True, disabled=True),
-)
+def _history(*, closes: bool = False) -> tuple[Option, ...]:
+    """``closes``: the kind's own document closes what was deleted without being asked to."""
+    return (
+        Option("unique_key", "expressions", required=True),
+        Option("valid_from_name", "name", "valid_from"),
+        Option("valid_to_name", "name", "valid_to"),
+        Option("invalidate_hard_deletes", "boolean", closes),
+        Option("time_data_type", "type", "TIMESTAMP"),
+        Option("batch_size", "count", idle=_WHOLE_QUERY),
+        *_restated(forward_only=True, disabled=True),
+    )
+
+
 _BY_TIME = (
-    *_HISTORY,
     Option("updated_at_name", "name", "updated_at"),
     Option("updated_at_as_valid_from", "boolean", False),
 )
@@ -165,17 +168,17 @@ _KINDS = (
         strategy="replace",
         queryless=True,
     ),
-    Kind("SCD_TYPE_2", _BY_TIME, refusal=LATER),
-    Kind("SCD_TYPE_2_BY_TIME", _BY_TIME, refusal=LATER),
+    Kind("SCD_TYPE_2", (*_history(closes=True), *_BY_TIME), strategy="history"),
+    Kind("SCD_TYPE_2_BY_TIME", (*_history(), *_BY_TIME), strategy="history"),
     Kind(
         "SCD_TYPE_2_BY_COLUMN",
         (
-            *_HISTORY,
+            *_history(),
             Option("columns", "expressions", required=True),
             Option("execution_time_as_valid_from", "boolean", False),
             Option("updated_at_name", "name"),
         ),
-        refusal=LATER,
+        strategy="history",
     ),
     Kind(
         "EXTERNAL",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from penstock.engine.strategies import append, custom, merge, partitions, replace
+from penstock.engine.strategies import append, custom, history, merge, partitions, replace
 from penstock.engine.strategies.slice import Strategy
 
 STRATEGIES: Mapping[str, Strategy] = {
@@ -13,4 +13,5 @@ STRATEGIES: Mapping[str, Strategy] = {
     "merge": merge.stage,
     "partitions": partitions.stage,
     "custom": custom.stage,
+    "history": history.stage,
 }

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
+from penstock.model.history import History
 from penstock.model.materialization import Custom
 
 if TYPE_CHECKING:
@@ -21,7 +23,8 @@ class Slice:
     ``place`` is the partition column and its value; None for a whole table. ``keys`` are those of
     merge, ``partition_keys`` those of partitions, ``custom`` is the project's strategy.
     ``known_fingerprint`` is that of the slice's present content, when nothing has touched it since
-    it was recorded.
+    it was recorded. ``history`` says how versions are kept, by ``key_expressions`` (the keys with
+    what they are in Spark's SQL); ``now`` is the execution time of the run.
     """
 
     place: tuple[str, str] | None = None
@@ -29,6 +32,14 @@ class Slice:
     partition_keys: tuple[str, ...] = ()
     custom: Custom | None = None
     known_fingerprint: str | None = None
+    history: History | None = None
+    key_expressions: tuple[tuple[str, str], ...] = ()
+    now: datetime | None = None
+
+    @property
+    def managed(self) -> tuple[str, ...]:
+        """Columns of the table that no SELECT has: the engine writes them."""
+        return (*self.partition_by, *(self.history.managed if self.history else ()))
 
     @property
     def partition_by(self) -> tuple[str, ...]:

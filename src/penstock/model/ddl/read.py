@@ -16,6 +16,7 @@ from penstock.model.ddl.properties import PROPERTIES
 from penstock.model.ddl.syntax import MODEL, Block, Property, Wrong, read_block
 from penstock.model.ddl.values import absolute, shortest_gap
 from penstock.model.declaration import About, Declaration, Layout, SchemaChange
+from penstock.model.history import clashes
 from penstock.model.kinds import BY_READERS, DEFAULT_KIND, EMBEDDED, KINDS, Kind
 from penstock.model.mapping import Source
 from penstock.model.materialization import Materialization
@@ -232,7 +233,24 @@ def _views_are_not_materialized(draft: Draft) -> None:
         draft.findings.append(Diagnostic("warning", message, where, hint, "model-idle"))
 
 
+def _history_has_its_columns(draft: Draft) -> None:
+    if draft.history is None:
+        return
+    keys = tuple(draft.options.get("unique_key") or ())
+    columns = tuple(column.name for column in draft.columns)
+    for message in clashes(draft.history, keys, columns):
+        draft.error_at("kind", message, "write valid_from_name and valid_to_name, or rename it")
+    track, updated = draft.history.track, draft.history.updated_at
+    if columns:
+        made = set(map(str.casefold, columns))
+        for name in (*track, *((updated,) if updated else ())):
+            if name.casefold() not in made:
+                message = f"the column {name} of the kind is not among `columns`"
+                draft.error_at("kind", message, f"there are {', '.join(columns)}")
+
+
 _RULES: tuple[Callable[[Draft], None], ...] = (
+    _history_has_its_columns,
     _end_needs_start,
     _end_is_not_before_start,
     _unit_fits_cron,
@@ -264,6 +282,7 @@ def _declaration(
         keys=tuple(options.get("unique_key") or ()),
         upsert=draft.upsert,
         custom=draft.custom,
+        history=draft.history,
         layout=Layout(**draft.layout),
         schema_change=change,
         forward_only=bool(options.get("forward_only")),
@@ -308,6 +327,8 @@ def _meaning(declaration: Declaration) -> Iterator[tuple[str, object]]:
         yield "partitions", list(layout.partitioned_by)
     if declaration.custom is not None:
         yield "custom", list(declaration.custom.texts)
+    if declaration.history is not None:
+        yield "history", list(declaration.history.texts)
     if declaration.upsert:
         yield "upsert", list(declaration.upsert.texts)
     if columns:
