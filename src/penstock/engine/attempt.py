@@ -203,7 +203,7 @@ class Attempt:
         beginning: Beginning | None = None,
         given: Mapping[QuerySource, DataFrame] | None = None,
     ) -> Resolved:
-        return resolve(
+        resolved = resolve(
             self.model.query,
             self.planned.bindings,
             pins,
@@ -213,6 +213,9 @@ class Attempt:
             beginning=beginning,
             given=given,
         )
+        for said in resolved.asof:
+            self.notice(f"line {said.location.line}: {said.message}")
+        return resolved
 
     def _rows(
         self,

@@ -119,7 +119,10 @@ class _Checker:
     ) -> Generator[Diagnostic, None, Resolved | None]:
         """The query as Spark reads it; None, and a finding, where that cannot be."""
         try:
-            return self._resolve(model, query, session, views)
+            resolved = self._resolve(model, query, session, views)
+            for said in resolved.asof:
+                yield Diagnostic("warning", said.message, said.location, None, "asof-join")
+            return resolved
         except (_Unknown, NotFound) as error:
             place = getattr(error, "location", None) or query_start(query)
             message = f"not analysed: {getattr(error, 'message', error)}"
