@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from pathlib import Path
 
 from penstock.errors import Diagnostic, Location
 from penstock.model.annotation import Annotations
 from penstock.model.asset import DEFAULT_SCHEMA, Asset, Materialize, TableName
 from penstock.model.audit_blocks import AuditBlock
+from penstock.model.cron import Cron
 from penstock.model.ddl.draft import Draft
 from penstock.model.ddl.properties import PROPERTIES
 from penstock.model.ddl.syntax import MODEL, Block, Property, Wrong, read_block
-from penstock.model.ddl.values import shortest_gap
 from penstock.model.declaration import About, Declaration, Layout, SchemaChange
+from penstock.model.interval import UNITS
 from penstock.model.kinds import BY_READERS, DEFAULT_KIND, EMBEDDED, KINDS, Kind
 from penstock.model.mapping import Source
 from penstock.model.materialization import Materialization
@@ -23,16 +23,6 @@ from penstock.model.names import Names, UnknownName
 from penstock.model.schedule import Cadence
 from penstock.model.seed import seed_path, seed_query
 from penstock.sql.identifiers import nearest
-
-_UNITS = {
-    "year": timedelta(days=365),
-    "month": timedelta(days=28),
-    "day": timedelta(days=1),
-    "hour": timedelta(hours=1),
-    "half_hour": timedelta(minutes=30),
-    "quarter_hour": timedelta(minutes=15),
-    "five_minute": timedelta(minutes=5),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +140,7 @@ def _unit_fits_cron(draft: Draft) -> None:
     unit, cron = draft.cadence.get("interval_unit"), draft.cadence.get("cron", "@daily")
     if unit is None or draft.cadence.get("allow_partials"):
         return
-    if _UNITS[unit] > shortest_gap(cron):
+    if UNITS[unit].shortest > Cron(cron).shortest_gap:
         message = f"the interval_unit {unit} is longer than what is between two runs of {cron}"
         hint = "write a shorter unit, or allow_partials true"
         draft.error_at("interval_unit", message, hint)

@@ -3,34 +3,21 @@
 from __future__ import annotations
 
 import codecs
-import re
 from collections.abc import Callable, Collection, Mapping
-from datetime import UTC, datetime, timedelta
-from itertools import islice, pairwise
+from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
+from penstock.model.cron import SHORTCUTS, Cron, TooOften
 from penstock.model.ddl.syntax import Value
 from penstock.model.kinds import CHANGES
+from penstock.model.moments import HINT as MOMENT_HINT
+from penstock.model.moments import read_moment
 from penstock.model.seed import SETTINGS
 from penstock.sql.identifiers import nearest
 from penstock.sql.tokens import NAME, NUMBER, STRING, WORD
 
 _BOOLEANS = {"TRUE": True, "FALSE": False}
-_SHORTCUTS = {
-    "@hourly": "0 * * * *",
-    "@daily": "0 0 * * *",
-    "@midnight": "0 0 * * *",
-    "@weekly": "0 0 * * 0",
-    "@monthly": "0 0 1 * *",
-    "@yearly": "0 0 1 1 *",
-    "@annually": "0 0 1 1 *",
-}
 _TIMES = ("year", "month", "day", "hour")
-_SHORTEST = timedelta(minutes=5)
-_RUNS = 6  # five gaps
-_RELATIVE = re.compile(
-    r"(\d+|an?|one) (year|month|week|day|hour|minute)s? ago|yesterday|today|now", re.IGNORECASE
-)
 
 
 def text(value: Value) -> str:
@@ -253,27 +240,15 @@ def predicate(value: Value) -> str:
 
 def cron(value: Value) -> str:
     """An expression of five fields or a name for one, not more often than 5 minutes."""
-    from cronsim import CronSim, CronSimError
-
     said = value.tokens[0].value if len(value.tokens) == 1 else value.text.replace(" ", "")
-    fields = _SHORTCUTS.get(said.casefold(), said)
-    hint = f"write five fields, as '0 6 * * *', or one of {', '.join(_SHORTCUTS)}"
     try:
-        runs = list(islice(CronSim(fields, datetime(2024, 1, 1, tzinfo=UTC)), _RUNS))
-    except CronSimError as error:
-        raise value.wrong(f"`{said}` is not a cron expression: {error}", hint) from None
-    if any(later - sooner < _SHORTEST for sooner, later in pairwise(runs)):
-        raise value.wrong(f"`{said}` is more often than every 5 minutes", "write '*/5 * * * *'")
+        Cron(said).check()
+    except TooOften as error:
+        raise value.wrong(f"`{said}` {error}", "write '*/5 * * * *'") from None
+    except ValueError as error:
+        hint = f"write five fields, as '0 6 * * *', or one of {', '.join(SHORTCUTS)}"
+        raise value.wrong(f"`{said}` {error}", hint) from None
     return said
-
-
-def shortest_gap(expression: str) -> timedelta:
-    """The least time between the next runs of a valid cron expression."""
-    from cronsim import CronSim
-
-    fields = _SHORTCUTS.get(expression.casefold(), expression)
-    runs = list(islice(CronSim(fields, datetime(2024, 1, 1, tzinfo=UTC)), _RUNS))
-    return min((later - sooner for sooner, later in pairwise(runs)), default=timedelta(days=366))
 
 
 def zone(value: Value) -> str:
@@ -289,13 +264,10 @@ def zone(value: Value) -> str:
 def moment(value: Value) -> str:
     """A date or time, milliseconds since 1970, or a text such as ``1 year ago``."""
     said = text(value) if len(value.tokens) == 1 else value.text
-    if (said.isdigit() and len(said) > 8) or _RELATIVE.fullmatch(said):
-        return said
     try:
-        datetime.fromisoformat(said)
+        read_moment(said, datetime(2024, 1, 1, tzinfo=UTC))
     except ValueError:
-        hint = "write '2024-01-31', '2024-01-31 06:00:00', milliseconds or '1 year ago'"
-        raise value.wrong(f"`{said}` is not a moment", hint) from None
+        raise value.wrong(f"`{said}` is not a moment", MOMENT_HINT) from None
     return said
 
 
