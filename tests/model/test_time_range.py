@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from penstock.model.interval import UNITS, Interval, Intervals, intersect, minus, union
 from penstock.model.schedule import Cadence
-from penstock.model.time_range import TimeRange
+from penstock.model.time_range import TimeColumn, TimeRange
 
 NOW = datetime(2026, 3, 30, 9, 30, tzinfo=UTC)
 START = datetime(2026, 3, 20, tzinfo=UTC)
@@ -32,12 +32,12 @@ def days(first: str, last: str) -> Interval:
 
 def daily(**options: object) -> TimeRange:
     cadence = Cadence(start="2026-03-20", cron=None)
-    return replace(TimeRange("ts", cadence=cadence), **options)  # type: ignore[arg-type] # by name
+    return replace(TimeRange(TimeColumn("ts"), cadence=cadence), **options)  # type: ignore[arg-type] # by name
 
 
 @given(cadences, nows)
 def test_what_is_expected_is_whole_units_up_to_the_cron(cadence: Cadence, now: datetime) -> None:
-    model = TimeRange("ts", cadence=cadence)
+    model = TimeRange(TimeColumn("ts"), cadence=cadence)
     expected = model.expected(now)
     due = model.cron.floor(now)
     assert all(each.end <= due for each in expected)
@@ -54,7 +54,7 @@ def test_what_was_recorded_is_not_missing_later(
     cadence: Cadence, first: datetime, second: datetime
 ) -> None:
     cadence = replace(cadence, start="2026-03-01", allow_partials=False)
-    model, (sooner, later) = TimeRange("ts", cadence=cadence), sorted((first, second))
+    model, (sooner, later) = TimeRange(TimeColumn("ts"), cadence=cadence), sorted((first, second))
     done = model.missing((), sooner)
     rest = model.missing(done, later)
     assert not intersect(done, rest)
@@ -102,7 +102,7 @@ def test_a_zone_says_when_it_runs_and_not_what_a_day_is() -> None:
 
 
 def test_without_a_start_a_model_begins_with_yesterday_and_goes_on_from_there() -> None:
-    model = TimeRange("ts")
+    model = TimeRange(TimeColumn("ts"))
     assert model.missing((), NOW) == (days("2026-03-29", "2026-03-29"),)
     recorded = (days("2026-03-25", "2026-03-25"),)
     assert model.missing(recorded, NOW) == (days("2026-03-26", "2026-03-29"),)
@@ -111,7 +111,7 @@ def test_without_a_start_a_model_begins_with_yesterday_and_goes_on_from_there() 
 
 def test_an_interval_that_was_not_over_is_done_again_as_a_whole() -> None:
     cadence = Cadence("@hourly", None, "day", "2026-03-29", allow_partials=True)
-    model = TimeRange("ts", cadence=cadence)
+    model = TimeRange(TimeColumn("ts"), cadence=cadence)
     done = model.missing((), NOW)
     assert done == (Interval(datetime(2026, 3, 29, tzinfo=UTC), NOW.replace(minute=0)),)
     (again,) = model.missing(done, NOW + timedelta(hours=1))

@@ -67,7 +67,7 @@ class Writer:
         df = self._fit(table, cast_to(made.df, self.model.columns), into)
         layout = self.model.layout
         try:
-            if layout.is_said:
+            if layout.is_said and into.by_time is None:  # which lays the table out itself
                 table.lay_out(layout.partitioned_by, layout.clustered_by)
             if self.model.upsert:
                 return upsert.stage(tx, table, df, self.model)
@@ -84,8 +84,9 @@ class Writer:
         except MergeKeyError as error:
             error.location = self.model.place("target")
             raise
-        except StepError as error:  # of a strategy of the project
-            error.location = error.location or self.model.place("kind")
+        except StepError as error:  # of a strategy of the project, or a time column
+            what = "kind" if into.by_time is None else "time_column"
+            error.location = error.location or self.model.place(what)
             raise
 
     def _fit(self, table: TransactionTable, df: DataFrame, into: Slice) -> DataFrame:

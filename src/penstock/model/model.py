@@ -10,6 +10,7 @@ from penstock.model.asset import TableName
 from penstock.model.data_test import CustomTest
 from penstock.model.declaration import Declaration
 from penstock.model.query import Query
+from penstock.model.time_range import TimeRange
 from penstock.model.upsert import columns_in
 
 
@@ -46,6 +47,12 @@ class Model(Declaration):
     test_scripts: tuple[TestScript, ...] = ()
     test_reads: tuple[TableName, ...] = ()
     warnings: tuple[Diagnostic, ...] = ()
+
+    @property
+    def by_time(self) -> TimeRange | None:
+        """Its intervals, where it has some: by its kind, or as its query reads by them."""
+        known = self.time_range
+        return known if known and (known.column or self.query.uses_interval) else None
 
     @property
     def key_columns(self) -> tuple[str, ...]:

@@ -26,17 +26,29 @@ from penstock.model.schedule import Cadence
 
 
 @dataclass(frozen=True, slots=True)
+class TimeColumn:
+    """The column of the output that says the time of a row: its name, or where ``by_expression`` an
+    expression in the model's dialect. ``format`` is how its texts and numbers say it.
+    """
+
+    name: str
+    format: str | None = None
+    by_expression: bool = False
+
+    @property
+    def texts(self) -> tuple[str | None, ...]:
+        """What rows are written by, for the definition's hash."""
+        return (self.name, self.format)
+
+
+@dataclass(frozen=True, slots=True)
 class TimeRange:
     """The intervals of a model. Moments are UTC; those of the model itself are as written.
 
-    ``column`` is the time column of the output: a name, or where ``by_expression`` an expression in
-    the model's dialect. It is None for a model that only reads by intervals (a merge that filters
-    its input). ``format`` is how the column's texts and numbers say a time.
+    A model without a ``column`` only reads by intervals, as a merge does that filters its input.
     """
 
-    column: str | None = None
-    format: str | None = None
-    by_expression: bool = False
+    column: TimeColumn | None = None
     partition_by_time_column: bool = True
     batch_size: int | None = None
     batch_concurrency: int | None = None

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from penstock.model.declaration import Layout
+from penstock.model.interval import Intervals
 from penstock.model.materialization import Custom
+from penstock.model.time_range import TimeRange
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -15,11 +19,26 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class ByTime:
+    """The intervals to write, the model's own dialect, and how its table is laid out.
+
+    ``say`` tells people what is worth knowing.
+    """
+
+    time_range: TimeRange
+    intervals: Intervals
+    dialect: str
+    layout: Layout
+    say: Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
 class Slice:
     """The slice to write.
 
     ``place`` is the partition column and its value; None for a whole table. ``keys`` are those of
-    merge, ``partition_keys`` those of partitions, ``custom`` is the project's strategy.
+    merge, ``partition_keys`` those of partitions, ``custom`` is the project's strategy, and
+    ``by_time`` what a time range is replaced by.
     ``known_fingerprint`` is that of the slice's present content, when nothing has touched it since
     it was recorded.
     """
@@ -29,6 +48,7 @@ class Slice:
     partition_keys: tuple[str, ...] = ()
     custom: Custom | None = None
     known_fingerprint: str | None = None
+    by_time: ByTime | None = None
 
     @property
     def partition_by(self) -> tuple[str, ...]:

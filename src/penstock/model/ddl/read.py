@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from penstock.errors import Diagnostic, Location
@@ -16,12 +16,13 @@ from penstock.model.ddl.properties import PROPERTIES
 from penstock.model.ddl.syntax import MODEL, Block, Property, Wrong, read_block
 from penstock.model.declaration import About, Declaration, Layout, SchemaChange
 from penstock.model.interval import UNITS
-from penstock.model.kinds import BY_READERS, DEFAULT_KIND, EMBEDDED, KINDS, Kind
+from penstock.model.kinds import BY_INTERVALS, BY_READERS, DEFAULT_KIND, EMBEDDED, KINDS, Kind
 from penstock.model.mapping import Source
 from penstock.model.materialization import Materialization
 from penstock.model.names import Names, UnknownName
 from penstock.model.schedule import Cadence
 from penstock.model.seed import seed_path, seed_query
+from penstock.model.time_range import TimeRange
 from penstock.sql.identifiers import nearest
 
 
@@ -231,6 +232,7 @@ def _declaration(
         columns=tuple(draft.columns),
         depends_on=draft.depends_on,
         cadence=Cadence(**draft.cadence),
+        time_range=_time_range(draft, kind),
         settings=draft.settings,
         tags=draft.tags,
         about=About(**draft.about),
@@ -239,6 +241,17 @@ def _declaration(
         places=places,
     )
     return replace(declaration, meaning=dict(_meaning(declaration)))
+
+
+def _time_range(draft: Draft, kind: Kind) -> TimeRange | None:
+    """Of a kind whose query is about an interval, or may be."""
+    if kind.strategy not in BY_INTERVALS:
+        return None
+    names = {each.name for each in fields(TimeRange)}
+    given = (option.name for option in kind.options if option.refusal is None)
+    options = {name: draft.options[name] for name in given if name in names}
+    column = draft.options.get("time_column")
+    return TimeRange(column=column, cadence=Cadence(**draft.cadence), **options)
 
 
 def _generated(draft: Draft, script: Script, kind: Kind) -> str:
@@ -264,6 +277,8 @@ def _meaning(declaration: Declaration) -> Iterator[tuple[str, object]]:
     layout, columns = declaration.layout, declaration.columns
     if declaration.strategy == "partitions":
         yield "partitions", list(layout.partitioned_by)
+    if declaration.time_range is not None and declaration.time_range.column is not None:
+        yield "time", list(declaration.time_range.column.texts)
     if declaration.custom is not None:
         yield "custom", list(declaration.custom.texts)
     if declaration.upsert:

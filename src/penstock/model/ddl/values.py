@@ -13,6 +13,8 @@ from penstock.model.kinds import CHANGES
 from penstock.model.moments import HINT as MOMENT_HINT
 from penstock.model.moments import read_moment
 from penstock.model.seed import SETTINGS
+from penstock.model.time_format import DEFAULT, read_format
+from penstock.model.time_range import TimeColumn
 from penstock.sql.identifiers import nearest
 from penstock.sql.tokens import NAME, NUMBER, STRING, WORD
 
@@ -32,6 +34,27 @@ def name(value: Value) -> str:
     if len(value.tokens) == 1 and value.tokens[0].kind in {STRING, NAME, WORD}:
         return value.tokens[0].value
     raise value.wrong(f"`{value.text}` is not a column's name", _comma(value) or "write its name")
+
+
+def time_column(value: Value) -> TimeColumn:
+    """``col``, ``(col, 'format')``, or an expression in place of the column."""
+    items = value.items()
+    if not items or len(items) > 2:
+        hint = f"write time_column ds, or time_column (ds, '{DEFAULT}')"
+        raise value.wrong(f"`{value.text}` is not a column and its format", hint)
+    tokens = items[0].tokens
+    single = len(tokens) == 1
+    if single and tokens[0].kind not in {NAME, STRING, WORD}:
+        raise value.wrong(f"`{items[0].text}` is not a column's name", "write its name")
+    said = tokens[0].value if single else items[0].text
+    if len(items) == 1:
+        return TimeColumn(said, None, not single)
+    try:
+        read_format(text(items[1]))
+    except ValueError as error:
+        hint = f"write one such as '{DEFAULT}', 'yyyy-MM-dd' or 'epoch'"
+        raise items[1].wrong(f"the format `{text(items[1])}` {error}", hint) from None
+    return TimeColumn(said, text(items[1]), not single)
 
 
 def type_name(value: Value) -> str:
@@ -286,6 +309,7 @@ READERS: Mapping[str, Callable[[Value], object]] = {
     "count": count,
     "text": text,
     "name": name,
+    "time_column": time_column,
     "type": type_name,
     "change": change,
     "expressions": expressions,
