@@ -102,7 +102,9 @@ def test_a_range_becomes_its_new_rows(
 def _at(family: str) -> str:
     clock = {
         **dict.fromkeys(("date", "text", "spark", "digits", "millis"), ""),
-        **{"ntz": " 23:59:59.999999", "zoned": " 00:30:00", "minutes": " 23:59:00"},
+        "ntz": " 23:59:59.999999",
+        "zoned": " 00:30:00",
+        "minutes": " 23:59:00",
         "epoch": " 23:59:59",
     }
     return f"2026-01-04{clock[family]}"
@@ -127,22 +129,23 @@ def test_an_expression_is_a_time_column(lake: Lake, spark: SparkSession) -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "form", "select", "said"),
+    ("column", "select", "said"),
     [
-        ("at", None, "CAST(NULL AS DATE) AS at, 7 AS n", "time column at is NULL in 1 rows"),
-        ("at", None, "'2026-1-5' AS at", "format %Y-%m-%d: '2026-1-5', for one"),
-        ("at", "%Y%m%d", "20260231 AS at", "format %Y%m%d: '20260231', for one"),
-        ("ta", None, "DATE '2026-01-01' AS at", "no column 'ta', which is its time column"),
-        ("at", None, "true AS at", "time column at is BOOLEAN, which is no time"),
-        ("at", None, "5 AS at", "has no format that integers have"),
-        ("at", "%Y-%m", "'2026-01' AS at", "cannot tell the intervals of a model by day apart"),
-        ("at", "%Y%m%d", "DATE '2026-01-01' AS at", "needs no format"),
-        ("at", "epoch", "'5' AS at", "epoch counts by integers"),
+        (("at", None), "CAST(NULL AS DATE) AS at, 7 AS n", "time column at is NULL in 1 rows"),
+        (("at", None), "'2026-1-5' AS at", "format %Y-%m-%d: '2026-1-5', for one"),
+        (("at", "%Y%m%d"), "20260231 AS at", "format %Y%m%d: '20260231', for one"),
+        (("ta", None), "DATE '2026-01-01' AS at", "no column 'ta', which is its time column"),
+        (("at", None), "true AS at", "time column at is BOOLEAN, which is no time"),
+        (("at", None), "5 AS at", "has no format that integers have"),
+        (("at", "%Y-%m"), "'2026-01' AS at", "cannot tell the intervals of a model by day apart"),
+        (("at", "%Y%m%d"), "DATE '2026-01-01' AS at", "needs no format"),
+        (("at", "epoch"), "'5' AS at", "epoch counts by integers"),
     ],
 )
 def test_what_is_no_time_is_refused(
-    lake: Lake, spark: SparkSession, name: str, form: str | None, select: str, said: str
+    lake: Lake, spark: SparkSession, column: tuple[str, str | None], select: str, said: str
 ) -> None:
+    name, form = column
     with pytest.raises(StepError, match="time column") as caught:
         target(lake, form, name=name).write(spark, f"SELECT {select}", 1, 2)
     assert said in caught.value.message
