@@ -53,10 +53,22 @@ VALUES = {
 }
 
 
-def query(text: str, dialect: str = "spark", **options: object) -> Query:
+def query(
+    text: str,
+    dialect: str = "spark",
+    *,
+    partition: PartitionSpec | None = None,
+    by_time: bool = False,
+) -> Query:
     found, findings = read_query(
-        text, Path("m.sql"), names=Names(("main",)), dialect=dialect, macros=AtMacros(), **options
-    )  # type: ignore[arg-type] # by name
+        text,
+        Path("m.sql"),
+        names=Names(("main",)),
+        dialect=dialect,
+        partition=partition,
+        by_time=by_time,
+        macros=AtMacros(),
+    )
     assert found is not None, findings
     return found
 
