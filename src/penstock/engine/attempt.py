@@ -37,7 +37,7 @@ from penstock.engine.redefinition import (
 )
 from penstock.engine.resolve import Resolved, Views, resolve
 from penstock.engine.results import CheckResult
-from penstock.engine.state.records import WHOLE, Publication, SliceRecord, column_infos
+from penstock.engine.state.records import Publication, SliceRecord, column_infos
 from penstock.engine.state.store import State, now, publish
 from penstock.engine.strategies.slice import Slice
 from penstock.engine.strategies.upsert import keys_in_spark
@@ -59,6 +59,7 @@ from penstock.lake.spark.failures import file_missing
 from penstock.model.graph import table_key
 from penstock.model.kinds import FILES, VIEW
 from penstock.model.model import Model
+from penstock.model.slice import Part
 from penstock.model.sources import QuerySource
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class Attempt:
 
         Raises Cancelled, or what the tree of errors has; then nothing was published.
         """
-        known = self.state.slice(self.model.target.qualified, slice_value(self.planned))
+        known = self.state.slice(self.model.target.qualified, self.planned.only.text)
         lake = self.world.lake_of(self.model)
         note = {"run": self.world.run_id, "step": self.model.name, "slice": self.planned.slice}
         message = " ".join(part for part in (self.model.name, self.planned.slice) if part)
@@ -388,8 +389,8 @@ class Attempt:
 
     @property
     def _place(self) -> tuple[str, str] | None:
-        value = self.planned.slice
-        return None if value is None else (self._partition_column, value)
+        only = self.planned.only
+        return (self._partition_column, only.value) if isinstance(only, Part) else None
 
     def _slice(self, tx: Transaction, known: SliceRecord | None) -> Slice:
         place = self._place
@@ -451,11 +452,6 @@ class Attempt:
         return results
 
 
-def slice_value(planned: PlannedStep) -> str:
-    """The slice as the state tables have it."""
-    return WHOLE if planned.slice is None else planned.slice
-
-
 def publication(
     run_id: str,
     planned: PlannedStep,
@@ -469,7 +465,7 @@ def publication(
         step=model.name,
         state="done",
         target=model.target.qualified,
-        slice=slice_value(planned),
+        slice=planned.only.text,
         strategy=model.strategy,
         rows=staged.slice_rows,
         fingerprint=staged.fingerprint,

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from penstock.config import Settings
+from penstock.engine.ranges import Calendar, SliceRange
 from penstock.engine.results import (
     ModelDetail,
     ModelStatus,
@@ -44,6 +46,7 @@ from penstock.lake.format.objects import COMMENT
 from penstock.model.asset import TableName
 from penstock.model.kinds import EMBEDDED, FILES, VIEW, WITHOUT_ROWS
 from penstock.model.model import Model
+from penstock.model.partition import Moment
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -109,6 +112,31 @@ def status_of(settings: Settings, catalogs: Catalogs, model: Model) -> Statuses:
     column = settings.lakes[target.lake].partition_column
     state = read_state(catalogs(target.lake), column, target.qualified)
     return Statuses([model_status(model, state)])
+
+
+def in_range(
+    known: Statuses,
+    models: Sequence[Model],
+    first: Moment | None,
+    last: Moment | None,
+    now: datetime | None = None,
+) -> Statuses:
+    """Of each partitioned model of ``models`` the slices in a range, in the order of time.
+
+    What was never tried is ``missing``. Raises PartitionError, placed, for the range.
+    """
+    calendar = Calendar(SliceRange(first, last), now or datetime.now(UTC))
+    dated = {m.name: m for m in models if m.partition is not None}
+    found: list[ModelStatus] = []
+    for status in known:
+        model = dated.get(status.model or "")
+        if model is None:
+            continue
+        slices = {each.slice: each for each in status.slices}
+        asked = (part.value for part in calendar.of(model).slices)
+        ordered = tuple(slices.get(value) or SliceStatus(value, "missing") for value in asked)
+        found.append(replace(status, slices=ordered))
+    return Statuses(found)
 
 
 def read_state(catalog: Catalog | None, column: str, target: str | None = None) -> LakeState:

@@ -78,7 +78,7 @@ class Writer:
         self._require_sorting(rows, table)
         try:
             df = self._fit(table, rows, into)
-            if layout.is_said:
+            if layout.is_said and into.by_time is None:  # which lays the table out itself
                 table.lay_out(layout.partitioned_by, layout.clustered_by)
             return self._by_strategy(tx, table, df, into)
         except (QueryFailed, DataFileCorrupt, DataFileMissing) as error:
@@ -98,8 +98,9 @@ class Writer:
         except MergeKeyError as error:
             error.location = self.model.place("unique_key")
             raise
-        except StepError as error:  # of a strategy of the project
-            error.location = error.location or self.model.place("kind")
+        except StepError as error:  # of a strategy of the project, or a time column
+            what = "kind" if into.by_time is None else "time_column"
+            error.location = error.location or self.model.place(what)
             raise
 
     def _by_strategy(

@@ -19,7 +19,7 @@ from penstock.model.condition import misread_condition
 from penstock.model.data_test import ExpressionTest, RelationshipsTest
 from penstock.model.declaration import Declaration
 from penstock.model.history import History, taken_names
-from penstock.model.kinds import BY_READERS, KINDS
+from penstock.model.kinds import BY_READERS, KINDS, OF_INTERVALS, TIME_RANGE
 from penstock.model.mapping import Source
 from penstock.model.model import Model, TestScript
 from penstock.model.names import Names
@@ -97,6 +97,7 @@ def _query(script: ScriptFile, names: Names) -> tuple[Query | None, tuple[Diagno
         start=declaration.code,
         dialect=declaration.dialect,
         partition=declaration.partition,
+        by_time=declaration.strategy == TIME_RANGE,
         manual=declaration.strategy == "manual",
         settings=declaration.settings,
         macros=script.macros.saying(**variables_of(declaration)),
@@ -145,6 +146,7 @@ def _of_query(
         hint = f"{way}, unless each slice is meant to hold everything"
         where = declaration.place("partition")
         yield Diagnostic("warning", message, where, hint, "partition-unused")
+    yield from _of_intervals(declaration, query)
     if declaration.strategy in BY_READERS:
         yield from _of_readers(declaration, query)
     if declaration.history is not None:
@@ -169,6 +171,30 @@ def _of_history(history: History, query: Query) -> Iterator[Diagnostic]:
         message = f"`{name}` is reserved: the history writes a column of that name itself"
         where = query.source.location(statement.start + at)
         yield Diagnostic("error", message, where, "give it another name", "history-names")
+
+
+def _of_intervals(declaration: Declaration, query: Query) -> Iterator[Diagnostic]:
+    """What says the intervals of a model, where nothing of it is about an interval."""
+    by_time = declaration.time_range
+    if declaration.strategy == TIME_RANGE:
+        if not query.uses_partition:
+            message = (
+                "the query is the same for every interval: it reads all of its input each time"
+            )
+            hint = "filter its input, as by WHERE ts BETWEEN @start_dt AND @end_dt"
+            where = declaration.place("time_column")
+            yield Diagnostic("warning", message, where, hint, "interval-unused")
+        return
+    if by_time is not None and query.uses_interval:
+        return
+    cadence = declaration.cadence
+    asked = {each.name: getattr(cadence, each.name) for each in fields(cadence)}
+    yield from (_idle_finding(declaration, name) for name, value in asked.items() if value)
+    for name in OF_INTERVALS if by_time is not None else ():
+        if name in declaration.places and getattr(by_time, name):
+            message = f"`{name}` has no effect: the query is about no interval"
+            hint = "filter its input by @start_dt and @end_dt, or take it away"
+            yield Diagnostic("warning", message, declaration.place(name), hint, "model-idle")
 
 
 def _of_readers(declaration: Declaration, query: Query) -> Iterator[Diagnostic]:
@@ -278,7 +304,7 @@ def _known_lake(declared: _Declared, what: str, table: TableName) -> Iterator[Di
 def _idle(declared: _Declared) -> Iterator[Diagnostic]:
     """What is asked for and nothing acts on: a run happens when somebody starts it."""
     declaration = declared.declaration
-    schedule, cadence = declaration.schedule, declaration.cadence
+    schedule = declaration.schedule
     idle = {
         f"on:{number}": trigger.kind if trigger.asset is None else trigger.asset.kind
         for number, trigger in enumerate(schedule.triggers)
@@ -289,17 +315,23 @@ def _idle(declared: _Declared) -> Iterator[Diagnostic]:
         for number, trigger in enumerate(schedule.triggers)
         if trigger.debounce is not None
     }
-    asked = {each.name: getattr(cadence, each.name) for each in fields(cadence)}
-    asked |= {"trigger": schedule.join, "freshness": schedule.freshness}
+    asked = {"trigger": schedule.join, "freshness": schedule.freshness}
     asked |= {"debounce": schedule.debounce}
     asked |= {} if declared.python else {"timeout": declaration.timeout}
     idle |= {what: what for what, value in asked.items() if value}
     for what, name in idle.items():
-        message = f"nothing acts on `{name}` in this version: the step runs when you run it"
-        hint = "start it by penstock run, from cron or another scheduler"
         if name == "timeout":
-            message, hint = "only a step in Python has a timeout", "take it away"
-        yield Diagnostic("warning", message, declaration.place(what), hint, "idle")
+            message = "only a step in Python has a timeout"
+            where = declaration.place(what)
+            yield Diagnostic("warning", message, where, "take it away", "idle")
+            continue
+        yield _idle_finding(declaration, name, what)
+
+
+def _idle_finding(declaration: Declaration, name: str, what: str | None = None) -> Diagnostic:
+    message = f"nothing acts on `{name}` in this version: the step runs when you run it"
+    hint = "start it by penstock run, from cron or another scheduler"
+    return Diagnostic("warning", message, declaration.place(what or name), hint, "idle")
 
 
 _RULES: tuple[Callable[[_Declared], Iterator[Diagnostic]], ...] = (

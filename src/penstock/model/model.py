@@ -11,6 +11,7 @@ from penstock.model.data_test import CustomTest
 from penstock.model.declaration import Declaration
 from penstock.model.python_step import PythonStep
 from penstock.model.query import Query
+from penstock.model.time_range import TimeRange
 from penstock.model.upsert import columns_in
 
 
@@ -54,6 +55,12 @@ class Model(Declaration):
     def python_place(self) -> Location:
         """Where its ``main`` is."""
         return Location(self.path) if self.python is None else self.python.place
+
+    @property
+    def by_time(self) -> TimeRange | None:
+        """Its intervals, where it has some: by its kind, or as its query reads by them."""
+        known = self.time_range
+        return known if known and (known.column or self.query.uses_interval) else None
 
     @property
     def key_columns(self) -> tuple[str, ...]:

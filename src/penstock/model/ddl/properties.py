@@ -12,13 +12,13 @@ from penstock.model.ddl.draft import Draft
 from penstock.model.ddl.kind import read_kind
 from penstock.model.ddl.syntax import Property, Value
 from penstock.model.header.steps import CHANGES
+from penstock.model.interval import UNITS
 from penstock.model.names import UnknownName
 from penstock.model.script import Setting
 from penstock.sql.identifiers import dotted
 from penstock.sql.types import spark_type
 
 Handler = Callable[[Draft, Property], None]
-INTERVAL_UNITS = ("year", "month", "day", "hour", "half_hour", "quarter_hour", "five_minute")
 _SPARK = "spark."
 
 
@@ -51,7 +51,7 @@ def _cadence(name: str, read: Callable[[Value], object]) -> Handler:
 
 
 def _interval_unit(value: Value) -> str:
-    return values.choice(value, INTERVAL_UNITS)
+    return values.choice(value, UNITS)
 
 
 def _partitioned_by(draft: Draft, prop: Property) -> None:
