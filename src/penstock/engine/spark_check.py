@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from penstock.config import Settings
 from penstock.engine.beginning import Beginning
 from penstock.engine.columns import cast_to
+from penstock.engine.descriptions import undescribable
 from penstock.engine.pins import Pins, Readable, Rows
 from penstock.engine.resolve import Resolved, Views, query_start, resolve
 from penstock.engine.spark import lakes_for, session_for
@@ -82,6 +83,10 @@ class _Checker:
             self.made.add(table_key(external.table))
 
     def check(self, model: Model) -> Iterator[Diagnostic]:
+        if model.python is not None:
+            message = "not analysed: Python makes its rows, whose columns a run shows"
+            yield Diagnostic("warning", message, model.python.place, None, "not-analysed")
+            return
         if model.query.manual:
             message = "not analysed: a manual script is statements, which only a run can try"
             yield Diagnostic("warning", message, query_start(model.query), None, "not-analysed")
@@ -103,6 +108,9 @@ class _Checker:
             for table in made_by(model):
                 self.pins = self.pins.showing(table, made)
                 self.made.add(table_key(table))
+            if wrong := undescribable(model, made.types):
+                place = model.place("column_descriptions")
+                yield Diagnostic("warning", wrong, place, "is the name right?", "column")
             for script in model.test_scripts:
                 yield from self._query(model, script.query, session, views)
 
@@ -111,7 +119,10 @@ class _Checker:
     ) -> Generator[Diagnostic, None, Resolved | None]:
         """The query as Spark reads it; None, and a finding, where that cannot be."""
         try:
-            return self._resolve(model, query, session, views)
+            resolved = self._resolve(model, query, session, views)
+            for said in resolved.asof:
+                yield Diagnostic("warning", said.message, said.location, None, "asof-join")
+            return resolved
         except (_Unknown, NotFound) as error:
             place = getattr(error, "location", None) or query_start(query)
             message = f"not analysed: {getattr(error, 'message', error)}"
@@ -215,7 +226,7 @@ def _example(argument: Argument) -> str:
 def _missing_columns(model: Model, columns: Sequence[str]) -> Iterator[Diagnostic]:
     """Keys and tested columns that the query does not make."""
     made = {fold(name) for name in columns}
-    keys = model.place("target")
+    keys = model.place("unique_key")
     wanted = [(keys, "key", key) for key in model.key_columns]
     if model.history is not None:
         wanted += [(model.place("columns"), "tracked column", name) for name in model.history.track]

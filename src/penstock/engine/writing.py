@@ -34,6 +34,7 @@ from penstock.errors import (
 )
 from penstock.events import EventSink, Notice
 from penstock.lake.candidate.state import Staged
+from penstock.lake.format.naming import fold
 from penstock.model.model import Model
 
 if TYPE_CHECKING:
@@ -74,15 +75,19 @@ class Writer:
             refuse_managed(made.df.columns, name, made.start)
         rows = cast_to(made.df, self.model.columns)
         layout = self.model.layout
+        self._require_sorting(rows, table)
         try:
             df = self._fit(table, rows, into)
-            if layout.is_said:
+            if layout.is_said and into.by_time is None:  # which lays the table out itself
                 table.lay_out(layout.partitioned_by, layout.clustered_by)
             return self._by_strategy(tx, table, df, into)
         except (QueryFailed, DataFileCorrupt, DataFileMissing) as error:
             raise made.placed(error) from error.__cause__
         except SchemaMismatch as error:
-            error.location = error.location or made.start
+            of_key = error.data.get("column") in self.model.key_columns
+            error.location = error.location or (
+                self.model.place("unique_key") if of_key else made.start
+            )
             if self.model.history is not None:
                 error.hint = frozen(self.model)
             raise
@@ -91,10 +96,11 @@ class Writer:
                 error.location = error.location or self.model.place("partitioned_by")
             raise
         except MergeKeyError as error:
-            error.location = self.model.place("target")
+            error.location = self.model.place("unique_key")
             raise
-        except StepError as error:  # of a strategy of the project
-            error.location = error.location or self.model.place("kind")
+        except StepError as error:  # of a strategy of the project, or a time column
+            what = "kind" if into.by_time is None else "time_column"
+            error.location = error.location or self.model.place(what)
             raise
 
     def _by_strategy(
@@ -123,6 +129,18 @@ class Writer:
         if fit.evolves:
             table.evolve(df, drop=fit.drop)
         return df
+
+    def _require_sorting(self, df: DataFrame, table: TransactionTable) -> None:
+        """Raise SchemaMismatch for a column to sort by that the table will not have."""
+        kept = table.schema.names if table.exists and self.model.keeps_columns else []
+        known = {fold(name) for name in (*df.columns, *kept, self.managed)}
+        for name in self.model.layout.clustered_by:
+            if fold(name) not in known:
+                raise SchemaMismatch(
+                    f"no column {name!r} to sort by",
+                    hint=f"the columns are {', '.join(df.columns)}",
+                    location=self.model.place("clustered_by"),
+                )
 
     def check_tests(self, df: DataFrame, table: TransactionTable) -> None:
         """Refuse data tests of columns that the table will not have, before rows are written."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
+from penstock.model.declaration import Layout
 from penstock.model.history import History
+from penstock.model.interval import Intervals
 from penstock.model.materialization import Custom
+from penstock.model.time_range import TimeRange
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -17,11 +21,26 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class ByTime:
+    """The intervals to write, the model's own dialect, and how its table is laid out.
+
+    ``say`` tells people what is worth knowing.
+    """
+
+    time_range: TimeRange
+    intervals: Intervals
+    dialect: str
+    layout: Layout
+    say: Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
 class Slice:
     """The slice to write.
 
     ``place`` is the partition column and its value; None for a whole table. ``keys`` are those of
-    merge, ``partition_keys`` those of partitions, ``custom`` is the project's strategy.
+    merge, ``partition_keys`` those of partitions, ``custom`` is the project's strategy, and
+    ``by_time`` what a time range is replaced by.
     ``known_fingerprint`` is that of the slice's present content, when nothing has touched it since
     it was recorded. ``history`` says how versions are kept, by ``key_expressions`` (the keys with
     what they are in Spark's SQL); ``now`` is the execution time of the run.
@@ -35,6 +54,7 @@ class Slice:
     history: History | None = None
     key_expressions: tuple[tuple[str, str], ...] = ()
     now: datetime | None = None
+    by_time: ByTime | None = None
 
     @property
     def managed(self) -> tuple[str, ...]:

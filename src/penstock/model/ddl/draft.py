@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Draft:
-    """``given`` are the names of all properties; ``cadence``, ``layout`` and ``about`` have the
-    fields of the values of these names.
+    """``given`` are the names of all properties in their order, and ``places`` has each;
+    ``cadence``, ``layout`` and ``about`` have the fields of the values of these names.
     """
 
     source: Source
@@ -35,7 +35,7 @@ class Draft:
     materializations: Mapping[str, Materialization] = field(default_factory=dict)
     target: TableName | None = None
     kind: Kind | None = None
-    given: frozenset[str] = frozenset()
+    given: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
     upsert: Upsert = field(default_factory=Upsert)
     custom: Custom | None = None
@@ -49,6 +49,7 @@ class Draft:
     settings: tuple[Setting, ...] = ()
     tags: tuple[str, ...] = ()
     formatted: bool = True
+    reads_changes: bool = False
     enabled: bool = True
     places: dict[str, Location] = field(default_factory=dict)
     findings: list[Diagnostic] = field(default_factory=list)

@@ -15,6 +15,7 @@ from penstock.model.materialization import Custom
 from penstock.model.upsert import SHAPE as UPSERT_SHAPE
 from penstock.model.upsert import Matched, Upsert, check_sides, columns_in, read_matched
 from penstock.sql.identifiers import nearest
+from penstock.sql.text import offset
 from penstock.sql.tokens import NAME, STRING, WORD, closing
 
 
@@ -92,27 +93,40 @@ def _upsert(draft: Draft, given: Mapping[str, Value]) -> Upsert:
     keys = key.items() if key is not None else ()
     expressions = tuple(each.text for each in keys if len(each.tokens) > 1)
     own = draft.options.get("merge_filter")
-    with _placed(draft, key):
+    with _placed(draft, key, "write columns or expressions of columns: (id, COALESCE(name, ''))"):
         for text in expressions:
             columns_in(text, draft.dialect)
-    with _placed(draft, given.get("merge_filter")):
+    hint = "write a condition over source.column and target.column; AND joins several"
+    with _placed(draft, given.get("merge_filter"), hint):
         if own is not None:
             check_sides(own, draft.dialect)
     rules: tuple[Matched, ...] = ()
     if matched is not None and draft.options.get("when_matched"):
-        with _placed(draft, matched):
+        with _placed(draft, matched, UPSERT_SHAPE):
             rules = read_matched(draft.options["when_matched"], draft.dialect)
     return Upsert(expressions, rules, own)
 
 
 @contextmanager
-def _placed(draft: Draft, value: Value | None) -> Iterator[None]:
+def _placed(draft: Draft, value: Value | None, hint: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, PenstockError) as error:
         assert value is not None, "what is not given is not wrong"
-        message = error.message if isinstance(error, PenstockError) else str(error)
-        draft.refuse(value.wrong(message, UPSERT_SHAPE))
+        draft.refuse(_within(value, error, hint))
+
+
+def _within(value: Value, error: Exception, hint: str) -> Wrong:
+    """What is wrong with a value, at the place in it that the error knows."""
+    if not isinstance(error, PenstockError):
+        return value.wrong(str(error), hint)
+    line, column = error.data.get("line"), error.data.get("column")
+    if line is None or column is None:
+        return value.wrong(error.message, hint)
+    inside = value.bracketed() or value.tokens
+    at = offset(value.source.text[inside[0].start : inside[-1].end], line, column)
+    message = error.message.removesuffix(f", at line {line}:{column}")
+    return Wrong(inside[0].start + at, message, hint)
 
 
 def _known(value: Value) -> Kind:

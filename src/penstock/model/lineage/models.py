@@ -60,6 +60,9 @@ class Schemas:
     partition_columns: Mapping[str, str] = field(default_factory=dict)
 
 
+PYTHON = "Python makes them: declare them by `# column NAME <- ducklake://LAKE/TABLE.COLUMN`"
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """What lineage needs of a model. ``stays``: columns that the query lacks stay in its table."""
@@ -92,7 +95,8 @@ def step_of(model: Model, schemas: Schemas) -> Step:
     return Step(
         name=model.name,
         target=model.target,
-        query=model.query,
+        query=model.query if model.python is None else None,
+        why="" if model.python is None else PYTHON,
         declared=model.column_lineage,
         partition_column=None if model.partition is None else managed,
         managed=() if model.history is None else model.history.managed,
