@@ -67,7 +67,8 @@ def test_what_the_kinds_of_history_say() -> None:
         by_time=True, updated_at="updated_at", closes=True, start="epoch"
     )
     by_time = """SCD_TYPE_2_BY_TIME (unique_key (a, b), updated_at_name at,
-      time_data_type TIMESTAMPTZ, updated_at_as_valid_from true, valid_from_name since, valid_to_name "until")"""
+      time_data_type TIMESTAMPTZ, updated_at_as_valid_from true,
+      valid_from_name since, valid_to_name "until")"""
     assert declared("owner x", by_time).history == History(
         by_time=True, updated_at="at", start="updated_at", valid_from="since", valid_to="until",
         time_type="TIMESTAMP",
