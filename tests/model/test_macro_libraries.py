@@ -13,8 +13,13 @@ G = "-- macros\n\nCREATE MACRO F(x) AS x + 2"
 MODEL = "-- materialize ducklake://main/t\n"
 
 
-def scan(root: Path, cache: dict[str, bytes] | None = None, **files: str) -> Loaded:
+def scan(root: Path, **files: str) -> Loaded:
     """The project of these files, whose names have ``__`` for a slash."""
+    return cached(root, None, **files)
+
+
+def cached(root: Path, cache: dict[str, bytes] | None, **files: str) -> Loaded:
+    """The same, with files that were read before."""
     (root / "models").mkdir(exist_ok=True)
     for name, text in files.items():
         path = root / f"{name.replace('__', '/')}.sql"
@@ -126,11 +131,11 @@ def test_errors_in_a_definition_say_both_places(tmp_path: Path) -> None:
 def test_a_change_is_seen_through_the_cache(tmp_path: Path) -> None:
     cache: dict[str, bytes] = {}
     files = {"macros__f": F, "models__t": f"{MODEL}SELECT f(1) AS a"}
-    first = [scan(tmp_path, cache, **files).models[0].definition_hash for _ in range(2)]
-    changed = scan(tmp_path, cache, macros__f=F.replace("+ 1", "+ 3")).models[0]
+    first = [cached(tmp_path, cache, **files).models[0].definition_hash for _ in range(2)]
+    changed = cached(tmp_path, cache, macros__f=F.replace("+ 1", "+ 3")).models[0]
     assert first[0] == first[1] != changed.definition_hash
     assert "(1 + 3)" in changed.query.source.text
-    clashing = scan(tmp_path, cache, macros__g=G)
+    clashing = cached(tmp_path, cache, macros__g=G)
     assert [finding.rule for finding in clashing.diagnostics] == ["macro"]
 
 
