@@ -38,6 +38,7 @@
     │       └── CommitUnknown      the connection was lost during COMMIT
     └── StepError                  a step of a run failed (exit code 1)
         ├── QueryFailed            Spark refused or failed the SELECT; a LakeError too
+        ├── PythonFailed           a step in Python raised, ended or ran past its timeout
         ├── SparkLost              Spark's process has ended; a LakeError too
         ├── MergeKeyError          NULL or duplicate keys in a merge source; a LakeError too
         ├── DefinitionChanged      the script's definition does not fit the rows that are there
@@ -266,6 +267,10 @@ class StepError(PenstockError):
 
 class QueryFailed(StepError, LakeError):
     """Raised by `Lake.sql` and by steps alike, so it is an error of both."""
+
+
+class PythonFailed(StepError):
+    """``data``: ``traceback``, the lines of the project that led to it, the last one last."""
 
 
 class SparkLost(StepError, LakeError):

@@ -84,6 +84,52 @@ def test_a_relationship_to_no_table_is_a_warning(project: Path) -> None:
     assert "t.sql:3:4: warning: no model makes main.gone" in result.stderr
 
 
+def test_a_table_to_wait_for_that_is_not_there_is_a_warning(project: Path) -> None:
+    script = "MODEL (name t, kind FULL, depends_on (u, gone));\nSELECT 1 AS a"
+    (project / "models/t.sql").write_text(script)
+    (project / "models/u.sql").write_text("MODEL (name u, kind FULL);\nSELECT 1 AS a")
+    result = check(project)
+    assert (result.exit_code, result.stdout) == (0, "2 models, no errors, 1 warning\n")
+    assert "t.sql:1:27: warning: no model makes main.gone" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (None, "there is no file models/codes.csv"),
+        ("a,b\n1,2\n3\n", "models/codes.csv, line 3: the row has 1 of 2 columns"),
+    ],
+)
+def test_a_seed_that_cannot_be_read_is_an_error(project: Path, rows: str | None, said: str) -> None:
+    (project / "models/t.sql").write_text("MODEL (name t, kind SEED (path 'codes.csv'));\n")
+    if rows is not None:
+        (project / "models/codes.csv").write_text(rows)
+    result = check(project)
+    assert (result.exit_code, result.stdout) == (2, "1 model, 1 error\n")
+    assert f"t.sql:1:27: error: {said}" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"test_a: [", "u.yaml:1:10: error: "),
+        (b"test_a:\n  model: nope\n", "u.yaml:2:3: error: the test test_a says no outputs"),
+        (
+            b"test_a:\n  model: nope\n  outputs: {query: [{a: 1}]}\n",
+            "u.yaml:2:3: error: there is no model nope",
+        ),
+        (b"\xff", "u.yaml: error: the file u.yaml cannot be read"),
+    ],
+)
+def test_unit_tests_that_cannot_run_are_errors(project: Path, text: bytes, said: str) -> None:
+    (project / "models/t.sql").write_text(STEP)
+    (project / "tests").mkdir()
+    (project / "tests/u.yaml").write_bytes(text)
+    result = check(project)
+    assert (result.exit_code, result.stdout) == (2, "1 model, 1 error\n")
+    assert said in result.stderr
+
+
 def test_what_nothing_acts_on_is_reported(project: Path) -> None:
     idle = ("on schedule", "on s3://x", "trigger all", "freshness 1h", "debounce 5m")
     header = "".join(f"-- {line}\n" for line in idle)

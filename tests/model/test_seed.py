@@ -91,6 +91,14 @@ def test_what_makes_what_is_there_stale(tmp_path: Path) -> None:
         ("SEED (path 'x.csv', csv_settings (delimiter = ';;'))", "", "", "is not one character"),
         ("SEED (path 'x.csv', csv_settings (lineterminator = 'x'))", "", "", "does not end lines"),
         ("SEED (path 'x.csv', csv_settings (encoding = 'utf-99'))", "", "", "is not an encoding"),
+        ("SEED (path 'x.csv', csv_settings (encoding = hex))", "", "", "is not an encoding"),
+        ("SEED (path 'x.csv', csv_settings (delimiter = '\\n'))", "", "", "is not one character"),
+        (
+            "SEED (path 'x.csv', csv_settings (delimiter = ';', quotechar = ';'))",
+            "",
+            "",
+            "delimiter and quotechar are both `;`",
+        ),
         (
             "SEED (path 'x.csv', csv_settings (doublequote = maybe))",
             "",

@@ -138,7 +138,7 @@ def print_detail(detail: ModelDetail) -> None:
     facts = {
         "model": status.model,
         "file": detail.path,
-        "makes": status.target,
+        "makes": status.makes,
         "strategy": status.strategy + (f" on {', '.join(detail.keys)}" if detail.keys else ""),
         "slice": status.partitioned or "whole table",
         "state": status.state,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 _ROUNDS = 6  # a type that has not settled by then grows with each, as decimals do
-_ADVICE = "declare its columns in the header: `-- column name BIGINT`"
+_ADVICE = "declare its columns: `-- column name BIGINT`, or `columns (name BIGINT, ...)` in MODEL"
 # Conditions of Spark that are caused by columns of a wrong type, or by missing ones.
 _GUESSED = ("UNRESOLVED_", "NUM_COLUMNS_MISMATCH", "DATATYPE_MISMATCH", "INVALID_EXTRACT")
 

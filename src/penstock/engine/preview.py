@@ -109,6 +109,11 @@ class Queries:
         if reason := step.blocked or step.skipped:
             hint = "ask for a later slice with --partition" if step.skipped else None
             raise PartitionError(f"{step.name}: {reason}", hint=hint)
+        if step.model.python is not None:
+            raise ArgumentError(
+                f"{step.name} is a step in Python: only a run runs its code",
+                hint=f"its table: penstock preview {step.name} --table",
+            )
         if step.model.query.manual:
             raise ArgumentError(
                 f"{step.name} is manual: it has statements, and no query to preview",

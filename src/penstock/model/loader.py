@@ -34,6 +34,8 @@ from penstock.model.model import Model, TestScript
 from penstock.model.names import Macros, Names
 from penstock.model.packing import AskedMacros, Packed, pack, unpack
 from penstock.model.python_macros import PythonMacros
+from penstock.model.python_models import SUFFIX as PYTHON
+from penstock.model.python_models import read_python
 from penstock.model.script_macros import ScriptMacros
 from penstock.model.sources import TableSource
 from penstock.model.test_scripts import Asking, audit_script, test_script
@@ -154,9 +156,11 @@ def scan_models(
     audits, audit_findings = _audits(place)
     strategies, wrong_strategies = materializations(root)
     place = replace(place, audits=audits, materializations=strategies, python=PythonMacros.of(root))
-    texts = {path: _read(path) for path in sorted(place.models.rglob("*.sql"))}
+    paths = sorted((*place.models.rglob("*.sql"), *place.models.rglob(f"*{PYTHON}")))
+    texts = {path: _read(path) for path in paths}
     others = {path: _read(path) for path in sorted((root / LIBRARIES).rglob("*.sql"))}
-    libraries, wrong_libraries = find_libraries(texts, others, root, place.models, dialect)
+    scripts = {path: read for path, read in texts.items() if path.suffix != PYTHON}
+    libraries, wrong_libraries = find_libraries(scripts, others, root, place.models, dialect)
     place = replace(place, libraries=libraries)
     files = [
         _load(path, read, place) for path, read in texts.items() if path not in libraries.paths
@@ -240,6 +244,8 @@ def _load(path: Path, read: FileText, place: Place) -> _File:
     text, findings = read
     if text is None:
         return _File(path, findings)
+    if path.suffix == PYTHON:
+        return _python(path, text, place)
     if place.cache is None:
         return _understood(path, text, place)
     key = place.key(path, text)
@@ -286,10 +292,30 @@ def _understood(path: Path, text: str, place: Place) -> _File:
     return _File(path, findings, model, tests)
 
 
+def _python(path: Path, text: str, place: Place) -> _File:
+    """A Python step; what it means depends on the files that it imports too."""
+    script = read_python(text, path, place.root, place.names, place.dialect)
+    findings = script.findings
+    if script.declaration is None or script.step is None:
+        return _File(path, findings)
+    if path.with_suffix(".sql").is_file():
+        message = f"there are two steps of this name: {path.stem}.sql stands beside it"
+        findings = (*findings, Diagnostic("error", message, Location(path), "rename one", "name"))
+    own = [argument.name for argument in script.step.arguments]
+    tests, test_findings = _test_scripts(script.declaration, own, place)
+    name = path.relative_to(place.models).with_suffix("").as_posix()
+    file = ScriptFile(name, text, script.declaration, tests, place.macros, script.step)
+    model, findings = build_model(file, place.names, (*findings, *test_findings))
+    return _File(path, findings, model, tests)
+
+
 def read_declaration(
     text: str, path: Path, place: Place
 ) -> tuple[Declaration | None, tuple[Diagnostic, ...]]:
     """What a script declares, in either form; what is wrong with it, or why it is not a model."""
+    if path.suffix == PYTHON:
+        python = read_python(text, path, place.root, place.names, place.dialect)
+        return python.declaration, python.findings
     annotations, findings = parse(text, path, dialect=place.dialect)
     start = read_header(text, path).end
     if begins_model(text, start):
@@ -379,7 +405,8 @@ FIRST_MODEL = (
     ", or that begins with MODEL (name SCHEMA.TABLE, kind FULL);"
 )
 #: scripts in which other runners of annotated scripts have steps, and `.sql` in capitals
-SCRIPT_SUFFIXES = (".py", ".ts", ".js", ".sh", ".go", ".sql")
+SCRIPT_SUFFIXES = (".ts", ".js", ".sh", ".go", ".sql", ".py")
+_TYPESCRIPT = (".ts", ".js")
 #: findings of a header that matter although it declares no step: it may have been meant to
 _MEANT = ("misspelt-keyword", "late-annotation", "block-comment", "dropped-materialize")
 
@@ -424,7 +451,7 @@ def _headerless(where: Location) -> Diagnostic:
 def report_other_languages(directory: Path) -> Iterator[Diagnostic]:
     """Scripts below ``directory`` that have a step's header in a file that is not ``.sql``."""
     for path in sorted(directory.rglob("*")):
-        if path.suffix.lower() not in SCRIPT_SUFFIXES or path.suffix == ".sql":
+        if path.suffix.lower() not in SCRIPT_SUFFIXES or path.suffix in {".sql", PYTHON}:
             continue
         if not path.is_file():
             continue
@@ -432,6 +459,13 @@ def report_other_languages(directory: Path) -> Iterator[Diagnostic]:
         places = annotations.places
         where = places.get("pipeline") or places.get("materialize")
         if where is not None:
-            message = f"a {path.suffix} file is not taken: a model is a .sql file"
-            hint = f"write the step as a SELECT in {path.with_suffix('.sql').name}"
-            yield Diagnostic("warning", message, where, hint, "not-sql")
+            message = f"a {path.suffix} file is not taken: a step is a .sql or .py file"
+            severity = "warning"
+            if path.suffix.lower() in _TYPESCRIPT:
+                message, severity = (
+                    f"steps in TypeScript ({path.suffix}) are not supported",
+                    "error",
+                )
+            sql, python = (path.with_suffix(suffix).name for suffix in (".sql", PYTHON))
+            hint = f"write the step as a SELECT in {sql}, or def main(...) in {python}"
+            yield Diagnostic(severity, message, where, hint, "not-sql")

@@ -45,21 +45,32 @@ class Source:
     """A file's text; every offset in the model counts characters of ``text``.
 
     ``quoted`` are the names in double quotes that the text had, which has them in backticks.
-    ``written`` is the file's own text where ``text`` has its macros expanded.
+    ``written`` is the file's own text where ``text`` has its macros expanded. ``placed`` is where
+    all of a text is that the file does not have: a query that its kind gives.
     """
 
     path: Path
     text: str
     quoted: frozenset[str] = frozenset()
     written: Written | None = None
+    placed: Location | None = None
 
     @classmethod
-    def of(cls, path: Path, text: str, dialect: str, written: Written | None = None) -> Source:
+    def of(
+        cls,
+        path: Path,
+        text: str,
+        dialect: str,
+        written: Written | None = None,
+        placed: Location | None = None,
+    ) -> Source:
         """The source of a script as it is written in its dialect."""
         names = names_in(text) if dialect == SPARK else frozenset()
-        return cls(path, normalized(text, dialect), names, written)
+        return cls(path, normalized(text, dialect), names, written, placed)
 
     def location(self, offset: int) -> Location:
+        if self.placed is not None:
+            return self.placed
         if self.written is not None:
             return self.written.location(self.path, offset)
         return Location(self.path, *place(self.text, offset))

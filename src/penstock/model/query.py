@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
-from penstock.errors import Diagnostic
+from penstock.errors import Diagnostic, Location
 from penstock.model.analysis import Part, Scope, read_part
 from penstock.model.arguments import OF_SLICE, Argument, declared
 from penstock.model.asset import TableName
@@ -35,6 +35,7 @@ from penstock.model.sources import (
     TableSource,
     table_read,
 )
+from penstock.model.time_macros import TYPES, is_of_interval
 from penstock.sql.dialect import SPARK
 from penstock.sql.identifiers import fold
 from penstock.sql.lake_functions import NAMES as LAKE_FUNCTIONS
@@ -154,10 +155,18 @@ class Query:
     def uses_partition(self) -> bool:
         """Whether ``'{partition}'`` or an argument of the slice stands anywhere in it."""
         tokens = [token for part in self.parts for token in part.statement.tokens]
-        return any(
+        return self.uses_interval or any(
             (token.kind, token.value) == (STRING, TOKEN)
             or (token.kind == ARGUMENT and token.value in OF_SLICE)
             for token in tokens
+        )
+
+    @property
+    def uses_interval(self) -> bool:
+        """Whether ``@start_...`` or ``@end_...`` stands anywhere in it, or in what it embeds."""
+        inner = (self.embedded(source) for source in self.mentioned)
+        return any(is_of_interval(argument.name) for argument in self.arguments) or any(
+            query.uses_interval for query in inner if query is not None
         )
 
     def render(
@@ -221,29 +230,31 @@ def read_query(
     start: int = 0,
     dialect: str = "spark",
     partition: PartitionSpec | None = None,
+    by_time: bool = False,
     manual: bool = False,
     settings: tuple[Setting, ...] = (),
     translates: bool = True,
     macros: ScriptMacros | None = None,
-    seed: bool = False,
+    placed: Location | None = None,
 ) -> tuple[Query | None, tuple[Diagnostic, ...]]:
     """The query of the script ``text`` whose code begins at ``start``, with all findings.
 
-    ``seed`` is said of what the kind SEED makes of its file.
-
-    ``settings`` are those that it has besides its own. ``None`` when a finding is an error: with
-    ``translates`` also what Spark has no form of.
+    ``settings`` are those that it has besides its own. ``placed`` is where the kind SEED is said,
+    whose query is made of that. ``None`` when a finding is an error: with ``translates`` also what
+    Spark has no form of.
     """
-    arguments, findings = declared(text, path, partition=partition)
+    arguments, findings = declared(text, path, partition=partition, by_time=by_time)
     try:
         source, libraries = _expanded(
             Source(path, text), start, dialect, macros or ScriptMacros(), manual=manual
         )
     except _Misused as error:
         return None, (*findings, error.finding)
+    source = replace(source, placed=placed)
     script = read_script(source, names, start=start, dialect=dialect, manual=manual)
     found = [*findings, *script.findings]
-    by_name = {argument.name: argument for argument in arguments}
+    times = [Argument(name, kind, automatic=True) for name, kind in TYPES.items()]
+    by_name = {argument.name: argument for argument in (*arguments, *times)}
     scope = Scope(source, script.names, dialect, by_name, partition is not None)
     parts: list[Part] = []
     statements: list[tuple[str | None, Statement]] = [(t.name, t.query) for t in script.temporaries]
@@ -259,13 +270,13 @@ def read_query(
         dialect,
         script.names,
         tuple(parts),
-        arguments,
+        (*arguments, *_used(times, parts)),
         (*settings, *script.settings),
         manual,
         start,
         libraries=libraries,
     )
-    found += () if seed else _seeds(query)
+    found += () if placed else _seeds(query)
     if translates and not _has_error(found):
         found += _try(query)
     return (None if _has_error(found) else query), tuple(found)
@@ -309,6 +320,13 @@ def _expanded(
         return source, ()
     written = Written(script.text, (*steps, calls.mapped), calls.bodies)
     return replace(source, text=calls.mapped.text, written=written), calls.libraries
+
+
+def _used(arguments: Sequence[Argument], parts: Sequence[Part]) -> Iterator[Argument]:
+    """Those that stand in the statements."""
+    tokens = (token for part in parts for token in part.statement.tokens)
+    names = {token.value for token in tokens if token.kind == ARGUMENT}
+    return (argument for argument in arguments if argument.name in names)
 
 
 def _has_error(findings: list[Diagnostic]) -> bool:
