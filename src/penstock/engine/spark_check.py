@@ -102,9 +102,10 @@ class _Checker:
             yield from self._tests(model, made.types)
             self.pins = self.pins.showing(model.target, made)
             self.made.add(table_key(model.target))
-            if message := undescribable(model, made.types):
+            others = undescribable(model, made.types)
+            if others is not None:
                 place = model.place("column_descriptions")
-                yield Diagnostic("warning", message, place, "is the name right?", "column")
+                yield Diagnostic("warning", others, place, "is the name right?", "column")
             for script in model.test_scripts:
                 yield from self._query(model, script.query, session, views)
 
