@@ -27,6 +27,7 @@ __all__ = [
     "Resources",
     "SortKey",
     "TableSchema",
+    "lake",
     "macro",
 ]
 
@@ -45,6 +46,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
+    if name == "lake":  # the package, which can be called (`penstock.lake`)
+        return import_module("penstock.lake")
     if name not in _HOMES:
         raise AttributeError(f"module 'penstock' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -17,7 +17,7 @@ from penstock.engine.connections import Connections
 from penstock.errors import Diagnostic, TableNotFound
 from penstock.events import EventSink, ignore
 from penstock.lake.format.naming import names_of
-from penstock.model.graph import Graph, makers_of, named
+from penstock.model.graph import Graph, named
 from penstock.model.kinds import EMBEDDED
 from penstock.model.loader import Loaded, Place
 from penstock.model.model import Model
@@ -68,7 +68,7 @@ class Project:
         self.settings = settings
         self.models = loaded.models
         self.externals = loaded.externals
-        self._findings = loaded.diagnostics
+        self._loaded = loaded
         self.on_event: EventSink = ignore  # hears that Spark starts, where reading rows needs it
         self._connections = connections
 
@@ -131,7 +131,7 @@ class Project:
         from penstock.engine.project_check import check_project
 
         about = check_project(self.settings, self.models, self.externals, self._catalog)
-        findings = (*self._findings, *about)
+        findings = (*self._loaded.diagnostics, *about)
         if not spark or any(finding.rule == "lake" for finding in findings):
             return findings
         from penstock.engine.spark_check import check_queries
@@ -175,12 +175,19 @@ class Project:
         payload: Mapping[str, Any] | None = None,
         trigger: str = "manual",
         full_refresh: bool = False,
+        from_: Partition | None = None,
+        to: Partition | None = None,
+        all_: bool = False,
     ) -> Plan:
         """What `run` would do: ``project.plan(select="orders").steps``.
 
-        Raises ArgumentError, PartitionError."""
+        Opens the catalogs for a range only, and starts no Spark. Raises ArgumentError,
+        PartitionError.
+        """
         self._connections.check_open()
+        from penstock.engine.known import states_of
         from penstock.engine.plan import make_plan
+        from penstock.engine.ranges import SliceRange
         from penstock.engine.slices import RunRequest
 
         request = RunRequest(
@@ -191,8 +198,10 @@ class Project:
             payload=payload,
             trigger=trigger,
             full_refresh=full_refresh,
+            range=SliceRange.of(from_, to, every=all_),
         )
-        return make_plan({model.name: model for model in self.models}, self.graph, request)
+        by_name = {model.name: model for model in self.models}
+        return make_plan(by_name, self.graph, request, lambda of: states_of(self._catalog, of))
 
     def run(
         self,
@@ -205,6 +214,9 @@ class Project:
         payload: Mapping[str, Any] | None = None,
         trigger: str = "manual",
         full_refresh: bool = False,
+        from_: Partition | None = None,
+        to: Partition | None = None,
+        all_: bool = False,
         new_catalog: bool = False,
         on_event: EventSink | None = None,
     ) -> RunResult:
@@ -212,7 +224,9 @@ class Project:
 
         ``partition`` is a value as the slice is called, or a date or datetime that the slice holds
         (one without a time zone is in the partition's own); without it, time kinds take the slice
-        of ``fire_time`` (aware; now) and ``dynamic`` takes its value from ``payload``. ``args`` and
+        of ``fire_time`` (aware; now), ``dynamic`` takes its value from ``payload``. ``from_`` and
+        ``to`` are a range instead, both included: the slices that are missing or have failed are
+        made, with ``all_`` all of them, and one that fails does not stop the others. ``args`` and
         the names of ``payload`` fill the arguments that scripts declare. ``jobs`` steps run side by
         side (default: ``[run] jobs``, else the number of cores). ``full_refresh`` makes the tables
         of the steps in ``select`` anew, by their definitions of now: the commit that publishes this
@@ -234,6 +248,9 @@ class Project:
             payload=payload,
             trigger=trigger,
             full_refresh=full_refresh,
+            from_=from_,
+            to=to,
+            all_=all_,
         )
         lakes = self._connections.lakes(plan.lakes, self._session, new_catalog=new_catalog)
         with showing(on_event) as sink:
@@ -250,22 +267,34 @@ class Project:
         """
         from penstock.engine.drop import drop
 
-        target = self.model(model).target
-        if self._catalog(target.lake) is None:
-            raise TableNotFound(f"there is no lake {target.lake} yet", hint="nothing has run")
-        column = self.settings.lakes[target.lake].partition_column
-        return drop(self.lake(target.lake), target, slice, column)
+        made, lake = self.model(model), self.model(model).target.lake
+        if self._catalog(lake) is None:
+            raise TableNotFound(f"there is no lake {lake} yet", hint="nothing has run")
+        column = self.settings.lakes[lake].partition_column
+        return drop(self.lake(lake), made.target, slice, column, made.history)
 
-    def status(self, model: str | None = None) -> Statuses:
+    def status(
+        self,
+        model: str | None = None,
+        *,
+        from_: Partition | None = None,
+        to: Partition | None = None,
+    ) -> Statuses:
         """The slices of one model, or of all: ``project.status("orders")[0].state``. No Spark.
 
-        Of all, with the tables in these lakes that no model makes any more.
+        Of all, with the tables in these lakes that no model makes any more. With a range, those of
+        partitioned models that lie in it, the missing ones among them. Raises ArgumentError and
+        PartitionError for a range that a model cannot have.
         """
-        from penstock.engine.status import status_of, statuses
+        from penstock.engine.status import in_range, status_of, statuses
 
         if model is None:
-            return statuses(self.settings, self._catalog, self.models)
-        return status_of(self.settings, self._catalog, self.model(model))
+            known = statuses(self.settings, self._catalog, self.models)
+        else:
+            known = status_of(self.settings, self._catalog, self.model(model))
+        if from_ is None and to is None:
+            return known
+        return in_range(known, self.models if model is None else [self.model(model)], from_, to)
 
     def show(self, model: str) -> ModelDetail:
         """Everything about one model: ``project.show("orders")``. Starts no Spark."""
@@ -481,7 +510,7 @@ class Project:
     def _queries(self) -> Queries:
         from penstock.engine.preview import Queries
 
-        return Queries(self._connections, self._session, makers_of(self.models))
+        return Queries.of(self._connections, self._session, self._loaded)
 
     def _small(
         self, limit: int, ask: Callable[[SmallReads], QueryResult | None]

@@ -88,6 +88,31 @@ SELECT a, `b c` FROM r -- the end
     assert comparable(script(back).declaration) == comparable(script(HEADER).declaration)
 
 
+@pytest.mark.parametrize(
+    ("lines", "kind", "properties"),
+    [
+        ("time=ds", "time_column ds", ""),
+        ("time=ds,%Y%m%d lookback=2", "time_column (ds, '%Y%m%d'),\n    lookback 2", ""),
+        (
+            'time="a b","%Y-%m-%d %H" batch_size=7\n-- partitioned hourly start="2026-01-01"',
+            "time_column (\"a b\", '%Y-%m-%d %H'),\n    batch_size 7",
+            ",\n  cron '@hourly',\n  start '2026-01-01'",
+        ),
+        ("time=\"to_date(a, 'x')\"", "time_column to_date(a, 'x')", ""),
+    ],
+)
+def test_time_ranges_in_both_forms(lines: str, kind: str, properties: str) -> None:
+    header = f"-- pipeline\n-- materialize ducklake://main/t {lines}\nSELECT 1 AS a\n"
+    options = f"{kind},\n    on_destructive_change ignore,\n    on_additive_change warn"
+    model = (
+        "MODEL (\n  name main.main.t,\n  kind INCREMENTAL_BY_TIME_RANGE (\n"
+        f"    {options}\n  ){properties}\n);\nSELECT 1 AS a\n"
+    )
+    assert rewritten(script(header), "model") == model
+    assert rewritten(script(model), "annotations") == header
+    assert rewritten(script(header)) == header
+
+
 def test_a_model_in_canonical_form() -> None:
     text = """\
 /* of the till */
@@ -179,6 +204,10 @@ def test_what_the_other_form_cannot_say(text: str, form: str, said: str) -> None
         "kind INCREMENTAL_BY_PARTITION, partitioned_by (a, months(d))",
         "kind INCREMENTAL_UNMANAGED (disable_restatement false, on_additive_change ignore)",
         "kind FULL, depends_on (x, other.s.y), session_properties ('spark.a' = 'b c')",
+        "kind INCREMENTAL_BY_TIME_RANGE (time_column (\"a b\", '%Y%m%d'), batch_size 3, "
+        "lookback 2, partition_by_time_column false, auto_restatement_cron '@weekly'), "
+        "cron '@hourly'",
+        "kind INCREMENTAL_BY_TIME_RANGE (time_column to_date(a, 'x')), interval_unit hour",
         'kind FULL, formatting false, audits (not_null(columns := (a, "b c")))',
     ],
 )

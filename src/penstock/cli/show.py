@@ -144,6 +144,8 @@ def print_detail(detail: ModelDetail) -> None:
         "state": status.state,
         "reads": ", ".join(detail.inputs) or "no managed table",
     }
+    if detail.libraries:
+        facts["libraries"] = ", ".join(detail.libraries)
     for name, value in facts.items():
         say(f"{name:<9} {value}")
     _section("about", [f"{name}: {text}" for name, text in detail.about.items()])

@@ -3,43 +3,70 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
+from penstock.engine.ranges import (
+    Calendar,
+    States,
+    Tally,
+    choose,
+    choose_whole,
+    require_range,
+    said,
+)
 from penstock.engine.slices import RunRequest, StepSlice, resolve_slices
 from penstock.errors import ArgumentError
 from penstock.model import arguments
 from penstock.model.constants import Bindings
 from penstock.model.file_path import path_of
 from penstock.model.graph import Graph, Makers, chains, makers_of
-from penstock.model.kinds import EMBEDDED, VIEW
+from penstock.model.kinds import EMBEDDED, FILES, VIEW
 from penstock.model.loader import FIRST_MODEL
 from penstock.model.model import Model
+from penstock.model.slice import WHOLE, Part, Slice, described
 from penstock.sql.identifiers import nearest
 
 # Strategies: the engine has each in its registry, but for manual scripts, which write themselves.
-RUNNABLE = ("replace", "append", "merge", "partitions", "custom", "manual", VIEW)
+RUNNABLE = (
+    *("replace", "append", "merge", "partitions", "custom", "history", "manual"),
+    *(VIEW, FILES),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedStep:
-    """One step. ``slice`` is None for a whole table.
+    """A model and the slices of it to make, in the order of time.
 
-    ``after`` are the planned steps that must have succeeded before it. ``bindings`` are what its
-    script may refer to. ``blocked`` says why it cannot run; its failure is then that. ``skipped``
-    says why there is nothing for it to do; that is not a failure.
+    In a plan a model has one step with all its slices; `Plan.batches` cuts that into steps that are
+    reconciled in one commit each. ``after`` are the models that must have ended before it.
+    ``bindings`` are what its script may refer to, in the first of its slices. ``blocked`` says why
+    it cannot run; its failure is then that. ``skipped`` says why there is nothing for it to do;
+    that is not a failure. ``tally`` counts the slices of the range that the run is for.
     """
 
     model: Model
-    slice: str | None
-    after: tuple[str, ...]
+    slices: tuple[Slice, ...] = (WHOLE,)
+    after: tuple[str, ...] = ()
     bindings: Bindings = field(default_factory=Bindings)
     blocked: str | None = None
     skipped: str | None = None
+    tally: Tally | None = None
 
     @property
     def name(self) -> str:
         return self.model.name
+
+    @property
+    def slice(self) -> str | None:
+        """Its slices for people: None for a whole table."""
+        return described(self.slices)
+
+    @property
+    def only(self) -> Slice:
+        """Its one slice."""
+        (slice_,) = self.slices
+        return slice_
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +86,30 @@ class Plan:
     def slice_of_step(self) -> str:
         """The slice of its one step. Raises ArgumentError where that is not partitioned."""
         (step,) = self.steps
-        if step.slice is None:
+        if step.only == WHOLE:
             raise ArgumentError(
                 f"{step.name} is not partitioned: it has no slice {self.request.partition!r}",
                 hint="leave out the partition",
             )
-        return step.slice
+        return step.only.text
+
+    def batches(self, step: PlannedStep) -> Iterator[PlannedStep]:
+        """A step of the plan, cut into steps that are run one after the other.
+
+        They are made when they are asked for: a plan of many slices stays small.
+        """
+        if len(step.slices) < 2:
+            yield step
+            return
+        for slice_ in step.slices:
+            yield self.narrowed(step, (slice_,))
+
+    def narrowed(self, step: PlannedStep, slices: Sequence[Slice]) -> PlannedStep:
+        """The step with some of its slices only."""
+        bindings = step.bindings
+        if step.blocked is None:
+            bindings = _bindings(step.model, slices[0], self.args)
+        return replace(step, slices=tuple(slices), bindings=bindings)
 
     @property
     def lakes(self) -> tuple[str, ...]:
@@ -76,13 +121,23 @@ class Plan:
 
     @property
     def partition(self) -> str | None:
-        """The slice of the run; where chains have several, each of them."""
+        """The slice of the run; where chains have several, each of them; or its range."""
+        if self.request.range is not None:
+            return str(self.request.range)
         values = dict.fromkeys(step.slice for step in self.steps if step.slice is not None)
         return ", ".join(values) or None
 
 
-def make_plan(models: Mapping[str, Model], graph: Graph, request: RunRequest) -> Plan:
-    """Raises ArgumentError and PartitionError: what is wrong is said before anything runs."""
+Known = Callable[[Sequence[Model]], Mapping[str, States]]
+
+
+def make_plan(
+    models: Mapping[str, Model], graph: Graph, request: RunRequest, known: Known | None = None
+) -> Plan:
+    """``known`` gives the states of slices, by the names of models: asked for a range only.
+
+    Raises ArgumentError and PartitionError: what is wrong is said before anything runs.
+    """
     if not models:
         raise ArgumentError("there is no model to run", hint=FIRST_MODEL)
     if request.fire_time.tzinfo is None:
@@ -96,20 +151,76 @@ def make_plan(models: Mapping[str, Model], graph: Graph, request: RunRequest) ->
     )
     steps = [models[name] for name in order if name in chosen]
     _check_arguments(models.values(), request.args)
-    slices = resolve_slices(_chains([models[name] for name in order], chosen), request)
     args = _args(steps, request)
-    planned: dict[str, PlannedStep] = {}
-    for model in steps:
-        after = tuple(name for name in graph.upstream(model.name) if name in chosen)
-        skipped = _why_skipped(slices.get(model.name), [planned[name] for name in after])
-        planned[model.name] = _step(model, slices.get(model.name), after, args, skipped)
+    afters = {
+        model.name: tuple(name for name in graph.upstream(model.name) if name in chosen)
+        for model in steps
+    }
+    if request.range is None:
+        chains_ = _chains([models[name] for name in order], chosen)
+        planned = _of_moment(steps, afters, resolve_slices(chains_, request), args)
+    else:
+        planned = _of_range(steps, afters, request, known or (lambda _: {}), args)
     return Plan(
-        tuple(planned.values()),
+        tuple(planned),
         request,
         args,
-        tuple(_notices(planned.values(), request)),
+        tuple(_notices(planned, request)),
         makers_of(models.values()),
     )
+
+
+Afters = Mapping[str, tuple[str, ...]]
+
+
+def _of_moment(
+    steps: Sequence[Model],
+    afters: Afters,
+    slices: Mapping[str, StepSlice],
+    args: Mapping[str, str | None],
+) -> list[PlannedStep]:
+    """One slice of each model."""
+    planned: dict[str, PlannedStep] = {}
+    for model in steps:
+        after, own = afters[model.name], slices.get(model.name)
+        skipped = _why_skipped(own, [planned[name] for name in after])
+        made = (Part(own.value) if own else WHOLE,)
+        planned[model.name] = _step(PlannedStep(model, made, after, skipped=skipped), args)
+    return list(planned.values())
+
+
+def _of_range(
+    steps: Sequence[Model],
+    afters: Afters,
+    request: RunRequest,
+    known: Known,
+    args: Mapping[str, str | None],
+) -> list[PlannedStep]:
+    """The slices of a range that are to be made."""
+    asked = request.range
+    assert asked is not None, "the caller has looked"
+    require_range(
+        asked, partition_too=request.partition is not None, full_refresh=request.full_refresh
+    )
+    if all(model.partition is None for model in steps):
+        raise ArgumentError(
+            "no selected model is partitioned: there is no range to make",
+            hint="leave out --from and --to, or select models with a `partitioned` line",
+        )
+    calendar, planned = Calendar(asked, request.fire_time), dict[str, PlannedStep]()
+    ranges = {model.name: calendar.of(model) for model in steps if model.partition is not None}
+    states = known(steps)
+    for model in steps:
+        after, own = afters[model.name], states.get(model.name, {})
+        if model.partition is not None:
+            chosen, tally = choose(ranges[model.name], own, every=asked.all)
+        else:
+            changes = any(not planned[name].skipped for name in after)
+            chosen, tally = choose_whole(own, every=asked.all, inputs_change=changes)
+        skipped = None if chosen else f"nothing to do: {said(tally)}"
+        step = PlannedStep(model, chosen, after, skipped=skipped, tally=tally)
+        planned[model.name] = _step(step, args)
+    return list(planned.values())
 
 
 def _with_steps(
@@ -129,7 +240,7 @@ def _with_steps(
 
 
 def _notices(steps: Iterable[PlannedStep], request: RunRequest) -> Iterator[str]:
-    if request.partition is not None and all(step.slice is None for step in steps):
+    if request.partition is not None and all(step.slices == (WHOLE,) for step in steps):
         yield "no selected step is partitioned: --partition has no effect"
     if request.full_refresh:
         yield from _refreshed([step.model for step in steps if not step.skipped], request)
@@ -205,30 +316,27 @@ def _why_skipped(own: StepSlice | None, after: Iterable[PlannedStep]) -> str | N
     return None if early is None else f"{early} is before its start"
 
 
-def _step(
-    model: Model,
-    own: StepSlice | None,
-    after: tuple[str, ...],
-    args: Mapping[str, str | None],
-    skipped: str | None,
-) -> PlannedStep:
-    value = own.value if own else None
+def _step(step: PlannedStep, args: Mapping[str, str | None]) -> PlannedStep:
+    """The step with what its script may refer to; refuses what is wrong before anything runs."""
+    model = step.model
     blocked = _why_blocked(model)
-    if blocked or skipped:
-        bindings = Bindings(partition=value)
-    else:
-        bound = arguments.bind(model.query.arguments, args, partition=value, spec=model.partition)
-        bindings = Bindings(partition=value, arguments=bound)
-        for source in model.query.files:
-            path_of(source, bindings, model.query.arguments)  # refuses it before anything runs
-    return PlannedStep(
-        model=model,
-        slice=value,
-        after=after,
-        bindings=bindings,
-        blocked=blocked,
-        skipped=skipped,
-    )
+    first = step.slices[0] if step.slices else WHOLE
+    if blocked or step.skipped:
+        return replace(step, bindings=Bindings(partition=_value(first)), blocked=blocked)
+    bindings = _bindings(model, first, args)
+    for source in model.query.files:
+        path_of(source, bindings, model.query.arguments)
+    return replace(step, bindings=bindings)
+
+
+def _bindings(model: Model, slice_: Slice, args: Mapping[str, str | None]) -> Bindings:
+    value = _value(slice_)
+    bound = arguments.bind(model.query.arguments, args, partition=value, spec=model.partition)
+    return Bindings(partition=value, arguments=bound)
+
+
+def _value(slice_: Slice) -> str | None:
+    return slice_.value if isinstance(slice_, Part) else None
 
 
 def _why_blocked(model: Model) -> str | None:

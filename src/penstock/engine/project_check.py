@@ -79,10 +79,10 @@ def _referenced(models: Sequence[Model], catalogs: Catalogs | None) -> Iterator[
                 hint = "nothing runs before the model: is the name right?"
                 yield Diagnostic("warning", message, place, hint, "depends-on")
         for test, place in model.placed_tests:
-            table = table_of(test.to) if isinstance(test, RelationshipsTest) else None
-            if table is None or table_key(table) in makers or _is_there(table, catalogs):
+            parent = table_of(test.to) if isinstance(test, RelationshipsTest) else None
+            if parent is None or table_key(parent) in makers or _is_there(parent, catalogs):
                 continue
-            message = f"no model makes {table}, and its lake does not have it"
+            message = f"no model makes {parent}, and its lake does not have it"
             hint = "the test fails until there is such a table: is the name right?"
             yield Diagnostic("warning", message, place, hint, "test-table")
 

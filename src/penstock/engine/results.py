@@ -233,7 +233,8 @@ class StepRun:
 @dataclass(frozen=True, slots=True)
 class ModelDetail:
     """Everything about one model. ``columns`` is empty while there is no table yet; ``about`` has
-    what its script says for people, by the names of the properties.
+    what its script says for people, by the names of the properties. ``libraries`` are those whose
+    macros its query calls.
     """
 
     status: ModelStatus
@@ -246,6 +247,7 @@ class ModelDetail:
     query: str
     runs: tuple[StepRun, ...]
     about: Mapping[str, str] = field(default_factory=dict)
+    libraries: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from penstock.config import Settings
+from penstock.engine.ranges import Calendar, SliceRange
 from penstock.engine.results import (
     ModelDetail,
     ModelStatus,
@@ -42,8 +44,9 @@ from penstock.lake.format.conflicts import ParsedChanges
 from penstock.lake.format.naming import fold
 from penstock.lake.format.objects import COMMENT
 from penstock.model.asset import TableName
-from penstock.model.kinds import EMBEDDED, VIEW
+from penstock.model.kinds import EMBEDDED, FILES, VIEW, WITHOUT_ROWS
 from penstock.model.model import Model
+from penstock.model.partition import Moment
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -55,7 +58,7 @@ if TYPE_CHECKING:
 _PRESSING = ("running", "failed")  # attempts that say more than what was published before
 LAST_RUNS = 10
 # The notes of steps (`Attempt.execute`) and of `drop`, as LIKE has them.
-_OWN = ('{"run": %"step": %', '{"penstock_drop": %')
+OWN = ('{"run": %"step": %', '{"penstock_drop": %')
 Key = tuple[str, str]  # target and slice
 Catalogs = Callable[[str], "Catalog | None"]  # by a lake's name; None: no run has made it
 
@@ -109,6 +112,31 @@ def status_of(settings: Settings, catalogs: Catalogs, model: Model) -> Statuses:
     column = settings.lakes[target.lake].partition_column
     state = read_state(catalogs(target.lake), column, target.qualified)
     return Statuses([model_status(model, state)])
+
+
+def in_range(
+    known: Statuses,
+    models: Sequence[Model],
+    first: Moment | None,
+    last: Moment | None,
+    now: datetime | None = None,
+) -> Statuses:
+    """Of each partitioned model of ``models`` the slices in a range, in the order of time.
+
+    What was never tried is ``missing``. Raises PartitionError, placed, for the range.
+    """
+    calendar = Calendar(SliceRange(first, last), now or datetime.now(UTC))
+    dated = {m.name: m for m in models if m.partition is not None}
+    found: list[ModelStatus] = []
+    for status in known:
+        model = dated.get(status.model or "")
+        if model is None:
+            continue
+        slices = {each.slice: each for each in status.slices}
+        asked = (part.value for part in calendar.of(model).slices)
+        ordered = tuple(slices.get(value) or SliceStatus(value, "missing") for value in asked)
+        found.append(replace(status, slices=ordered))
+    return Statuses(found)
 
 
 def read_state(catalog: Catalog | None, column: str, target: str | None = None) -> LakeState:
@@ -211,6 +239,7 @@ def detail_of(model: Model, catalog: Catalog | None, column: str) -> ModelDetail
         path=str(model.path),
         keys=model.keys,
         inputs=tuple(str(table) for table in model.inputs),
+        libraries=model.query.libraries,
         tests=tuple(test.name for test in model.data_tests),
         columns=column_infos(table.schema, comments) if table else (),
         schema_versions=versions,
@@ -230,6 +259,8 @@ def _about(model: Model) -> dict[str, str]:
         "stamp": about.stamp,
         "grains": "; ".join(", ".join(keys) for keys in about.grains),
         "references": "; ".join(", ".join(keys) for keys in about.references),
+        "writes": "" if model.python is None else ", ".join(model.python.writes),
+        "timeout": model.timeout,
     }
     said |= {f"column {name}": text for name, text in about.column_descriptions}
     return {name: text for name, text in said.items() if text}
@@ -308,7 +339,7 @@ def _slice_status(
     return SliceStatus(
         slice=None if value == WHOLE else value,
         state=state,
-        rows=known.rows if known and known.strategy != VIEW else None,
+        rows=known.rows if known and known.strategy not in WITHOUT_ROWS else None,
         snapshot_id=known.made_in if known else None,
         time=moment or (known.published_at if known else None),
         tests=len(results),
@@ -346,8 +377,10 @@ def look(
     there: set[str] = set()
     known = history.tables_by_name(connection, snapshot.id)
     views = _views(connection, snapshot.id, records)
-    theirs = history.changes_of_others(connection, since, _OWN)
+    theirs = history.changes_of_others(connection, since, OWN)
     for target, mine in by_target.items():
+        if all(record.strategy == FILES for record in mine):
+            continue  # which are no part of the lake
         name = _name(target)
         if name in views and all(record.strategy == VIEW for record in mine):
             there.add(target)

@@ -318,6 +318,12 @@ def _rows_of_yaml(text: str, path: Path, location: Location) -> tuple[Mapping[st
 
 
 def _with_query(model: Model, test: UnitTest) -> Model:
+    if model.python is not None:
+        raise ArgumentError(
+            f"{model.name} is a step in Python, which unit tests do not run",
+            hint="test its main in Python, with pytest for example, or take the test away",
+            location=test.location,
+        )
     if model.query.manual:
         raise ArgumentError(
             f"{model.name} is manual: it has statements, and no query to test",

@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING, Protocol
 from penstock.engine.checks import columns
 from penstock.engine.columns import cast_to
 from penstock.engine.pins import types_of
-from penstock.engine.redefinition import difference, fit_columns, refuse_managed, without
+from penstock.engine.redefinition import (
+    difference,
+    fit_columns,
+    frozen,
+    refuse_managed,
+    without,
+)
 from penstock.engine.strategies import upsert
 from penstock.engine.strategies.registry import STRATEGIES
 from penstock.engine.strategies.slice import Slice
+from penstock.engine.versions.current import stage_view
 from penstock.errors import (
     ArgumentError,
     ColumnNotFound,
@@ -64,16 +71,16 @@ class Writer:
 
     def stage(self, tx: Transaction, table: TransactionTable, made: Made, into: Slice) -> Staged:
         """Raises SchemaMismatch, MergeKeyError, QueryFailed and others, each placed."""
-        refuse_managed(made.df.columns, self.managed, made.start)
-        df = self._fit(table, cast_to(made.df, self.model.columns), into)
+        for name in (self.managed, *into.managed):
+            refuse_managed(made.df.columns, name, made.start)
+        rows = cast_to(made.df, self.model.columns)
         layout = self.model.layout
-        self._require_sorting(df, table)
+        self._require_sorting(rows, table)
         try:
-            if layout.is_said:
+            df = self._fit(table, rows, into)
+            if layout.is_said and into.by_time is None:  # which lays the table out itself
                 table.lay_out(layout.partitioned_by, layout.clustered_by)
-            if self.model.upsert:
-                return upsert.stage(tx, table, df, self.model)
-            return STRATEGIES[self.model.strategy](table, df, into)
+            return self._by_strategy(tx, table, df, into)
         except (QueryFailed, DataFileCorrupt, DataFileMissing) as error:
             raise made.placed(error) from error.__cause__
         except SchemaMismatch as error:
@@ -81,6 +88,8 @@ class Writer:
             error.location = error.location or (
                 self.model.place("unique_key") if of_key else made.start
             )
+            if self.model.history is not None:
+                error.hint = frozen(self.model)
             raise
         except (ArgumentError, ColumnNotFound, UnsupportedFeature) as error:  # of its keys
             if layout.is_said:
@@ -89,16 +98,27 @@ class Writer:
         except MergeKeyError as error:
             error.location = self.model.place("unique_key")
             raise
-        except StepError as error:  # of a strategy of the project
-            error.location = error.location or self.model.place("kind")
+        except StepError as error:  # of a strategy of the project, or a time column
+            what = "kind" if into.by_time is None else "time_column"
+            error.location = error.location or self.model.place(what)
             raise
+
+    def _by_strategy(
+        self, tx: Transaction, table: TransactionTable, df: DataFrame, into: Slice
+    ) -> Staged:
+        if self.model.upsert and self.model.strategy == "merge":
+            return upsert.stage(tx, table, df, self.model)
+        begins = not table.exists
+        staged = STRATEGIES[self.model.strategy](table, df, into)
+        stage_view(tx, self.model, begins=begins)
+        return staged
 
     def _fit(self, table: TransactionTable, df: DataFrame, into: Slice) -> DataFrame:
         """The columns that the table takes, by ``on_schema_change``."""
         made_anew = self.model.strategy == "replace" and into.place is None
         if made_anew or not table.exists:
             return df
-        managed = into.place[0] if into.place else None
+        managed = into.managed
         changes = difference(df.columns, table.schema.names, managed)
         merges = self.model.strategy == "merge"
         name = self.model.target.qualified

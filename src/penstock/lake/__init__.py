@@ -1,1 +1,17 @@
-"""DuckLake on Spark."""
+"""DuckLake on Spark. Called, ``penstock.lake("main")``, it is the lake of a step in Python."""
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+
+class _Package(ModuleType):
+    """The issue of Python steps names the helper as the package: so the package can be called."""
+
+    def __call__(self, name: str | None = None) -> Any:
+        # By its name: a step's lake is the engine's, and this room imports nothing from above.
+        return import_module("penstock.engine.python.helpers").lake(name)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from penstock.errors import Diagnostic, Location
 from penstock.model.arguments import OF_SLICE, Argument
+from penstock.model.asof import AsofError, asof_joins
 from penstock.model.constants import (
     ArgumentValue,
     Constant,
@@ -25,7 +26,7 @@ from penstock.model.references import (
     empty_place,
     find_references,
 )
-from penstock.model.rewrites import AsofError, asof_joins, duckdb_forms, from_first
+from penstock.model.rewrites import duckdb_forms, from_first
 from penstock.model.script import Statement
 from penstock.model.sources import (
     Call,
@@ -87,8 +88,7 @@ def read_part(
     try:
         asof_joins(scope.source.text, tokens)
     except AsofError as error:
-        hint = "write ASOF JOIN t ON a.key = t.key AND a.time >= t.time"
-        reading.error(error.token.start, str(error), hint, "asof-join")
+        reading.error(error.token.start, str(error), error.hint, "asof-join")
     part = Part(statement, name, tuple(reading.sources), tuple(reading.edits), reading.placeholders)
     return part, tuple(reading.findings)
 

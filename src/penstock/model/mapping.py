@@ -14,10 +14,30 @@ from penstock.sql.text import offset, place
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The file's text as written, where its macros are expanded in another."""
+    """The file's text as written, where its macros are expanded in another, step by step.
+
+    ``bodies`` are the stretches of the last step's text that come from elsewhere.
+    """
 
     text: str
-    expanded: Mapped
+    steps: tuple[Mapped, ...]
+    bodies: tuple[Body, ...] = ()
+
+    def location(self, path: Path, offset: int) -> Location:
+        """The place in the file that ``offset`` of the last step's text came from."""
+        inside = next((b.origin for b in self.bodies if b.start <= offset < b.end), None)
+        for step in reversed(self.steps):
+            offset = step.back(offset)
+        return Location(path, *place(self.text, offset), inside)
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """``text[start:end]`` of an expanded text comes from ``origin``, which is for messages."""
+
+    start: int
+    end: int
+    origin: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +72,7 @@ class Source:
         if self.placed is not None:
             return self.placed
         if self.written is not None:
-            back = self.written.expanded.back(offset)
-            return Location(self.path, *place(self.written.text, back))
+            return self.written.location(self.path, offset)
         return Location(self.path, *place(self.text, offset))
 
     def offset(self, line: int, column: int) -> int:

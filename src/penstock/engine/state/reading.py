@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -49,6 +51,7 @@ _SINCE = {
     (CHECK.name, "severity"): 3,
     (CHECK.name, "query"): 3,
     (SCHEMA_VERSION.name, "lineage"): 4,
+    (SLICE.name, "inputs"): 5,
 }
 
 
@@ -129,6 +132,55 @@ def last_attempts(connection: Connection, target: str | None = None) -> list[Ste
         ),
     )
     return [_step(row) for row in connection.execute(query.where(counted))]
+
+
+PUBLISHED = ("done", "unchanged")  # states of steps that left their slice as it is recorded
+
+
+def definitions(
+    connection: Connection, targets: Sequence[str]
+) -> dict[str, dict[str, tuple[str, str | None]]]:
+    """By target and slice, what each recorded slice was made by: its definition's hash and its
+    slicing, None in old records.
+    """
+    slicing = null() if _is_old(connection) else SLICE.c.slicing
+    query = select(SLICE.c.target, SLICE.c.slice, SLICE.c.definition_hash, slicing)
+    found: dict[str, dict[str, tuple[str, str | None]]] = defaultdict(dict)
+    for target, value, definition, kind in connection.execute(
+        query.where(SLICE.c.target.in_(targets))
+    ):
+        found[target][value] = definition, kind
+    return found
+
+
+def last_outcomes(
+    connection: Connection, targets: Sequence[str]
+) -> dict[str, dict[str, tuple[str, str]]]:
+    """By target and slice, the latest attempt that published nothing: its state and its run.
+
+    Unlike in `last_attempts`, what was skipped, cancelled or abandoned counts.
+    """
+    latest = select(STEP.c.target, STEP.c.slice, func.max(STEP.c.started_at).label("started_at"))
+    latest = latest.where(STEP.c.target.in_(targets)).group_by(STEP.c.target, STEP.c.slice)
+    newest = latest.subquery()
+    query = (
+        select(STEP.c.target, STEP.c.slice, STEP.c.state, STEP.c.run_id)
+        .join(
+            newest,
+            and_(
+                STEP.c.target == newest.c.target,
+                STEP.c.slice == newest.c.slice,
+                STEP.c.started_at == newest.c.started_at,
+            ),
+        )
+        .where(STEP.c.state.not_in(PUBLISHED))
+    )
+    if not _is_old(connection):
+        query = query.where(~_dropped_since())
+    found: dict[str, dict[str, tuple[str, str]]] = defaultdict(dict)
+    for target, value, state, run_id in connection.execute(query):
+        found[target][value] = state, run_id
+    return found
 
 
 def _dropped_since() -> Exists:
@@ -252,6 +304,7 @@ def _slice(row: Row[Any]) -> SliceRecord:
         slicing=row.slicing,
         keys=None if row.keys is None else tuple(json.loads(row.keys)),
         made_in=_made_in(row),
+        inputs=None if row.inputs is None else json.loads(row.inputs),
     )
 
 

@@ -245,6 +245,7 @@ def publish(
             published_at=to_text(what.at),
             slicing=what.slicing,
             keys=None if what.keys is None else json.dumps(what.keys),
+            inputs=None if what.inputs is None else json.dumps(dict(what.inputs)),
             made_in=NONE_NEEDED if snapshot_id is None else snapshot_id,
         )
     )

@@ -10,6 +10,7 @@ from penstock.errors import Diagnostic, Location
 from penstock.model.asset import ColumnType, TableName
 from penstock.model.data_test import DataTest
 from penstock.model.ddl.syntax import Property, Value, Wrong
+from penstock.model.history import History
 from penstock.model.kinds import Kind
 from penstock.model.mapping import Source
 from penstock.model.materialization import Custom, Materialization
@@ -38,6 +39,7 @@ class Draft:
     options: dict[str, Any] = field(default_factory=dict)
     upsert: Upsert = field(default_factory=Upsert)
     custom: Custom | None = None
+    history: History | None = None
     cadence: dict[str, Any] = field(default_factory=dict)
     layout: dict[str, tuple[str, ...]] = field(default_factory=dict)
     about: dict[str, Any] = field(default_factory=dict)
@@ -47,6 +49,7 @@ class Draft:
     settings: tuple[Setting, ...] = ()
     tags: tuple[str, ...] = ()
     formatted: bool = True
+    reads_changes: bool = False
     enabled: bool = True
     places: dict[str, Location] = field(default_factory=dict)
     findings: list[Diagnostic] = field(default_factory=list)

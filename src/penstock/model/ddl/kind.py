@@ -9,6 +9,7 @@ from penstock.errors import PenstockError
 from penstock.model.ddl.draft import Draft
 from penstock.model.ddl.syntax import Property, Value, Wrong, properties
 from penstock.model.ddl.values import READERS
+from penstock.model.history import TIME_TYPE, History, Start, read_time_type
 from penstock.model.kinds import KINDS, Kind, Option
 from penstock.model.materialization import Custom
 from penstock.model.upsert import SHAPE as UPSERT_SHAPE
@@ -42,6 +43,35 @@ def read_kind(draft: Draft, prop: Property) -> None:
     draft.upsert = _upsert(draft, values)
     if "materialization" in values:
         draft.custom = _custom(draft, values["materialization"])
+    if kind.strategy == "history":
+        draft.history = _history(draft, kind, values)
+
+
+def _history(draft: Draft, kind: Kind, given: Mapping[str, Value]) -> History:
+    """What the options say; a wrong type of time is placed at its option."""
+    said = draft.options
+    by_time = kind.option("columns") is None
+    columns = tuple(said.get("columns") or ())
+    start: Start = "epoch"
+    if said.get("updated_at_as_valid_from"):
+        start = "updated_at"
+    elif said.get("execution_time_as_valid_from"):
+        start = "execution"
+    time_type = TIME_TYPE
+    try:
+        time_type = read_time_type(str(said["time_data_type"]), draft.dialect)
+    except ValueError as error:
+        draft.refuse(given["time_data_type"].wrong(str(error), "take it away for TIMESTAMP"))
+    return History(
+        by_time=by_time,
+        updated_at=said.get("updated_at_name"),
+        track=() if columns == ("*",) else columns,
+        closes=bool(said["invalidate_hard_deletes"]),
+        start=start,
+        valid_from=str(said["valid_from_name"]),
+        valid_to=str(said["valid_to_name"]),
+        time_type=time_type,
+    )
 
 
 def _custom(draft: Draft, value: Value) -> Custom | None:

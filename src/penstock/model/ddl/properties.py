@@ -11,13 +11,14 @@ from penstock.model.ddl.audits import read_audits
 from penstock.model.ddl.draft import Draft
 from penstock.model.ddl.kind import read_kind
 from penstock.model.ddl.syntax import Property, Value
+from penstock.model.header.steps import CHANGES
+from penstock.model.interval import UNITS
 from penstock.model.names import UnknownName
 from penstock.model.script import Setting
 from penstock.sql.identifiers import dotted
 from penstock.sql.types import spark_type
 
 Handler = Callable[[Draft, Property], None]
-INTERVAL_UNITS = ("year", "month", "day", "hour", "half_hour", "quarter_hour", "five_minute")
 _SPARK = "spark."
 
 
@@ -50,7 +51,7 @@ def _cadence(name: str, read: Callable[[Value], object]) -> Handler:
 
 
 def _interval_unit(value: Value) -> str:
-    return values.choice(value, INTERVAL_UNITS)
+    return values.choice(value, UNITS)
 
 
 def _partitioned_by(draft: Draft, prop: Property) -> None:
@@ -113,6 +114,12 @@ def _enabled(draft: Draft, prop: Property) -> None:
 
 def _formatting(draft: Draft, prop: Property) -> None:
     draft.formatted = values.boolean(prop.value)
+
+
+def _incremental(draft: Draft, prop: Property) -> None:
+    values.choice(prop.value, (CHANGES,))
+    draft.reads_changes = True
+    draft.places["incremental"] = draft.place(prop)
 
 
 def _storage_format(_: Draft, prop: Property) -> None:
@@ -180,6 +187,7 @@ PROPERTIES: Mapping[str, Handler] = {
     "grains": _grain,
     "enabled": _enabled,
     "formatting": _formatting,
+    "incremental": _incremental,
     "storage_format": _storage_format,
     "table_format": _table_format,
     "validate_query": _validate_query,

@@ -3,36 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from penstock.errors import Diagnostic, Location
 from penstock.model.annotation import Annotations
 from penstock.model.asset import DEFAULT_SCHEMA, Asset, Materialize, TableName
 from penstock.model.audit_blocks import AuditBlock
+from penstock.model.cron import Cron
 from penstock.model.ddl.draft import Draft
 from penstock.model.ddl.properties import PROPERTIES
 from penstock.model.ddl.syntax import MODEL, Block, Property, Wrong, read_block
-from penstock.model.ddl.values import absolute, shortest_gap
 from penstock.model.declaration import About, Declaration, Layout, SchemaChange
-from penstock.model.kinds import BY_READERS, DEFAULT_KIND, EMBEDDED, KINDS, Kind
+from penstock.model.history import clashes
+from penstock.model.interval import UNITS
+from penstock.model.kinds import BY_INTERVALS, BY_READERS, DEFAULT_KIND, EMBEDDED, KINDS, Kind
 from penstock.model.mapping import Source
 from penstock.model.materialization import Materialization
+from penstock.model.moments import fixed_moment
 from penstock.model.names import Names, UnknownName
 from penstock.model.schedule import Cadence
 from penstock.model.seed import seed_path, seed_query
+from penstock.model.time_range import TimeRange
 from penstock.sql.identifiers import nearest
-
-_UNITS = {
-    "year": timedelta(days=365),
-    "month": timedelta(days=28),
-    "day": timedelta(days=1),
-    "hour": timedelta(hours=1),
-    "half_hour": timedelta(minutes=30),
-    "quarter_hour": timedelta(minutes=15),
-    "five_minute": timedelta(minutes=5),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +81,15 @@ def _position(finding: Diagnostic) -> tuple[int, int]:
     return finding.location.line or 0, finding.location.column or 0
 
 
+_OF_BOTH_FORMS = ("dialect", "use_libs")
+
+
 def _refuse_annotations(draft: Draft, annotations: Annotations) -> None:
-    given = [name for name in annotations.to_dict() if name != "dialect"]
+    given = [name for name in annotations.to_dict() if name not in _OF_BOTH_FORMS]
     if not given:
         return
-    where = next(iter(annotations.places.values()), Location(draft.source.path, 1, 1))
+    places = (at for what, at in annotations.places.items() if not what.startswith("use:"))
+    where = next(places, Location(draft.source.path, 1, 1))
     message = f"the script has both annotations ({', '.join(given)}) and {MODEL} (...)"
     hint = "say it in one form; the other reads as a comment once its keyword is gone"
     draft.findings.append(Diagnostic("error", message, where, hint, "two-forms"))
@@ -148,7 +145,8 @@ def _end_needs_start(draft: Draft) -> None:
 
 
 def _end_is_not_before_start(draft: Draft) -> None:
-    start, end = (absolute(draft.cadence.get(name)) for name in ("start", "end"))
+    said = (draft.cadence.get(name) for name in ("start", "end"))
+    start, end = (None if text is None else fixed_moment(text) for text in said)
     if start is not None and end is not None and end < start:
         message = f"`end` {draft.cadence['end']} is before `start` {draft.cadence['start']}"
         draft.error_at("end", message, "write an end that is not before start")
@@ -158,7 +156,7 @@ def _unit_fits_cron(draft: Draft) -> None:
     unit, cron = draft.cadence.get("interval_unit"), draft.cadence.get("cron", "@daily")
     if unit is None or draft.cadence.get("allow_partials"):
         return
-    if _UNITS[unit] > shortest_gap(cron):
+    if UNITS[unit].shortest > Cron(cron).shortest_gap:
         message = f"the interval_unit {unit} is longer than what is between two runs of {cron}"
         hint = "write a shorter unit, or allow_partials true"
         draft.error_at("interval_unit", message, hint)
@@ -228,7 +226,24 @@ def _views_are_not_materialized(draft: Draft) -> None:
         draft.findings.append(Diagnostic("warning", message, where, hint, "model-idle"))
 
 
+def _history_has_its_columns(draft: Draft) -> None:
+    if draft.history is None:
+        return
+    keys = tuple(draft.options.get("unique_key") or ())
+    columns = tuple(column.name for column in draft.columns)
+    for message in clashes(draft.history, keys, columns):
+        draft.error_at("kind", message, "write valid_from_name and valid_to_name, or rename it")
+    track, updated = draft.history.track, draft.history.updated_at
+    if columns:
+        made = set(map(str.casefold, columns))
+        for name in (*track, *((updated,) if updated else ())):
+            if name.casefold() not in made:
+                message = f"the column {name} of the kind is not among `columns`"
+                draft.error_at("kind", message, f"there are {', '.join(columns)}")
+
+
 _RULES: tuple[Callable[[Draft], None], ...] = (
+    _history_has_its_columns,
     _end_needs_start,
     _end_is_not_before_start,
     _unit_fits_cron,
@@ -260,6 +275,7 @@ def _declaration(
         keys=tuple(options.get("unique_key") or ()),
         upsert=draft.upsert,
         custom=draft.custom,
+        history=draft.history,
         layout=Layout(**draft.layout),
         schema_change=change,
         forward_only=bool(options.get("forward_only")),
@@ -268,14 +284,27 @@ def _declaration(
         columns=tuple(draft.columns),
         depends_on=draft.depends_on,
         cadence=Cadence(**draft.cadence),
+        time_range=_time_range(draft, kind),
         settings=draft.settings,
         tags=draft.tags,
         about=About(**draft.about),
         formatted=draft.formatted,
+        reads_changes=draft.reads_changes,
         generated=_generated(draft, script, kind),
         places=places,
     )
     return replace(declaration, meaning=dict(_meaning(declaration)))
+
+
+def _time_range(draft: Draft, kind: Kind) -> TimeRange | None:
+    """Of a kind whose query is about an interval, or may be."""
+    if kind.strategy not in BY_INTERVALS:
+        return None
+    names = {each.name for each in fields(TimeRange)}
+    given = (option.name for option in kind.options if option.refusal is None)
+    options = {name: draft.options[name] for name in given if name in names}
+    column = draft.options.get("time_column")
+    return TimeRange(column=column, cadence=Cadence(**draft.cadence), **options)
 
 
 def _generated(draft: Draft, script: Script, kind: Kind) -> str:
@@ -301,8 +330,12 @@ def _meaning(declaration: Declaration) -> Iterator[tuple[str, object]]:
     layout, columns = declaration.layout, declaration.columns
     if declaration.strategy == "partitions":
         yield "partitions", list(layout.partitioned_by)
+    if declaration.time_range is not None and declaration.time_range.column is not None:
+        yield "time", list(declaration.time_range.column.texts)
     if declaration.custom is not None:
         yield "custom", list(declaration.custom.texts)
+    if declaration.history is not None:
+        yield "history", list(declaration.history.texts)
     if declaration.upsert:
         yield "upsert", list(declaration.upsert.texts)
     if columns:
