@@ -122,7 +122,12 @@ class Writer:
         changes = difference(df.columns, table.schema.names, managed)
         merges = self.model.strategy == "merge"
         name = self.model.target.qualified
-        fit = fit_columns(changes, self.model.schema_change, name, merges=merges)
+        try:
+            fit = fit_columns(changes, self.model.schema_change, name, merges=merges)
+        except SchemaMismatch as error:
+            option = "on_destructive_change" if error.data["missing"] else "on_additive_change"
+            error.location = self.model.place(option)
+            raise
         for notice in fit.notices:
             self.sink(Notice(notice, self.model.name))
         df = without(df, fit.leave_out)
