@@ -192,6 +192,7 @@ def both():
 PIECES = {
     "late": late, "other": other, "both": both,
     "none": lambda: None, "empty": lambda: [], "columns": lambda: [{"it": 1}],
+    "nulls": lambda: [{"id": 1, "x": None}],
     "types": lambda: [{"id": "x"}], "twice": lambda: [{"id": 1}, {"id": 1}],
 }
 """
@@ -222,6 +223,7 @@ def test_what_a_step_does_wrong(failing: Project, tmp_path: Path) -> None:
     assert "the step writes main.other, and its table is main.failing" in error("other")
     assert "id" in error("columns")
     assert "id" in error("types")
+    assert error("nulls") == "7: column x is None in every row, so it has no type"
     assert "1" in error("twice")
     assert run(failing, "failing", how="empty").state == "unchanged"
     assert rows(failing, "SELECT * FROM failing") == [(1,)]
