@@ -116,3 +116,14 @@ def test_duckdb_reads_every_table_and_view_with_the_same_rows(world: World) -> N
         theirs = rows(world, f"SELECT * FROM lk.{name}")
         ours = lake.sql(f"SELECT * FROM {name}").toArrow().to_pylist()
         assert sorted(map(str, theirs)) == sorted(str(tuple(row.values())) for row in ours), name
+
+
+@pytest.mark.spark
+def test_the_step_in_python_makes_a_row_for_each_country_that_grows(world: World) -> None:
+    ((count, least, most),) = rows(
+        world, "SELECT count(*), min(years), max(years) FROM lk.marts.doubling"
+    )
+    (step,) = (step for step in world.run.steps if step.name == "marts/doubling")
+    assert (step.rows, [check.passed for check in step.checks]) == (count, [True, True])
+    assert 130 < count < 142
+    assert 10 < least < 30 < most
