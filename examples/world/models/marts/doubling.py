@@ -15,10 +15,11 @@ from __future__ import annotations
 import math
 import statistics
 from collections import defaultdict
+from typing import Any
 
 
-def main(indicators: list[dict]) -> list[dict]:
-    by_country = defaultdict(list)
+def main(indicators: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    by_country: dict[str, list[tuple[int, float]]] = defaultdict(list)
     for row in indicators:
         by_country[row["iso"]].append((row["year"], math.log2(row["population"])))
     slopes = {iso: slope(points) for iso, points in sorted(by_country.items())}
