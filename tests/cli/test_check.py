@@ -35,10 +35,13 @@ def test_a_project_without_models_is_an_error(project: Path) -> None:
 
 def test_warnings_about_files_that_make_no_model_are_printed(project: Path) -> None:
     (project / "models/t.sql").write_text("-- materialize ducklake://main/t\nSELECT 1 AS a")
-    (project / "models/step.py").write_text("# pipeline\nprint(1)")
+    (project / "models/step.sh").write_text("# pipeline\necho 1")
     result = check(project)
     assert (result.exit_code, result.stdout) == (0, "1 model, no errors, 1 warning\n")
-    assert "step.py:1:3: warning: a .py file is not taken" in result.stderr
+    assert (
+        "step.sh:1:3: warning: a .sh file is not taken: a step is a .sql or .py file"
+        in result.stderr
+    )
 
 
 STEP = "-- materialize ducklake://main/t\nSELECT 1 AS a"
