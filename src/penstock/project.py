@@ -185,8 +185,8 @@ class Project:
         PartitionError.
         """
         self._connections.check_open()
-        from penstock.engine.known import states_of
-        from penstock.engine.plan import make_plan
+        from penstock.engine.known import intervals_of, states_of
+        from penstock.engine.plan import Known, make_plan
         from penstock.engine.ranges import SliceRange
         from penstock.engine.slices import RunRequest
 
@@ -201,7 +201,10 @@ class Project:
             range=SliceRange.of(from_, to, every=all_),
         )
         by_name = {model.name: model for model in self.models}
-        return make_plan(by_name, self.graph, request, lambda of: states_of(self._catalog, of))
+        known = Known(
+            lambda of: states_of(self._catalog, of), lambda of: intervals_of(self._catalog, of)
+        )
+        return make_plan(by_name, self.graph, request, known)
 
     def run(
         self,

@@ -13,14 +13,17 @@ from penstock.engine.checks import columns
 from penstock.engine.checks.run import Tester
 from penstock.engine.columns import cast_to
 from penstock.engine.descriptions import describe
+from penstock.engine.intervals import replaced
 from penstock.engine.manual import recorded, run_statements
 from penstock.engine.pins import (
     Pins,
     Readable,
+    Rows,
     candidate_of,
     pin,
     slice_as_table,
     table_name,
+    types_of,
 )
 from penstock.engine.plan import PlannedStep
 from penstock.engine.redefinition import (
@@ -32,7 +35,8 @@ from penstock.engine.resolve import Resolved, Views, resolve
 from penstock.engine.results import CheckResult
 from penstock.engine.state.records import Publication, SliceRecord, column_infos
 from penstock.engine.state.store import State, now, publish
-from penstock.engine.strategies.slice import Slice
+from penstock.engine.strategies.slice import ByTime, Slice
+from penstock.engine.strategies.time_range import rows_of
 from penstock.engine.view import candidate as rows_of_view
 from penstock.engine.view import clear_name
 from penstock.engine.view import stage as stage_view
@@ -47,7 +51,8 @@ from penstock.lake.candidate.state import Staged
 from penstock.lake.format.naming import fold
 from penstock.lake.spark.failures import file_missing
 from penstock.model.graph import table_key
-from penstock.model.kinds import VIEW
+from penstock.model.interval import Interval, interval_of
+from penstock.model.kinds import TIME_RANGE, VIEW
 from penstock.model.model import Model
 from penstock.model.slice import Part
 
@@ -114,7 +119,7 @@ class Attempt:
     def _execute_in(
         self, tx: Transaction, views: Views, known: SliceRecord | None
     ) -> tuple[Publication, int | None]:
-        if clear_name(tx, self.model, known, anew=self.world.plan.request.full_refresh):
+        if clear_name(tx, self.model, known, anew=self._refreshes):
             known = None
         table = tx.table(table_name(self.model.target))
         if self.model.strategy == VIEW:
@@ -131,12 +136,29 @@ class Attempt:
         self.say("publishing")
         made = publication(self.world.run_id, self.planned, staged, checks, table.schema)
         made = replace(made, first=first, anew=anew, lineage=self._lineage(known, pins))
+        made = self._replacing(made, table)
         tx.also(lambda connection, snapshot_id: publish(connection, snapshot_id, made))
         snapshot = tx.commit()
         self._warn_of_no_rows(made, known)
         if snapshot is not None:
             return made, snapshot.id
         return self._confirm(made, tx, table, known)
+
+    def _replacing(self, made: Publication, table: TransactionTable) -> Publication:
+        """With what becomes of the records of other intervals that it overlaps."""
+        only = self.planned.only
+        if not isinstance(only, Interval) or made.first:
+            return made
+        found = replaced(self.state.slices(made.target), only)
+        left = (replace(each, rows=self._rows_left(table, each)) for each in found.left)
+        return replace(made, gone=found.gone, left=tuple(left))
+
+    def _rows_left(self, table: TransactionTable, record: SliceRecord) -> int:
+        """How many rows a part of an interval has."""
+        interval = interval_of(record.slice)
+        if self._by_time is None or interval is None:
+            return record.rows
+        return rows_of(table, self._by_time, (interval,)).count()
 
     def _execute_view(
         self, tx: Transaction, table: TransactionTable, views: Views, known: SliceRecord | None
@@ -202,8 +224,16 @@ class Attempt:
         self.say("testing")
         if not self.model.data_tests:
             return staged, ()
-        whole, slice_ = candidate_of(table), candidate_of(table, into.place)
+        whole, slice_ = candidate_of(table), self._candidate(table, into)
         return staged, self._test(whole, slice_, pins, views, table.schema)
+
+    def _candidate(self, table: TransactionTable, into: Slice) -> Readable:
+        """The slice as it will be."""
+        if into.by_time is None:
+            return candidate_of(table, into.place)
+        by_time = into.by_time
+        rows = Rows(rows_of(table, by_time, by_time.intervals))
+        return Readable(types_of(table.schema), lambda _: rows, lambda _: None)
 
     def _by_statements(
         self, tx: Transaction, table: TransactionTable, pins: Pins
@@ -223,13 +253,18 @@ class Attempt:
     def notice(self, message: str) -> None:
         self.world.sink(Notice(message, self.model.name))
 
+    @property
+    def _refreshes(self) -> bool:
+        """Whether the table is made anew, which the first batch of its slices does."""
+        return self.world.plan.request.full_refresh and not self.planned.goes_on
+
     def _drops(self, table: TransactionTable, into: Slice, known: SliceRecord | None) -> bool:
         """Drop the table where it is to be made anew; whether it was.
 
         Raises DefinitionChanged where that would be needed and was not asked for.
         """
         target = self.model.target.qualified
-        if self.world.plan.request.full_refresh:
+        if self._refreshes:
             records = self.state.slices(target)
             if records:
                 self.notice(f"full refresh drops {listed(records)}, which earlier snapshots keep")
@@ -297,7 +332,17 @@ class Attempt:
             partition_keys=self.model.layout.partitioned_by,
             custom=self.model.custom,
             known_fingerprint=self._known_fingerprint(tx, known, place),
+            by_time=self._by_time,
         )
+
+    @property
+    def _by_time(self) -> ByTime | None:
+        by_time, only = self.model.time_range, self.planned.only
+        if self.model.strategy != TIME_RANGE or by_time is None:
+            return None
+        assert isinstance(only, Interval), "a slice of a model by time is one"
+        query, layout = self.model.query, self.model.layout
+        return ByTime(by_time, (only,), query.dialect, layout, self.notice)
 
     def _known_fingerprint(
         self, tx: Transaction, known: SliceRecord | None, place: tuple[str, str] | None

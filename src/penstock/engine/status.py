@@ -304,7 +304,7 @@ def _what_changed(
     """The state of a slice that no attempt presses, and the snapshot of others that made it so."""
     if known is None:
         return "missing", None
-    if not known.is_slice_of(model.partition):
+    if not known.is_slice_of(model):
         return "other kind", None
     key = (known.target, known.slice)
     if key in changed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     Connection,
@@ -133,6 +133,17 @@ def last_attempts(connection: Connection, target: str | None = None) -> list[Ste
     return [_step(row) for row in connection.execute(query.where(counted))]
 
 
+class Recorded(NamedTuple):
+    """``state`` is that of an attempt; None of what is recorded, by its definition's hash."""
+
+    value: str
+    at: str
+    run_id: str
+    state: str | None
+    definition: str | None
+    slicing: str | None
+
+
 PUBLISHED = ("done", "unchanged")  # states of steps that left their slice as it is recorded
 
 
@@ -180,6 +191,27 @@ def last_outcomes(
     for target, value, state, run_id in connection.execute(query):
         found[target][value] = state, run_id
     return found
+
+
+def moments(connection: Connection, target: str) -> list[Recorded]:
+    """What happened to the slices of a target, with its time: what is recorded of them, and
+    attempts that published nothing.
+    """
+    slicing = null() if _is_old(connection) else SLICE.c.slicing
+    made = select(
+        SLICE.c.slice,
+        SLICE.c.published_at,
+        SLICE.c.run_id,
+        null(),
+        SLICE.c.definition_hash,
+        slicing,
+    ).where(SLICE.c.target == target)
+    tried = select(
+        STEP.c.slice, STEP.c.started_at, STEP.c.run_id, STEP.c.state, null(), null()
+    ).where(STEP.c.target == target, STEP.c.state.not_in(PUBLISHED))
+    if not _is_old(connection):
+        tried = tried.where(~_dropped_since())
+    return [Recorded(*row) for query in (made, tried) for row in connection.execute(query)]
 
 
 def _dropped_since() -> Exists:
