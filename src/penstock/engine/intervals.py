@@ -117,6 +117,19 @@ class Line:
         )
         return Due(chosen, tally, None if chosen else f"nothing to do: {said(tally)}")
 
+    def states_of(self, request: SliceRange) -> tuple[Event, ...]:
+        """What is known of a range, and what of it is missing, in the order of time."""
+        asked = self._asked(request)
+        within = intersect((asked,), self.by_time.expected(self.now, start=asked.start))
+        known = [
+            replace(event, interval=part)
+            for event in self.painted.events
+            for part in intersect((event.interval,), within)
+        ]
+        lacking = minus(within, (event.interval for event in known))
+        found = [*known, *(Event("", each, MISSING) for each in lacking)]
+        return tuple(sorted(found, key=lambda event: event.interval))
+
     def _restated(self) -> Intervals:
         """What `auto_restatement_cron` does again: it was made before that was due."""
         due = self.by_time.auto_restatement_due(self.now)

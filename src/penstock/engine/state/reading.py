@@ -40,6 +40,7 @@ from penstock.engine.state.tables import (
     STEP,
     to_moment,
 )
+from penstock.model.slice import shown
 
 # The execution option with the version of the state tables: reading does not migrate them.
 VERSION = "penstock_state_version"
@@ -282,7 +283,7 @@ def _step_run(step: StepRecord) -> StepRun:
     return StepRun(
         run_id=step.run_id,
         step=step.step,
-        slice=None if step.slice == WHOLE else step.slice,
+        slice=shown(step.slice),
         state=step.state,
         started_at=step.started_at,
         seconds=(ended - step.started_at).total_seconds() if ended else None,
