@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 
 from penstock.engine.ranges import (
     Calendar,
+    SliceRange,
     States,
     Tally,
     choose,
@@ -21,6 +22,7 @@ from penstock.model import arguments
 from penstock.model.constants import Bindings
 from penstock.model.file_path import path_of
 from penstock.model.graph import Graph, Makers, chains, makers_of
+from penstock.model.joint import why_apart
 from penstock.model.kinds import EMBEDDED, VIEW
 from penstock.model.loader import FIRST_MODEL
 from penstock.model.model import Model
@@ -39,7 +41,8 @@ class PlannedStep:
     reconciled in one commit each. ``after`` are the models that must have ended before it.
     ``bindings`` are what its script may refer to, in the first of its slices. ``blocked`` says why
     it cannot run; its failure is then that. ``skipped`` says why there is nothing for it to do;
-    that is not a failure. ``tally`` counts the slices of the range that the run is for.
+    that is not a failure. ``tally`` counts the slices of the range that the run is for. ``apart``
+    says why many slices are made one by one; without it they are made together.
     """
 
     model: Model
@@ -49,6 +52,7 @@ class PlannedStep:
     blocked: str | None = None
     skipped: str | None = None
     tally: Tally | None = None
+    apart: str | None = None
 
     @property
     def name(self) -> str:
@@ -98,8 +102,9 @@ class Plan:
         if len(step.slices) < 2:
             yield step
             return
-        for slice_ in step.slices:
-            yield self.narrowed(step, (slice_,))
+        size = TOGETHER if step.apart is None else 1
+        for first in range(0, len(step.slices), size):
+            yield self.narrowed(step, step.slices[first : first + size])
 
     def narrowed(self, step: PlannedStep, slices: Sequence[Slice]) -> PlannedStep:
         """The step with some of its slices only."""
@@ -125,6 +130,7 @@ class Plan:
         return ", ".join(values) or None
 
 
+TOGETHER = 400  # slices of one job: a year of days
 Known = Callable[[Sequence[Model]], Mapping[str, States]]
 
 
@@ -215,9 +221,16 @@ def _of_range(
             changes = any(not planned[name].skipped for name in after)
             chosen, tally = choose_whole(own, every=asked.all, inputs_change=changes)
         skipped = None if chosen else f"nothing to do: {said(tally)}"
-        step = PlannedStep(model, chosen, after, skipped=skipped, tally=tally)
+        apart = _why_apart(model, asked) if len(chosen) > 1 else None
+        step = PlannedStep(model, chosen, after, skipped=skipped, tally=tally, apart=apart)
         planned[model.name] = _step(step, args)
     return list(planned.values())
+
+
+def _why_apart(model: Model, asked: SliceRange) -> str | None:
+    if model.strategy == "append" and asked.all:
+        return "rows that an interrupted run has appended are not to be added again"
+    return why_apart(model)
 
 
 def _with_steps(
