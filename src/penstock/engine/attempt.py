@@ -32,7 +32,7 @@ from penstock.engine.redefinition import (
     refuse_other_slices,
 )
 from penstock.engine.resolve import Resolved, Views, resolve
-from penstock.engine.results import CheckResult
+from penstock.engine.results import CheckResult, ColumnInfo
 from penstock.engine.state.records import Publication, SliceRecord, column_infos
 from penstock.engine.state.store import State, now, publish
 from penstock.engine.strategies.slice import ByTime, Slice
@@ -50,6 +50,7 @@ from penstock.events import CheckFinished, Notice, StepProgress
 from penstock.lake.candidate.state import Staged
 from penstock.lake.format.naming import fold
 from penstock.lake.spark.failures import file_missing
+from penstock.model.asset import TableName
 from penstock.model.graph import table_key
 from penstock.model.interval import Interval, interval_of
 from penstock.model.kinds import TIME_RANGE, VIEW
@@ -382,13 +383,21 @@ class Attempt:
             )
         failed = [result for result in results if result.outcome == "failed"]
         if failed:
-            counts = ", ".join(f"{result.name} ({result.failures:,})" for result in failed)
-            raise DataTestFailed(
-                f"{len(failed)} of {len(results)} data tests failed: {counts}",
-                hint=f"{self.model.target} is as it was; mend the SELECT or its inputs",
-                data={"results": results, "columns": column_infos(schema)},
-            )
+            raise tests_failed(results, column_infos(schema), self.model.target)
         return results
+
+
+def tests_failed(
+    results: tuple[CheckResult, ...], columns: tuple[ColumnInfo, ...], target: TableName
+) -> DataTestFailed:
+    """The error of a slice whose data tests did not all pass."""
+    failed = [result for result in results if result.outcome == "failed"]
+    counts = ", ".join(f"{result.name} ({result.failures:,})" for result in failed)
+    return DataTestFailed(
+        f"{len(failed)} of {len(results)} data tests failed: {counts}",
+        hint=f"{target} is as it was; mend the SELECT or its inputs",
+        data={"results": results, "columns": columns},
+    )
 
 
 def publication(

@@ -81,12 +81,12 @@ def _is_there(catalog: Catalog, model: Model) -> bool:
 
 def _states(
     model: Model,
-    made: Mapping[str, tuple[str, str | None]],
+    made: Mapping[str, tuple[str, str, str | None]],
     tried: Mapping[str, tuple[str, str]],
     alive: set[str],
 ) -> States:
     states: dict[str, str] = {}
-    for value, (definition, slicing) in made.items():
+    for value, (_, definition, slicing) in made.items():
         if slicing is not None and slicing != model.slicing:
             continue  # a slice of another `partitioned` line
         same = model.forward_only or definition == model.definition_hash
@@ -94,8 +94,8 @@ def _states(
     for value, (state, run_id) in tried.items():
         if state == "running" and run_id in alive:
             states[value] = RUNNING
-        elif state not in reading.PUBLISHED:
-            states[value] = FAILED
+        elif value not in made or made[value][0] != run_id:
+            states[value] = FAILED  # unless that very run has published it after all
     return states
 
 

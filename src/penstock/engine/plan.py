@@ -26,6 +26,7 @@ from penstock.model.constants import Bindings
 from penstock.model.file_path import path_of
 from penstock.model.graph import Graph, Makers, chains, makers_of
 from penstock.model.interval import Interval
+from penstock.model.joint import why_apart
 from penstock.model.kinds import EMBEDDED, TIME_RANGE, VIEW
 from penstock.model.loader import FIRST_MODEL
 from penstock.model.model import Model
@@ -45,8 +46,9 @@ class PlannedStep:
     reconciled in one commit each. ``after`` are the models that must have ended before it.
     ``bindings`` are what its script may refer to, in the first of its slices. ``blocked`` says why
     it cannot run; its failure is then that. ``skipped`` says why there is nothing for it to do;
-    that is not a failure. ``tally`` counts the slices of the range that the run is for. A batch
-    that ``goes_on`` is not the first of its model.
+    that is not a failure. ``tally`` counts the slices of the range that the run is for. ``apart``
+    says why many slices are made one by one; without it they are made together. A batch that
+    ``goes_on`` is not the first of its model.
     """
 
     model: Model
@@ -56,6 +58,7 @@ class PlannedStep:
     blocked: str | None = None
     skipped: str | None = None
     tally: Tally | None = None
+    apart: str | None = None
     goes_on: bool = False
 
     @property
@@ -106,8 +109,11 @@ class Plan:
         if len(step.slices) < 2:
             yield step
             return
-        for number, slice_ in enumerate(step.slices):
-            yield replace(self.narrowed(step, (slice_,)), goes_on=number > 0)
+        together = step.apart is None and step.model.by_time is None
+        size = TOGETHER if together else 1
+        for first in range(0, len(step.slices), size):
+            batch = self.narrowed(step, step.slices[first : first + size])
+            yield replace(batch, goes_on=first > 0)
 
     def narrowed(self, step: PlannedStep, slices: Sequence[Slice]) -> PlannedStep:
         """The step with some of its slices only."""
@@ -131,6 +137,9 @@ class Plan:
             return str(self.request.range)
         values = dict.fromkeys(step.slice for step in self.steps if step.slice is not None)
         return ", ".join(values) or None
+
+
+TOGETHER = 400  # slices of one job: a year of days
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +288,8 @@ def _of_range(
             changes = any(not planned[name].skipped for name in after)
             chosen, tally = choose_whole(own, every=range_.all, inputs_change=changes)
         skipped = None if chosen else f"nothing to do: {said(tally)}"
-        step = PlannedStep(model, chosen, after, skipped=skipped, tally=tally)
+        apart = _why_apart(model, range_) if len(chosen) > 1 else None
+        step = PlannedStep(model, chosen, after, skipped=skipped, tally=tally, apart=apart)
         planned[model.name] = _step(step, asked.args, request)
     return list(planned.values())
 
@@ -291,6 +301,12 @@ def _placed_at(model: Model, what: str) -> Iterator[None]:
     except ArgumentError as error:
         error.location = error.location or model.place(what)
         raise
+
+
+def _why_apart(model: Model, asked: SliceRange) -> str | None:
+    if model.strategy == "append" and asked.all:
+        return "rows that an interrupted run has appended are not to be added again"
+    return why_apart(model)
 
 
 def _with_steps(

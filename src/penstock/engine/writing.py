@@ -32,6 +32,7 @@ from penstock.model.model import Model
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from penstock.lake.rows.slices import WrittenSlices
     from penstock.lake.staging import TransactionTable
     from penstock.lake.transaction import Transaction
 
@@ -87,6 +88,17 @@ class Writer:
         except StepError as error:  # of a strategy of the project, or a time column
             what = "kind" if into.by_time is None else "time_column"
             error.location = error.location or self.model.place(what)
+            raise
+
+    def write_slices(self, table: TransactionTable, made: Made) -> WrittenSlices:
+        """Write rows of many slices; the managed column says which. Raises what `stage` does."""
+        df = cast_to(made.df, self.model.columns)
+        try:
+            return table.write_slices(self._fit(table, df, Slice((self.managed, ""))), self.managed)
+        except (QueryFailed, DataFileCorrupt, DataFileMissing) as error:
+            raise made.placed(error) from error.__cause__
+        except SchemaMismatch as error:
+            error.location = error.location or made.start
             raise
 
     def _fit(self, table: TransactionTable, df: DataFrame, into: Slice) -> DataFrame:

@@ -150,17 +150,17 @@ PUBLISHED = ("done", "unchanged")  # states of steps that left their slice as it
 
 def definitions(
     connection: Connection, targets: Sequence[str]
-) -> dict[str, dict[str, tuple[str, str | None]]]:
-    """By target and slice, what each recorded slice was made by: its definition's hash and its
-    slicing, None in old records.
+) -> dict[str, dict[str, tuple[str, str, str | None]]]:
+    """By target and slice, what each recorded slice was made by: its run, its definition's hash and
+    its slicing, None in old records.
     """
     slicing = null() if _is_old(connection) else SLICE.c.slicing
-    query = select(SLICE.c.target, SLICE.c.slice, SLICE.c.definition_hash, slicing)
-    found: dict[str, dict[str, tuple[str, str | None]]] = defaultdict(dict)
-    for target, value, definition, kind in connection.execute(
+    query = select(SLICE.c.target, SLICE.c.slice, SLICE.c.run_id, SLICE.c.definition_hash, slicing)
+    found: dict[str, dict[str, tuple[str, str, str | None]]] = defaultdict(dict)
+    for target, value, run_id, definition, kind in connection.execute(
         query.where(SLICE.c.target.in_(targets))
     ):
-        found[target][value] = definition, kind
+        found[target][value] = run_id, definition, kind
     return found
 
 

@@ -63,21 +63,28 @@ class State:
         with self._catalog.writing() as connection:
             finish_run(connection, run_id, state, now())
 
-    def begin_step(self, step: StepRecord) -> None:
+    def begin_step(self, *steps: StepRecord) -> None:
         with self._catalog.writing() as connection:
-            start_step(connection, step)
+            for step in steps:
+                start_step(connection, step)
 
     def end_step(self, key: tuple[str, str, str], state: str, reason: str | None) -> None:
         """A step ends without a publication. ``key``: run id, step, slice."""
         with self._catalog.writing() as connection:
             end_step(connection, key, state, now(), reason=reason)
 
-    def fail_tests(self, what: Publication) -> None:
-        """A step ends because its tests failed: their results are recorded, the slice is not."""
+    def fail_tests(self, *failed: Publication) -> None:
+        """Steps end because their tests failed: the results are recorded, the slices are not."""
         with self._catalog.writing() as connection:
-            insert_checks(connection, what)
-            key = (what.run_id, what.step, what.slice)
-            end_step(connection, key, "failed", what.at, reason=what.reason)
+            for what in failed:
+                insert_checks(connection, what)
+                key = (what.run_id, what.step, what.slice)
+                end_step(connection, key, "failed", what.at, reason=what.reason)
+
+    def write(self, act: Callable[[Connection], None]) -> None:
+        """Write several records in one transaction."""
+        with self._catalog.writing() as connection:
+            act(connection)
 
     def confirm(
         self, what: Publication, snapshot_id: int | None, *, as_of: int | None = None
