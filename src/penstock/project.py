@@ -185,8 +185,8 @@ class Project:
         PartitionError.
         """
         self._connections.check_open()
-        from penstock.engine.known import states_of
-        from penstock.engine.plan import make_plan
+        from penstock.engine.known import intervals_of, states_of
+        from penstock.engine.plan import Known, make_plan
         from penstock.engine.ranges import SliceRange
         from penstock.engine.slices import RunRequest
 
@@ -201,7 +201,10 @@ class Project:
             range=SliceRange.of(from_, to, every=all_),
         )
         by_name = {model.name: model for model in self.models}
-        return make_plan(by_name, self.graph, request, lambda of: states_of(self._catalog, of))
+        known = Known(
+            lambda of: states_of(self._catalog, of), lambda of: intervals_of(self._catalog, of)
+        )
+        return make_plan(by_name, self.graph, request, known)
 
     def run(
         self,
@@ -286,7 +289,10 @@ class Project:
         partitioned models that lie in it, the missing ones among them. Raises ArgumentError and
         PartitionError for a range that a model cannot have.
         """
-        from penstock.engine.status import in_range, status_of, statuses
+        from penstock.engine.known import intervals_of
+        from penstock.engine.range_status import in_range
+        from penstock.engine.ranges import SliceRange
+        from penstock.engine.status import status_of, statuses
 
         if model is None:
             known = statuses(self.settings, self._catalog, self.models)
@@ -294,7 +300,9 @@ class Project:
             known = status_of(self.settings, self._catalog, self.model(model))
         if from_ is None and to is None:
             return known
-        return in_range(known, self.models if model is None else [self.model(model)], from_, to)
+        models = self.models if model is None else [self.model(model)]
+        asked = SliceRange(from_, to)
+        return in_range(known, models, asked, lambda of: intervals_of(self._catalog, of))
 
     def show(self, model: str) -> ModelDetail:
         """Everything about one model: ``project.show("orders")``. Starts no Spark."""

@@ -40,6 +40,7 @@ from penstock.model.model import Model
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from penstock.lake.rows.slices import WrittenSlices
     from penstock.lake.staging import TransactionTable
     from penstock.lake.transaction import Transaction
 
@@ -112,6 +113,17 @@ class Writer:
         staged = STRATEGIES[self.model.strategy](table, df, into)
         stage_view(tx, self.model, begins=begins)
         return staged
+
+    def write_slices(self, table: TransactionTable, made: Made) -> WrittenSlices:
+        """Write rows of many slices; the managed column says which. Raises what `stage` does."""
+        df = cast_to(made.df, self.model.columns)
+        try:
+            return table.write_slices(self._fit(table, df, Slice((self.managed, ""))), self.managed)
+        except (QueryFailed, DataFileCorrupt, DataFileMissing) as error:
+            raise made.placed(error) from error.__cause__
+        except SchemaMismatch as error:
+            error.location = error.location or made.start
+            raise
 
     def _fit(self, table: TransactionTable, df: DataFrame, into: Slice) -> DataFrame:
         """The columns that the table takes, by ``on_schema_change``."""

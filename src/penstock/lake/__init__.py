@@ -1,6 +1,6 @@
 """DuckLake on Spark. Called in a step in Python, it is a lake of the step's project::
 
-    penstock.lake("main").read("orders")
+penstock.lake("main").read("orders")
 """
 
 import sys

@@ -46,6 +46,15 @@ def stage(table: TransactionTable, df: DataFrame, into: Slice) -> Staged:
     return staged
 
 
+def rows_of(table: TransactionTable, by_time: ByTime, intervals: Intervals) -> DataFrame:
+    """The rows that the table will have in these intervals."""
+    column, rows = by_time.time_range.column, table.to_df()
+    assert column is not None, "a model of this strategy has one"
+    values = time_values(rows, column, by_time.time_range.unit, by_time.dialect)
+    ranges = values.ranges(intervals)
+    return table.to_df(ranges.condition.files).where(ranges.where)
+
+
 def _lay_out(table: TransactionTable, values: TimeValues, by_time: ByTime) -> None:
     """Partition the table by its time column, unless the model says how."""
     layout, keys = by_time.layout, by_time.layout.partitioned_by
