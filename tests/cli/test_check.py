@@ -144,10 +144,13 @@ def test_what_nothing_acts_on_is_reported(project: Path) -> None:
     assert "t.sql:4:4: warning: nothing acts on `freshness` in this version" in result.stderr
 
 
-def test_a_strategy_that_is_not_there_is_refused(project: Path) -> None:
+def test_names_that_a_history_reserves(project: Path) -> None:
     header = "-- materialize ducklake://main/t history key=a"
+    (project / "models/t.sql").write_text(f"{header}\nSELECT 1 AS a,\n  now() AS valid_from")
+    other = "-- materialize ducklake://main/t_current\nSELECT 1 AS a"
+    (project / "models/u.sql").write_text(other)
+    assert "t.sql:3:12: error: `valid_from` is reserved" in check(project).stderr
     (project / "models/t.sql").write_text(f"{header}\nSELECT 1 AS a")
     result = check(project)
     assert result.exit_code == 2
-    assert "t.sql:1:4: error: " in result.stderr
-    assert "not in this version" in result.stderr
+    assert "u.sql:1:4: error: main.t_current is reserved: it is the view" in result.stderr

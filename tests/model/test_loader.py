@@ -81,7 +81,9 @@ def test_a_project_without_models(tmp_path: Path) -> None:
         ("-- materialize ducklake", "target", 1),
         ("-- materialize datatable://m/t", "target", 1),
         ("-- materialize ducklake://nope/t", "unknown-lake", 1),
-        ("-- materialize ducklake://main/t history key=id", "history", 1),
+        ("-- materialize ducklake://main/t history key=valid_to", "history-names", 1),
+        ("-- materialize ducklake://main/t history key=a append", "history-append", 1),
+        ("-- materialize manual ducklake://main/t history key=a", "history-manual", 1),
         ("-- materialize ducklake://main/t track=a", "history-option", 1),
         ("-- materialize ducklake://main/t deletes=close", "history-option", 1),
         ("-- materialize ducklake://main/t\n-- partitioned daily tz=Nowhere", "partition", 2),
@@ -117,7 +119,6 @@ def test_errors_of_headers(tmp_path: Path, header: str, rule: str, line: int) ->
 def test_history_says_everything_at_once(tmp_path: Path) -> None:
     text = "-- materialize scd2 ducklake://main/t\n-- partitioned daily\nSELECT 1"
     assert {found.rule for found in scan(tmp_path, models__t=text).errors} == {
-        "history",
         "history-key",
         "history-partitioned",
     }

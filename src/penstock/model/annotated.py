@@ -204,7 +204,7 @@ def _history(header: _Header, made: Materialize) -> Iterator[Diagnostic]:
             "materialize", message, "take away `manual` or `history`", "history-manual"
         )
     history = _history_of(made)
-    for message in clashes(history, made.keys, ()) if history else ():
+    for message in clashes(history, made.keys) if history else ():
         hint = "name it otherwise in the SELECT, as in `AS since`"
         yield header.error("materialize", message, hint, "history-names")
 

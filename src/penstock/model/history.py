@@ -89,12 +89,12 @@ def read_time_type(text: str, dialect: str) -> str:
     return kind
 
 
-def clashes(history: History, keys: tuple[str, ...], columns: tuple[str, ...]) -> Iterator[str]:
-    """What is wrong with names of a declaration; ``columns`` are those it declares."""
+def clashes(history: History, keys: tuple[str, ...]) -> Iterator[str]:
+    """What is wrong with the names of a declaration."""
     managed = [fold(name) for name in history.managed]
     if len(set(managed)) < len(managed):
         yield f"`{history.valid_from}` is the name of two validity columns"
-    said = {"key": keys, "tracked column": history.track, "column": columns}
+    said = {"key": keys, "tracked column": history.track}
     said["updated_at_name"] = (history.updated_at,) if history.updated_at else ()
     for what, names in said.items():
         for name in names:

@@ -49,7 +49,7 @@ def sequence(seed: int, form: History) -> list[Load]:
 def _load(choose: random.Random, form: History) -> Iterator[dict[str, Any]]:
     for key in range(3):
         if form.updated_at is None:
-            moments = [None] * choose.choice((0, 1, 1))
+            moments: list[datetime | None] = [None] * choose.choice((0, 1, 1))
         else:
             days = choose.sample(range(16), choose.choice((0, 1, 1, 1, 2, 3)))
             moments = [BEGIN + timedelta(days=each) for each in days]

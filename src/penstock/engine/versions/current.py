@@ -69,12 +69,20 @@ def text_of(model: Model) -> str:
 
 def managed_fields(history: History) -> list[StructField]:
     """The columns that the engine writes, as Spark has them."""
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import (
+        BooleanType,
+        DateType,
+        StructField,
+        TimestampNTZType,
+        TimestampType,
+    )
 
-    kinds = dict.fromkeys(history.managed, history.time_type)
-    if history.is_current is not None:
-        kinds[history.is_current] = "BOOLEAN"
-    return StructType.fromDDL(", ".join(f"{quoted(n)} {k}" for n, k in kinds.items())).fields
+    kinds = {"TIMESTAMP_NTZ": TimestampNTZType(), "TIMESTAMP": TimestampType(), "DATE": DateType()}
+    kind = kinds[history.time_type]
+    return [
+        StructField(name, BooleanType() if name == history.is_current else kind)
+        for name in history.managed
+    ]
 
 
 def drop_view(tx: Transaction, target: TableName, history: History | None) -> None:

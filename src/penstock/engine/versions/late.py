@@ -132,8 +132,8 @@ def _added(rows: DataFrame, rules: Rules) -> DataFrame:
     from pyspark.sql import Window
     from pyspark.sql import functions as fn
 
-    place = (*rules.key_columns, fn.col(_AROUND)[_ID], _SIDE, _NEXT)
-    window = Window.partitionBy(*place).orderBy(ORDER)
+    keys = map(fn.col, (*rules.key_columns, _SIDE, _NEXT))
+    window = Window.partitionBy(*keys, fn.col(_AROUND)[_ID]).orderBy(ORDER)
     at = fn.least(fn.col(AT), fn.col(_CAP))
     is_first = (fn.row_number().over(window) == 1) & (fn.col(_SIDE) == _BEFORE_IT)
     start = fn.when(is_first, fn.col(_AROUND)[SINCE]).otherwise(at)

@@ -230,8 +230,11 @@ def _history_has_its_columns(draft: Draft) -> None:
     if draft.history is None:
         return
     keys = tuple(draft.options.get("unique_key") or ())
+    managed = set(map(str.casefold, draft.history.managed))
+    # SQLMesh has the validity columns declared with the others.
+    draft.columns = [column for column in draft.columns if column.name.casefold() not in managed]
     columns = tuple(column.name for column in draft.columns)
-    for message in clashes(draft.history, keys, columns):
+    for message in clashes(draft.history, keys):
         draft.error_at("kind", message, "write valid_from_name and valid_to_name, or rename it")
     track, updated = draft.history.track, draft.history.updated_at
     if columns:
