@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import QueryFailed
-from penstock.sql.tokens import Unclosed, canonical, closing, scan, split, tokenize, words
+from penstock.sql.lexer import canonical
+from penstock.sql.tokens import Unclosed, closing, scan, split, tokenize, words
 
 SPARK = {  # with the kind of each word and what it says
     "SELECT 'é😀', -- note ; '\n $day /* $x */ FROM \tdl.t": (

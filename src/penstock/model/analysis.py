@@ -41,6 +41,7 @@ from penstock.model.sources import (
 from penstock.sql.dialect import DUCKDB, SPARK
 from penstock.sql.identifiers import nearest
 from penstock.sql.lake_functions import NAMES
+from penstock.sql.lexer import Lexer
 from penstock.sql.time_travel import Clause, find_clauses, without_type
 from penstock.sql.tokens import ARGUMENT, NAME, STRING, Token, closing
 
@@ -193,7 +194,9 @@ def _references(reading: _Reading) -> References | None:
         reading.error(empty[0], f"the query cannot be read: {empty[1]}", hint, "unreadable-query")
         return None
     try:
-        found = find_references(scope.source, tokens, scope.dialect, reading.masked, scope.hidden)
+        found = find_references(
+            scope.source, tokens, scope.dialect, reading.masked, scope.hidden, scope.lexer
+        )
     except UnreadableQuery as error:
         other = "correct the SQL" if scope.dialect == DUCKDB else _OTHER_DIALECT
         reading.error(error.offset, str(error), error.hint or other, "unreadable-query")
@@ -377,3 +380,4 @@ class Scope:
     arguments: Mapping[str, Argument]
     partitioned: bool
     hidden: frozenset[str] = frozenset()
+    lexer: Lexer = field(default_factory=Lexer, repr=False)

@@ -26,8 +26,9 @@ from penstock.model.partition import check_spec
 from penstock.model.query import Query, read_query
 from penstock.sql.dialect import SPARK
 from penstock.sql.identifiers import quote_identifier
+from penstock.sql.lexer import Lexer, canonical
 from penstock.sql.literals import plain_text_literal
-from penstock.sql.tokens import canonical, words
+from penstock.sql.tokens import words
 
 TARGET = "ducklake://main/table"
 
@@ -65,6 +66,7 @@ def build_model(
     if declaration.generated:
         found += _only_model(script)
         text = text[: declaration.code] + declaration.generated
+    lexer = Lexer()  # of the query as it is parsed, and as it is hashed
     query, query_findings = read_query(
         text,
         declaration.path,
@@ -75,13 +77,14 @@ def build_model(
         manual=declaration.strategy == "manual",
         settings=declaration.settings,
         macros=script.macros.saying(**variables_of(declaration)),
+        lexer=lexer,
     )
     found += query_findings
     if query is not None:
         found += _of_query(declaration, query)
     if query is None or _has_error(found):
         return None, tuple(found)
-    return _model(script, query, found), tuple(found)
+    return _model(script, query, lexer, found), tuple(found)
 
 
 def variables_of(declaration: Declaration) -> dict[str, str]:
@@ -152,7 +155,9 @@ def _of_readers(declaration: Declaration, query: Query) -> Iterator[Diagnostic]:
         yield Diagnostic("error", message, declaration.place("target"), "write kind FULL", "cycle")
 
 
-def _model(script: ScriptFile, query: Query, findings: Sequence[Diagnostic]) -> Model:
+def _model(
+    script: ScriptFile, query: Query, lexer: Lexer, findings: Sequence[Diagnostic]
+) -> Model:
     declaration = script.declaration
     # Any: a model has the fields of its declaration, as their common class promises.
     declared: dict[str, Any] = {
@@ -163,7 +168,7 @@ def _model(script: ScriptFile, query: Query, findings: Sequence[Diagnostic]) -> 
         name=script.name,
         query=query,
         reads=query.reads,
-        definition_hash=definition_hash(query, declaration.meaning, declaration.target),
+        definition_hash=definition_hash(query, declaration.meaning, declaration.target, lexer),
         test_scripts=script.tests,
         test_reads=tuple(_test_reads(declaration, script.tests)),
         warnings=tuple(findings),
@@ -268,7 +273,9 @@ _RULES: tuple[Callable[[_Declared], Iterator[Diagnostic]], ...] = (
 )
 
 
-def definition_hash(query: Query, meaning: Mapping[str, object], target: TableName) -> str:
+def definition_hash(
+    query: Query, meaning: Mapping[str, object], target: TableName, lexer: Lexer
+) -> str:
     """Hex SHA-256 of the canonical query and of what says where and how it is written.
 
     Blanks, comments, the case of keywords and the data tests do not count.
@@ -285,12 +292,12 @@ def definition_hash(query: Query, meaning: Mapping[str, object], target: TableNa
         "arguments": [
             [argument.name, argument.type, argument.default] for argument in query.arguments
         ],
-        "parts": [[part.name, *_canonical(part, query)] for part in query.parts],
+        "parts": [[part.name, *_canonical(part, query, lexer)] for part in query.parts],
     }
     text = json.dumps(all_of_it, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _canonical(part: Part, query: Query) -> list[str]:
+def _canonical(part: Part, query: Query, lexer: Lexer) -> list[str]:
     statement = part.statement
-    return canonical(query.source.text[statement.start : statement.end], query.dialect)
+    return canonical(query.source.text[statement.start : statement.end], query.dialect, lexer)

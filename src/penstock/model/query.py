@@ -36,6 +36,7 @@ from penstock.model.sources import (
 from penstock.sql.dialect import SPARK
 from penstock.sql.identifiers import fold
 from penstock.sql.lake_functions import NAMES as LAKE_FUNCTIONS
+from penstock.sql.lexer import Lexer
 from penstock.sql.macros import Book
 from penstock.sql.tokens import ARGUMENT, NAME, NOT_CALLED, STRING, WORD
 from penstock.sql.trust import FUNCTIONS
@@ -221,6 +222,7 @@ def read_query(
     settings: tuple[Setting, ...] = (),
     translates: bool = True,
     macros: AtMacros | None = None,
+    lexer: Lexer | None = None,
 ) -> tuple[Query | None, tuple[Diagnostic, ...]]:
     """The query of the script ``text`` whose code begins at ``start``, with all findings.
 
@@ -239,7 +241,9 @@ def read_query(
     script = read_script(source, names, start=start, dialect=dialect, manual=manual)
     found = [*findings, *script.findings]
     by_name = {argument.name: argument for argument in arguments}
-    scope = Scope(source, script.names, dialect, by_name, partition is not None)
+    scope = Scope(
+        source, script.names, dialect, by_name, partition is not None, lexer=lexer or Lexer()
+    )
     parts: list[Part] = []
     statements: list[tuple[str | None, Statement]] = [(t.name, t.query) for t in script.temporaries]
     statements += [(None, statement) for statement in script.statements]

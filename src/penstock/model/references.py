@@ -16,6 +16,7 @@ from sqlglot import exp
 from penstock.model.mapping import Source
 from penstock.model.rewrites import query_starts
 from penstock.sql.dialect import SPARK, parse
+from penstock.sql.lexer import Lexer
 from penstock.sql.tables import named_tables, span_of
 from penstock.sql.text import Unreadable, mask
 from penstock.sql.tokens import ARGUMENT, NAME, WORD, Token, closing, depth_of, may_be_alias
@@ -66,6 +67,7 @@ def find_references(
     dialect: str,
     masked: Sequence[tuple[int, int, str]],
     hidden: frozenset[str],
+    lexer: Lexer | None = None,
 ) -> References:
     """References in the statement that ``tokens`` make.
 
@@ -81,13 +83,14 @@ def find_references(
     spans = [*masked, *own_masks(tokens)]
     text = mask(source.text, spans)[start:end]
     try:
-        tree = parse(text, dialect)[0]
+        tree = parse(text, dialect, lexer)[0]
     except Unreadable as unread:
         error = UnreadableQuery(f"the query cannot be read{unread}", start + unread.at)
         if dialect != SPARK or not is_sparks_own(tokens, str(error)):
             raise error from None
         return _by_tokens(tokens, masked, hidden, error)
-    return References(tuple(_tables(tree, tokens, start, hidden)), tuple(_columns(tree, start)))
+    columns = _columns(tree, start) if _names_in_parts(tokens) else ()
+    return References(tuple(_tables(tree, tokens, start, hidden)), tuple(columns))
 
 
 def _by_tokens(
@@ -158,6 +161,11 @@ def _tables(
             table.parent, exp.From | exp.Join | exp.Subquery | exp.Paren
         )
         yield TableReference(parts, first, last, by_end[last], bare)
+
+
+def _names_in_parts(tokens: Sequence[Token]) -> bool:
+    """Whether there can be a name of three parts, which few queries have."""
+    return any("." in one.text and "." in other.text for one, other in zip(tokens, tokens[2:]))
 
 
 def _columns(tree: exp.Expr, start: int) -> Iterator[ColumnPrefix]:

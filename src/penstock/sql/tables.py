@@ -6,7 +6,7 @@ Read with sqlglot, which runs nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -118,9 +118,32 @@ def named_tables(tree: exp.Expr) -> list[exp.Table]:
 
     Functions are left out, and names in hints, which speak of aliases.
     """
-    named = [table for table in tree.find_all(exp.Table) if _is_name(table)]
+    named = [table for table in _all_tables(tree) if _is_name(table)]
     tables = [table for table in named if table.db or not _is_cte(table)]
     return sorted(tables, key=lambda table: span_of(table)[0])
+
+
+def _all_tables(tree: exp.Expr) -> Iterator[exp.Table]:
+    """``tree.find_all(exp.Table)`` that passes over columns and literals, which most nodes are."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, exp.Table):
+            yield node
+        for value in node.args.values():
+            for below in value if isinstance(value, list) else (value,):
+                if type(below) in _LEAVES or (type(below) is exp.Column and _is_plain_name(below)):
+                    continue
+                if isinstance(below, exp.Expr):
+                    waiting.append(below)
+
+
+_LEAVES = frozenset({type(None), bool, str, exp.Identifier, exp.Literal})
+
+
+def _is_plain_name(column: exp.Column) -> bool:
+    """Not ``t.* REPLACE ((SELECT ...) AS x)``."""
+    return type(column.args.get("this")) is exp.Identifier
 
 
 def span_of(table: exp.Table) -> Span:

@@ -16,16 +16,14 @@ from sqlglot.errors import SqlglotError
 
 from penstock.sql.text import breaks, wrong
 from penstock.sql.tokens import (
-    COMMENT,
     MARKER,
     NAME,
     NO_VALUE,
     NUMBER,
-    SPACE,
     STRING,
     WORD,
     Token,
-    scan,
+    loose_words,
     tokenize,
 )
 
@@ -261,13 +259,18 @@ _IN_SPARK = {
 }  # fmt: skip
 
 
+_RENAMED = re.compile(
+    rf"\b(?:{'|'.join({kind.split()[0] for kind in (*_IN_SPARK, *map(' '.join, _LONGER))})})\b", re.I
+)
+
+
 def cast_types(text: str) -> str:
     """``text`` with those in Spark's words; what follows on the line may move by some columns."""
-    if not _ANY_CAST.search(text):
+    if not _RENAMED.search(text) or not _ANY_CAST.search(text):
         return text
     parts: list[str] = []
     position = 0
-    tokens = [token for token in scan(text) if token.kind not in {COMMENT, SPACE}]
+    tokens = loose_words(text)
     for at in _type_places(tokens):
         kind = _other_type(tokens, at)
         if kind is None:
