@@ -195,7 +195,7 @@ def _references(reading: _Reading) -> References | None:
         return None
     try:
         found = find_references(
-            scope.source, tokens, scope.dialect, reading.masked, scope.hidden, scope.lexer
+            scope.source, tokens, scope.dialect, reading.masked, scope.hidden, lexer=scope.lexer
         )
     except UnreadableQuery as error:
         other = "correct the SQL" if scope.dialect == DUCKDB else _OTHER_DIALECT

@@ -155,9 +155,7 @@ def _of_readers(declaration: Declaration, query: Query) -> Iterator[Diagnostic]:
         yield Diagnostic("error", message, declaration.place("target"), "write kind FULL", "cycle")
 
 
-def _model(
-    script: ScriptFile, query: Query, lexer: Lexer, findings: Sequence[Diagnostic]
-) -> Model:
+def _model(script: ScriptFile, query: Query, lexer: Lexer, findings: Sequence[Diagnostic]) -> Model:
     declaration = script.declaration
     # Any: a model has the fields of its declaration, as their common class promises.
     declared: dict[str, Any] = {

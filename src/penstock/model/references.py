@@ -11,8 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from sqlglot import exp
-
 from penstock.model.mapping import Source
 from penstock.model.rewrites import query_starts
 from penstock.sql.dialect import SPARK, parse
@@ -20,6 +18,7 @@ from penstock.sql.lexer import Lexer
 from penstock.sql.tables import named_tables, span_of
 from penstock.sql.text import Unreadable, mask
 from penstock.sql.tokens import ARGUMENT, NAME, WORD, Token, closing, depth_of, may_be_alias
+from penstock.sql.trees import exp
 
 
 class UnreadableQuery(Exception):
@@ -67,6 +66,7 @@ def find_references(
     dialect: str,
     masked: Sequence[tuple[int, int, str]],
     hidden: frozenset[str],
+    *,
     lexer: Lexer | None = None,
 ) -> References:
     """References in the statement that ``tokens`` make.
@@ -165,7 +165,8 @@ def _tables(
 
 def _names_in_parts(tokens: Sequence[Token]) -> bool:
     """Whether there can be a name of three parts, which few queries have."""
-    return any("." in one.text and "." in other.text for one, other in zip(tokens, tokens[2:]))
+    dots = [at for at, token in enumerate(tokens) if "." in token.text]
+    return any(after == at + 2 for at, after in pairwise(dots))
 
 
 def _columns(tree: exp.Expr, start: int) -> Iterator[ColumnPrefix]:

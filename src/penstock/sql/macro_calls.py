@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from sqlglot import exp
-
 from penstock.errors import QueryFailed, UnsupportedFeature
 from penstock.sql.duckdb.guards import whole_number
 from penstock.sql.duckdb.text import Cuts, cut, named, readable
@@ -29,6 +27,7 @@ from penstock.sql.tokens import (
     may_be_alias,
     tokenize,
 )
+from penstock.sql.trees import exp
 from penstock.sql.trust import harmless_expression, harmless_query
 
 _DUCKDB, _SPARK = "duckdb", "spark"

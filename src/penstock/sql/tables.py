@@ -10,14 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlglot import exp
-
 from penstock.errors import QueryFailed, UnsupportedFeature
 from penstock.sql.dialect import parse
 from penstock.sql.identifiers import fold
 from penstock.sql.text import Span, mask, wrong
 from penstock.sql.time_travel import Clause, Travel, find_clauses, travel
 from penstock.sql.tokens import NAME, NOT_CALLED, WORD, SqlText, Token
+from penstock.sql.trees import exp
 
 # `parquet.`/path`` and its like are files to Spark, not tables.
 FORMATS = {"parquet", "csv", "json", "orc", "text", "avro", "xml", "binaryfile"}
@@ -125,6 +124,7 @@ def named_tables(tree: exp.Expr) -> list[exp.Table]:
 
 def _all_tables(tree: exp.Expr) -> Iterator[exp.Table]:
     """``tree.find_all(exp.Table)`` that passes over columns and literals, which most nodes are."""
+    leaves = {type(None), bool, str, exp.Identifier, exp.Literal}
     waiting = [tree]
     while waiting:
         node = waiting.pop()
@@ -132,13 +132,10 @@ def _all_tables(tree: exp.Expr) -> Iterator[exp.Table]:
             yield node
         for value in node.args.values():
             for below in value if isinstance(value, list) else (value,):
-                if type(below) in _LEAVES or (type(below) is exp.Column and _is_plain_name(below)):
+                if type(below) in leaves or (type(below) is exp.Column and _is_plain_name(below)):
                     continue
                 if isinstance(below, exp.Expr):
                     waiting.append(below)
-
-
-_LEAVES = frozenset({type(None), bool, str, exp.Identifier, exp.Literal})
 
 
 def _is_plain_name(column: exp.Column) -> bool:

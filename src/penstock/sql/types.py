@@ -11,9 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
-
 from penstock.sql.text import breaks, wrong
 from penstock.sql.tokens import (
     MARKER,
@@ -26,6 +23,7 @@ from penstock.sql.tokens import (
     loose_words,
     tokenize,
 )
+from penstock.sql.trees import exp
 
 _WHOLE = {
     ("UTINYINT", "UINT8"): ("0", "255", "SMALLINT"),
@@ -209,6 +207,8 @@ def spark_type(text: str, dialect: str = "duckdb") -> str:
 
     Raises ValueError for one that Spark cannot hold.
     """
+    from sqlglot.errors import SqlglotError
+
     try:
         kind = exp.DataType.build(text, dialect=dialect)
     except SqlglotError:
@@ -259,9 +259,7 @@ _IN_SPARK = {
 }  # fmt: skip
 
 
-_RENAMED = re.compile(
-    rf"\b(?:{'|'.join({kind.split()[0] for kind in (*_IN_SPARK, *map(' '.join, _LONGER))})})\b", re.I
-)
+_RENAMED = re.compile(rf"\b(?:{'|'.join(kind.split()[0] for kind in _IN_SPARK)})\b", re.I)
 
 
 def cast_types(text: str) -> str:
