@@ -43,7 +43,7 @@ from penstock.sql.identifiers import nearest
 from penstock.sql.lake_functions import NAMES
 from penstock.sql.lexer import Lexer
 from penstock.sql.time_travel import Clause, find_clauses, without_type
-from penstock.sql.tokens import ARGUMENT, NAME, STRING, Token, closing
+from penstock.sql.tokens import ARGUMENT, NAME, STRING, WORD, Token, closing
 
 PARTITION_MARKER = "penstock_partition"
 _OTHER_DIALECT = "for DuckDB's SQL: -- dialect duckdb"
@@ -122,7 +122,7 @@ def _take_clauses(reading: _Reading) -> dict[int, Clause]:
 def _bind_tokens(reading: _Reading) -> None:
     """``'{partition}'`` and ``$name`` become markers; values never enter the text."""
     for index, token in enumerate(reading.tokens):
-        if index in reading.taken:
+        if token.kind == WORD or index in reading.taken:
             continue
         if token.kind in {STRING, NAME} and TOKEN in token.value:
             _bind_partition(reading, index, token)
@@ -214,13 +214,14 @@ def _place_tables(reading: _Reading, calls: dict[int, Call], clauses: dict[int, 
     found = _references(reading)
     if found is None:
         return
+    arguments = [token.start for token in tokens if token.kind == ARGUMENT]
     for table in found.tables:
         call = calls.pop(tokens[table.last].start, None)
         if call is not None and call.function in NAMES:
             _place_function(reading, call, table)
         elif call is not None and len(table.parts) == 1:
             _place_file(reading, call)
-        elif any(t.kind == ARGUMENT and table.start <= t.start < table.end for t in tokens):
+        elif any(table.start <= start < table.end for start in arguments):
             hint = "write the name; an argument is a value"
             reading.error(table.start, "an argument cannot be a table's name", hint, "argument")
         elif tokens[table.last].kind == STRING:

@@ -149,18 +149,21 @@ def _match_condition(tokens: Sequence[Token], index: int) -> Iterator[tuple[int,
 def _tables(
     tree: exp.Expr, tokens: Sequence[Token], start: int, hidden: frozenset[str]
 ) -> Iterator[TableReference]:
-    by_end = {token.end: index for index, token in enumerate(tokens)}
+    by_start = {token.start: index for index, token in enumerate(tokens)}
     for table in named_tables(tree):
         parts = tuple(part.name for part in table.parts)
         if len(parts) == 1 and parts[0].casefold() in hidden:
             continue
         first, last = (start + at for at in span_of(table))
-        if last not in by_end:  # sqlglot made the name of something that is no token
+        at = by_start.get(start + int(table.parts[-1].meta["start"]))
+        if (
+            at is None or tokens[at].end != last
+        ):  # sqlglot made the name of something that is no token
             raise UnreadableQuery(f"the table `{'.'.join(parts)}` cannot be placed", first)
         bare = not table.alias and isinstance(
             table.parent, exp.From | exp.Join | exp.Subquery | exp.Paren
         )
-        yield TableReference(parts, first, last, by_end[last], bare)
+        yield TableReference(parts, first, last, at, bare)
 
 
 def _names_in_parts(tokens: Sequence[Token]) -> bool:
@@ -214,9 +217,11 @@ def empty_place(tokens: Sequence[Token]) -> tuple[int, str] | None:
 def _before_from(tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:
     """``SELECT a, FROM t``: to Spark a column ``from``, unless the SELECT has another FROM."""
     for index in range(1, len(tokens) - 1):
-        before, token = tokens[index - 1 : index + 1]
+        if tokens[index].upper != "FROM":
+            continue
+        before = tokens[index - 1]
         starts = before.upper == "SELECT" and (index == 1 or tokens[index - 2].text == "(")
-        if token.upper != "FROM" or not (before.text == "," or starts):
+        if before.text != "," and not starts:
             continue
         following = tokens[index + 1]
         if (may_be_alias(following) or following.text == "(") and not _has_from(tokens, index + 1):

@@ -63,7 +63,8 @@ CHECKED = {
     **dict.fromkeys(("UUID", "GUID"), _UUID),
 }
 _REFUSED = {"GEOMETRY": "write st_geomfromwkb(bytes)"}
-_MENTIONED = re.compile(rf"\b(?:{'|'.join([*CHECKED, *_REFUSED])})\b", re.IGNORECASE)
+_MENTIONED = frozenset({*CHECKED, *_REFUSED})
+_WORDS = re.compile(r"\w+")
 
 _TYPED_TEXTS = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "TIME", "X"})
 
@@ -73,7 +74,7 @@ def checked(text: str) -> str:
 
     Raises QueryFailed with the place where a value is not known to be the same.
     """
-    if not _MENTIONED.search(text):
+    if _MENTIONED.isdisjoint(_WORDS.findall(text.upper())):
         return text
     casts = _Casts(text)
     for at, token in enumerate(casts.tokens):
@@ -259,12 +260,12 @@ _IN_SPARK = {
 }  # fmt: skip
 
 
-_RENAMED = re.compile(rf"\b(?:{'|'.join(kind.split()[0] for kind in _IN_SPARK)})\b", re.I)
+_RENAMED = frozenset(kind.split()[0] for kind in _IN_SPARK)
 
 
 def cast_types(text: str) -> str:
     """``text`` with those in Spark's words; what follows on the line may move by some columns."""
-    if not _RENAMED.search(text) or not _ANY_CAST.search(text):
+    if _RENAMED.isdisjoint(_WORDS.findall(text.upper())) or not _ANY_CAST.search(text):
         return text
     parts: list[str] = []
     position = 0
