@@ -10,8 +10,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sqlglot import Token
     from sqlglot.dialects.dialect import Dialect
-    from sqlglot.tokens import Token
 
 _NAMES = frozenset({"SETTINGS"})  # keywords to sqlglot; a table function of lakes
 _CASE_MATTERS = frozenset({"VAR", "IDENTIFIER", "STRING", "RAW_STRING", "HEREDOC_STRING"})
@@ -53,15 +53,19 @@ def canonical(text: str, dialect: str, lexer: Lexer | None = None) -> list[str]:
     Names and texts stay as they are and never look alike. The hashes of models' definitions, which
     are stored, are made of this: it has the words of sqlglot's own dialect, as the first had.
     """
+    from sqlglot import TokenType
+
+    kinds = {TokenType[kind]: kind for kind in _CASE_MATTERS}  # .name takes longer
     spelled: list[str] = []
     dollar = -1  # where a ``$`` ended that came just before
     for token in _own_words(text, dialect, lexer or Lexer()):
-        kind, said = token.token_type.name, token.text
+        kind, said = kinds.get(token.token_type), token.text
         if token.start == dollar and kind not in {"STRING", "RAW_STRING", "IDENTIFIER"}:
             spelled[-1], dollar = f"ARGUMENT {said}", -1
             continue
-        spelled.append(f"{kind} {said}" if kind in _CASE_MATTERS else said.upper())
-        dollar = token.end + 1 if (kind, said) == ("PARAMETER", "$") else -1
+        spelled.append(said.upper() if kind is None else f"{kind} {said}")
+        is_mark = said == "$" and token.token_type is TokenType.PARAMETER
+        dollar = token.end + 1 if is_mark else -1
     return spelled
 
 

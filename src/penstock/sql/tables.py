@@ -124,18 +124,18 @@ def named_tables(tree: exp.Expr) -> list[exp.Table]:
 
 def _all_tables(tree: exp.Expr) -> Iterator[exp.Table]:
     """``tree.find_all(exp.Table)`` that passes over columns and literals, which most nodes are."""
-    leaves = {type(None), bool, str, exp.Identifier, exp.Literal}
+    column, leaves = exp.Column, {type(None), bool, str, exp.Identifier, exp.Literal}
     waiting = [tree]
     while waiting:
         node = waiting.pop()
         if isinstance(node, exp.Table):
             yield node
         for value in node.args.values():
-            for below in value if isinstance(value, list) else (value,):
-                if type(below) in leaves or (type(below) is exp.Column and _is_plain_name(below)):
-                    continue
-                if isinstance(below, exp.Expr):
-                    waiting.append(below)
+            kind = type(value)
+            if kind in leaves or (kind is column and _is_plain_name(value)):
+                continue
+            below = value if kind is list else (value,)
+            waiting += [each for each in below if isinstance(each, exp.Expr)]
 
 
 def _is_plain_name(column: exp.Column) -> bool:
