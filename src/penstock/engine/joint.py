@@ -144,9 +144,7 @@ class JointAttempt:
             raise NotJoint("files of its table hold rows of several slices")
         records = self.state.slices(self.model.target.qualified)
         for record in records:
-            if record.strategy != self.model.strategy or not record.is_slice_of(
-                self.model.partition
-            ):
+            if record.strategy != self.model.strategy or not record.is_slice_of(self.model):
                 raise NotJoint(f"its slice {record.slice} was made in another way")
         return {record.slice: record for record in records}
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.engine.intervals import Event, Painted
@@ -112,9 +113,8 @@ def intervals_of(
     for model in models:
         catalog = catalogs(model.target.lake)
         if catalog is not None and _is_there(catalog, model):
-            found[model.name] = State(catalog).read(
-                lambda connection, model=model: painted(connection, model, is_gone), Painted()
-            )
+            ask = partial(painted, model=model, is_gone=is_gone)
+            found[model.name] = State(catalog).read(ask, Painted())
     return found
 
 
