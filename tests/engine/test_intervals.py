@@ -157,3 +157,44 @@ def test_auto_restatement_does_again_what_was_made_before_it_was_due(make: Make)
     later = datetime.now(UTC) + timedelta(days=1)
     assert made(toy, later) == [("2026-01-02 to 2026-01-03", "done")]
     assert rows(toy, "SELECT n FROM t ORDER BY n") == [(1,), (3,)]
+
+
+def test_a_restatement_is_one_commit_and_says_what_is_there(make: Make) -> None:
+    below = "-- materialize ducklake://main/{}{}\nSELECT max(n) AS n FROM t"
+    text = MODEL.format(options="batch_size 1", properties="")
+    toy = make(
+        {
+            "models/t": text,
+            "models/most": below.format("most", ""),
+            "models/log": below.format("log", " append"),
+        }
+    )
+    toy.lake("main").sql("CREATE TABLE raw (ds DATE, n INT)")
+    put(toy, 1, 2, 3)
+    made(toy, at(4))
+    toy.lake("main").sql("DELETE FROM raw WHERE n > 1")
+    first, *_ = toy.restatement("t", "2026-01-02", "2026-01-03", downstream=True)
+    assert (first.slice, first.slices, first.rows) == ("2026-01-02 to 2026-01-03", 1, 2)
+    before = toy.lake("main").catalog.latest().id
+    result = toy.restate("t", "2026-01-02", "2026-01-03", downstream=True)
+    states = {step.name: (step.slice, step.state) for step in result.steps}
+    assert states == {
+        "t": ("2026-01-02 to 2026-01-03", "done"),
+        "most": (None, "done"),
+        "log": (None, "skipped"),
+    }
+    assert toy.lake("main").catalog.latest().id == before + 2
+    assert rows(toy, "SELECT t.n, most.n FROM t, most") == [(1, 1)]
+    assert rows(toy, "SELECT count(*) FROM log") == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("model", "said"), [("most", "it is made as a whole"), ("log", "only ever added")]
+)
+def test_what_cannot_be_restated(make: Make, model: str, said: str) -> None:
+    below = "-- materialize ducklake://main/{}{}\nSELECT 1 AS n"
+    toy = make(
+        {"models/most": below.format("most", ""), "models/log": below.format("log", " append")}
+    )
+    with pytest.raises(ArgumentError, match=said):
+        toy.restatement(model, "2026-01-02", "2026-01-03")

@@ -19,6 +19,7 @@ COMMANDS = {
     "test": "penstock.cli.test",
     "plan": "penstock.cli.plan",
     "run": "penstock.cli.run",
+    "restate": "penstock.cli.restate",
     "drop": "penstock.cli.drop",
     "status": "penstock.cli.status",
     "show": "penstock.cli.show",

@@ -234,7 +234,11 @@ def _of_intervals(model: Model, due: Due, after: tuple[str, ...]) -> PlannedStep
     """A slice for each evaluation of the query."""
     assert model.by_time is not None, "asked of models by time"
     slices = model.by_time.batches(due.intervals)
-    return PlannedStep(model, slices, after, skipped=due.idle, tally=due.tally)
+    apart = None
+    if len(slices) > 1:
+        size = model.by_time.batch_size
+        apart = "each range of missing intervals" if size is None else f"batch_size is {size}"
+    return PlannedStep(model, slices, after, skipped=due.idle, tally=due.tally, apart=apart)
 
 
 Afters = Mapping[str, tuple[str, ...]]
