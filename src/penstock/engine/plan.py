@@ -335,6 +335,10 @@ def _with_steps(
 def _notices(steps: Iterable[PlannedStep], request: RunRequest) -> Iterator[str]:
     if request.partition is not None and all(step.slices == (WHOLE,) for step in steps):
         yield "no selected step is partitioned: --partition has no effect"
+    for step in steps:
+        if step.tally is not None and step.tally.later:
+            later = f"{step.tally.later:,} slice{'' if step.tally.later == 1 else 's'}"
+            yield f"{step.name}: {later} of the range have not begun yet, and are left out"
     if request.full_refresh:
         yield from _refreshed([step.model for step in steps if not step.skipped], request)
 
