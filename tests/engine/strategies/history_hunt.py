@@ -37,7 +37,7 @@ def main() -> None:
     raise SystemExit(1 if bad else 0)
 
 
-def _show(seed: int, form: sequences.History, made: object, wanted: object) -> None:
+def _show(seed: int, form: object, made: object, wanted: object) -> None:
     print(f"seed {seed}")
     for number, load in enumerate(sequences.sequence(seed, form)):
         print(f"  load at {sequences.now_of(number)}: {load}")
