@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from penstock.engine.python.helpers import lake
     from penstock.errors import PenstockError
     from penstock.lake.format.files import PartitionField
     from penstock.lake.format.objects import SortKey

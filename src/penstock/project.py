@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from penstock.engine.plan import Plan
     from penstock.engine.preview import Queries
     from penstock.engine.resolve import Resolved
+    from penstock.engine.restate import Restated
     from penstock.engine.results import (
         Dropped,
         ModelDetail,
@@ -185,8 +186,8 @@ class Project:
         PartitionError.
         """
         self._connections.check_open()
-        from penstock.engine.known import states_of
-        from penstock.engine.plan import make_plan
+        from penstock.engine.known import intervals_of, states_of
+        from penstock.engine.plan import Known, make_plan
         from penstock.engine.ranges import SliceRange
         from penstock.engine.slices import RunRequest
 
@@ -201,7 +202,10 @@ class Project:
             range=SliceRange.of(from_, to, every=all_),
         )
         by_name = {model.name: model for model in self.models}
-        return make_plan(by_name, self.graph, request, lambda of: states_of(self._catalog, of))
+        known = Known(
+            lambda of: states_of(self._catalog, of), lambda of: intervals_of(self._catalog, of)
+        )
+        return make_plan(by_name, self.graph, request, known)
 
     def run(
         self,
@@ -236,8 +240,7 @@ class Project:
         result, and nothing of it is visible; what is raised concerns the whole run: ArgumentError,
         PartitionError, EnvironmentMissing, and what opening a lake raises.
         """
-        from penstock.engine.run import require_jobs, run_plan
-        from penstock.progress.lines import showing
+        from penstock.engine.run import require_jobs
 
         require_jobs(jobs)
         plan = self.plan(
@@ -252,6 +255,80 @@ class Project:
             to=to,
             all_=all_,
         )
+        return self._execute(plan, jobs, on_event, new_catalog=new_catalog)
+
+    def restatement(
+        self,
+        model: str,
+        from_: Partition | None,
+        to: Partition | None,
+        *,
+        downstream: bool = False,
+    ) -> tuple[Restated, ...]:
+        """What `restate` would do: ``project.restatement("sales", "2026-01-01", "2026-01-31")``.
+
+        Raises what `restate` does. Starts Spark to count the rows that are there now.
+        """
+        from penstock.engine.restate import restated
+
+        plan = self._restating(model, from_, to, downstream=downstream)
+        return restated(plan, self._connections.lakes(plan.lakes, self._session))
+
+    def restate(
+        self,
+        model: str,
+        from_: Partition | None,
+        to: Partition | None,
+        *,
+        downstream: bool = False,
+        fire_time: datetime | None = None,
+        on_event: EventSink | None = None,
+    ) -> RunResult:
+        """Make the slices of a range again: ``project.restate("sales", "2026-01-01", "now")``.
+
+        What the query does not return any more is gone afterwards; a model by time is restated in
+        one commit. With ``downstream`` the models that read it are too. Raises ArgumentError for a
+        model without ranges, one with ``disable_restatement`` and one whose rows are only added.
+        """
+        plan = self._restating(model, from_, to, downstream=downstream, fire_time=fire_time)
+        return self._execute(plan, None, on_event)
+
+    def _restating(
+        self,
+        model: str,
+        from_: Partition | None,
+        to: Partition | None,
+        *,
+        downstream: bool,
+        fire_time: datetime | None = None,
+    ) -> Plan:
+        from penstock.engine.restate import require_restatable, restating
+
+        made = self.model(model)
+        require_restatable(made)
+        select = (f"{made.name}+",) if downstream else (made.name,)
+        plan = self.plan(
+            None,
+            select,
+            fire_time=fire_time,
+            trigger="restate",
+            from_=from_,
+            to=to,
+            all_=True,
+        )
+        return restating(plan, made.name)
+
+    def _execute(
+        self,
+        plan: Plan,
+        jobs: int | None,
+        on_event: EventSink | None,
+        *,
+        new_catalog: bool = False,
+    ) -> RunResult:
+        from penstock.engine.run import run_plan
+        from penstock.progress.lines import showing
+
         lakes = self._connections.lakes(plan.lakes, self._session, new_catalog=new_catalog)
         with showing(on_event) as sink:
             session = self._session(sink)
@@ -286,7 +363,10 @@ class Project:
         partitioned models that lie in it, the missing ones among them. Raises ArgumentError and
         PartitionError for a range that a model cannot have.
         """
-        from penstock.engine.status import in_range, status_of, statuses
+        from penstock.engine.known import intervals_of
+        from penstock.engine.range_status import in_range
+        from penstock.engine.ranges import SliceRange
+        from penstock.engine.status import status_of, statuses
 
         if model is None:
             known = statuses(self.settings, self._catalog, self.models)
@@ -294,7 +374,9 @@ class Project:
             known = status_of(self.settings, self._catalog, self.model(model))
         if from_ is None and to is None:
             return known
-        return in_range(known, self.models if model is None else [self.model(model)], from_, to)
+        models = self.models if model is None else [self.model(model)]
+        asked = SliceRange(from_, to)
+        return in_range(known, models, asked, lambda of: intervals_of(self._catalog, of))
 
     def show(self, model: str) -> ModelDetail:
         """Everything about one model: ``project.show("orders")``. Starts no Spark."""

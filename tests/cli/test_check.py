@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from penstock import Lake
-from penstock.cli.main import main
+from penstock.cli.main import main, seldom_collected
 
 
 @pytest.fixture
@@ -35,10 +39,13 @@ def test_a_project_without_models_is_an_error(project: Path) -> None:
 
 def test_warnings_about_files_that_make_no_model_are_printed(project: Path) -> None:
     (project / "models/t.sql").write_text("-- materialize ducklake://main/t\nSELECT 1 AS a")
-    (project / "models/step.py").write_text("# pipeline\nprint(1)")
+    (project / "models/step.sh").write_text("# pipeline\necho 1")
     result = check(project)
     assert (result.exit_code, result.stdout) == (0, "1 model, no errors, 1 warning\n")
-    assert "step.py:1:3: warning: a .py file is not taken" in result.stderr
+    assert (
+        "step.sh:1:3: warning: a .sh file is not taken: a step is a .sql or .py file"
+        in result.stderr
+    )
 
 
 STEP = "-- materialize ducklake://main/t\nSELECT 1 AS a"
@@ -151,3 +158,28 @@ def test_names_that_a_history_reserves(project: Path) -> None:
     result = check(project)
     assert result.exit_code == 2
     assert "u.sql:1:4: error: main.t_current is reserved: it is the view" in result.stderr
+
+
+def test_a_script_in_the_cache_needs_no_parser(project: Path, tmp_path: Path) -> None:
+    (project / "models/t.sql").write_text(STEP)
+    code = (
+        "import sys; from penstock.cli.main import main\n"
+        "main(['check'], standalone_mode=False); print('sqlglot' in sys.modules)"
+    )
+    environment = {**os.environ, "PENSTOCK_CACHE_DIR": str(tmp_path / "cache")}
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=project, env=environment, capture_output=True, text=True, check=True,
+        ).stdout.splitlines()
+        for _ in ("cold", "warm")
+    ]  # fmt: skip
+    assert said == [["1 model, no errors", "True"], ["1 model, no errors", "False"]]
+
+
+def test_garbage_is_collected_as_before_when_a_command_is_done(project: Path) -> None:
+    before = gc.get_threshold()
+    with seldom_collected():
+        assert gc.get_threshold()[0] >= before[0]
+    check(project)
+    assert gc.get_threshold() == before

@@ -88,6 +88,16 @@ SELECT a, `b c` FROM r -- the end
     assert comparable(script(back).declaration) == comparable(script(HEADER).declaration)
 
 
+def test_the_libraries_that_a_script_uses_stay() -> None:
+    text = "-- materialize ducklake://main/s.t\n-- use macros/money\nSELECT 1 AS a\n"
+    model = rewritten(script(text), "model")
+    assert model.startswith("-- use macros/money\nMODEL (\n")
+    back = rewritten(script(model), "annotations")
+    assert "\n".join(line for line in back.split("\n") if line != "-- pipeline") == (
+        "-- use macros/money\n-- materialize ducklake://main/s.t\nSELECT 1 AS a\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("lines", "kind", "properties"),
     [

@@ -98,3 +98,75 @@ def test_as_duckdb(call: str) -> None:
         found = plain.execute(made.mapped.text)
         assert [column[0] for column in found.description or ()] == columns
         assert found.fetchall() == rows
+
+
+PLACED = {
+    "CREATE TEMP MACRO f(x) AS x * 2; SELECT f(a + 1)": "SELECT ((a + 1) * 2)",
+    "CREATE OR REPLACE TEMP FUNCTION f(x) AS x; SELECT f(1)": "SELECT (1)",
+    "SET VARIABLE x = 1 + 1; SELECT getvariable('X')": "SELECT (1 + 1)",
+    "SET VARIABLE x TO '{partition}'; SELECT getvariable('x')": "SELECT '{partition}'",
+    "SET VARIABLE x = $n; RESET VARIABLE x; SELECT getvariable('x')": "SELECT NULL",
+    "SET VARIABLE x = f(2); SELECT getvariable('x')": "SELECT ((2 + 1))",
+    "SELECT main.f(1), f, t.f(2), CAST(a AS f(2)), f(3)": "SELECT main.f(1), f, t.f(2), "
+    "CAST(a AS f(2)), (3 + 1)",
+    "WITH f(a) AS (SELECT f(1)) SELECT a FROM f": "WITH f(a) AS (SELECT (1 + 1)) SELECT a FROM f",
+    "SELECT g(1) FROM g(2)": "SELECT (1) FROM (SELECT 2 AS c) AS `g`",
+}
+
+
+@pytest.mark.parametrize("text", PLACED)
+def test_in_the_text_of_spark(text: str) -> None:
+    library = (
+        "-- macros\nCREATE MACRO f(x) AS x + 1; CREATE MACRO g(x) AS x;"
+        "CREATE MACRO g(x) AS TABLE SELECT x AS c"
+    )
+    made = expanded(text, lib=library)
+    assert made.mapped.text.rpartition("; ")[2] == PLACED[text]
+
+
+def test_a_value_that_is_not_constant_is_a_view() -> None:
+    text = "SET VARIABLE x = (SELECT 1);\nSET VARIABLE r = rand();\nSELECT getvariable('r')"
+    assert expanded(text).mapped.text == (
+        "CREATE TEMP VIEW penstock_variable_1 AS SELECT ((SELECT 1)) AS value;\n"
+        "CREATE TEMP VIEW penstock_variable_2 AS SELECT (rand()) AS value;\n"
+        "SELECT (SELECT value FROM penstock_variable_2)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "message", "hint"),
+    [
+        ("SET VARIABLE floor = 1; SELECT getvariable('flor')", 31, "is not set", "mean floor?"),
+        ("SELECT 1, getvariable('x')", 10, "x is not set", "SET VARIABLE x = ..."),
+        ("SELECT getvariable(x)", 7, "takes the name as a text", "getvariable('x')"),
+        ("SET VARIABLE x", 14, "the variable x has no value", "SET VARIABLE x = value"),
+        ("SET VARIABLE x = 1, y = 2", 18, "sets one variable", "SET VARIABLE x = value"),
+        ("SET VARIABLE x = abc", 17, "no column `abc`", "'text'"),
+        ("RESET VARIABLE x y", 17, "`y` is not expected", "RESET VARIABLE x"),
+        ("SELECT 1, f(1, 2)", 10, "do not fit the macro f (macros/lib.sql:2)", "f(x)"),
+        ("SELECT 1, v()", 10, "x is not set, in v (macros/lib.sql:3)", "SET VARIABLE x"),
+        ("SELECT * FROM f(1)", 14, "is an expression", "AS TABLE"),
+        ("SELECT t(1)", 7, "is a table", "in a FROM"),
+        ("CREATE TEMP MACRO m(a) AS ;", 25, "what the macro stands for is expected", "CREATE"),
+        ("CREATE TEMP FUNCTION m(a INT) RETURNS INT RETURN a", 30, "RETURNS", "CREATE MACRO"),
+    ],
+)
+def test_what_is_wrong_at_which_place(text: str, at: int, message: str, hint: str) -> None:
+    library = (
+        "-- macros\nCREATE MACRO f(x) AS x + 1;\nCREATE MACRO v() AS getvariable('x');\n"
+        "CREATE MACRO t(x) AS TABLE SELECT x AS c"
+    )
+    error = wrong(text, lib=library)
+    assert message in str(error)
+    assert hint in error.hint
+    assert error.at == at
+
+
+def test_a_variable_of_a_manual_script_is_a_constant() -> None:
+    text = "SET VARIABLE x = (SELECT 1); INSERT INTO t SELECT getvariable('x')"
+    with pytest.raises(MacroError, match="a variable of a manual script is a constant"):
+        expand_calls(text, 0, "spark", ScriptMacros(), manual=True)
+
+
+def test_what_calls_nothing_stays_as_it_is() -> None:
+    assert expand_calls("SELECT a FROM b", 0, "spark", ScriptMacros(libraries=LIBRARY)) is None

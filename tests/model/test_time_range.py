@@ -3,7 +3,6 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -129,21 +128,13 @@ def test_an_end_that_is_a_date_is_the_last_day() -> None:
     assert future.expected(NOW) == ()
 
 
-@pytest.mark.parametrize(
-    ("last", "count", "found"),
-    [
-        ("2026-03-29", None, ("2026-03-20", "2026-03-29")),
-        ("2026-03-29", 3, ("2026-03-27", "2026-03-29")),
-        ("2026-03-30", 3, None),
-    ],
-)
-def test_auto_restatement_does_the_last_intervals_again_when_due(
-    last: str, count: int | None, found: tuple[str, str] | None
-) -> None:
-    model = daily(auto_restatement_cron="@daily", auto_restatement_intervals=count)
-    at = datetime.fromisoformat(last).replace(tzinfo=UTC)
+def test_auto_restatement_is_about_the_last_intervals() -> None:
     recorded = (days("2026-03-20", "2026-03-29"),)
-    assert model.auto_restated(recorded, at, NOW) == (() if found is None else (days(*found),))
+    model = daily(auto_restatement_cron="@daily", auto_restatement_intervals=3)
+    assert model.auto_restatement_due(NOW) == NOW.replace(hour=0, minute=0)
+    assert model.auto_restatement_window(recorded) == (days("2026-03-27", "2026-03-29"),)
+    assert daily().auto_restatement_due(NOW) is None
+    assert daily().auto_restatement_window(recorded) == recorded
 
 
 def test_a_unit_may_be_finer_than_the_cron() -> None:

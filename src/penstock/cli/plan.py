@@ -51,7 +51,7 @@ def command(*, project_dir: Path | None, as_json: bool, **request: Any) -> None:
 
 def _step(step: PlannedStep) -> dict[str, Any]:
     state = "skipped" if step.skipped else "failed" if step.blocked else "planned"
-    tally = None if step.tally is None else said(step.tally)
+    tally = None if step.tally is None else f"{said(step.tally)}{_way(step)}"
     shown = {
         "step": step.name,
         "table": str(step.model.target),
@@ -63,6 +63,13 @@ def _step(step: PlannedStep) -> dict[str, Any]:
     return shown if step.tally is None else {**shown, **_of_range(step, step.tally)}
 
 
+def _way(step: PlannedStep) -> str:
+    """How many slices are made, and why not together."""
+    if len(step.slices) < 2:
+        return ""
+    return "; in one job" if step.apart is None else f"; one by one, as {step.apart}"
+
+
 def _of_range(step: PlannedStep, tally: Tally) -> dict[str, Any]:
     first, last = (step.slices[0], step.slices[-1]) if step.slices else (None, None)
     return {
@@ -70,6 +77,8 @@ def _of_range(step: PlannedStep, tally: Tally) -> dict[str, Any]:
         "first": first and str(first),
         "last": last and str(last),
         "states": tally.states,
+        "together": step.apart is None and tally.to_make > 1,
+        "apart": step.apart,
         "early": tally.early,
         "later": tally.later,
     }

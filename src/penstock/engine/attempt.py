@@ -16,14 +16,17 @@ from penstock.engine.checks import columns
 from penstock.engine.checks.run import Tester
 from penstock.engine.columns import cast_to
 from penstock.engine.descriptions import describe, undescribable
+from penstock.engine.intervals import replaced
 from penstock.engine.manual import recorded, run_statements
 from penstock.engine.pins import (
     Pins,
     Readable,
+    Rows,
     candidate_of,
     pin,
     slice_as_table,
     table_name,
+    types_of,
 )
 from penstock.engine.plan import PlannedStep
 from penstock.engine.python import files
@@ -36,10 +39,11 @@ from penstock.engine.redefinition import (
     refuse_other_slices,
 )
 from penstock.engine.resolve import Resolved, Views, resolve
-from penstock.engine.results import CheckResult
+from penstock.engine.results import CheckResult, ColumnInfo
 from penstock.engine.state.records import Publication, SliceRecord, column_infos
 from penstock.engine.state.store import State, now, publish
-from penstock.engine.strategies.slice import Slice
+from penstock.engine.strategies.slice import ByTime, Slice
+from penstock.engine.strategies.time_range import rows_of
 from penstock.engine.strategies.upsert import keys_in_spark
 from penstock.engine.versions.current import candidate_of_current
 from penstock.engine.versions.guard import refuse_no_history
@@ -56,8 +60,10 @@ from penstock.events import CheckFinished, Notice, StepProgress
 from penstock.lake.candidate.state import Staged
 from penstock.lake.format.naming import fold
 from penstock.lake.spark.failures import file_missing
+from penstock.model.asset import TableName
 from penstock.model.graph import table_key
-from penstock.model.kinds import FILES, VIEW
+from penstock.model.interval import Interval, interval_of
+from penstock.model.kinds import FILES, TIME_RANGE, VIEW
 from penstock.model.model import Model
 from penstock.model.slice import Part
 from penstock.model.sources import QuerySource
@@ -131,7 +137,7 @@ class Attempt:
         """``held`` is let go when all is published."""
         if self.model.strategy == FILES:
             return self._execute_files(tx, views, known, held)
-        if clear_name(tx, self.model, known, anew=self.world.plan.request.full_refresh):
+        if clear_name(tx, self.model, known, anew=self._refreshes):
             known = None
         table = tx.table(table_name(self.model.target))
         if self.model.strategy == VIEW:
@@ -157,7 +163,7 @@ class Attempt:
         self.say("publishing")
         made = publication(self.world.run_id, self.planned, staged, checks, table.schema)
         made = replace(made, first=first, anew=anew, lineage=self._lineage(known, pins))
-        made = replace(made, inputs=inputs)
+        made = self._replacing(replace(made, inputs=inputs), table)
         self._publish_files(written, tx)
         tx.also(lambda connection, snapshot_id: publish(connection, snapshot_id, made))
         snapshot = tx.commit()
@@ -165,6 +171,22 @@ class Attempt:
         if snapshot is not None:
             return made, snapshot.id
         return self._confirm(made, tx, table, known)
+
+    def _replacing(self, made: Publication, table: TransactionTable) -> Publication:
+        """With what becomes of the records of other intervals that it overlaps."""
+        only = self.planned.only
+        if not isinstance(only, Interval) or made.first:
+            return made
+        found = replaced(self.state.slices(made.target), only)
+        left = (replace(each, rows=self._rows_left(table, each)) for each in found.left)
+        return replace(made, gone=found.gone, left=tuple(left))
+
+    def _rows_left(self, table: TransactionTable, record: SliceRecord) -> int:
+        """How many rows a part of an interval has."""
+        interval = interval_of(record.slice)
+        if self._by_time is None or interval is None:
+            return record.rows
+        return rows_of(table, self._by_time, (interval,)).count()
 
     def _execute_view(
         self, tx: Transaction, table: TransactionTable, views: Views, known: SliceRecord | None
@@ -300,10 +322,18 @@ class Attempt:
         self.say("testing")
         if not self.model.data_tests:
             return staged, ()
-        whole, slice_ = candidate_of(table), candidate_of(table, into.place)
-        if self.model.history is not None:
-            slice_ = candidate_of_current(table, self.model.history)
+        whole, slice_ = candidate_of(table), self._candidate(table, into)
         return staged, self._test(whole, slice_, pins, views, table.schema)
+
+    def _candidate(self, table: TransactionTable, into: Slice) -> Readable:
+        """The slice as it will be; of a history, its current rows."""
+        if self.model.history is not None:
+            return candidate_of_current(table, self.model.history)
+        if into.by_time is None:
+            return candidate_of(table, into.place)
+        by_time = into.by_time
+        rows = Rows(rows_of(table, by_time, by_time.intervals))
+        return Readable(types_of(table.schema), lambda _: rows, lambda _: None)
 
     def _by_statements(
         self, tx: Transaction, table: TransactionTable, pins: Pins
@@ -323,13 +353,18 @@ class Attempt:
     def notice(self, message: str) -> None:
         self.world.sink(Notice(message, self.model.name))
 
+    @property
+    def _refreshes(self) -> bool:
+        """Whether the table is made anew, which the first batch of its slices does."""
+        return self.world.plan.request.full_refresh and not self.planned.goes_on
+
     def _drops(self, table: TransactionTable, into: Slice, known: SliceRecord | None) -> bool:
         """Drop the table where it is to be made anew; whether it was.
 
         Raises DefinitionChanged where that would be needed and was not asked for.
         """
         target = self.model.target.qualified
-        if self.world.plan.request.full_refresh:
+        if self._refreshes:
             records = self.state.slices(target)
             if records:
                 self.notice(f"full refresh drops {listed(records)}, which earlier snapshots keep")
@@ -403,7 +438,17 @@ class Attempt:
             history=self.model.history,
             key_expressions=keys_in_spark(self.model),
             now=self.world.plan.request.fire_time,
+            by_time=self._by_time,
         )
+
+    @property
+    def _by_time(self) -> ByTime | None:
+        by_time, only = self.model.time_range, self.planned.only
+        if self.model.strategy != TIME_RANGE or by_time is None:
+            return None
+        assert isinstance(only, Interval), "a slice of a model by time is one"
+        query, layout = self.model.query, self.model.layout
+        return ByTime(by_time, (only,), query.dialect, layout, self.notice)
 
     def _known_fingerprint(
         self, tx: Transaction, known: SliceRecord | None, place: tuple[str, str] | None
@@ -443,13 +488,21 @@ class Attempt:
             )
         failed = [result for result in results if result.outcome == "failed"]
         if failed:
-            counts = ", ".join(f"{result.name} ({result.failures:,})" for result in failed)
-            raise DataTestFailed(
-                f"{len(failed)} of {len(results)} data tests failed: {counts}",
-                hint=f"{self.model.target} is as it was; mend the SELECT or its inputs",
-                data={"results": results, "columns": column_infos(schema)},
-            )
+            raise tests_failed(results, column_infos(schema), self.model.target)
         return results
+
+
+def tests_failed(
+    results: tuple[CheckResult, ...], columns: tuple[ColumnInfo, ...], target: TableName
+) -> DataTestFailed:
+    """The error of a slice whose data tests did not all pass."""
+    failed = [result for result in results if result.outcome == "failed"]
+    counts = ", ".join(f"{result.name} ({result.failures:,})" for result in failed)
+    return DataTestFailed(
+        f"{len(failed)} of {len(results)} data tests failed: {counts}",
+        hint=f"{target} is as it was; mend the SELECT or its inputs",
+        data={"results": results, "columns": columns},
+    )
 
 
 def publication(

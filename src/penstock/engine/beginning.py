@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import traverse_scope
 
@@ -23,6 +22,7 @@ from penstock.model.model import Model
 from penstock.model.sources import QuerySource, TableSource
 from penstock.sql.tables import analyse
 from penstock.sql.text import Unreadable
+from penstock.sql.trees import exp
 from penstock.sql.types import spark_type
 
 if TYPE_CHECKING:

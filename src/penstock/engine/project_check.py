@@ -72,9 +72,9 @@ def _referenced(models: Sequence[Model], catalogs: Catalogs | None) -> Iterator[
     """Tables of ``relationships`` and ``depends_on`` that no model makes and no lake has."""
     makers = makers_of(models)
     for model in models:
-        for table in model.depends_on:
-            if table_key(table) not in makers and not _is_there(table, catalogs):
-                message = f"no model makes {table}, and its lake does not have it"
+        for waited in model.depends_on:
+            if table_key(waited) not in makers and not _is_there(waited, catalogs):
+                message = f"no model makes {waited}, and its lake does not have it"
                 place = model.place("depends_on")
                 hint = "nothing runs before the model: is the name right?"
                 yield Diagnostic("warning", message, place, hint, "depends-on")

@@ -39,7 +39,7 @@ def refuse_other_slices(
     ``column`` is the one that carries the slice's value. True where the table was made for such
     slices and holds no row: nothing is lost when it is made anew.
     """
-    others = [record for record in records if not record.is_slice_of(model.partition)]
+    others = [record for record in records if not record.is_slice_of(model)]
     in_slices = any(fold(name) == fold(column) for name in table.schema.names)
     if not others and in_slices == (model.partition is not None):
         return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -35,6 +35,7 @@ from penstock.lake.spark.failures import explained
 from penstock.lake.spark.session import session_zone
 from penstock.model.constants import Bindings
 from penstock.model.file_path import path_of
+from penstock.model.joint import NotJoint
 from penstock.model.query import Query
 from penstock.model.render import RenderedQuery, UnsupportedSql
 from penstock.model.seed import FUNCTION
@@ -143,16 +144,23 @@ def resolve(
     args: Mapping[str, Any] | None = None,
     beginning: Beginning | None = None,
     given: Mapping[QuerySource, DataFrame] | None = None,
+    shape: Callable[[RenderedQuery], str] | None = None,
 ) -> Resolved:
     """Analyse the query; nothing runs yet (but the inference of a file's types).
 
     ``args`` are values of ``:name`` markers that the text has besides those of ``bindings``.
     ``beginning`` is a table that reads as empty; ``given`` are rows to read in place of sources.
+    ``shape`` makes the text of a query for many slices.
 
-    Raises QueryFailed, NotFound, ArgumentError at a place of the script.
+    Raises QueryFailed, NotFound, ArgumentError at a place of the script, and NotJoint for macros in
+    such a text.
     """
     view_names = {source: views.name() for source in query.sources}
     rendered, macros = render(query, quoted(view_names), pins)
+    if shape is not None:
+        if macros is not None:
+            raise NotJoint("it calls macros")
+        rendered = replace(rendered, sql=shape(rendered))
     values = {**(args or {}), **rendered.args(bindings)}
     analysis = analysed(rendered) if query.tables else None
     filters = predicates(analysis, view_names, values, session_zone(session)) if analysis else {}

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from penstock.durations import seconds_of
-from penstock.engine.attempt import Attempt
+from penstock.engine.attempt import Attempt, tests_failed
+from penstock.engine.joint import JointAttempt, Made
 from penstock.engine.plan import PlannedStep
 from penstock.engine.results import StepResult
 from penstock.engine.state.records import Publication, StepRecord
@@ -20,6 +22,7 @@ from penstock.engine.state.store import State, now
 from penstock.engine.world import Cancelled, World
 from penstock.errors import (
     CommitConflict,
+    CommitUnknown,
     DataTestFailed,
     PenstockError,
     PythonFailed,
@@ -28,6 +31,7 @@ from penstock.errors import (
 )
 from penstock.events import Notice, StepFinished, StepStarted
 from penstock.lake.spark.failures import explained
+from penstock.model.joint import NotJoint
 from penstock.model.kinds import WITHOUT_ROWS
 from penstock.model.slice import WHOLE, described
 
@@ -53,18 +57,130 @@ class _Run:
         return self.world.run_id, self.planned.name, self.planned.only.text
 
     def begin(self, state: str = "running", reason: str | None = None) -> None:
-        run_id, step, value = self.key
-        target, at = self.planned.model.target.qualified, now()
+        run_id, step, target = self.world.run_id, self.planned.name, self.planned.model.target
+        at = now()
         ends = None if state == "running" else at
-        record = StepRecord(run_id, step, target, value, state, at, ends, reason=reason)
-        self.state.begin_step(record)
+        self.state.begin_step(
+            *(
+                StepRecord(
+                    run_id, step, target.qualified, slice_.text, state, at, ends, reason=reason
+                )
+                for slice_ in self.planned.slices
+            )
+        )
+
+    def singles(self) -> list[_Run]:
+        """Each of its slices by itself."""
+        return [
+            _Run(self.world, replace(self.planned, slices=(slice_,)))
+            for slice_ in self.planned.slices
+        ]
 
 
 def run_step(world: World, planned: PlannedStep) -> tuple[StepResult, ...]:
     """The result of each slice. Never raises: whatever happens is in these, the state and the
     events.
     """
-    return (_run_one(world, planned),)
+    if len(planned.slices) == 1:
+        return (_run_one(world, planned),)
+    began = time.monotonic()
+    world.sink(StepStarted(planned.name, planned.slice))
+    try:
+        results = _together(_Run(world.for_step(planned.model), planned))
+    except Exception as error:  # a fault here must not take other slices with it
+        return _in_parts(world, planned, error)
+    seconds = time.monotonic() - began
+    _say_end(world, planned, results, seconds)
+    return tuple(replace(result, seconds=seconds / len(results)) for result in results)
+
+
+def _together(run: _Run) -> list[StepResult]:
+    """Many slices by one job and one commit. Raises what the attempt does, but for Cancelled."""
+    run.begin()
+    conflicts = 0
+    while True:
+        try:
+            with explained():
+                made = JointAttempt(run.world, run.planned).execute()
+            return [_of_joint(run, each) for each in made]
+        except Cancelled:
+            return _all_cancelled(run)
+        except CommitConflict as error:
+            conflicts += 1
+            if conflicts > _CONFLICTS or run.world.cancelled.is_set():
+                raise
+            run.world.sink(Notice(f"done anew, as {error.message}", run.planned.name))
+
+
+def _of_joint(run: _Run, made: Made) -> StepResult:
+    what = made.publication
+    slice_ = next(each for each in run.planned.slices if each.text == what.slice)
+    result = _ended(replace(run.planned, slices=(slice_,)), what.state, what.reason)
+    if made.failed:
+        error = tests_failed(what.checks, what.columns, run.planned.model.target)
+        return replace(result, checks=what.checks, error=error)
+    return replace(result, rows=what.rows, snapshot_id=made.made_in, checks=what.checks)
+
+
+def _in_parts(world: World, planned: PlannedStep, error: Exception) -> tuple[StepResult, ...]:
+    """What the joint job could not do: by halves, down to single slices, so that one that fails
+    stops no other. Nothing is tried again where the outcome of a commit is not known.
+    """
+    run = _Run(world, planned)
+    if world.cancelled.is_set():
+        return tuple(_all_cancelled(run))
+    if isinstance(error, CommitUnknown):
+        results = [_failed(each, error) for each in run.singles()]
+        _say_end(world, planned, results, 0.0)
+        return tuple(results)
+    size = 1 if isinstance(error, NotJoint) or _is_hopeless(error) else -(-len(planned.slices) // 2)
+    way = "one by one" if size == 1 else "by halves"
+    why = str(error).splitlines()[0] if str(error) else type(error).__name__
+    world.sink(Notice(f"{planned.slice} are made {way}: {why}", planned.name))
+    found: list[StepResult] = []
+    for first in range(0, len(planned.slices), size):
+        part = world.plan.narrowed(planned, planned.slices[first : first + size])
+        if world.cancelled.is_set():
+            found += _all_cancelled(_Run(world, part))
+        else:
+            found += run_step(world, part)
+    return tuple(found)
+
+
+def _is_hopeless(error: Exception) -> bool:
+    return isinstance(error, QueryFailed) and not worth_retrying(error)
+
+
+def _all_cancelled(run: _Run) -> list[StepResult]:
+    with contextlib.suppress(PenstockError):
+        return [_cancelled(each) for each in run.singles()]
+    return list(ended(run.planned, "cancelled", INTERRUPTED))
+
+
+def _say_end(
+    world: World, planned: PlannedStep, results: Sequence[StepResult], seconds: float
+) -> None:
+    """One event for all slices of a batch."""
+    failed = [result for result in results if result.state == "failed"]
+    states = {result.state for result in results}
+    state = next(iter(states)) if len(states) == 1 else "failed" if failed else "done"
+    reason = None
+    if failed:
+        first = (failed[0].reason or "").splitlines()[0]
+        reason = f"{len(failed):,} of {len(results):,} slices, {failed[0].slice}: {first}"
+    world.sink(
+        StepFinished(
+            step=planned.name,
+            state=state,
+            seconds=seconds,
+            rows=sum(result.rows or 0 for result in results),
+            snapshot_id=max((r.snapshot_id for r in results if r.snapshot_id), default=None),
+            reason=reason or results[0].reason,
+            slice=planned.slice,
+            slices=len(results),
+            failed=len(failed),
+        )
+    )
 
 
 def _run_one(world: World, planned: PlannedStep) -> StepResult:

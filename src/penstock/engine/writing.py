@@ -40,6 +40,7 @@ from penstock.model.model import Model
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from penstock.lake.rows.slices import WrittenSlices
     from penstock.lake.staging import TransactionTable
     from penstock.lake.transaction import Transaction
 
@@ -113,6 +114,17 @@ class Writer:
         stage_view(tx, self.model, begins=begins)
         return staged
 
+    def write_slices(self, table: TransactionTable, made: Made) -> WrittenSlices:
+        """Write rows of many slices; the managed column says which. Raises what `stage` does."""
+        df = cast_to(made.df, self.model.columns)
+        try:
+            return table.write_slices(self._fit(table, df, Slice((self.managed, ""))), self.managed)
+        except (QueryFailed, DataFileCorrupt, DataFileMissing) as error:
+            raise made.placed(error) from error.__cause__
+        except SchemaMismatch as error:
+            error.location = error.location or made.start
+            raise
+
     def _fit(self, table: TransactionTable, df: DataFrame, into: Slice) -> DataFrame:
         """The columns that the table takes, by ``on_schema_change``."""
         made_anew = self.model.strategy == "replace" and into.place is None
@@ -122,7 +134,12 @@ class Writer:
         changes = difference(df.columns, table.schema.names, managed)
         merges = self.model.strategy == "merge"
         name = self.model.target.qualified
-        fit = fit_columns(changes, self.model.schema_change, name, merges=merges)
+        try:
+            fit = fit_columns(changes, self.model.schema_change, name, merges=merges)
+        except SchemaMismatch as error:
+            option = "on_destructive_change" if error.data["missing"] else "on_additive_change"
+            error.location = self.model.place(option)
+            raise
         for notice in fit.notices:
             self.sink(Notice(notice, self.model.name))
         df = without(df, fit.leave_out)

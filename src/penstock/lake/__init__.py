@@ -1,4 +1,7 @@
-"""DuckLake on Spark. Called, ``penstock.lake("main")``, it is the lake of a step in Python."""
+"""DuckLake on Spark. Called in a step in Python, it is a lake of the step's project::
+
+penstock.lake("main").read("orders")
+"""
 
 import sys
 from importlib import import_module

@@ -20,6 +20,13 @@ from penstock.lake.rows.engine import stage
 from penstock.lake.rows.overwrite import Replacing
 from penstock.lake.rows.partitions import replace_partitions
 from penstock.lake.rows.ranges import Ranges, replace_ranges
+from penstock.lake.rows.slices import (
+    WrittenSlices,
+    fits_slices,
+    slices_df,
+    stage_slices,
+    write_slices,
+)
 from penstock.sql.dialect import hinted, texts_in
 
 if TYPE_CHECKING:
@@ -99,6 +106,24 @@ class TransactionTable(StagedTable):
         stages nothing, as in `replace`.
         """
         return replace_ranges(self, ranges, Replacing(df, partition_by, known_fingerprint))
+
+    def fits_slices(self, column: str) -> bool:
+        """Whether `write_slices` can be used: each file holds rows of one slice."""
+        return fits_slices(self, column)
+
+    def write_slices(self, df: DataFrame, column: str) -> WrittenSlices:
+        """Write the rows of many slices, which ``column`` tells apart, by one job."""
+        return write_slices(self, df, column)
+
+    def stage_slices(
+        self, written: WrittenSlices, values: Sequence[str], *, replaces: bool
+    ) -> dict[str, Staged]:
+        """Stage some of the slices that were written, in place of others staged before."""
+        return stage_slices(self, written, values, replaces=replaces)
+
+    def slices_df(self, values: Sequence[str]) -> DataFrame:
+        """The rows of these slices, which `write_slices` wrote or found, as they are staged."""
+        return slices_df(self, values)
 
     def drop_slice(self, column: str, value: object) -> int:
         """Delete the rows whose ``column`` is ``value``; returns their number."""

@@ -29,8 +29,9 @@ from penstock.model.query import Query, read_query
 from penstock.model.script_macros import ScriptMacros
 from penstock.sql.dialect import SPARK
 from penstock.sql.identifiers import quote_identifier
+from penstock.sql.lexer import Lexer, canonical
 from penstock.sql.literals import plain_text_literal
-from penstock.sql.tokens import canonical, words
+from penstock.sql.tokens import words
 
 _TEMPORARY = "temporary tables, or variables that are no constants"
 TARGET = "ducklake://main/table"
@@ -71,17 +72,20 @@ def build_model(
     found = [*findings, *(finding for rule in _RULES for finding in rule(declared))]
     if declaration.generated:
         found += _only_model(script)
-    query, query_findings = _query(script, names)
+    lexer = Lexer()  # of the query as it is parsed, and as it is hashed
+    query, query_findings = _query(script, names, lexer)
     found += query_findings
     found += changes.findings(declaration, query)
     if query is not None:
         found += _of_query(declaration, query, script.python)
     if query is None or _has_error(found):
         return None, tuple(found)
-    return _model(script, query, found), tuple(found)
+    return _model(script, query, lexer, found), tuple(found)
 
 
-def _query(script: ScriptFile, names: Names) -> tuple[Query | None, tuple[Diagnostic, ...]]:
+def _query(
+    script: ScriptFile, names: Names, lexer: Lexer
+) -> tuple[Query | None, tuple[Diagnostic, ...]]:
     """The query of a script. That of a Python step has no parts, for what is to be known of it."""
     declaration, text = script.declaration, script.text
     if script.python is not None:
@@ -102,6 +106,7 @@ def _query(script: ScriptFile, names: Names) -> tuple[Query | None, tuple[Diagno
         settings=declaration.settings,
         macros=script.macros.saying(**variables_of(declaration)),
         placed=declaration.place("path") if declaration.generated else None,
+        lexer=lexer,
     )
 
 
@@ -216,7 +221,7 @@ def _of_readers(declaration: Declaration, query: Query) -> Iterator[Diagnostic]:
         yield Diagnostic("error", message, declaration.place("target"), "write kind FULL", "cycle")
 
 
-def _model(script: ScriptFile, query: Query, findings: Sequence[Diagnostic]) -> Model:
+def _model(script: ScriptFile, query: Query, lexer: Lexer, findings: Sequence[Diagnostic]) -> Model:
     declaration = script.declaration
     # Any: a model has the fields of its declaration, as their common class promises.
     declared: dict[str, Any] = {
@@ -229,7 +234,9 @@ def _model(script: ScriptFile, query: Query, findings: Sequence[Diagnostic]) -> 
         query=query,
         python=step,
         reads=query.reads if step is None else step.reads,
-        definition_hash=definition_hash(query, declaration.meaning, declaration.target, step),
+        definition_hash=definition_hash(
+            query, declaration.meaning, declaration.target, lexer, step
+        ),
         test_scripts=script.tests,
         test_reads=tuple(_test_reads(declaration, script.tests)),
         warnings=tuple(findings),
@@ -347,6 +354,7 @@ def definition_hash(
     query: Query,
     meaning: Mapping[str, object],
     target: TableName,
+    lexer: Lexer,
     python: PythonStep | None = None,
 ) -> str:
     """Hex SHA-256 of the canonical query and of what says where and how it is written.
@@ -366,13 +374,13 @@ def definition_hash(
         "arguments": [
             [argument.name, argument.type, argument.default] for argument in query.arguments
         ],
-        "parts": [[part.name, *_canonical(part, query)] for part in query.parts],
+        "parts": [[part.name, *_canonical(part, query, lexer)] for part in query.parts],
         **({} if python is None else {"python": python.digest}),
     }
     text = json.dumps(all_of_it, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _canonical(part: Part, query: Query) -> list[str]:
+def _canonical(part: Part, query: Query, lexer: Lexer) -> list[str]:
     statement = part.statement
-    return canonical(query.source.text[statement.start : statement.end], query.dialect)
+    return canonical(query.source.text[statement.start : statement.end], query.dialect, lexer)

@@ -13,13 +13,15 @@ from penstock.errors import Location
 from penstock.model.asset import ColumnLineage, ColumnType, TableName, table_of
 from penstock.model.data_test import DataTest
 from penstock.model.history import History
-from penstock.model.kinds import BY_READERS
+from penstock.model.kinds import BY_READERS, TIME_RANGE
 from penstock.model.materialization import Custom
 from penstock.model.partition import PartitionSpec
 from penstock.model.schedule import Cadence, Retry, Schedule
 from penstock.model.script import Setting
 from penstock.model.time_range import TimeRange
 from penstock.model.upsert import Upsert
+
+BY_TIME = "time"  # slices that are intervals, of whatever length
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,4 +139,6 @@ class Declaration:
     @property
     def slicing(self) -> str:
         """What a slice of the table is; ``""`` where that is all of it."""
+        if self.strategy == TIME_RANGE:
+            return BY_TIME
         return self.partition.slicing if self.partition else ""

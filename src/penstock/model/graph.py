@@ -12,7 +12,7 @@ from penstock.model.asset import TableName
 from penstock.model.history import current_view
 from penstock.model.model import Model
 from penstock.model.sources import table_read
-from penstock.sql.identifiers import nearest
+from penstock.sql.identifiers import listed, nearest
 
 Edges = Mapping[str, tuple[str, ...]]
 Makers = Mapping[str, str]
@@ -124,7 +124,7 @@ def named(models: Sequence[Model], name: str) -> Model:
     near = nearest(name, names)
     raise ArgumentError(
         f"there is no model {name!r}",
-        hint=f"did you mean {near!r}?" if near else f"models are {', '.join(names) or 'none'}",
+        hint=f"did you mean {near!r}?" if near else f"models are {listed(names) or 'none'}",
     )
 
 

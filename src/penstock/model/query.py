@@ -39,6 +39,7 @@ from penstock.model.time_macros import TYPES, is_of_interval
 from penstock.sql.dialect import SPARK
 from penstock.sql.identifiers import fold
 from penstock.sql.lake_functions import NAMES as LAKE_FUNCTIONS
+from penstock.sql.lexer import Lexer
 from penstock.sql.macros import Book
 from penstock.sql.tokens import ARGUMENT, NAME, NOT_CALLED, STRING, WORD
 from penstock.sql.trust import FUNCTIONS
@@ -236,6 +237,7 @@ def read_query(
     translates: bool = True,
     macros: ScriptMacros | None = None,
     placed: Location | None = None,
+    lexer: Lexer | None = None,
 ) -> tuple[Query | None, tuple[Diagnostic, ...]]:
     """The query of the script ``text`` whose code begins at ``start``, with all findings.
 
@@ -255,7 +257,9 @@ def read_query(
     found = [*findings, *script.findings]
     times = [Argument(name, kind, automatic=True) for name, kind in TYPES.items()]
     by_name = {argument.name: argument for argument in (*arguments, *times)}
-    scope = Scope(source, script.names, dialect, by_name, partition is not None)
+    scope = Scope(
+        source, script.names, dialect, by_name, partition is not None, lexer=lexer or Lexer()
+    )
     parts: list[Part] = []
     statements: list[tuple[str | None, Statement]] = [(t.name, t.query) for t in script.temporaries]
     statements += [(None, statement) for statement in script.statements]

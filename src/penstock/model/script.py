@@ -18,6 +18,7 @@ WRITE_WORDS = (
     *("INSERT", "UPDATE", "DELETE", "MERGE", "CREATE", "DROP", "ALTER", "COPY", "TRUNCATE"),
     *("REPLACE", "EXPORT", "IMPORT", "VACUUM", "CALL"),
 )
+_WRITES_LATER = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
 IGNORED_WORDS = ("INSTALL", "LOAD", "PRAGMA", "DETACH")
 MACRO_WORDS = frozenset({"MACRO", "FUNCTION"})
 _TEMPORARY = frozenset({"TEMP", "TEMPORARY"})
@@ -175,11 +176,13 @@ def _writes(statement: Statement) -> Token | None:
         return statement.tokens[0]
     if statement.word not in {"WITH", "FROM"}:
         return None
+    if not any(token.upper in _WRITES_LATER for token in statement.tokens):
+        return None
     depth = 0
     for before, token in pairwise(statement.tokens):
         depth += (token.text == "(") - (token.text == ")")
         follows = before.text == ")" or before.kind in {NAME, WORD}
-        if depth == 0 and follows and token.upper in {"INSERT", "UPDATE", "DELETE", "MERGE"}:
+        if depth == 0 and follows and token.upper in _WRITES_LATER:
             return token
     return None
 

@@ -138,19 +138,18 @@ class TimeRange:
         while batch := list(islice(units, size)):
             yield Interval(batch[0].start, batch[-1].end)
 
-    def auto_restated(
-        self, recorded: Iterable[Interval], last: datetime | None, now: datetime
-    ) -> Intervals:
-        """The recorded intervals that ``auto_restatement_cron`` does again at ``now``, when it was
-        done last at ``last``: the last ``auto_restatement_intervals`` units, or all.
-        """
+    def auto_restatement_due(self, now: datetime) -> datetime | None:
+        """When ``auto_restatement_cron`` was due last; what was made before that is made again."""
         if self.auto_restatement_cron is None:
-            return ()
-        due = Cron(self.auto_restatement_cron, self.cadence.cron_tz or "UTC").floor(now)
+            return None
+        return Cron(self.auto_restatement_cron, self.cadence.cron_tz or "UTC").floor(now)
+
+    def auto_restatement_window(self, recorded: Iterable[Interval]) -> Intervals:
+        """What it makes again of what is recorded: the last ``auto_restatement_intervals`` units,
+        or all.
+        """
         known = union(recorded)
-        if not known or last is None or last >= due:
-            return ()
-        if self.auto_restatement_intervals is None:
+        if self.auto_restatement_intervals is None or not known:
             return known
         end = known[-1].end
         first = self.unit.next(self.unit.ceil(end), -self.auto_restatement_intervals)

@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from sqlglot import exp
-
 from penstock.errors import QueryFailed, UnsupportedFeature
 from penstock.sql.duckdb.guards import whole_number
 from penstock.sql.duckdb.text import Cuts, cut, named, readable
@@ -30,6 +28,7 @@ from penstock.sql.tokens import (
     depth_of,
     may_be_alias,
 )
+from penstock.sql.trees import exp
 from penstock.sql.trust import FUNCTIONS, harmless_expression, harmless_query
 
 _DUCKDB, _SPARK = "duckdb", "spark"

@@ -20,6 +20,7 @@ from penstock.sql.tokens import (
     tokenize,
 )
 
+_KEYWORDS = frozenset({"INTERVAL", "LATERAL", "DATE", "TIMESTAMP", "CAST"})
 _NAMED = frozenset({":=", "=>"})  # what follows the name of an argument
 
 
@@ -71,12 +72,24 @@ def _value(
             hint="give one of them another name",
         )
     stays = before is not None and (before.text == "." or before.upper == "AS")
+    stays = stays or _is_named(tokens, at)
     stays = stays or (opening is not None and _names_columns(tokens, opening))
     if after is not None:
         stays = stays or after.text == "(" or after.text in _NAMED
         stays = stays or (after.text == ":" and inside == "{")
         stays = stays or (after.text == "." and _is_alias(tokens, token))
     return None if stays else value
+
+
+def _is_named(tokens: Sequence[Token], at: int) -> bool:
+    """Whether the word is a name that is given without AS: ``FROM t a``, ``(SELECT 1) a``."""
+    if at < 2:
+        return False
+    before, ahead = tokens[at - 1], tokens[at - 2]
+    if before.text == ")":
+        return True
+    value = before.kind in {NAME, WORD} and before.upper not in NO_VALUE | _KEYWORDS
+    return value and ahead.upper in {"FROM", "JOIN", "SELECT", ",", "."}
 
 
 def _names_columns(tokens: Sequence[Token], opening: int) -> bool:

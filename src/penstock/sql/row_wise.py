@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
-from sqlglot import exp
-
 from penstock.sql.identifiers import fold
 from penstock.sql.tables import Analysis
 from penstock.sql.tokens import NAME, NOT_CALLED, WORD
+from penstock.sql.trees import exp
 from penstock.sql.trust import FUNCTIONS
 
 # Spark 4.3's aggregates: each was asked for in a WHERE, which refuses them.
@@ -45,24 +44,24 @@ _VOLATILE = frozenset(_VOLATILE_NAMES.split())
 _ALSO_WORDS = frozenset(
     {"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"}
 )
-# Parts of a SELECT that look at several rows, or at others than those of its table.
-_CLAUSES: Mapping[type[exp.Expr], str] = {
-    exp.SetOperation: "a set operation puts several queries together",
-    exp.Join: "a join looks at several tables",
-    exp.Lateral: "LATERAL looks at other rows",
-    exp.Group: "GROUP BY looks at several rows",
-    exp.Having: "HAVING looks at several rows",
-    exp.Qualify: "QUALIFY looks at several rows",
-    exp.Distinct: "DISTINCT looks at several rows",
-    exp.Window: "a window looks at several rows",
-    exp.AggFunc: "an aggregate looks at several rows",
-    exp.Limit: "LIMIT chooses among rows",
-    exp.Offset: "OFFSET chooses among rows",
-    exp.Fetch: "FETCH chooses among rows",
-    exp.TableSample: "TABLESAMPLE chooses rows by chance",
-    exp.Pivot: "PIVOT looks at several rows",
-    exp.Exists: "a subquery in a condition reads a table by itself",
-    exp.Values: "VALUES has rows of its own",
+# Parts of a SELECT that look at several rows, or at others than its table's: classes of the tree.
+_CLAUSES: Mapping[str, str] = {
+    "SetOperation": "a set operation puts several queries together",
+    "Join": "a join looks at several tables",
+    "Lateral": "LATERAL looks at other rows",
+    "Group": "GROUP BY looks at several rows",
+    "Having": "HAVING looks at several rows",
+    "Qualify": "QUALIFY looks at several rows",
+    "Distinct": "DISTINCT looks at several rows",
+    "Window": "a window looks at several rows",
+    "AggFunc": "an aggregate looks at several rows",
+    "Limit": "LIMIT chooses among rows",
+    "Offset": "OFFSET chooses among rows",
+    "Fetch": "FETCH chooses among rows",
+    "TableSample": "TABLESAMPLE chooses rows by chance",
+    "Pivot": "PIVOT looks at several rows",
+    "Exists": "a subquery in a condition reads a table by itself",
+    "Values": "VALUES has rows of its own",
 }
 
 
@@ -74,9 +73,9 @@ def why_not(analysis: Analysis) -> str | None:
 def _reasons(analysis: Analysis) -> Iterator[str]:
     yield from _of_words(analysis)
     for node in analysis.tree.walk():
-        for clause, why in _CLAUSES.items():
-            if isinstance(node, clause):
-                yield why
+        for kind in type(node).__mro__:
+            if kind.__name__ in _CLAUSES:
+                yield _CLAUSES[kind.__name__]
         if isinstance(node, exp.With) and node.args.get("recursive"):
             yield "a recursive CTE looks at several rows"
         if isinstance(node, exp.Query) and not _is_source(node):

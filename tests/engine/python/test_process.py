@@ -75,7 +75,7 @@ def test_what_it_raises_names_the_lines_of_the_project(tmp_path: Path) -> None:
         ("return 5", "int is not rows"),
         ("return [1]", "a list of int is not rows"),
         ("return [{'a': 1}, {'a': 'x'}]", "a column of the rows has no one type"),
-        ("return [{'a': None}]", "column a is None in every row"),
+        ("return [{'a': None}]", "every column is None in every row"),
         ("import penstock; penstock.lake('main').read('t')", "there is no such table"),
         ("import penstock; penstock.lake('main').read('t', form='x')", "form 'x' is not known"),
     ],

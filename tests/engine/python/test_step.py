@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from penstock.engine.results import StepResult
+from penstock.engine.state.store import State
 from penstock.errors import DataTestFailed, PythonFailed
 from penstock.events import Event, Notice, StepOutput, ignore
 from penstock.project import Project
@@ -135,6 +136,7 @@ import penstock
 RAW = "raw/{partition}/orders.json"
 def main(partition: str, payload: dict):
     print(payload)
+    penstock.lake().write_file("out/{partition}.txt", "seen")
     return json.loads(penstock.lake().read_file(RAW))
 """
 
@@ -150,6 +152,10 @@ def test_files_are_recorded_as_slices(make: Make, tmp_path: Path) -> None:
     assert StepOutput("reader", "{'x': 1}") in heard
     file = tmp_path / "toy" / "raw" / "2026-01-01" / "orders.json"
     assert file.read_text() == '[{"id": 1, "day": "2026-01-01"}]'
+    assert (tmp_path / "toy" / "out" / "2026-01-01.txt").read_text() == "seen"
+    written = State(project.lake("main").catalog).slice("out/{partition}.txt", "2026-01-01")
+    assert written is not None
+    assert (written.step, written.strategy) == ("reader", "files")
     assert run(project, "writer", "2026-01-01").state == "unchanged"
     status = project.status("writer")[0]
     assert (status.target, status.state, status.rows) == (
@@ -192,6 +198,7 @@ def both():
 PIECES = {
     "late": late, "other": other, "both": both,
     "none": lambda: None, "empty": lambda: [], "columns": lambda: [{"it": 1}],
+    "nulls": lambda: [{"id": 1, "x": None}],
     "types": lambda: [{"id": "x"}], "twice": lambda: [{"id": 1}, {"id": 1}],
 }
 """
@@ -222,6 +229,7 @@ def test_what_a_step_does_wrong(failing: Project, tmp_path: Path) -> None:
     assert "the step writes main.other, and its table is main.failing" in error("other")
     assert "id" in error("columns")
     assert "id" in error("types")
+    assert error("nulls") == "7: column x is None in every row, so it has no type"
     assert "1" in error("twice")
     assert run(failing, "failing", how="empty").state == "unchanged"
     assert rows(failing, "SELECT * FROM failing") == [(1,)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from penstock.errors import StepError
+from penstock.errors import Location, StepError
 from penstock.lake.reading.conversions.spark_types import spark_type as type_of_column
 from penstock.model.asset import ColumnType
 from penstock.sql.identifiers import fold, quoted
@@ -21,6 +21,34 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
     from penstock.lake.format.schema import TableSchema
+
+
+def with_nulls(
+    df: DataFrame,
+    nulls: Sequence[str],
+    columns: Sequence[ColumnType],
+    schema: TableSchema | None,
+    place: Location,
+) -> DataFrame:
+    """``df`` with columns that are NULL in each row, of the types that are declared or the table's.
+
+    Raises StepError for one whose type is not known.
+    """
+    from pyspark.sql import functions as fn
+
+    types = (
+        {fold(c.name): type_of_column(c).simpleString() for c in schema.columns} if schema else {}
+    )
+    types |= {fold(c.name): spark_type(c.type, c.dialect) for c in columns}
+    for name in nulls:
+        if fold(name) not in types:
+            raise StepError(
+                f"column {name} is None in every row, so it has no type",
+                hint=f"declare it in the header: `# column {name} TYPE`",
+                location=place,
+            )
+        df = df.withColumn(name, fn.lit(None).cast(types[fold(name)]))
+    return df
 
 
 def declared(df: DataFrame, columns: Sequence[ColumnType]) -> DataFrame:

@@ -24,6 +24,8 @@ def is_spark(rows: object) -> bool:
 def to_file(rows: object, folder: str) -> dict[str, Any]:
     """Rows as a Parquet file in ``folder``; ``{"empty": True}`` for a list of none.
 
+    ``nulls`` are columns without a value and so without a type, which the file does not have.
+
     Raises NotRows.
     """
     if isinstance(rows, list) and not rows:
@@ -31,10 +33,11 @@ def to_file(rows: object, folder: str) -> dict[str, Any]:
     from pyarrow import parquet as pq
 
     table = to_arrow(rows)
-    _check(table)
+    nulls = _check(table)
+    table = table.drop_columns(nulls)
     path = str(Path(folder) / f"{uuid4()}.parquet")
     pq.write_table(_plain(table), path, coerce_timestamps="us", allow_truncated_timestamps=True)
-    return {"path": path}
+    return {"path": path, "nulls": nulls}
 
 
 def to_arrow(rows: Any) -> Any:
@@ -82,7 +85,8 @@ def _widest(field: Any) -> Any:
     return field.with_type(pa.decimal128(38, field.type.scale))
 
 
-def _check(table: Any) -> None:
+def _check(table: Any) -> list[str]:
+    """The columns without a type. Raises NotRows."""
     import pyarrow as pa
 
     names = table.column_names
@@ -92,11 +96,9 @@ def _check(table: Any) -> None:
     if twice is not None:
         raise NotRows(f"two columns are called {twice}")
     untyped = [field.name for field in table.schema if pa.types.is_null(field.type)]
-    if untyped:
-        raise NotRows(
-            f"column {untyped[0]} is None in every row, so it has no type: return an Arrow table "
-            "with a schema"
-        )
+    if len(untyped) == len(names):
+        raise NotRows("every column is None in every row, so none has a type")
+    return untyped
 
 
 def _plain(table: Any) -> Any:

@@ -35,10 +35,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Handed:
-    """Rows that a step handed over. ``of_values``: of Python, whose types are those of values."""
+    """Rows that a step handed over. ``of_values``: of Python, whose types are those of values;
+    ``nulls`` are columns that they have besides, without a value."""
 
     df: DataFrame
     of_values: bool = False
+    nulls: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -86,11 +88,12 @@ class Server:
         if "view" in rows:
             return Handed(self.session.table(rows["view"]))
         if self.shares_files:
-            return Handed(self.session.read.parquet(f"file://{rows['path']}"), of_values=True)
-        from pyarrow import parquet as pq
+            df = self.session.read.parquet(f"file://{rows['path']}")
+        else:
+            from pyarrow import parquet as pq
 
-        table = pq.read_table(rows["path"])
-        return Handed(self.session.createDataFrame(table), of_values=True)
+            df = self.session.createDataFrame(pq.read_table(rows["path"]))
+        return Handed(df, True, tuple(rows["nulls"]))
 
     def _give(self, df: DataFrame, way: str) -> Mapping[str, Any]:
         if way == "frame":

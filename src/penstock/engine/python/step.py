@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.durations import seconds_of
 from penstock.engine.plan import PlannedStep
 from penstock.engine.python.files import WrittenFile
-from penstock.engine.python.fitting import declared, fitted
+from penstock.engine.python.fitting import declared, fitted, with_nulls
 from penstock.engine.python.helpers import Context
 from penstock.engine.python.job import Job, Rows, written
 from penstock.engine.python.process import Limits, Stopped, TimedOut, run_process
@@ -209,7 +209,9 @@ def made_rows(
         if rows is None:
             yield PythonMade(table.to_df().drop(managed).limit(0), step.place)
             continue
-        df = declared(rows.df, model.column_types)
+        kept = table.schema if table.exists and model.keeps_columns else None
+        df = with_nulls(rows.df, rows.nulls, model.column_types, kept, step.place)
+        df = declared(df, model.column_types)
         if rows.of_values and table.exists and (model.keeps_columns or len(outcome.rows) > 1):
             df = fitted(df, table.schema)
         yield PythonMade(df, step.place)

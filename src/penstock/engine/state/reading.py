@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     Connection,
@@ -40,6 +40,7 @@ from penstock.engine.state.tables import (
     STEP,
     to_moment,
 )
+from penstock.model.slice import shown
 
 # The execution option with the version of the state tables: reading does not migrate them.
 VERSION = "penstock_state_version"
@@ -134,22 +135,33 @@ def last_attempts(connection: Connection, target: str | None = None) -> list[Ste
     return [_step(row) for row in connection.execute(query.where(counted))]
 
 
+class Recorded(NamedTuple):
+    """``state`` is that of an attempt; None of what is recorded, by its definition's hash."""
+
+    value: str
+    at: str
+    run_id: str
+    state: str | None
+    definition: str | None
+    slicing: str | None
+
+
 PUBLISHED = ("done", "unchanged")  # states of steps that left their slice as it is recorded
 
 
 def definitions(
     connection: Connection, targets: Sequence[str]
-) -> dict[str, dict[str, tuple[str, str | None]]]:
-    """By target and slice, what each recorded slice was made by: its definition's hash and its
-    slicing, None in old records.
+) -> dict[str, dict[str, tuple[str, str, str | None]]]:
+    """By target and slice, what each recorded slice was made by: its run, its definition's hash and
+    its slicing, None in old records.
     """
     slicing = null() if _is_old(connection) else SLICE.c.slicing
-    query = select(SLICE.c.target, SLICE.c.slice, SLICE.c.definition_hash, slicing)
-    found: dict[str, dict[str, tuple[str, str | None]]] = defaultdict(dict)
-    for target, value, definition, kind in connection.execute(
+    query = select(SLICE.c.target, SLICE.c.slice, SLICE.c.run_id, SLICE.c.definition_hash, slicing)
+    found: dict[str, dict[str, tuple[str, str, str | None]]] = defaultdict(dict)
+    for target, value, run_id, definition, kind in connection.execute(
         query.where(SLICE.c.target.in_(targets))
     ):
-        found[target][value] = definition, kind
+        found[target][value] = run_id, definition, kind
     return found
 
 
@@ -181,6 +193,27 @@ def last_outcomes(
     for target, value, state, run_id in connection.execute(query):
         found[target][value] = state, run_id
     return found
+
+
+def moments(connection: Connection, target: str) -> list[Recorded]:
+    """What happened to the slices of a target, with its time: what is recorded of them, and
+    attempts that published nothing.
+    """
+    slicing = null() if _is_old(connection) else SLICE.c.slicing
+    made = select(
+        SLICE.c.slice,
+        SLICE.c.published_at,
+        SLICE.c.run_id,
+        null(),
+        SLICE.c.definition_hash,
+        slicing,
+    ).where(SLICE.c.target == target)
+    tried = select(
+        STEP.c.slice, STEP.c.started_at, STEP.c.run_id, STEP.c.state, null(), null()
+    ).where(STEP.c.target == target, STEP.c.state.not_in(PUBLISHED))
+    if not _is_old(connection):
+        tried = tried.where(~_dropped_since())
+    return [Recorded(*row) for query in (made, tried) for row in connection.execute(query)]
 
 
 def _dropped_since() -> Exists:
@@ -251,7 +284,7 @@ def _step_run(step: StepRecord) -> StepRun:
     return StepRun(
         run_id=step.run_id,
         step=step.step,
-        slice=None if step.slice == WHOLE else step.slice,
+        slice=shown(step.slice),
         state=step.state,
         started_at=step.started_at,
         seconds=(ended - step.started_at).total_seconds() if ended else None,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from penstock.lake.rows.ranges import Ranges
     from penstock.lake.staging import TransactionTable
+    from penstock.model.time_range import TimeRange
 
 Counts = Mapping[str, Any]
 _SAMPLES = 3
@@ -44,6 +45,25 @@ def stage(table: TransactionTable, df: DataFrame, into: Slice) -> Staged:
     if counts["outside"]:
         by_time.say(_outside(counts, intervals))
     return staged
+
+
+def rows_of(table: TransactionTable, by_time: ByTime, intervals: Intervals) -> DataFrame:
+    """The rows that the table will have in these intervals."""
+    ranges = _ranges(table.to_df(), by_time.time_range, intervals, by_time.dialect)
+    return table.to_df(ranges.condition.files).where(ranges.where)
+
+
+def rows_in_ranges(
+    rows: DataFrame, time_range: TimeRange, intervals: Intervals, dialect: str
+) -> DataFrame:
+    """Those of a published table."""
+    return rows.where(_ranges(rows, time_range, intervals, dialect).where)
+
+
+def _ranges(rows: DataFrame, time_range: TimeRange, intervals: Intervals, dialect: str) -> Ranges:
+    column = time_range.column
+    assert column is not None, "a model of this strategy has one"
+    return time_values(rows, column, time_range.unit, dialect).ranges(intervals)
 
 
 def _lay_out(table: TransactionTable, values: TimeValues, by_time: ByTime) -> None:

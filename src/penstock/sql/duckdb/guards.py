@@ -184,6 +184,8 @@ def unguarded(tree: exp.Expr) -> exp.Expr:
             node.args["true"], exp.Expr
         ):
             inner = node.args["true"]
+            if isinstance(inner, exp.Paren) and _closed(inner.this) is not inner.this:
+                inner = inner.this  # the brackets are the guard's own
             if node is bare:
                 return inner
             node.replace(inner)
