@@ -17,7 +17,7 @@ from penstock.engine.connections import Connections
 from penstock.errors import Diagnostic, TableNotFound
 from penstock.events import EventSink, ignore
 from penstock.lake.format.naming import names_of
-from penstock.model.graph import Graph, makers_of, named
+from penstock.model.graph import Graph, named
 from penstock.model.kinds import EMBEDDED
 from penstock.model.loader import Loaded, Place
 from penstock.model.model import Model
@@ -69,7 +69,7 @@ class Project:
         self.settings = settings
         self.models = loaded.models
         self.externals = loaded.externals
-        self._findings = loaded.diagnostics
+        self._loaded = loaded
         self.on_event: EventSink = ignore  # hears that Spark starts, where reading rows needs it
         self._connections = connections
 
@@ -132,7 +132,7 @@ class Project:
         from penstock.engine.project_check import check_project
 
         about = check_project(self.settings, self.models, self.externals, self._catalog)
-        findings = (*self._findings, *about)
+        findings = (*self._loaded.diagnostics, *about)
         if not spark or any(finding.rule == "lake" for finding in findings):
             return findings
         from penstock.engine.spark_check import check_queries
@@ -344,11 +344,11 @@ class Project:
         """
         from penstock.engine.drop import drop
 
-        target = self.model(model).target
-        if self._catalog(target.lake) is None:
-            raise TableNotFound(f"there is no lake {target.lake} yet", hint="nothing has run")
-        column = self.settings.lakes[target.lake].partition_column
-        return drop(self.lake(target.lake), target, slice, column)
+        made, lake = self.model(model), self.model(model).target.lake
+        if self._catalog(lake) is None:
+            raise TableNotFound(f"there is no lake {lake} yet", hint="nothing has run")
+        column = self.settings.lakes[lake].partition_column
+        return drop(self.lake(lake), made.target, slice, column, made.history)
 
     def status(
         self,
@@ -592,7 +592,7 @@ class Project:
     def _queries(self) -> Queries:
         from penstock.engine.preview import Queries
 
-        return Queries(self._connections, self._session, makers_of(self.models))
+        return Queries.of(self._connections, self._session, self._loaded)
 
     def _small(
         self, limit: int, ask: Callable[[SmallReads], QueryResult | None]

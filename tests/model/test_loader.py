@@ -81,7 +81,9 @@ def test_a_project_without_models(tmp_path: Path) -> None:
         ("-- materialize ducklake", "target", 1),
         ("-- materialize datatable://m/t", "target", 1),
         ("-- materialize ducklake://nope/t", "unknown-lake", 1),
-        ("-- materialize ducklake://main/t history key=id", "history", 1),
+        ("-- materialize ducklake://main/t history key=valid_to", "history-names", 1),
+        ("-- materialize ducklake://main/t history key=a append", "history-append", 1),
+        ("-- materialize manual ducklake://main/t history key=a", "history-manual", 1),
         ("-- materialize ducklake://main/t track=a", "history-option", 1),
         ("-- materialize ducklake://main/t deletes=close", "history-option", 1),
         ("-- materialize ducklake://main/t\n-- partitioned daily tz=Nowhere", "partition", 2),
@@ -117,7 +119,6 @@ def test_errors_of_headers(tmp_path: Path, header: str, rule: str, line: int) ->
 def test_history_says_everything_at_once(tmp_path: Path) -> None:
     text = "-- materialize scd2 ducklake://main/t\n-- partitioned daily\nSELECT 1"
     assert {found.rule for found in scan(tmp_path, models__t=text).errors} == {
-        "history",
         "history-key",
         "history-partitioned",
     }
@@ -148,10 +149,10 @@ def test_all_findings_of_all_files_come_at_once(tmp_path: Path) -> None:
 
 
 def test_warnings_stay_on_the_model(tmp_path: Path) -> None:
-    text = STEP.format("t append key=id") + "-- use f/macros\nINSTALL x;\nSELECT 1"
+    text = STEP.format("t append key=id") + "INSTALL x;\nSELECT 1"
     (model,) = load_models(project(tmp_path, models__t=text), lakes=LAKES).models
     assert model.strategy == "append"
-    assert [w.rule for w in model.warnings] == ["append-and-key", "macros", "ignored-statement"]
+    assert [w.rule for w in model.warnings] == ["append-and-key", "ignored-statement"]
 
 
 @pytest.mark.parametrize(
@@ -209,19 +210,20 @@ def test_files_that_are_no_steps(tmp_path: Path) -> None:
     )
     names = [Path(finding.location.path).stem for finding in loaded.diagnostics]
     assert list(zip(names, rules(loaded), strict=True)) == [
-        ("library", ("warning", "macros", 1)),
         ("misspelt", ("error", "model-ddl", 1)),
         ("note", ("warning", "no-header", 3)),
         ("values", ("warning", "no-header", 1)),
     ]
 
 
-@pytest.mark.parametrize("name", ["step.py", "a/step.ts", "step.SQL"])
-def test_steps_in_other_languages_are_reported(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "severity"), [("step.sh", "warning"), ("a/step.ts", "error"), ("step.SQL", "warning")]
+)
+def test_steps_in_other_languages_are_reported(tmp_path: Path, name: str, severity: str) -> None:
     path = project(tmp_path) / "models" / name
     path.parent.mkdir(exist_ok=True)
     path.write_text("// a step\n// pipeline\n// materialize ducklake://main/t\nprint(1)")
-    assert rules(scan(tmp_path)) == [("warning", "not-sql", 2)]
+    assert rules(scan(tmp_path)) == [(severity, "not-sql", 2)]
     path.write_text("# pipeline of helpers\nprint(1)")
     assert rules(scan(tmp_path)) == []
 

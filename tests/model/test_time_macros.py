@@ -8,7 +8,6 @@ import pytest
 
 from penstock.errors import ArgumentError
 from penstock.model.arguments import bind
-from penstock.model.at_macros import AtMacros
 from penstock.model.interval import Interval
 from penstock.model.names import Names
 from penstock.model.partition import PartitionSpec
@@ -67,7 +66,6 @@ def query(
         dialect=dialect,
         partition=partition,
         by_time=by_time,
-        macros=AtMacros(),
     )
     assert found is not None, findings
     return found

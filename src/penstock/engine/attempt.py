@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from penstock.engine import lineage
 from penstock.engine.beginning import Beginning
+from penstock.engine.changes import reading_of
 from penstock.engine.checks import columns
 from penstock.engine.checks.run import Tester
 from penstock.engine.columns import cast_to
-from penstock.engine.descriptions import describe
+from penstock.engine.descriptions import describe, undescribable
 from penstock.engine.intervals import replaced
 from penstock.engine.manual import recorded, run_statements
 from penstock.engine.pins import (
@@ -26,6 +29,10 @@ from penstock.engine.pins import (
     types_of,
 )
 from penstock.engine.plan import PlannedStep
+from penstock.engine.python import files
+from penstock.engine.python.files import WrittenFile
+from penstock.engine.python.serve import Server
+from penstock.engine.python.step import Runner, made_rows, shares_files
 from penstock.engine.redefinition import (
     listed,
     refuse_lost_rows,
@@ -37,11 +44,14 @@ from penstock.engine.state.records import Publication, SliceRecord, column_infos
 from penstock.engine.state.store import State, now, publish
 from penstock.engine.strategies.slice import ByTime, Slice
 from penstock.engine.strategies.time_range import rows_of
+from penstock.engine.strategies.upsert import keys_in_spark
+from penstock.engine.versions.current import candidate_of_current
+from penstock.engine.versions.guard import refuse_no_history
 from penstock.engine.view import candidate as rows_of_view
 from penstock.engine.view import clear_name
 from penstock.engine.view import stage as stage_view
 from penstock.engine.world import World
-from penstock.engine.writing import Writer
+from penstock.engine.writing import Made, Writer
 from penstock.errors import (
     DataFileMissing,
     DataTestFailed,
@@ -53,11 +63,14 @@ from penstock.lake.spark.failures import file_missing
 from penstock.model.asset import TableName
 from penstock.model.graph import table_key
 from penstock.model.interval import Interval, interval_of
-from penstock.model.kinds import TIME_RANGE, VIEW
+from penstock.model.kinds import FILES, TIME_RANGE, VIEW
 from penstock.model.model import Model
 from penstock.model.slice import Part
+from penstock.model.sources import QuerySource
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from penstock.lake.format.schema import TableSchema
     from penstock.lake.staging import TransactionTable
     from penstock.lake.transaction import Transaction
@@ -96,8 +109,9 @@ class Attempt:
             with (
                 Views(self.world.session, self.world.later) as views,
                 lake.transaction(author="penstock", message=message, extra=json.dumps(note)) as tx,
+                ExitStack() as held,
             ):
-                return self._execute_in(tx, views, known)
+                return self._execute_in(tx, views, known, held)
         except DataFileMissing as error:
             raise self._healed_by(error) from error.__cause__
 
@@ -118,8 +132,11 @@ class Attempt:
         return error
 
     def _execute_in(
-        self, tx: Transaction, views: Views, known: SliceRecord | None
+        self, tx: Transaction, views: Views, known: SliceRecord | None, held: ExitStack
     ) -> tuple[Publication, int | None]:
+        """``held`` is let go when all is published."""
+        if self.model.strategy == FILES:
+            return self._execute_files(tx, views, known, held)
         if clear_name(tx, self.model, known, anew=self._refreshes):
             known = None
         table = tx.table(table_name(self.model.target))
@@ -130,14 +147,24 @@ class Attempt:
         anew = not first and self._drops(table, into, known)
         known = None if first or anew else known
         pins = pin(self.world.lakes, self.model, tx.base, self.world.plan.makers)
+        inputs: Mapping[str, int] | None = None
+        written: tuple[WrittenFile, ...] = ()
         if self.model.strategy == "manual":
             staged, checks = self._by_statements(tx, table, pins)
         else:
-            staged, checks = self._by_query(tx, table, into, pins, views, begins=first or anew)
+            reading = reading_of(self.model, known, pins)
+            if reading.said:
+                self.notice(reading.said)
+            inputs = reading.inputs
+            rows, written = self._rows(
+                table, pins, views, held, begins=first or anew, given=reading.given
+            )
+            staged, checks = self._written(tx, table, rows, into=into, pins=pins, views=views)
         self.say("publishing")
         made = publication(self.world.run_id, self.planned, staged, checks, table.schema)
         made = replace(made, first=first, anew=anew, lineage=self._lineage(known, pins))
-        made = self._replacing(made, table)
+        made = self._replacing(replace(made, inputs=inputs), table)
+        self._publish_files(written, tx)
         tx.also(lambda connection, snapshot_id: publish(connection, snapshot_id, made))
         snapshot = tx.commit()
         self._warn_of_no_rows(made, known)
@@ -192,8 +219,14 @@ class Attempt:
             self.model, lambda table: pins.readable(table).types, self._partition_column
         )
 
-    def _resolve(self, pins: Pins, views: Views, beginning: Beginning | None = None) -> Resolved:
-        return resolve(
+    def _resolve(
+        self,
+        pins: Pins,
+        views: Views,
+        beginning: Beginning | None = None,
+        given: Mapping[QuerySource, DataFrame] | None = None,
+    ) -> Resolved:
+        resolved = resolve(
             self.model.query,
             self.planned.bindings,
             pins,
@@ -201,27 +234,91 @@ class Attempt:
             views=views,
             root=self.world.settings.root,
             beginning=beginning,
+            given=given,
         )
+        for said in resolved.asof:
+            self.notice(f"line {said.location.line}: {said.message}")
+        return resolved
 
-    def _by_query(
+    def _rows(
+        self,
+        table: TransactionTable,
+        pins: Pins,
+        views: Views,
+        held: ExitStack,
+        *,
+        begins: bool,
+        given: Mapping[QuerySource, DataFrame],
+    ) -> tuple[Iterable[Made], tuple[WrittenFile, ...]]:
+        """What the script makes, and files that it wrote besides."""
+        if self.model.python is not None:
+            self.say("running")
+            outcome = self._runner(pins, views, held).run()
+            return made_rows(outcome, self.model, table, self._partition_column), outcome.files
+        self.say("querying")
+        beginning = Beginning.of(self.model, self._partition_column) if begins else None
+        return (self._resolve(pins, views, beginning, given),), ()
+
+    def _execute_files(
+        self, tx: Transaction, views: Views, known: SliceRecord | None, held: ExitStack
+    ) -> tuple[Publication, int | None]:
+        """A step that writes files and no table: nothing of the lake changes but its records."""
+        pins = pin(self.world.lakes, self.model, tx.base, self.world.plan.makers)
+        self.say("running")
+        written = self._runner(pins, views, held).run().files
+        self.say("publishing")
+        unchanged = files.is_unchanged(known, written)
+        if not unchanged:
+            files.move(written)
+        for other in files.records(self.world.run_id, self.planned, written):
+            self.state.confirm(other, None, as_of=tx.base.id)
+        state = "unchanged" if unchanged else "done"
+        target = self.model.target.qualified
+        made = files.record(self.world.run_id, self.planned, target, written, state)
+        self.state.confirm(made, None, as_of=tx.base.id)
+        return made, None
+
+    def _publish_files(self, written: tuple[WrittenFile, ...], tx: Transaction) -> None:
+        """Files of a step that makes a table too: in their places before it is published."""
+        files.move(written)
+        for each in files.records(self.world.run_id, self.planned, written):
+            self.state.confirm(each, None, as_of=tx.base.id)
+
+    def _runner(self, pins: Pins, views: Views, held: ExitStack) -> Runner:
+        folder = held.enter_context(TemporaryDirectory(prefix="penstock-step-"))
+        world = self.world
+        server = Server(
+            model=self.model,
+            bindings=self.planned.bindings,
+            pins=pins,
+            session=world.session,
+            views=views,
+            root=world.settings.root,
+            folder=folder,
+            columns={name: lake.partition_column for name, lake in world.settings.lakes.items()},
+            shares_files=shares_files(world.session),
+        )
+        return Runner(world, self.planned, server)
+
+    def _written(
         self,
         tx: Transaction,
         table: TransactionTable,
+        rows: Iterable[Made],
+        *,
         into: Slice,
         pins: Pins,
         views: Views,
-        *,
-        begins: bool,
     ) -> tuple[Staged, tuple[CheckResult, ...]]:
-        self.say("querying")
-        beginning = Beginning.of(self.model, self._partition_column) if begins else None
-        resolved = self._resolve(pins, views, beginning)
-        writer = self._writer
-        writer.check_tests(cast_to(resolved.df, self.model.columns), table)
-        tx.create_schema(self.model.target.schema)
-        self.say("writing")
-        staged = writer.stage(tx, table, resolved, into)
+        writer, staged = self._writer, Staged()
+        for made in rows:
+            writer.check_tests(cast_to(made.df, self.model.columns), table)
+            tx.create_schema(self.model.target.schema)
+            self.say("writing")
+            staged = writer.stage(tx, table, made, into)
         describe(table, self.model)
+        if message := undescribable(self.model, table.schema.names):
+            self.notice(message)
         self.say("testing")
         if not self.model.data_tests:
             return staged, ()
@@ -229,7 +326,9 @@ class Attempt:
         return staged, self._test(whole, slice_, pins, views, table.schema)
 
     def _candidate(self, table: TransactionTable, into: Slice) -> Readable:
-        """The slice as it will be."""
+        """The slice as it will be; of a history, its current rows."""
+        if self.model.history is not None:
+            return candidate_of_current(table, self.model.history)
         if into.by_time is None:
             return candidate_of(table, into.place)
         by_time = into.by_time
@@ -277,6 +376,9 @@ class Attempt:
         if refuse_other_slices(self.model, others, table, self._partition_column):
             table.drop()
             return True
+        if self.model.history is not None:
+            refuse_no_history(self.model, known, table)
+            return False
         said = refuse_lost_rows(self.model, known, table, into.place)
         if said:
             self.notice(said)
@@ -333,6 +435,9 @@ class Attempt:
             partition_keys=self.model.layout.partitioned_by,
             custom=self.model.custom,
             known_fingerprint=self._known_fingerprint(tx, known, place),
+            history=self.model.history,
+            key_expressions=keys_in_spark(self.model),
+            now=self.world.plan.request.fire_time,
             by_time=self._by_time,
         )
 

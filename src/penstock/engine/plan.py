@@ -27,7 +27,7 @@ from penstock.model.file_path import path_of
 from penstock.model.graph import Graph, Makers, chains, makers_of
 from penstock.model.interval import Interval
 from penstock.model.joint import why_apart
-from penstock.model.kinds import EMBEDDED, TIME_RANGE, VIEW
+from penstock.model.kinds import EMBEDDED, FILES, TIME_RANGE, VIEW
 from penstock.model.loader import FIRST_MODEL
 from penstock.model.model import Model
 from penstock.model.moments import read_moment
@@ -35,7 +35,10 @@ from penstock.model.slice import WHOLE, Part, Slice, described
 from penstock.sql.identifiers import nearest
 
 # Strategies: the engine has each in its registry, but for manual scripts, which write themselves.
-RUNNABLE = ("replace", "append", "merge", "partitions", TIME_RANGE, "custom", "manual", VIEW)
+RUNNABLE = (
+    *("replace", "append", "merge", "partitions", TIME_RANGE, "custom", "history", "manual"),
+    *(VIEW, FILES),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ Names that mean nothing, and what a query would read, are found in the catalogs,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,11 +46,14 @@ from penstock.lake.queries.explain import Explanation, TableRead, read_of
 from penstock.lake.snapshot import At
 from penstock.model.asset import TableName
 from penstock.model.constants import Bindings
-from penstock.model.graph import Makers
+from penstock.model.graph import Makers, makers_of
+from penstock.model.loader import Loaded
+from penstock.model.macro_libraries import Libraries
 from penstock.model.model import Model
 from penstock.model.names import Names
 from penstock.model.query import Query, read_query
 from penstock.model.render import trial_names
+from penstock.model.script_macros import ScriptMacros
 from penstock.model.sources import FileSource, FunctionSource, TableSource
 from penstock.sql.conditions import Predicate
 from penstock.sql.dialect import name_hint
@@ -82,7 +85,8 @@ _HINTS = {
 
 @dataclass(frozen=True, slots=True)
 class Queries:
-    """Queries over the lakes of a project as they are now, in which ``makers`` make the tables.
+    """Queries over the lakes of a project as they are now, in which ``makers`` make the tables
+    and macros of ``libraries`` can be called.
 
     ``start`` gives the session. Names that mean nothing raise NotFound, before Spark starts where
     the catalogs tell.
@@ -91,6 +95,14 @@ class Queries:
     connections: Connections
     start: Callable[[], SparkSession]
     makers: Makers
+    libraries: Libraries = field(default_factory=Libraries)
+
+    @classmethod
+    def of(
+        cls, connections: Connections, start: Callable[[], SparkSession], loaded: Loaded
+    ) -> Queries:
+        """Those of a project's models and libraries."""
+        return cls(connections, start, makers_of(loaded.models), loaded.libraries)
 
     def preview(self, plan: Plan) -> Resolved:
         """What the SELECT of the plan's one step returns at this moment."""
@@ -99,6 +111,11 @@ class Queries:
         if reason := step.blocked or step.skipped:
             hint = "ask for a later slice with --partition" if step.skipped else None
             raise PartitionError(f"{step.name}: {reason}", hint=hint)
+        if step.model.python is not None:
+            raise ArgumentError(
+                f"{step.name} is a step in Python: only a run runs its code",
+                hint=f"its table: penstock preview {step.name} --table",
+            )
         if step.model.query.manual:
             raise ArgumentError(
                 f"{step.name} is manual: it has statements, and no query to preview",
@@ -146,7 +163,8 @@ class Queries:
 
     def _parsed(self, text: str, dialect: str) -> Query:
         names = Names(tuple(self._settings.lakes), macros=self.connections.macros)
-        parsed, findings = read_query(text, _NAME, names=names, dialect=dialect)
+        macros = ScriptMacros(libraries=self.libraries)
+        parsed, findings = read_query(text, _NAME, names=names, dialect=dialect, macros=macros)
         if parsed is None:
             raise ModelError([_for_query(finding) for finding in findings])
         return parsed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +12,7 @@ from penstock.model.annotation import Annotations
 from penstock.model.asset import Materialize, table_of
 from penstock.model.declaration import Declaration, SchemaChange
 from penstock.model.header.lines import read_header, split_values
+from penstock.model.history import History, annotated, clashes
 from penstock.model.kinds import BY_INTERVALS, OF_INTERVALS, TIME_RANGE
 from penstock.model.moments import HINT as MOMENT_HINT
 from penstock.model.moments import read_moment
@@ -27,11 +28,17 @@ CRONS = {"hourly": "@hourly", "daily": None, "monthly": "@monthly"}
 # What a declaration calls the places of a header's lines.
 _PLACES = {"materialize": "target", "partitioned": "partition"}
 # What each value of ``on_schema_change`` does with new columns, and with missing ones.
-_SCHEMA_CHANGES = {
+_SCHEMA_CHANGES: Mapping[str | None, SchemaChange] = {
     "warn": SchemaChange("warn", "keep"),
     "ignore": SchemaChange("ignore", "ignore"),
     "fail": SchemaChange("error", "error"),
     "sync": SchemaChange("warn", "warn"),
+}
+# A history keeps what its versions had: its columns are frozen, and none is ever dropped.
+_OF_HISTORY: Mapping[str | None, SchemaChange] = {
+    **_SCHEMA_CHANGES,
+    None: SchemaChange("error", "error"),
+    "sync": SchemaChange("warn", "error"),
 }
 
 
@@ -75,7 +82,9 @@ def declare(
         dialect=annotations.dialect,
         keys=made.keys if made.strategy in {"merge", "history"} else (),
         partition=partition,
-        schema_change=_SCHEMA_CHANGES[made.on_schema_change or "warn"],
+        history=_history_of(made),
+        schema_change=_schema_change(made),
+        reads_changes=annotations.reads_changes,
         data_tests=annotations.data_tests,
         column_types=annotations.column_types,
         column_lineage=annotations.column_lineage,
@@ -83,11 +92,24 @@ def declare(
         cadence=cadence,
         time_range=_time_range(made, cadence) if partition is None else None,
         retry=annotations.retry,
+        timeout=annotations.timeout,
         tags=(annotations.tag,) if annotations.tag else (),
         meaning={"materialize": made.to_dict(), "partition": partition and partition.to_dict()},
         places=_places(annotations),
     )
     return declaration, tuple(found)
+
+
+def _history_of(made: Materialize) -> History | None:
+    if made.strategy != "history":
+        return None
+    return annotated(made.track, closes=made.deletes == "close")
+
+
+def _schema_change(made: Materialize) -> SchemaChange:
+    if made.strategy == "history":
+        return _OF_HISTORY[made.on_schema_change]
+    return _SCHEMA_CHANGES[made.on_schema_change or "warn"]
 
 
 def _places(annotations: Annotations) -> dict[str, Location]:
@@ -137,9 +159,6 @@ def _check(header: _Header, already: Sequence[Diagnostic]) -> Iterator[Diagnosti
     if made is None and not any(finding.severity == "error" for finding in already):
         hint = f"add `-- materialize {TARGET}`"
         yield header.error("pipeline", "the step makes no table", hint, "no-target")
-    for library in header.annotations.use_libs:
-        message = f"macro libraries are not in this version: {library} is not used"
-        yield Diagnostic("warning", message, header.place("pipeline"), None, "macros")
     if made is not None:
         for rule in _RULES:
             yield from rule(header, made)
@@ -174,8 +193,20 @@ def _history(header: _Header, made: Materialize) -> Iterator[Diagnostic]:
         message = "history keeps a whole table and cannot be partitioned"
         hint = "take away `partitioned` or `history`"
         yield header.error("partitioned", message, hint, "history-partitioned")
-    message = "history is not in this version"
-    yield header.error("materialize", message, "use key= to merge for now", "history")
+    if made.append:
+        message = "history keeps versions and cannot append rows"
+        yield header.error(
+            "materialize", message, "take away `append` or `history`", "history-append"
+        )
+    if made.manual:
+        message = "a manual script writes its table itself: it keeps its own history"
+        yield header.error(
+            "materialize", message, "take away `manual` or `history`", "history-manual"
+        )
+    history = _history_of(made)
+    for message in clashes(history, made.keys) if history else ():
+        hint = "name it otherwise in the SELECT, as in `AS since`"
+        yield header.error("materialize", message, hint, "history-names")
 
 
 def _tests(header: _Header, made: Materialize) -> Iterator[Diagnostic]:

@@ -47,6 +47,28 @@ class TableName:
         return self.qualified if is_default else self.full
 
 
+@dataclass(frozen=True, slots=True)
+class FileName(TableName):
+    """Files in place of a table: ``table`` is their URI or path, in which ``{partition}`` stands
+    for the slice. ``lake`` is the one whose catalog records their slices; there is no schema.
+    """
+
+    @classmethod
+    def of(cls, lake: str, uri: str) -> FileName:
+        return cls(lake, "", uri)
+
+    @property
+    def qualified(self) -> str:
+        return self.table
+
+    @property
+    def full(self) -> str:
+        return self.table
+
+    def __str__(self) -> str:
+        return self.table
+
+
 _PREFIXES = (
     ("ducklake://", "ducklake"),
     ("s3://", "s3object"),

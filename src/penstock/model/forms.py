@@ -14,6 +14,7 @@ from penstock.model.data_test import ERROR, AcceptedValuesTest, DataTest, NotNul
 from penstock.model.declaration import Declaration, SchemaChange
 from penstock.model.header.lines import is_unclosed
 from penstock.model.header.written import can_say, lines_of, quoted
+from penstock.model.history import History
 from penstock.model.kinds import KINDS, TIME_RANGE, Kind
 from penstock.model.materialization import Custom
 from penstock.model.partition import PartitionSpec
@@ -31,6 +32,12 @@ _POLICIES = {
     ("ignore", "leave"): "ignore",
     ("error", "error"): "fail",
     ("add", "drop"): "sync",
+}
+_OF_HISTORY = {
+    **_POLICIES,
+    ("error", "error"): None,
+    ("add", "error"): "sync",
+    ("add", "leave"): "warn",
 }
 _ADDED = {"allow": "add", "warn": "add", "ignore": "ignore", "error": "error"}
 _MISSING = {"allow": "drop", "warn": "drop", "ignore": "leave", "keep": "leave", "error": "error"}
@@ -88,9 +95,13 @@ def _not_in_annotations(declaration: Declaration) -> Iterator[str]:
     kind = declaration.strategy
     if declaration.generated:
         yield "a kind without a query"
-    if kind not in {"replace", "append", "merge", "manual", "history", TIME_RANGE}:
+    if declaration.history is not None and declaration.history.is_current is None:
+        yield f"kind {declaration.history.kind}"
+    elif kind not in {"replace", "append", "merge", "manual", "history", TIME_RANGE}:
         yield f"kind {next(known.name for known in KINDS.values() if known.strategy == kind)}"
-    elif not _replaces(declaration) and _policy(declaration.schema_change) not in _POLICIES:
+    elif not _replaces(declaration) and _policy(declaration.schema_change) not in _policies(
+        declaration
+    ):
         yield "on_additive_change with on_destructive_change"
     said: dict[str, object] = {
         "unique_key with expressions": declaration.upsert.expressions,
@@ -136,7 +147,9 @@ def _of_time(declaration: Declaration) -> dict[str, object]:
 
 
 def _not_in_model(declaration: Declaration) -> Iterator[str]:
-    if declaration.strategy not in _KINDS:
+    if declaration.history is not None and declaration.history.is_current is not None:
+        yield "materialize history"
+    elif declaration.strategy not in _KINDS:
         yield f"materialize {declaration.strategy}"
     schedule = declaration.schedule
     said: dict[str, object] = {
@@ -146,6 +159,7 @@ def _not_in_model(declaration: Declaration) -> Iterator[str]:
         "freshness": schedule.freshness,
         "debounce": schedule.debounce,
         "retry": declaration.retry,
+        "timeout": declaration.timeout,
         "column ... <- ...": declaration.column_lineage,
         "column name TYPE": declaration.column_types,
     }
@@ -163,15 +177,22 @@ def _policy(change: SchemaChange) -> tuple[str, str]:
     return _ADDED[change.added], _MISSING[change.missing]
 
 
+def _policies(declaration: Declaration) -> Mapping[tuple[str, str], str | None]:
+    return _POLICIES if declaration.history is None else _OF_HISTORY
+
+
 def _annotations(declaration: Declaration) -> Annotations:
     target = declaration.target
     table = target.table if target.schema == DEFAULT_SCHEMA else target.qualified
-    policy = _POLICIES.get(_policy(declaration.schema_change))
+    policy = _policies(declaration).get(_policy(declaration.schema_change))
+    history = declaration.history
     made = Materialize(
         Asset("ducklake", f"{target.lake}/{table}"),
         manual=declaration.strategy == "manual",
         append=declaration.strategy == "append",
-        history=declaration.strategy == "history",
+        history=history is not None,
+        track=history.track if history else (),
+        deletes="close" if history and history.closes else None,
         unique_key=",".join(map(quoted, declaration.keys)) or None,
         on_schema_change=None if _replaces(declaration) else policy,
         **_time_words(declaration),
@@ -186,8 +207,10 @@ def _annotations(declaration: Declaration) -> Annotations:
         freshness=declaration.schedule.freshness,
         debounce_default=declaration.schedule.debounce,
         retry=declaration.retry,
+        timeout=declaration.timeout,
         tag=next(iter(declaration.tags), None),
         dialect=declaration.dialect,
+        reads_changes=declaration.reads_changes,
         data_tests=declaration.data_tests,
         column_lineage=declaration.column_lineage,
         column_types=declaration.column_types,
@@ -254,6 +277,7 @@ def _properties(declaration: Declaration, dialect: str) -> Iterator[str]:
     for name, each in (("columns", types), ("column_descriptions", said), ("audits", tests)):
         if each:
             yield f"{name} (\n    {(',' + chr(10) + '    ').join(each)}\n  )"
+    yield from ("incremental changes",) if declaration.reads_changes else ()
     yield from () if declaration.formatted else ("formatting false",)
 
 
@@ -262,12 +286,14 @@ def _nested(keys: tuple[str, ...]) -> str:
 
 
 def _kind(declaration: Declaration) -> str:
-    kind = _KINDS[declaration.strategy]
+    history = declaration.history
+    kind = _KINDS[declaration.strategy] if history is None else KINDS[history.kind]
     change = declaration.schema_change
     values: dict[str, object] = {
         "unique_key": f"({', '.join(_keys(declaration))})" if declaration.keys else None,
         "when_matched": _matched(declaration.upsert),
         **_custom(declaration.custom),
+        **_history(history),
         "merge_filter": declaration.upsert.merge_filter and f"({declaration.upsert.merge_filter})",
         "forward_only": declaration.forward_only,
         "disable_restatement": declaration.disable_restatement,
@@ -309,6 +335,26 @@ def _custom(custom: Custom | None) -> dict[str, object]:
         "materialization": plain_text_literal(custom.materialization.name),
         "materialization_properties": f"({', '.join(pairs)})" if custom.properties else None,
     }
+
+
+def _history(history: History | None) -> dict[str, object]:
+    if history is None:
+        return {}
+    columns = f"({', '.join(map(_name, history.track))})" if history.track else "*"
+    return {
+        "valid_from_name": _name(history.valid_from),
+        "valid_to_name": _name(history.valid_to),
+        "invalidate_hard_deletes": history.closes,
+        "time_data_type": _TIMES[history.time_type],
+        "updated_at_name": history.updated_at and _name(history.updated_at),
+        "updated_at_as_valid_from": history.by_time and history.start == "updated_at",
+        "execution_time_as_valid_from": not history.by_time and history.start == "execution",
+        "columns": None if history.by_time else columns,
+    }
+
+
+# In words that mean the same in every dialect of a model.
+_TIMES = {"TIMESTAMP_NTZ": "TIMESTAMP", "TIMESTAMP": "TIMESTAMPTZ", "DATE": "DATE"}
 
 
 def _keys(declaration: Declaration) -> Iterator[str]:

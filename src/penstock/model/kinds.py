@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-LATER = "it comes with history"
 NOT_YET = "it is not in this version"
 DEFAULT_KIND = "VIEW"
 EMBEDDED, VIEW, TIME_RANGE = "embedded", "view", "time_range"
+#: of steps in Python that write files and no table
+FILES = "files"
 #: strategies whose query is evaluated by those who read it
 BY_READERS = (EMBEDDED, VIEW)
+#: strategies of whose slices nobody counts the rows
+WITHOUT_ROWS = (VIEW, FILES)
 #: strategies whose query may be about an interval of time
 BY_INTERVALS = (TIME_RANGE, "merge", "append", "partitions", "custom")
 CHANGES = ("allow", "warn", "error", "ignore")
@@ -49,7 +52,8 @@ class Kind:
     queryless: bool = False
     hint: str = (
         "use FULL, VIEW, EMBEDDED, SEED, INCREMENTAL_BY_TIME_RANGE, INCREMENTAL_BY_UNIQUE_KEY, "
-        "INCREMENTAL_BY_PARTITION or INCREMENTAL_UNMANAGED"
+        "INCREMENTAL_BY_PARTITION, INCREMENTAL_UNMANAGED, SCD_TYPE_2_BY_TIME or "
+        "SCD_TYPE_2_BY_COLUMN"
     )
 
     def option(self, name: str) -> Option | None:
@@ -84,17 +88,20 @@ _BATCHES = (Option("batch_size", "count"), Option("lookback", "whole", 0))
 OF_INTERVALS = ("batch_size", "lookback", "batch_concurrency")
 
 
-_HISTORY = (
-    Option("unique_key", "expressions", required=True),
-    Option("valid_from_name", "name", "valid_from"),
-    Option("valid_to_name", "name", "valid_to"),
-    Option("invalidate_hard_deletes", "boolean", False),
-    Option("time_data_type", "type", "TIMESTAMP"),
-    Option("batch_size", "count"),
-    *_restated(forward_only=True, disabled=True),
-)
+def _history(*, closes: bool = False) -> tuple[Option, ...]:
+    """``closes``: the kind's own document closes what was deleted without being asked to."""
+    return (
+        Option("unique_key", "expressions", required=True),
+        Option("valid_from_name", "name", "valid_from"),
+        Option("valid_to_name", "name", "valid_to"),
+        Option("invalidate_hard_deletes", "boolean", closes),
+        Option("time_data_type", "type", "TIMESTAMP"),
+        Option("batch_size", "count", idle="each run loads all versions that its source has"),
+        *_restated(forward_only=True, disabled=True),
+    )
+
+
 _BY_TIME = (
-    *_HISTORY,
     Option("updated_at_name", "name", "updated_at"),
     Option("updated_at_as_valid_from", "boolean", False),
 )
@@ -162,17 +169,17 @@ _KINDS = (
         strategy="replace",
         queryless=True,
     ),
-    Kind("SCD_TYPE_2", _BY_TIME, refusal=LATER),
-    Kind("SCD_TYPE_2_BY_TIME", _BY_TIME, refusal=LATER),
+    Kind("SCD_TYPE_2", (*_history(closes=True), *_BY_TIME), strategy="history"),
+    Kind("SCD_TYPE_2_BY_TIME", (*_history(), *_BY_TIME), strategy="history"),
     Kind(
         "SCD_TYPE_2_BY_COLUMN",
         (
-            *_HISTORY,
+            *_history(),
             Option("columns", "expressions", required=True),
             Option("execution_time_as_valid_from", "boolean", False),
             Option("updated_at_name", "name"),
         ),
-        refusal=LATER,
+        strategy="history",
     ),
     Kind(
         "EXTERNAL",

@@ -13,7 +13,7 @@ HINT = "write '2024-01-31', '2024-01-31 06:00:00', milliseconds or '1 year ago'"
 _AGO = re.compile(r"(\d+|an?|one) (year|month|week|day|hour|minute)s? ago", re.IGNORECASE)
 _MILLIS = re.compile(r"-?\d{9,}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_DAY = timedelta(days=1)
+_DAY, _YEAR = timedelta(days=1), timedelta(days=365 * 40)
 _STEPS = {
     "week": timedelta(weeks=1),
     "day": _DAY,
@@ -41,6 +41,12 @@ def read_moment(text: str, now: datetime) -> datetime:
             raise ValueError(f"{said} milliseconds are beyond the years of time") from None
     moment = datetime.fromisoformat(said)
     return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def fixed_moment(text: str) -> datetime | None:
+    """The moment; None for one that depends on the day it is read. Raises ValueError."""
+    early, late = (read_moment(text, now) for now in (_EPOCH + _YEAR, _EPOCH + 2 * _YEAR))
+    return early if early == late else None
 
 
 def read_end(text: str, now: datetime) -> datetime:

@@ -5,6 +5,7 @@ import pytest
 from penstock.engine.strategies.registry import STRATEGIES
 from penstock.model.ddl.values import READERS
 from penstock.model.declaration import SchemaChange
+from penstock.model.history import History
 from penstock.model.kinds import BY_READERS, CHANGES, KINDS
 from penstock.model.schedule import Cadence
 from penstock.model.time_range import TimeColumn, TimeRange
@@ -59,6 +60,42 @@ def test_kinds_and_their_strategies(kind: str, strategy: str) -> None:
     declaration = declared("partitioned_by a", kind)
     assert declaration.strategy == strategy
     assert declaration.schema_change == SchemaChange("allow", "error")
+
+
+def test_what_the_kinds_of_history_say() -> None:
+    assert declared("owner x", "SCD_TYPE_2 (unique_key id,)").history == History(
+        by_time=True, updated_at="updated_at", closes=True, start="epoch"
+    )
+    by_time = """SCD_TYPE_2_BY_TIME (unique_key (a, b), updated_at_name at,
+      time_data_type TIMESTAMPTZ, updated_at_as_valid_from true,
+      valid_from_name since, valid_to_name "until")"""
+    assert declared("owner x", by_time).history == History(
+        by_time=True, updated_at="at", start="updated_at", valid_from="since", valid_to="until",
+        time_type="TIMESTAMP",
+    )  # fmt: skip
+    by_column = "SCD_TYPE_2_BY_COLUMN (unique_key id, columns [a, b])"
+    made = declared("owner x", by_column)
+    assert made.history == History(track=("a", "b"), start="epoch")
+    assert (made.keys, made.forward_only, made.disable_restatement) == (("id",), True, True)
+    whole = """SCD_TYPE_2_BY_COLUMN (unique_key id, columns *, execution_time_as_valid_from true,
+      invalidate_hard_deletes true)"""
+    assert declared("owner x", whole).history == History(closes=True, start="execution")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("updated_at_name valid_from", "the updated_at_name valid_from has the name of a validity"),
+        ("valid_to_name valid_from", "`valid_from` is the name of two validity columns"),
+        ("time_data_type INT", "`INT` is not a type of moments"),
+        ("columns a", "`columns` is not an option of the kind SCD_TYPE_2_BY_TIME"),
+        ("updated_at_name nope", "the column nope of the kind is not among `columns`"),
+    ],
+)
+def test_what_a_history_cannot_be(options: str, said: str) -> None:
+    columns = "columns (id INT, a INT, updated_at DATE)"
+    error = found(columns, f"SCD_TYPE_2_BY_TIME (unique_key id, {options})")[0]
+    assert f"error: {said}" in error
 
 
 def test_partitions_are_not_buckets() -> None:

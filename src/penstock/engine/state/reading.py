@@ -52,6 +52,7 @@ _SINCE = {
     (CHECK.name, "severity"): 3,
     (CHECK.name, "query"): 3,
     (SCHEMA_VERSION.name, "lineage"): 4,
+    (SLICE.name, "inputs"): 5,
 }
 
 
@@ -336,6 +337,7 @@ def _slice(row: Row[Any]) -> SliceRecord:
         slicing=row.slicing,
         keys=None if row.keys is None else tuple(json.loads(row.keys)),
         made_in=_made_in(row),
+        inputs=None if row.inputs is None else json.loads(row.inputs),
     )
 
 

@@ -75,7 +75,8 @@ class SliceRecord:
     ``snapshot_id`` is the last at which the slice is known to have been as recorded; ``made_in``
     made it, None where it needed none (it never had a row). ``slicing`` and ``keys`` are the
     definition that it was made by (`PartitionSpec.slicing`, ``""`` for a whole table); None in old
-    records.
+    records. ``inputs``: up to which snapshot the changes of each table are in it, for a model that
+    reads changes.
     """
 
     target: str
@@ -91,6 +92,7 @@ class SliceRecord:
     slicing: str | None = None
     keys: tuple[str, ...] | None = None
     made_in: int | None = None
+    inputs: Mapping[str, int] | None = None
 
     def is_slice_of(self, model: Model) -> bool:
         """Whether the model has such slices.
@@ -144,6 +146,7 @@ class Publication:
     reason: str | None = None
     slicing: str | None = None
     keys: tuple[str, ...] | None = None
+    inputs: Mapping[str, int] | None = None
     first: bool = False
     anew: bool = False
     lineage: Mapping[str, list[str]] | None = None

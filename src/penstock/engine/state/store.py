@@ -252,6 +252,7 @@ def publish(
         slicing=what.slicing,
         keys=what.keys,
         made_in=snapshot_id,
+        inputs=what.inputs,
     )
     for record in (own, *what.left):
         insert_slice(connection, record)
@@ -284,6 +285,7 @@ def insert_slice(connection: Connection, record: SliceRecord) -> None:
             published_at=to_text(record.published_at),
             slicing=record.slicing,
             keys=None if record.keys is None else json.dumps(record.keys),
+            inputs=None if record.inputs is None else json.dumps(dict(record.inputs)),
             made_in=NONE_NEEDED if record.made_in is None else record.made_in,
         )
     )

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from penstock.engine.strategies import append, custom, merge, partitions, replace, time_range
+from penstock.engine.strategies import (
+    append,
+    custom,
+    history,
+    merge,
+    partitions,
+    replace,
+    time_range,
+)
 from penstock.engine.strategies.slice import Strategy
 
 STRATEGIES: Mapping[str, Strategy] = {
@@ -14,4 +22,5 @@ STRATEGIES: Mapping[str, Strategy] = {
     "partitions": partitions.stage,
     "time_range": time_range.stage,
     "custom": custom.stage,
+    "history": history.stage,
 }

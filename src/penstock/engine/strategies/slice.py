@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.model.declaration import Layout
+from penstock.model.history import History
 from penstock.model.interval import Intervals
 from penstock.model.materialization import Custom
 from penstock.model.time_range import TimeRange
@@ -40,7 +42,8 @@ class Slice:
     merge, ``partition_keys`` those of partitions, ``custom`` is the project's strategy, and
     ``by_time`` what a time range is replaced by.
     ``known_fingerprint`` is that of the slice's present content, when nothing has touched it since
-    it was recorded.
+    it was recorded. ``history`` says how versions are kept, by ``key_expressions`` (the keys with
+    what they are in Spark's SQL); ``now`` is the execution time of the run.
     """
 
     place: tuple[str, str] | None = None
@@ -48,7 +51,15 @@ class Slice:
     partition_keys: tuple[str, ...] = ()
     custom: Custom | None = None
     known_fingerprint: str | None = None
+    history: History | None = None
+    key_expressions: tuple[tuple[str, str], ...] = ()
+    now: datetime | None = None
     by_time: ByTime | None = None
+
+    @property
+    def managed(self) -> tuple[str, ...]:
+        """Columns of the table that no SELECT has: the engine writes them."""
+        return (*self.partition_by, *(self.history.managed if self.history else ()))
 
     @property
     def partition_by(self) -> tuple[str, ...]:

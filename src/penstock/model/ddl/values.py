@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
@@ -207,6 +206,11 @@ def csv_settings(value: Value) -> Mapping[str, object]:
             hint = f"did you mean {guess}?" if guess else f"there are {', '.join(SETTINGS)}"
             raise said.wrong(f"`{key}` is not a setting of CSV", hint)
         found[key] = _CSV.get(key, _letters)(said)
+    marks = {"delimiter": ",", "quotechar": '"', **found}
+    for other in ("quotechar", "escapechar"):
+        if marks.get(other) == marks["delimiter"]:
+            message = f"delimiter and {other} are both `{marks['delimiter']}`"
+            raise value.wrong(message, "write different characters")
     return found
 
 
@@ -218,7 +222,7 @@ def _letters(value: Value) -> str:
 
 def _letter(value: Value) -> str:
     said = _letters(value)
-    if len(said) != 1:
+    if len(said) != 1 or said in "\r\n":
         raise value.wrong(f"`{value.text}` is not one character", "write one, such as ';' or '\\t'")
     return said
 
@@ -232,8 +236,8 @@ def _line_end(value: Value) -> str:
 
 def _encoding(value: Value) -> str:
     try:
-        codecs.lookup(text(value))
-    except LookupError:
+        "".encode(text(value))
+    except (LookupError, UnicodeError):  # those of no text, such as hex, as well
         raise value.wrong(f"`{value.text}` is not an encoding", "write utf-8 or latin-1") from None
     return text(value)
 
