@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from penstock.engine.beginning import Beginning
 from penstock.engine.columns import cast_to
 from penstock.engine.connections import Connections
 from penstock.engine.pins import Pins, table_name
-from penstock.engine.plan import Plan
+from penstock.engine.plan import Plan, PlannedStep
 from penstock.engine.resolve import (
     Resolved,
     Views,
@@ -106,6 +107,7 @@ class Queries:
     def preview(self, plan: Plan) -> Resolved:
         """What the SELECT of the plan's one step returns at this moment."""
         (step,) = plan.steps
+        step = _newest_interval(plan, step)
         if reason := step.blocked or step.skipped:
             hint = "ask for a later slice with --partition" if step.skipped else None
             raise PartitionError(f"{step.name}: {reason}", hint=hint)
@@ -204,6 +206,18 @@ class Queries:
                 )
             except QueryFailed as error:
                 raise _as_input(error) from error.__cause__
+
+
+def _newest_interval(plan: Plan, step: PlannedStep) -> PlannedStep:
+    """The step; of a model by time all of whose intervals are made, with the last one."""
+    by_time = step.model.by_time
+    if by_time is None or not step.skipped:
+        return step
+    expected = by_time.expected(plan.request.fire_time.astimezone(UTC))
+    if not expected:
+        return step
+    last = by_time.unit.at(expected[-1].last)
+    return replace(plan.narrowed(step, (last,)), skipped=None)
 
 
 def _newest(parsed: Query, attach: Attach, makers: Makers) -> Pins:
