@@ -29,19 +29,19 @@ from penstock.engine.pins import (
     types_of,
 )
 from penstock.engine.plan import PlannedStep
+from penstock.engine.publication import publication, tests_failed
 from penstock.engine.python import files
 from penstock.engine.python.files import WrittenFile
-from penstock.engine.python.serve import Server
-from penstock.engine.python.step import Runner, made_rows, shares_files
+from penstock.engine.python.step import Outcome, made_rows, runner_of
 from penstock.engine.redefinition import (
     listed,
     refuse_lost_rows,
     refuse_other_slices,
 )
 from penstock.engine.resolve import Resolved, Views, resolve
-from penstock.engine.results import CheckResult, ColumnInfo
+from penstock.engine.results import CheckResult
 from penstock.engine.state.records import Publication, SliceRecord, column_infos
-from penstock.engine.state.store import State, now, publish
+from penstock.engine.state.store import State, publish
 from penstock.engine.strategies.slice import ByTime, Slice
 from penstock.engine.strategies.time_range import rows_of
 from penstock.engine.strategies.upsert import keys_in_spark
@@ -54,13 +54,10 @@ from penstock.engine.world import World
 from penstock.engine.writing import Made, Writer
 from penstock.errors import (
     DataFileMissing,
-    DataTestFailed,
 )
 from penstock.events import CheckFinished, Notice, StepProgress
 from penstock.lake.candidate.state import Staged
-from penstock.lake.format.naming import fold
 from penstock.lake.spark.failures import file_missing
-from penstock.model.asset import TableName
 from penstock.model.graph import table_key
 from penstock.model.interval import Interval, interval_of
 from penstock.model.kinds import FILES, TIME_RANGE, VIEW
@@ -253,7 +250,7 @@ class Attempt:
         """What the script makes, and files that it wrote besides."""
         if self.model.python is not None:
             self.say("running")
-            outcome = self._runner(pins, views, held).run()
+            outcome = self._run_python(pins, views, held)
             return made_rows(outcome, self.model, table, self._partition_column), outcome.files
         self.say("querying")
         beginning = Beginning.of(self.model, self._partition_column) if begins else None
@@ -265,7 +262,7 @@ class Attempt:
         """A step that writes files and no table: nothing of the lake changes but its records."""
         pins = pin(self.world.lakes, self.model, tx.base, self.world.plan.makers)
         self.say("running")
-        written = self._runner(pins, views, held).run().files
+        written = self._run_python(pins, views, held).files
         self.say("publishing")
         unchanged = files.is_unchanged(known, written)
         if not unchanged:
@@ -284,21 +281,9 @@ class Attempt:
         for each in files.records(self.world.run_id, self.planned, written):
             self.state.confirm(each, None, as_of=tx.base.id)
 
-    def _runner(self, pins: Pins, views: Views, held: ExitStack) -> Runner:
+    def _run_python(self, pins: Pins, views: Views, held: ExitStack) -> Outcome:
         folder = held.enter_context(TemporaryDirectory(prefix="penstock-step-"))
-        world = self.world
-        server = Server(
-            model=self.model,
-            bindings=self.planned.bindings,
-            pins=pins,
-            session=world.session,
-            views=views,
-            root=world.settings.root,
-            folder=folder,
-            columns={name: lake.partition_column for name, lake in world.settings.lakes.items()},
-            shares_files=shares_files(world.session),
-        )
-        return Runner(world, self.planned, server)
+        return runner_of(self.world, self.planned, pins, views, folder).run()
 
     def _written(
         self,
@@ -490,44 +475,3 @@ class Attempt:
         if failed:
             raise tests_failed(results, column_infos(schema), self.model.target)
         return results
-
-
-def tests_failed(
-    results: tuple[CheckResult, ...], columns: tuple[ColumnInfo, ...], target: TableName
-) -> DataTestFailed:
-    """The error of a slice whose data tests did not all pass."""
-    failed = [result for result in results if result.outcome == "failed"]
-    counts = ", ".join(f"{result.name} ({result.failures:,})" for result in failed)
-    return DataTestFailed(
-        f"{len(failed)} of {len(results)} data tests failed: {counts}",
-        hint=f"{target} is as it was; mend the SELECT or its inputs",
-        data={"results": results, "columns": columns},
-    )
-
-
-def publication(
-    run_id: str,
-    planned: PlannedStep,
-    staged: Staged,
-    checks: tuple[CheckResult, ...],
-    schema: TableSchema,
-) -> Publication:
-    model = planned.model
-    return Publication(
-        run_id=run_id,
-        step=model.name,
-        state="done",
-        target=model.target.qualified,
-        slice=planned.only.text,
-        strategy=model.strategy,
-        rows=staged.slice_rows,
-        fingerprint=staged.fingerprint,
-        definition_hash=model.definition_hash,
-        columns=column_infos(
-            schema, {fold(name): text for name, text in model.about.column_descriptions}
-        ),
-        checks=checks,
-        at=now(),
-        slicing=model.slicing,
-        keys=model.keys,
-    )

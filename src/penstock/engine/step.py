@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from penstock.durations import seconds_of
-from penstock.engine.attempt import Attempt, tests_failed
+from penstock.engine.attempt import Attempt
 from penstock.engine.joint import JointAttempt, Made
 from penstock.engine.plan import PlannedStep
+from penstock.engine.publication import tests_failed
 from penstock.engine.results import StepResult
 from penstock.engine.state.records import Publication, StepRecord
 from penstock.engine.state.store import State, now

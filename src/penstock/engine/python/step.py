@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.durations import seconds_of
+from penstock.engine.pins import Pins
 from penstock.engine.plan import PlannedStep
 from penstock.engine.python.files import WrittenFile
 from penstock.engine.python.fitting import declared, fitted, with_nulls
@@ -19,6 +20,7 @@ from penstock.engine.python.job import Job, Rows, written
 from penstock.engine.python.process import Limits, Stopped, TimedOut, run_process
 from penstock.engine.python.serve import Handed, Server
 from penstock.engine.python.thread import run_thread
+from penstock.engine.resolve import Views
 from penstock.engine.world import Cancelled, World
 from penstock.errors import Location, PenstockError, PythonFailed, StepError
 from penstock.events import Notice, StepOutput
@@ -242,3 +244,19 @@ def _written_name(table: TableName) -> str:
 
 def _duration(seconds: float | None) -> str:
     return f"{seconds or 0:g} s"
+
+
+def runner_of(world: World, planned: PlannedStep, pins: Pins, views: Views, folder: str) -> Runner:
+    """What runs the planned step, with its rows and files in ``folder``."""
+    server = Server(
+        model=planned.model,
+        bindings=planned.bindings,
+        pins=pins,
+        session=world.session,
+        views=views,
+        root=world.settings.root,
+        folder=folder,
+        columns={name: lake.partition_column for name, lake in world.settings.lakes.items()},
+        shares_files=shares_files(world.session),
+    )
+    return Runner(world, planned, server)
