@@ -216,7 +216,6 @@ def test_arguments_are_bound_with_their_type(declared: str, rendered: str) -> No
         ("SELECT 1 AT (VERSION => 3)", (1, 10, "time-travel")),
         ("SELECT a b c FROM t", (1, 12, "unreadable-query")),
         ("SELECT a,\n(b FROM t", (2, 4, "unreadable-query")),
-        ("SELECT * FROM a ASOF JOIN b USING (k)", (1, 29, "asof-join")),
         ("SELECT * FROM a ASOF JOIN b ON a.k = b.k", (1, 29, "asof-join")),
     ],
 )

@@ -26,7 +26,6 @@ from penstock.model.constants import Bindings
 from penstock.model.file_path import path_of
 from penstock.model.graph import Graph, Makers, chains, makers_of
 from penstock.model.interval import Interval
-from penstock.model.joint import why_apart
 from penstock.model.kinds import EMBEDDED, FILES, TIME_RANGE, VIEW
 from penstock.model.loader import FIRST_MODEL
 from penstock.model.model import Model
@@ -313,6 +312,9 @@ def _placed_at(model: Model, what: str) -> Iterator[None]:
 def _why_apart(model: Model, asked: SliceRange) -> str | None:
     if model.strategy == "append" and asked.all:
         return "rows that an interrupted run has appended are not to be added again"
+    # Late: it looks at trees, which a plan of single slices does without.
+    from penstock.model.joint import why_apart
+
     return why_apart(model)
 
 
@@ -335,6 +337,10 @@ def _with_steps(
 def _notices(steps: Iterable[PlannedStep], request: RunRequest) -> Iterator[str]:
     if request.partition is not None and all(step.slices == (WHOLE,) for step in steps):
         yield "no selected step is partitioned: --partition has no effect"
+    for step in steps:
+        if step.tally is not None and step.tally.later:
+            later = f"{step.tally.later:,} slice{'' if step.tally.later == 1 else 's'}"
+            yield f"{step.name}: {later} of the range have not begun yet, and are left out"
     if request.full_refresh:
         yield from _refreshed([step.model for step in steps if not step.skipped], request)
 

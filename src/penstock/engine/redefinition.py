@@ -255,10 +255,12 @@ def frozen(model: Model) -> str:
     adds = "on_schema_change=sync"
     if model.history is not None and model.history.is_current is None:
         adds = "on_additive_change allow"
+    refresh = f"`penstock run {model.name} --full-refresh`"
+    if model.disable_restatement:
+        refresh += " (with disable_restatement false)"
     return (
-        f"the columns of a history are frozen: {adds} adds new ones, and "
-        f"`penstock run {model.name} --full-refresh` begins the history anew; earlier snapshots "
-        "keep what is there"
+        f"the columns of a history are frozen: {adds} adds new ones, and {refresh} begins the "
+        "history anew; earlier snapshots keep what is there"
     )
 
 

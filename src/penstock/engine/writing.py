@@ -89,7 +89,7 @@ class Writer:
             error.location = error.location or (
                 self.model.place("unique_key") if of_key else made.start
             )
-            if self.model.history is not None:
+            if self.model.history is not None and error.data.keys() >= {"added", "missing"}:
                 error.hint = frozen(self.model)
             raise
         except (ArgumentError, ColumnNotFound, UnsupportedFeature) as error:  # of its keys

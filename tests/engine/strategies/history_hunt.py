@@ -12,6 +12,7 @@ from pathlib import Path
 
 from penstock.config import SparkSettings
 from penstock.engine.spark import start_session
+from penstock.model.history import History
 from tests.engine.strategies import history_sequences as sequences
 
 
@@ -37,7 +38,7 @@ def main() -> None:
     raise SystemExit(1 if bad else 0)
 
 
-def _show(seed: int, form: sequences.History, made: object, wanted: object) -> None:
+def _show(seed: int, form: History, made: object, wanted: object) -> None:
     print(f"seed {seed}")
     for number, load in enumerate(sequences.sequence(seed, form)):
         print(f"  load at {sequences.now_of(number)}: {load}")

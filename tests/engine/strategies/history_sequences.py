@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Load = list[dict[str, Any]]
 BEGIN = datetime(2024, 1, 1)  # noqa: DTZ001 - a source's timestamps have no zone
-LOADS = 5
+LOADS = 4
 _VALUES = (None, "a", "b")
 
 #: the forms, by what they are called
