@@ -62,6 +62,7 @@ from penstock.model.graph import table_key
 from penstock.model.interval import Interval, interval_of
 from penstock.model.kinds import FILES, TIME_RANGE, VIEW
 from penstock.model.model import Model
+from penstock.model.query import Query
 from penstock.model.slice import Part
 from penstock.model.sources import QuerySource
 
@@ -301,6 +302,9 @@ class Attempt:
             tx.create_schema(self.model.target.schema)
             self.say("writing")
             staged = writer.stage(tx, table, made, into)
+        if self.model.query.after:
+            self._run_statements(self.model.query.statements, tx, pins)
+            staged = Staged(slice_rows=table.count_rows(into.place))
         describe(table, self.model)
         if message := undescribable(self.model, table.schema.names):
             self.notice(message)
@@ -325,15 +329,19 @@ class Attempt:
     ) -> tuple[Staged, tuple[CheckResult, ...]]:
         self.say("writing")
         tx.create_schema(self.model.target.schema)
+        self._run_statements(self.model.query, tx, pins)
+        return recorded(self.model, table, self._place), ()
+
+    def _run_statements(self, query: Query, tx: Transaction, pins: Pins) -> None:
         run_statements(
-            self.model,
+            query,
+            self.model.target.lake,
             self.planned.bindings,
             tx,
             pins,
             session=self.world.session,
             root=self.world.settings.root,
         )
-        return recorded(self.model, table, self._place), ()
 
     def notice(self, message: str) -> None:
         self.world.sink(Notice(message, self.model.name))
@@ -439,7 +447,7 @@ class Attempt:
         self, tx: Transaction, known: SliceRecord | None, place: tuple[str, str] | None
     ) -> str | None:
         """The fingerprint of the slice as it is now; None when that is not certain."""
-        if known is None or known.fingerprint is None:
+        if known is None or known.fingerprint is None or self.model.query.after:
             return None
         target = self.model.target
         catalog = self.world.lakes[target.lake].catalog

@@ -103,6 +103,7 @@ def _query(
         partition=declaration.partition,
         by_time=declaration.strategy == TIME_RANGE,
         manual=declaration.strategy == "manual",
+        takes_statements=declaration.takes_statements,
         settings=declaration.settings,
         macros=script.macros.saying(**variables_of(declaration)),
         placed=declaration.place("path") if declaration.generated else None,
@@ -233,7 +234,7 @@ def _model(script: ScriptFile, query: Query, lexer: Lexer, findings: Sequence[Di
         name=script.name,
         query=query,
         python=step,
-        reads=query.reads if step is None else step.reads,
+        reads=_reads(declaration, query) if step is None else step.reads,
         definition_hash=definition_hash(
             query, declaration.meaning, declaration.target, lexer, step
         ),
@@ -241,6 +242,12 @@ def _model(script: ScriptFile, query: Query, lexer: Lexer, findings: Sequence[Di
         test_reads=tuple(_test_reads(declaration, script.tests)),
         warnings=tuple(findings),
     )
+
+
+def _reads(declaration: Declaration, query: Query) -> tuple[TableName, ...]:
+    """What its query reads, and what the statements behind it name besides its own table."""
+    named = (table for table in query.statements.reads if table != declaration.target)
+    return tuple(dict.fromkeys((*query.reads, *named)))
 
 
 def _test_reads(declaration: Declaration, scripts: Sequence[TestScript]) -> Iterator[TableName]:
@@ -363,6 +370,7 @@ def definition_hash(
     text of its file and of those of the project that it imports counts.
     """
     use = query.names.use
+    after = [_canonical(part, query, lexer) for part in query.after]
     all_of_it = {
         "dialect": query.dialect,
         "target": str(target),
@@ -376,6 +384,7 @@ def definition_hash(
         ],
         "parts": [[part.name, *_canonical(part, query, lexer)] for part in query.parts],
         **({} if python is None else {"python": python.digest}),
+        **({"after": after} if after else {}),
     }
     text = json.dumps(all_of_it, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

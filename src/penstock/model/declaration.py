@@ -70,7 +70,7 @@ class Declaration:
     and history, and columns but for those that ``upsert`` has as expressions; ``history`` is how
     that is kept. ``time_range`` is that of kinds that have intervals, or may have them where their
     query reads by them. ``reads_changes``: its runs read what changed in its input since the one
-    before, where that gives the same table.
+    before, where that gives the same table. ``takes_statements``: some may follow its query.
 
     ``code`` is the offset at which the script's code begins; ``generated`` is the query of a kind
     that has none of its own (SEED). ``column_types`` are those that only a
@@ -94,6 +94,7 @@ class Declaration:
     forward_only: bool = False
     disable_restatement: bool = False
     reads_changes: bool = False
+    takes_statements: bool = False
     data_tests: tuple[DataTest, ...] = ()
     columns: tuple[ColumnType, ...] = ()
     column_types: tuple[ColumnType, ...] = ()

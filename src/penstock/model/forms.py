@@ -77,7 +77,7 @@ def model_text(declaration: Declaration, dialect: str = "spark") -> str:
 def comparable(declaration: Declaration) -> dict[str, object]:
     """What two declarations have in common that say the same, whatever their form is."""
     said = {each.name: getattr(declaration, each.name) for each in fields(Declaration)}
-    for name in ("path", "code", "meaning", "places"):
+    for name in ("path", "code", "meaning", "places", "takes_statements"):
         del said[name]
     for name in ("columns", "column_types"):
         said[name] = [(each.name, each.type, each.dialect) for each in said[name]]

@@ -171,6 +171,8 @@ def _require(model: Model) -> None:
         raise NotJoint(f"its strategy is {model.strategy}")
     if model.columns:
         raise NotJoint("its columns are declared")
+    if model.query.after:
+        raise NotJoint("statements follow its query")
     if model.query.uses_interval:
         raise NotJoint("it reads by @start_... and @end_..., which each slice has of its own")
     _require_other_tables(model)

@@ -65,6 +65,7 @@ class Query:
     settings: tuple[Setting, ...] = ()
     manual: bool = False
     start: int = 0
+    after: tuple[Part, ...] = ()
     embeds: Mapping[TableName, Query] = field(default_factory=dict, repr=False)
     libraries: tuple[str, ...] = ()
 
@@ -77,6 +78,11 @@ class Query:
     @property
     def path(self) -> Path:
         return self.source.path
+
+    @property
+    def statements(self) -> Query:
+        """The statements that follow it, as those of a manual script."""
+        return replace(self, parts=self.after, after=(), manual=True)
 
     @property
     def mentioned(self) -> tuple[QuerySource, ...]:
@@ -233,6 +239,7 @@ def read_query(
     partition: PartitionSpec | None = None,
     by_time: bool = False,
     manual: bool = False,
+    takes_statements: bool = False,
     settings: tuple[Setting, ...] = (),
     translates: bool = True,
     macros: ScriptMacros | None = None,
@@ -253,7 +260,14 @@ def read_query(
     except _Misused as error:
         return None, (*findings, error.finding)
     source = replace(source, placed=placed)
-    script = read_script(source, names, start=start, dialect=dialect, manual=manual)
+    script = read_script(
+        source,
+        names,
+        start=start,
+        dialect=dialect,
+        manual=manual,
+        takes_statements=takes_statements,
+    )
     found = [*findings, *script.findings]
     times = [Argument(name, kind, automatic=True) for name, kind in TYPES.items()]
     by_name = {argument.name: argument for argument in (*arguments, *times)}
@@ -269,15 +283,21 @@ def read_query(
         found += part_findings
         if name is not None:
             scope = replace(scope, hidden=scope.hidden | {name.casefold()})
+    after: list[Part] = []
+    for statement in script.after:
+        part, part_findings = read_part(statement, scope, None)
+        after.append(part)
+        found += part_findings
     query = Query(
         source,
         dialect,
         script.names,
         tuple(parts),
-        (*arguments, *_used(times, parts)),
+        (*arguments, *_used(times, [*parts, *after])),
         (*settings, *script.settings),
         manual,
         start,
+        tuple(after),
         libraries=libraries,
     )
     found += () if placed else _seeds(query)

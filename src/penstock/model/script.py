@@ -63,12 +63,15 @@ class Temporary:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A script taken apart. ``statements`` are its queries, or all that it runs if manual."""
+    """A script taken apart. ``statements`` are its queries, or all that it runs if manual;
+    ``after`` are those that follow its query.
+    """
 
     names: Names
     settings: tuple[Setting, ...] = ()
     temporaries: tuple[Temporary, ...] = ()
     statements: tuple[Statement, ...] = ()
+    after: tuple[Statement, ...] = ()
     findings: tuple[Diagnostic, ...] = ()
 
 
@@ -77,9 +80,11 @@ class _Reading:
     source: Source
     names: Names
     manual: bool
+    takes_statements: bool = False
     settings: list[Setting] = field(default_factory=list)
     temporaries: list[Temporary] = field(default_factory=list)
     statements: list[Statement] = field(default_factory=list)
+    after: list[Statement] = field(default_factory=list)
     findings: list[Diagnostic] = field(default_factory=list)
 
     def report(self, severity: str, at: int, message: str, hint: str, rule: str) -> None:
@@ -88,10 +93,19 @@ class _Reading:
 
 
 def read_script(
-    source: Source, names: Names, *, start: int = 0, dialect: str = "spark", manual: bool = False
+    source: Source,
+    names: Names,
+    *,
+    start: int = 0,
+    dialect: str = "spark",
+    manual: bool = False,
+    takes_statements: bool = False,
 ) -> Script:
-    """Take the script apart from offset ``start`` on; what breaks a rule is a finding."""
-    reading = _Reading(source, names, manual)
+    """Take the script apart from offset ``start`` on; what breaks a rule is a finding.
+
+    With ``takes_statements`` some that write may follow the query.
+    """
+    reading = _Reading(source, names, manual, takes_statements)
     try:
         statements = split(words(source.text, dialect, start))
     except Unclosed as error:
@@ -109,6 +123,7 @@ def read_script(
         tuple(reading.settings),
         tuple(reading.temporaries),
         tuple(reading.statements),
+        tuple(reading.after),
         tuple(reading.findings),
     )
 
@@ -156,7 +171,9 @@ def _body(statement: Statement, reading: _Reading) -> None:
         reading.statements.append(statement)
         return
     writer = _writes(statement)
-    if writer is not None:
+    if writer is not None and reading.takes_statements and reading.statements:
+        reading.after.append(statement)
+    elif writer is not None:
         message = f"{writer.upper} writes, and a managed script only reads"
         hint = _MACRO if is_macro(statement) else _MANAGED
         reading.report("error", writer.start, message, hint, "script-writes")

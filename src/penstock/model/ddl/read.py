@@ -293,6 +293,7 @@ def _declaration(
         about=About(**draft.about),
         formatted=draft.formatted,
         reads_changes=draft.reads_changes,
+        takes_statements=kind.strategy not in BY_READERS and not kind.queryless,
         generated=_generated(draft, script, kind),
         places=places,
     )
