@@ -149,21 +149,18 @@ def _match_condition(tokens: Sequence[Token], index: int) -> Iterator[tuple[int,
 def _tables(
     tree: exp.Expr, tokens: Sequence[Token], start: int, hidden: frozenset[str]
 ) -> Iterator[TableReference]:
-    by_start = {token.start: index for index, token in enumerate(tokens)}
+    by_end = {token.start + len(token.text): index for index, token in enumerate(tokens)}
     for table in named_tables(tree):
         parts = tuple(part.name for part in table.parts)
         if len(parts) == 1 and parts[0].casefold() in hidden:
             continue
         first, last = (start + at for at in span_of(table))
-        at = by_start.get(start + int(table.parts[-1].meta["start"]))
-        if (
-            at is None or tokens[at].end != last
-        ):  # sqlglot made the name of something that is no token
+        if last not in by_end:  # sqlglot made the name of something that is no token
             raise UnreadableQuery(f"the table `{'.'.join(parts)}` cannot be placed", first)
         bare = not table.alias and isinstance(
             table.parent, exp.From | exp.Join | exp.Subquery | exp.Paren
         )
-        yield TableReference(parts, first, last, at, bare)
+        yield TableReference(parts, first, last, by_end[last], bare)
 
 
 def _names_in_parts(tokens: Sequence[Token]) -> bool:
