@@ -157,10 +157,7 @@ def resolve(
     """
     view_names = {source: views.name() for source in query.sources}
     rendered, macros = render(query, quoted(view_names), pins)
-    if shape is not None:
-        if macros is not None:
-            raise NotJoint("it calls macros")
-        rendered = replace(rendered, sql=shape(rendered))
+    rendered = rendered if shape is None else _shaped(rendered, shape, calls=macros is not None)
     values = {**(args or {}), **rendered.args(bindings)}
     analysis = analysed(rendered) if query.tables else None
     filters = predicates(analysis, view_names, values, session_zone(session)) if analysis else {}
@@ -191,6 +188,14 @@ def resolve(
     one_task = one_task and macros is None
     rendered, asof = analysis_now.rendered, analysis_now.asof
     return Resolved(df, rendered, names, query_start(query), one_task, inputs, asof)
+
+
+def _shaped(
+    rendered: RenderedQuery, shape: Callable[[RenderedQuery], str], *, calls: bool
+) -> RenderedQuery:
+    if calls:
+        raise NotJoint("it calls macros")
+    return replace(rendered, sql=shape(rendered))
 
 
 @contextlib.contextmanager

@@ -24,7 +24,7 @@ from penstock.model.render import (
     render_statement,
     trial_names,
 )
-from penstock.model.script import Setting, Statement, read_script
+from penstock.model.script import Script, Setting, Statement, read_script
 from penstock.model.script_macros import ScriptMacros, expand_calls
 from penstock.model.seed import FUNCTION as SEED_FUNCTION
 from penstock.model.sources import FUNCTIONS as FILE_FUNCTIONS
@@ -274,36 +274,40 @@ def read_query(
     scope = Scope(
         source, script.names, dialect, by_name, partition is not None, lexer=lexer or Lexer()
     )
-    parts: list[Part] = []
-    statements: list[tuple[str | None, Statement]] = [(t.name, t.query) for t in script.temporaries]
-    statements += [(None, statement) for statement in script.statements]
-    for name, statement in statements:
-        part, part_findings = read_part(statement, scope, name)
-        parts.append(part)
-        found += part_findings
-        if name is not None:
-            scope = replace(scope, hidden=scope.hidden | {name.casefold()})
-    after: list[Part] = []
-    for statement in script.after:
-        part, part_findings = read_part(statement, scope, None)
-        after.append(part)
-        found += part_findings
+    parts, part_findings = _read_parts(script, scope)
+    found += part_findings
+    count = len(parts) - len(script.after)
     query = Query(
         source,
         dialect,
         script.names,
-        tuple(parts),
-        (*arguments, *_used(times, [*parts, *after])),
+        parts[:count],
+        (*arguments, *_used(times, parts)),
         (*settings, *script.settings),
         manual,
         start,
-        tuple(after),
+        parts[count:],
         libraries=libraries,
     )
     found += () if placed else _seeds(query)
     if translates and not _has_error(found):
         found += _try(query)
     return (None if _has_error(found) else query), tuple(found)
+
+
+def _read_parts(script: Script, scope: Scope) -> tuple[tuple[Part, ...], list[Diagnostic]]:
+    """The temporary tables, the query, and the statements behind it, in their order."""
+    parts: list[Part] = []
+    found: list[Diagnostic] = []
+    named: list[tuple[str | None, Statement]] = [(t.name, t.query) for t in script.temporaries]
+    named += [(None, statement) for statement in (*script.statements, *script.after)]
+    for name, statement in named:
+        part, findings = read_part(statement, scope, name)
+        parts.append(part)
+        found += findings
+        if name is not None:
+            scope = replace(scope, hidden=scope.hidden | {name.casefold()})
+    return tuple(parts), found
 
 
 def _seeds(query: Query) -> Iterator[Diagnostic]:
