@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import QueryFailed, UnsupportedFeature
-from penstock.sql.tables import analyse, in_full
+from penstock.sql.tables import analyse, in_full, scope_of
 from penstock.sql.text import Unreadable
 from penstock.sql.time_travel import Travel
 from penstock.sql.tokens import SqlText
@@ -111,3 +111,13 @@ WRITTEN = {
 @pytest.mark.parametrize("text", WRITTEN)
 def test_in_full(text: str) -> None:
     assert in_full(SqlText(text)).text == WRITTEN[text]
+
+
+@pytest.mark.parametrize("condition", ["USING (k, at)", "ON o.k = d.k AND o.at >= d.at"])
+def test_no_row_of_the_right_side_of_an_asof_join_is_left_out(condition: str) -> None:
+    """Another one would be the nearest; rows of the left side are independent of each other."""
+    left, right = analyse(f"SELECT 1 FROM o ASOF JOIN d {condition} WHERE d.v = 1").tables
+    assert right.node is not None
+    assert scope_of(right.node) is None
+    assert left.node is not None
+    assert scope_of(left.node) is not None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import Location, PenstockError, QueryFailed
 from penstock.lake.spark.failures import explained
-from penstock.model.asof import ASOF_SETTING, starts
+from penstock.model.asof import ASOF_SETTING, condition_at, starts
 from penstock.model.asof_join import AsofJoin, NotPlanned, find_join
 from penstock.model.asof_plan import (
     Column,
@@ -109,9 +109,8 @@ def _left_to_spark(rendered: RenderedQuery, number: int, reason: str) -> AsofNot
     tokens = tokenize(rendered.sql)
     at = list(starts(tokens))[number]
     place = _location(rendered, tokens[at].start)
-    following = [token.upper for token in tokens[at:]]
-    words = [w for w in following if w in {"MATCH_CONDITION", "USING", "ON"}]
-    if words[:1] == ["USING"]:
+    condition = condition_at(tokens, at + 2)
+    if condition is not None and tokens[condition].upper == "USING":
         message = f"the ASOF JOIN with USING cannot be planned: {reason}"
         hint = "write ON a.key = b.key AND a.time >= b.time"
         raise QueryFailed(message, hint=hint, location=place)

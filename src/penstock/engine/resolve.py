@@ -33,6 +33,7 @@ from penstock.lake.queries.resolver import Resolver
 from penstock.lake.queries.running import rewritten
 from penstock.lake.spark.failures import explained
 from penstock.lake.spark.session import session_zone
+from penstock.model.asof import plain
 from penstock.model.constants import Bindings
 from penstock.model.file_path import path_of
 from penstock.model.joint import NotJoint
@@ -287,7 +288,7 @@ def analysed(rendered: RenderedQuery) -> Analysis | None:
     if _CONDITIONS.search(rendered.sql) is None:
         return None
     try:
-        return analyse(rendered.sql)
+        return analyse(plain(rendered.sql))
     except (Unreadable, PenstockError):
         return None
 

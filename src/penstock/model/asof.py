@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from penstock.model.mapping import Edit
-from penstock.sql.tokens import MARKER, NUMBER, STRING, SYMBOL, Token, closing, depth_of
+from penstock.model.mapping import Edit, assemble, edited
+from penstock.sql.tokens import MARKER, NUMBER, STRING, SYMBOL, Token, closing, depth_of, tokenize
 
 ASOF_SETTING = "spark.sql.join.asofJoin.enabled"
 
@@ -41,7 +41,7 @@ _CLAUSES = (
     *("JOIN", "LEFT", "RIGHT", "INNER", "CROSS", "FULL", "NATURAL", "ASOF", "LATERAL", "WHERE"),
     *("GROUP", "HAVING", "QUALIFY", "ORDER", "LIMIT", "OFFSET", "WINDOW", "UNION", "EXCEPT"),
     *("INTERSECT", "MINUS", "SORT", "CLUSTER", "DISTRIBUTE", "PIVOT", "UNPIVOT", "TABLESAMPLE"),
-    *("SEMI", "ANTI", ",", "|>"),
+    *("SEMI", "ANTI", "SELECT", ",", "|>"),
 )
 
 
@@ -62,6 +62,22 @@ def asof_joins(text: str, tokens: Sequence[Token]) -> list[Edit]:
             edits.append(Edit(tokens[index].start, tokens[join].end, _KINDS[kind]))
         edits += _condition(text, tokens, join)
     return edits
+
+
+def plain(text: str) -> str:
+    """Spark's text as sqlglot reads it: ``ON a >= b AND k = k`` for MATCH_CONDITION."""
+    tokens = tokenize(text)
+    edits: list[Edit] = []
+    for at, token in enumerate(tokens):
+        close = closing(tokens, at + 1) if token.upper == "MATCH_CONDITION" else None
+        if close is not None:
+            edits.append(Edit(token.start, token.end, "ON"))
+            edits += [
+                Edit(t.start, t.end, "AND")
+                for t in tokens[close + 1 : close + 2]
+                if t.upper == "ON"
+            ]
+    return assemble(edited(text, edits)).text if edits else text
 
 
 def starts(tokens: Sequence[Token]) -> Iterator[int]:
@@ -104,17 +120,22 @@ def _condition(text: str, tokens: Sequence[Token], index: int) -> list[Edit]:
 
 def _find_on(tokens: Sequence[Token], index: int) -> int | None:
     """The ON of the join; ``None`` when USING or Spark's own MATCH_CONDITION stands there."""
+    at = condition_at(tokens, index + 1)
+    if at is None:
+        raise AsofError("an ASOF JOIN needs ON with one comparison", tokens[index])
+    return at if tokens[at].upper == "ON" else None
+
+
+def condition_at(tokens: Sequence[Token], start: int) -> int | None:
+    """Where the condition of a join begins whose right side begins at ``start``."""
     depth = 0
-    for position in range(index + 1, len(tokens)):
-        token = tokens[position]
-        depth += depth_of(token)
-        if depth == 0 and token.upper in {"MATCH_CONDITION", "USING"}:
-            return None
-        if depth == 0 and token.upper == "ON":
-            return position
+    for at in range(start, len(tokens)):
+        if depth == 0 and at > start and tokens[at].upper in {"MATCH_CONDITION", "USING", "ON"}:
+            return at
+        depth += level(tokens[at])
         if depth < 0:
             break
-    raise AsofError("an ASOF JOIN needs ON with one comparison", tokens[index])
+    return None
 
 
 def clause(tokens: Sequence[Token], start: int) -> Sequence[Token]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from penstock.model.asof import clause, comparison, conjuncts, level, starts
+from penstock.model.asof import clause, comparison, condition_at, conjuncts, level, starts
 from penstock.sql.text import Span, Unreadable, parse_query
 from penstock.sql.tokens import NAME, WORD, Token, closing, depth_of, tokenize
 from penstock.sql.trees import exp
@@ -73,7 +73,9 @@ def _read(text: str, tokens: Sequence[Token], asof: int) -> AsofJoin:
     before = asof - 1 if tokens[asof - 1].upper in {"LEFT", "INNER"} else asof
     from_, comma = _from(tokens, before - 1)
     left = (tokens[comma + 1].start, tokens[before - 1].end)
-    after = _end_of_right(tokens, asof + 2)
+    after = condition_at(tokens, asof + 2)
+    if after is None:
+        raise NotPlanned("it has no condition")
     right = (tokens[asof + 2].start, tokens[after - 1].end)
     match, on, using, end = _conditions(tokens, after)
     rest = _rest(tokens, end)
@@ -109,6 +111,8 @@ def _from(tokens: Sequence[Token], last: int) -> tuple[int, int]:
             break
         if depth == 0 and token.text == "," and comma is None:
             comma = at
+        if depth == 0 and token.upper == "VALUES":
+            comma = None  # it was between rows
         if depth == 0 and token.upper == "FROM" and tokens[at - 1].upper != "DISTINCT":
             return at, at if comma is None else comma
     raise NotPlanned("it is inside of brackets with other joins")
@@ -123,17 +127,6 @@ def _select(tokens: Sequence[Token], from_: int) -> int:
         if depth == 0 and tokens[at].upper == "SELECT":
             return at
     raise NotPlanned("its query does not begin with SELECT")
-
-
-def _end_of_right(tokens: Sequence[Token], start: int) -> int:
-    depth = 0
-    for at in range(start, len(tokens)):
-        if depth == 0 and at > start and tokens[at].upper in {"MATCH_CONDITION", "USING"}:
-            return at
-        depth += level(tokens[at])
-        if depth < 0:
-            break
-    raise NotPlanned("it has no condition")
 
 
 def _conditions(

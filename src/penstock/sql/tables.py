@@ -266,7 +266,9 @@ class Scope:
 
 
 def scope_of(table: exp.Table) -> Scope | None:
-    """``None`` where rows cannot be left out: samples, pivots, tables that are not in a FROM."""
+    """``None`` where rows cannot be left out: samples, pivots, tables that are not in a FROM, the
+    right side of an ASOF JOIN.
+    """
     select = table.find_ancestor(exp.Select)
     if select is None or _is_odd(table) or any(map(select.args.get, ("match", "sample"))):
         return None
@@ -274,6 +276,8 @@ def scope_of(table: exp.Table) -> Scope | None:
     place = _place(table, select, joins)
     if place is None or any(join.args.get("pivots") for join in joins):
         return None
+    if place >= 0 and _is_asof(joins[place]):
+        return None  # without a row that a condition drops, an earlier one would be the nearest
     missing = _may_be_missing(place, joins)
     where = select.args.get("where")
     conditions = [] if where is None else [(where.this, missing)]
@@ -307,6 +311,10 @@ def _place(table: exp.Table, select: exp.Select, joins: Sequence[exp.Join]) -> i
 
 def _side(join: exp.Join) -> str:
     return str(join.args.get("side") or "").upper()
+
+
+def _is_asof(join: exp.Join) -> bool:
+    return str(join.args.get("method") or "").upper() == "ASOF"
 
 
 def _is_plain(join: exp.Join) -> bool:
