@@ -111,7 +111,9 @@ _KINDS = (
         (
             Option("time_column", "time_column", required=True),
             Option("partition_by_time_column", "boolean", True),
-            Option("batch_concurrency", "count"),
+            Option(
+                "batch_concurrency", "count", idle="batches are commits to one table, one by one"
+            ),
             *_BATCHES,
             *_restated(auto=Option("auto_restatement_cron", "cron")),
             Option("auto_restatement_intervals", "count"),
