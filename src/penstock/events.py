@@ -9,9 +9,12 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
+    """``slices``: how many of each step are to be made; empty where each has one."""
+
     run_id: str
     steps: tuple[str, ...]
     partition: str | None = None
+    slices: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,8 @@ class SparkStarted:
 
 @dataclass(frozen=True, slots=True)
 class StepStarted:
+    """``slice``: what is made now, of a step of many slices one batch after the other."""
+
     step: str
     slice: str | None
 
@@ -41,6 +46,15 @@ class StepProgress:
 
 
 @dataclass(frozen=True, slots=True)
+class StepOutput:
+    """A line that the code of a step printed. ``stream`` is ``stdout`` or ``stderr``."""
+
+    step: str
+    line: str
+    stream: str = "stdout"
+
+
+@dataclass(frozen=True, slots=True)
 class CheckFinished:
     step: str
     check: str
@@ -51,7 +65,11 @@ class CheckFinished:
 
 @dataclass(frozen=True, slots=True)
 class StepFinished:
-    """``state``: ``done``, ``unchanged``, ``failed``, ``skipped`` or ``cancelled``."""
+    """A batch of ``slices`` has ended; ``slice`` says which.
+
+    ``state``: ``done``, ``unchanged``, ``failed``, ``skipped`` or ``cancelled``. ``failed``: how
+    many of the slices did.
+    """
 
     step: str
     state: str
@@ -60,6 +78,9 @@ class StepFinished:
     snapshot_id: int | None = None
     reason: str | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
+    slice: str | None = None
+    slices: int = 1
+    failed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +89,18 @@ class Notice:
 
     message: str
     step: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunProgress:
+    """How far a run of many slices is: said every few seconds.
+
+    ``left`` are the seconds that the rest will take, as the slices so far took; None at first.
+    """
+
+    ended: int
+    slices: int
+    left: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +116,11 @@ Event = (
     | SparkStarted
     | StepStarted
     | StepProgress
+    | StepOutput
     | CheckFinished
     | StepFinished
     | Notice
+    | RunProgress
     | RunFinished
 )
 

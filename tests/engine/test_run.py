@@ -14,12 +14,14 @@ from penstock.engine.plan import Plan, PlannedStep
 from penstock.engine.results import RunResult, StepResult
 from penstock.engine.run import Runner
 from penstock.engine.slices import RunRequest
+from penstock.engine.step import ended
 from penstock.engine.world import World
+from penstock.model.slice import WHOLE
 
 
 def planned(name: str, *after: str) -> PlannedStep:
-    model = SimpleNamespace(name=name, target=f"main.{name}", strategy="replace")
-    return PlannedStep(cast(Any, model), None, after)
+    model = SimpleNamespace(name=name, target=f"main.{name}", strategy="replace", partition=None)
+    return PlannedStep(cast(Any, model), (WHOLE,), after)
 
 
 @dataclass
@@ -39,14 +41,17 @@ def run(steps: tuple[PlannedStep, ...], do: Any, jobs: int = 2) -> tuple[RunResu
     return Runner(plan, world, do, jobs).execute(), session
 
 
-def result(step: PlannedStep, state: str = "done") -> StepResult:
-    return StepResult(step.name, "t", "replace", None, state, reason="boom\nmore")
+Results = tuple[StepResult, ...]
+
+
+def result(step: PlannedStep, state: str = "done") -> Results:
+    return ended(step, state, "boom\nmore")
 
 
 def test_a_step_runs_after_those_it_needs() -> None:
     order: list[str] = []
 
-    def do(world: World, step: PlannedStep) -> StepResult:
+    def do(world: World, step: PlannedStep) -> Results:
         order.append(step.name)
         return result(step)
 
@@ -58,7 +63,7 @@ def test_a_step_runs_after_those_it_needs() -> None:
 def test_independent_steps_run_side_by_side() -> None:
     meeting = threading.Barrier(2, timeout=10)
 
-    def do(world: World, step: PlannedStep) -> StepResult:
+    def do(world: World, step: PlannedStep) -> Results:
         meeting.wait()
         return result(step)
 
@@ -69,7 +74,7 @@ def test_never_more_than_jobs() -> None:
     busy, most = 0, 0
     lock = threading.Lock()
 
-    def do(world: World, step: PlannedStep) -> StepResult:
+    def do(world: World, step: PlannedStep) -> Results:
         nonlocal busy, most
         with lock:
             busy += 1
@@ -84,7 +89,7 @@ def test_never_more_than_jobs() -> None:
 
 
 def test_what_depends_on_a_failure_is_skipped_with_the_reason() -> None:
-    def do(world: World, step: PlannedStep) -> StepResult:
+    def do(world: World, step: PlannedStep) -> Results:
         return result(step, "failed" if step.name == "a" else "done")
 
     steps = (planned("a"), planned("b", "a"), planned("c", "a", "b"), planned("d"))
@@ -97,7 +102,7 @@ def test_what_depends_on_a_failure_is_skipped_with_the_reason() -> None:
 def test_ctrl_c_interrupts_what_runs_and_launches_nothing_more() -> None:
     started = threading.Event()
 
-    def do(world: World, step: PlannedStep) -> StepResult:
+    def do(world: World, step: PlannedStep) -> Results:
         started.set()
         assert world.cancelled.wait(10)
         return result(step, "cancelled")
@@ -115,7 +120,7 @@ def test_ctrl_c_interrupts_what_runs_and_launches_nothing_more() -> None:
 def test_a_job_that_starts_after_ctrl_c_is_interrupted_too() -> None:
     started = threading.Event()
 
-    def do(world: World, step: PlannedStep) -> StepResult:
+    def do(world: World, step: PlannedStep) -> Results:
         started.set()
         assert world.cancelled.wait(10)
         session = cast(Session, world.session)

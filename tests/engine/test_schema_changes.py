@@ -21,10 +21,10 @@ DAILY = """
 
 
 def test_names_compare_without_case_and_the_managed_column_is_no_difference() -> None:
-    columns = difference(["A", "new"], ["a", "old", "_wm_partition"], "_wm_partition")
+    columns = difference(["A", "new"], ["a", "old", "_wm_partition"], ["_wm_partition"])
     assert columns == Difference(("new",), ("old",))
     assert str(columns) == "new is new and old is missing"
-    assert not difference(["A"], ["a"], None)
+    assert not difference(["A"], ["a"])
 
 
 def test_fail_refuses_any_difference() -> None:
@@ -161,3 +161,14 @@ def test_wider_types_fail_where_the_table_may_not_change(make: Make, policy: str
     script = DAILY.format(f"on_schema_change={policy}", "3000000000L AS a")
     result = make({"models/t": script}).run(partition="2026-01-02")
     assert "'a' is int32 and the rows have int64" in (result.steps[0].reason or "")
+
+
+@pytest.mark.spark
+def test_what_a_model_does_not_allow_is_placed_at_its_option(make: Make) -> None:
+    kind = "INCREMENTAL_UNMANAGED (on_additive_change error)"
+    make({"models/t": f"MODEL (name t, kind {kind});\nSELECT 1 AS a"}).run()
+    text = f"MODEL (name t, kind {kind});\nSELECT 1 AS a, 2 AS b"
+    error = make({"models/t": text}).run().steps[0].error
+    assert isinstance(error, SchemaMismatch)
+    assert error.location is not None
+    assert error.location.column == text.index("on_additive_change") + 1

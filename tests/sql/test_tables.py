@@ -20,6 +20,7 @@ FOUND = {
     "SELECT (WITH a AS (SELECT 1 x) SELECT x FROM a), * FROM a": ["a"],
     "SELECT /*+ BROADCAST(t) */ * FROM t": ["t"],
     "SELECT * FROM range(3), VALUES (1) v(x), parquet.`/tmp/x`": [],
+    "SELECT t.* REPLACE ((SELECT max(a) FROM u) AS a) FROM t": ["u", "t"],
     "FROM t |> WHERE a = 1 |> JOIN main.u USING (x)": ["t", "main.u"],
     "SELECT ':x', '{t}', \"q\" FROM t -- FROM u": ["t"],
 }

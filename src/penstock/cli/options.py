@@ -90,12 +90,44 @@ def common_options(function: F) -> F:
     return project_option(json_option(debug_option(function)))
 
 
+def _range_options(verb: str) -> tuple[Callable[[Any], Any], ...]:
+    return (
+        click.option(
+            "--from",
+            "from_",
+            metavar="A",
+            help=f"The first slice to {verb}: a partition, date or datetime.",
+        ),
+        click.option(
+            "--to", metavar="B", help=f"The last slice to {verb}, included [default: now]."
+        ),
+    )
+
+
+def range_options(verb: str) -> Callable[[F], F]:
+    """``--from`` and ``--to``; the command receives ``from_`` and ``to``."""
+
+    def add(function: F) -> F:
+        for option in reversed(_range_options(verb)):
+            function = option(function)
+        return function
+
+    return add
+
+
 def request_options(function: F) -> F:
     """The request of a run; the command passes the values on to `read_request`."""
     options = (
         click.argument("models", nargs=-1, metavar="[MODEL]..."),
         click.option(
             "--partition", metavar="VALUE", help="The partition to make, such as 2013-01-02."
+        ),
+        *_range_options("make"),
+        click.option(
+            "--all",
+            "all_",
+            is_flag=True,
+            help="With a range: make also the slices that are made already.",
         ),
         click.option(
             "--select",
@@ -133,6 +165,9 @@ def read_request(
     *,
     models: tuple[str, ...],
     partition: str | None,
+    from_: str | None,
+    to: str | None,
+    all_: bool,
     selected: tuple[str, ...],
     pairs: tuple[str, ...],
     payload: str | None,
@@ -141,6 +176,9 @@ def read_request(
     """The options of `request_options` as arguments of `Project.run` and `Project.plan`."""
     return {
         "partition": partition,
+        "from_": from_,
+        "to": to,
+        "all_": all_,
         "select": (*models, *selected),
         "args": parse_pairs(pairs),
         "payload": parse_payload(payload),

@@ -9,10 +9,12 @@ import click
 
 from penstock.cli.options import common_options, load_project, read_request, request_options
 from penstock.cli.output import print_json, print_table
+from penstock.engine.ranges import said
 from penstock.progress.lines import state_text
 
 if TYPE_CHECKING:
     from penstock.engine.plan import PlannedStep
+    from penstock.engine.ranges import Tally
 
 
 @click.command(
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 Examples:
   penstock plan
   penstock plan --partition 2013-01-02
+  penstock plan --from 2013-01-01 --to 2013-01-31
   penstock plan --select "marts/*" --json""",
 )
 @request_options
@@ -29,7 +32,10 @@ Examples:
 def command(*, project_dir: Path | None, as_json: bool, **request: Any) -> None:
     """Show the steps that `penstock run` with these options would take, each with its slice.
 
-    Nothing is written. Starts no Spark and opens no catalog.
+    With --from and --to: how many slices of each model are missing or failed and would be made, the
+    first and the last of them, and how many are there, or stale.
+
+    Nothing is written. Starts no Spark, and opens the catalogs only for a range.
     """
     with load_project(project_dir) as project:
         plan = project.plan(**read_request(**request))
@@ -45,11 +51,34 @@ def command(*, project_dir: Path | None, as_json: bool, **request: Any) -> None:
 
 def _step(step: PlannedStep) -> dict[str, Any]:
     state = "skipped" if step.skipped else "failed" if step.blocked else "planned"
-    return {
+    tally = None if step.tally is None else f"{said(step.tally)}{_way(step)}"
+    shown = {
         "step": step.name,
         "table": str(step.model.target),
         "strategy": step.model.strategy,
         "slice": step.slice,
-        "state": state_text(state, step.skipped or step.blocked),
+        "state": state_text(state, step.skipped or step.blocked or tally),
         "after": step.after,
+    }
+    return shown if step.tally is None else {**shown, **_of_range(step, step.tally)}
+
+
+def _way(step: PlannedStep) -> str:
+    """How many slices are made, and why not together."""
+    if len(step.slices) < 2:
+        return ""
+    return "; in one job" if step.apart is None else f"; one by one, as {step.apart}"
+
+
+def _of_range(step: PlannedStep, tally: Tally) -> dict[str, Any]:
+    first, last = (step.slices[0], step.slices[-1]) if step.slices else (None, None)
+    return {
+        "slices": tally.to_make,
+        "first": first and str(first),
+        "last": last and str(last),
+        "states": tally.states,
+        "together": step.apart is None and tally.to_make > 1,
+        "apart": step.apart,
+        "early": tally.early,
+        "later": tally.later,
     }

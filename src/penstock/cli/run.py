@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 Examples:
   penstock run
   penstock run --partition 2013-01-02
+  penstock run --from 2013-01-01 --to 2013-12-31
   penstock run marts/airline_ranking --arg min_flights=500
   penstock run raw/flights --full-refresh --partition 2013-01-02
   penstock run --payload '{"region": "eu"}' --json""",
@@ -53,6 +54,13 @@ def command(
     Each step stages what it writes, tests it, and publishes it in one commit. A step that fails
     leaves its table as it was; what depends on it is skipped. With --json each line is an event;
     the last holds the result.
+
+    --from and --to make the slices of a range that are missing or have failed, with --all all of
+    them. A slice that fails stops no other: only the same slices of what reads it are skipped. Run
+    it again after a failure, Ctrl-C or a kill, and it does what is left.
+
+    The exit code is 0 when all is done (or there is nothing to do), 1 when something failed, 2 for
+    a wrong request, 130 after Ctrl-C.
 
     --full-refresh makes the tables of the models that you name anew, by their definitions of now.
     Of a partitioned model every slice is dropped, and the one of this run is made. Tests come
@@ -96,7 +104,8 @@ def print_failures(result: RunResult) -> None:
     for step in result.steps:
         if step.state != "failed":
             continue
-        say(f"\n{step.name} failed; {step.target} is as it was")
+        what = f"{step.name} {step.slice}" if step.slice else step.name
+        say(f"\n{what} failed; {step.target} is as it was")
         failed = [check for check in step.checks if check.outcome == "failed"]
         for check in failed:
             _print_check(check)

@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.options import common_options, load_project
+from penstock.cli.options import common_options, load_project, range_options
 from penstock.cli.output import print_json, print_table, say
+from penstock.model.kinds import EMBEDDED
 
 if TYPE_CHECKING:
     from penstock.engine.results import ModelStatus, SliceStatus
+
+
+_RUNS = 5  # of missing slices that are shown
 
 
 @click.command(
@@ -23,25 +27,54 @@ if TYPE_CHECKING:
 Examples:
   penstock status
   penstock status clean/flights
+  penstock status clean/flights --from 2013-01-01 --to 2013-12-31
   penstock status --json""",
 )
 @click.argument("model", required=False)
+@range_options("show")
 @common_options
-def command(model: str | None, project_dir: Path | None, as_json: bool) -> None:
+def command(
+    model: str | None, from_: str | None, to: str | None, project_dir: Path | None, as_json: bool
+) -> None:
     """Show the state of every model, or of each slice of MODEL. Starts no Spark.
 
     A slice is missing, running, materialized, failed, or stale: its definition has changed since.
     "changed outside" names the snapshot in which somebody else changed or dropped it; "other kind"
     is a slice of another `partitioned` line. A table that no model makes any more is listed last.
+
+    With --from and --to: the slices of partitioned models in a range, the missing ones among them.
     """
     with load_project(project_dir) as project:
-        statuses = project.status(model)
+        statuses = project.status(model, from_=from_, to=to)
     if as_json:
         print_json(statuses)
-    elif model is None:
-        print_models(statuses)
-    else:
+    elif model is not None:
         print_slices(statuses[0])
+    elif from_ is not None or to is not None:
+        print_ranges(statuses)
+    else:
+        print_models(statuses)
+
+
+def print_ranges(statuses: tuple[ModelStatus, ...]) -> None:
+    rows = [(each.model, each.target, _slices(each), _missing(each)) for each in statuses]
+    columns = ("model", "table", "slices", "missing")
+    print_table(columns, rows, empty="No model is partitioned.")
+
+
+def _missing(status: ModelStatus) -> str:
+    """``2026-01-03, 2026-01-07 to 2026-01-09``: runs of missing slices, some of many."""
+    runs: list[list[str]] = []
+    before = None
+    for each in status.slices:
+        if each.state == "missing":
+            if before != "missing":
+                runs.append([])
+            runs[-1].append(each.slice or "")
+        before = each.state
+    said = [run[0] if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs]
+    more = [f"and {len(said) - _RUNS} more"] if len(said) > _RUNS else []
+    return ", ".join([*said[:_RUNS], *more])
 
 
 def print_models(statuses: tuple[ModelStatus, ...]) -> None:
@@ -62,7 +95,9 @@ def print_models(statuses: tuple[ModelStatus, ...]) -> None:
 
 
 def print_slices(status: ModelStatus) -> None:
-    say(f"{status.model} makes {status.target} ({status.strategy})")
+    say(f"{status.model} makes {status.makes} ({status.strategy})")
+    if status.state == EMBEDDED:
+        return
     rows = [
         (
             each.slice or "whole table",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -36,6 +36,7 @@ from penstock.lake.spark.session import session_zone
 from penstock.model.asof import plain
 from penstock.model.constants import Bindings
 from penstock.model.file_path import path_of
+from penstock.model.joint import NotJoint
 from penstock.model.query import Query
 from penstock.model.render import RenderedQuery, UnsupportedSql
 from penstock.model.seed import FUNCTION
@@ -144,16 +145,20 @@ def resolve(
     args: Mapping[str, Any] | None = None,
     beginning: Beginning | None = None,
     given: Mapping[QuerySource, DataFrame] | None = None,
+    shape: Callable[[RenderedQuery], str] | None = None,
 ) -> Resolved:
     """Analyse the query; nothing runs yet (but the inference of a file's types).
 
     ``args`` are values of ``:name`` markers that the text has besides those of ``bindings``.
     ``beginning`` is a table that reads as empty; ``given`` are rows to read in place of sources.
+    ``shape`` makes the text of a query for many slices.
 
-    Raises QueryFailed, NotFound, ArgumentError at a place of the script.
+    Raises QueryFailed, NotFound, ArgumentError at a place of the script, and NotJoint for macros in
+    such a text.
     """
     view_names = {source: views.name() for source in query.sources}
     rendered, macros = render(query, quoted(view_names), pins)
+    rendered = rendered if shape is None else _shaped(rendered, shape, calls=macros is not None)
     values = {**(args or {}), **rendered.args(bindings)}
     analysis = analysed(rendered) if query.tables else None
     filters = predicates(analysis, view_names, values, session_zone(session)) if analysis else {}
@@ -184,6 +189,14 @@ def resolve(
     one_task = one_task and macros is None
     rendered, asof = analysis_now.rendered, analysis_now.asof
     return Resolved(df, rendered, names, query_start(query), one_task, inputs, asof)
+
+
+def _shaped(
+    rendered: RenderedQuery, shape: Callable[[RenderedQuery], str], *, calls: bool
+) -> RenderedQuery:
+    if calls:
+        raise NotJoint("it calls macros")
+    return replace(rendered, sql=shape(rendered))
 
 
 @contextlib.contextmanager
@@ -256,7 +269,7 @@ def render(
     UnsupportedFeature, at its place, for a call that is of no macro any more.
     """
     home = query.home
-    if home is None or home.lake not in pins.lakes:
+    if home is None or home.lake not in pins.versions:
         return query.render(names), None
     resolver = pins.names(home.lake, home.schema, query.names.called(home.lake))
     if query.dialect == "spark":

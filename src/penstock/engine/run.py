@@ -9,9 +9,9 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from penstock.config import Settings
@@ -19,11 +19,20 @@ from penstock.engine.plan import Plan, PlannedStep
 from penstock.engine.results import RunResult, StepResult
 from penstock.engine.state.records import RunRecord, this_process
 from penstock.engine.state.store import State, now
-from penstock.engine.step import INTERRUPTED, ended, run_step
+from penstock.engine.step import INTERRUPTED, ended, nothing_to_do, run_step, skip
 from penstock.engine.world import World
 from penstock.errors import ArgumentError, PenstockError
-from penstock.events import Event, EventSink, Notice, RunFinished, RunStarted, StepFinished
+from penstock.events import (
+    Event,
+    EventSink,
+    Notice,
+    RunFinished,
+    RunProgress,
+    RunStarted,
+    StepFinished,
+)
 from penstock.lake.format.naming import new_uuid7
+from penstock.model.slice import Slice, meets
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,7 +40,9 @@ if TYPE_CHECKING:
     from penstock.lake.lake import Lake
 
 
-StepFunction = Callable[[World, PlannedStep], StepResult]
+# The results of a batch, one for each of its slices.
+StepFunction = Callable[[World, PlannedStep], Sequence[StepResult]]
+_PACE = 2.0
 _POLL = 0.2  # seconds; only how soon a signal is noticed on systems that do not wake the wait
 GOOD = frozenset({"done", "unchanged"})
 
@@ -78,7 +89,9 @@ def run_plan(
             later=later,
         )
         _begin(world)
-        sink(RunStarted(world.run_id, tuple(step.name for step in plan.steps), plan.partition))
+        counts = tuple(0 if step.skipped else len(step.slices) for step in plan.steps)
+        names = tuple(step.name for step in plan.steps)
+        sink(RunStarted(world.run_id, names, plan.partition, counts))
         for notice in plan.notices:
             noting(Notice(notice))
         result = Runner(plan, world, run_step, jobs or settings.jobs).execute()
@@ -111,6 +124,48 @@ def _end(world: World, result: RunResult) -> None:
             state.end_run(world.run_id, result.state)
 
 
+@dataclass
+class _Line:
+    """The batches of one model: at most one of them runs at a time, as all commit to one table.
+
+    ``lost`` says of a slice why nothing can be made of it, by what failed above. The results of its
+    slices are in the order in which they ended.
+    """
+
+    step: PlannedStep
+    batches: Iterator[PlannedStep]
+    lost: Callable[[Slice], str | None] | None = None
+    ended: bool = False
+    results: dict[Slice, StepResult] = field(default_factory=dict)
+
+    @property
+    def bad(self) -> dict[Slice, StepResult]:
+        """What readers cannot do without."""
+        if self.step.skipped:
+            return {}
+        return {slice_: made for slice_, made in self.results.items() if made.state not in GOOD}
+
+
+class Pace:
+    """How far a run is and how long the rest will take, at most once in `_PACE` seconds."""
+
+    def __init__(self, slices: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._slices = slices
+        self._clock = clock
+        self._began = self._said = clock()
+        self._ended = 0
+
+    def at(self, ended: int) -> RunProgress | None:
+        """None where that was said a moment ago, or nothing has ended since."""
+        now = self._clock()
+        if ended == self._ended or now - self._said < _PACE or ended == self._slices:
+            return None
+        self._said, self._ended = now, ended
+        return RunProgress(
+            ended, self._slices, (now - self._began) / ended * (self._slices - ended)
+        )
+
+
 class Runner:
     """Runs the steps of one plan once."""
 
@@ -119,15 +174,15 @@ class Runner:
         self._world = world
         self._run_step = run_step
         self._jobs = jobs or os.cpu_count() or 1
-        self._results: dict[str, StepResult] = {}
-        self._waiting = {step.name: step for step in plan.steps}
+        self._lines = {step.name: _Line(step, plan.batches(step)) for step in plan.steps}
+        self._pace = Pace(sum(len(step.slices) for step in plan.steps if not step.skipped))
 
     def execute(self) -> RunResult:
-        """Every step ends in a result. KeyboardInterrupt cancels what runs and what waits."""
+        """Every slice ends in a result. KeyboardInterrupt cancels what runs and what waits."""
         began = time.monotonic()
         with ThreadPoolExecutor(self._jobs, thread_name_prefix="penstock-step") as pool:
-            running: dict[Future[StepResult], PlannedStep] = {}
-            while self._waiting or running:
+            running: dict[Future[Sequence[StepResult]], PlannedStep] = {}
+            while running or not all(line.ended for line in self._lines.values()):
                 try:
                     if self._world.cancelled.is_set():
                         # Again and again: a step may have been about to start a job.
@@ -140,50 +195,111 @@ class Runner:
             run_id=self._world.run_id,
             state=self._state(),
             partition=self._plan.partition,
-            steps=tuple(self._result(step) for step in self._plan.steps),
+            steps=tuple(self._results()),
             seconds=time.monotonic() - began,
         )
 
     def _launch(
-        self, pool: ThreadPoolExecutor, running: dict[Future[StepResult], PlannedStep]
+        self, pool: ThreadPoolExecutor, running: dict[Future[Sequence[StepResult]], PlannedStep]
     ) -> None:
-        for step in list(self._waiting.values()):
-            if self._world.cancelled.is_set():
-                self._end(step, "cancelled", INTERRUPTED)
+        for line in self._lines.values():
+            # Asked of the futures: Ctrl-C between two lines must not lose sight of a batch.
+            if line.ended or any(batch.name == line.step.name for batch in running.values()):
                 continue
-            if reason := step.skipped or self._failed_upstream(step):
-                self._end(step, "skipped", reason)
-            elif all(name in self._results for name in step.after) and len(running) < self._jobs:
-                running[pool.submit(self._run_step, self._world, step)] = step
-                del self._waiting[step.name]
+            if self._world.cancelled.is_set():
+                self._end_rest(line, "cancelled", INTERRUPTED)
+            elif line.step.skipped:
+                self._end_rest(line, "skipped", line.step.skipped)
+            elif len(running) < self._jobs and self._is_due(line):
+                batch = self._next(line)
+                if batch is not None:
+                    running[pool.submit(self._run_step, self._world, batch)] = batch
 
-    def _collect(self, running: dict[Future[StepResult], PlannedStep]) -> None:
-        finished, _ = wait(running, timeout=_POLL, return_when=FIRST_COMPLETED)
-        for future in finished:
-            self._results[running[future].name] = future.result()
-            del running[future]
+    def _is_due(self, line: _Line) -> bool:
+        """Whether all that the model reads has ended; then also what it lacks is known."""
+        if line.lost is not None:
+            return True
+        above = [self._lines[name] for name in line.step.after]
+        if not all(each.ended for each in above):
+            return False
+        line.lost = _losses(line.step, above)
+        return True
 
-    def _failed_upstream(self, step: PlannedStep) -> str | None:
-        """Why a step cannot run: the first failure above it, however far up."""
-        for name in step.after:
-            result = self._results.get(name)
-            if result is not None and result.state == "failed":
-                cause = (result.reason or "failed").splitlines()[0]
-                return f"upstream {name} failed: {cause}"
+    def _next(self, line: _Line) -> PlannedStep | None:
+        """The next batch without what cannot be made; none where the line has come to its end."""
+        assert line.lost is not None, "set where it is due"
+        for batch in line.batches:
+            lost = {slice_: line.lost(slice_) for slice_ in batch.slices}
+            for slice_, reason in lost.items():
+                if reason is not None:
+                    self._end(line, replace(batch, slices=(slice_,)), "skipped", reason)
+            left = [slice_ for slice_, reason in lost.items() if reason is None]
+            if left:
+                return self._plan.narrowed(batch, left) if len(left) < len(lost) else batch
+        line.ended = True
         return None
 
-    def _end(self, step: PlannedStep, state: str, reason: str) -> None:
-        """A step that never began."""
-        del self._waiting[step.name]
-        self._results[step.name] = ended(step, state, reason)
-        self._world.sink(StepFinished(step.name, state, 0.0, reason=reason))
+    def _collect(self, running: dict[Future[Sequence[StepResult]], PlannedStep]) -> None:
+        finished, _ = wait(running, timeout=_POLL, return_when=FIRST_COMPLETED)
+        for future in finished:
+            batch = running[future]
+            line = self._lines[batch.name]
+            line.results |= dict(zip(batch.slices, future.result(), strict=True))
+            del running[future]
+        if self._plan.request.range is not None:
+            ended = sum(len(line.results) for line in self._lines.values() if not line.step.skipped)
+            said = self._pace.at(ended)
+            if said is not None:
+                self._world.sink(said)
 
-    def _result(self, step: PlannedStep) -> StepResult:
-        # Ctrl-C between two lines of `_launch` may have lost sight of a step.
-        return self._results.get(step.name) or ended(step, "cancelled", INTERRUPTED)
+    def _end(self, line: _Line, step: PlannedStep, state: str, reason: str) -> None:
+        """A slice that never began."""
+        (result,) = ended(step, state, reason)
+        line.results[step.only] = result
+        if state == "skipped" and self._plan.request.range is not None:
+            with contextlib.suppress(PenstockError):  # it is only for the next run to know
+                skip(self._world, step, reason)
+        self._world.sink(StepFinished(step.name, state, 0.0, reason=reason, slice=step.slice))
+
+    def _end_rest(self, line: _Line, state: str, reason: str) -> None:
+        """What is left of a model's slices never begins."""
+        line.ended = True
+        left = [slice_ for slice_ in line.step.slices if slice_ not in line.results]
+        line.results |= zip(
+            left, ended(replace(line.step, slices=tuple(left)), state, reason), strict=True
+        )
+        self._world.sink(StepFinished(line.step.name, state, 0.0, reason=reason, slices=len(left)))
+
+    def _results(self) -> Iterator[StepResult]:
+        """In the order of the plan."""
+        for line in self._lines.values():
+            if not line.step.slices:
+                yield nothing_to_do(line.step)
+            for slice_ in line.step.slices:
+                # Ctrl-C between two lines of `_launch` may have lost sight of a step.
+                result = line.results.get(slice_)
+                if result is None:
+                    lost = replace(line.step, slices=(slice_,))
+                    (result,) = ended(lost, "cancelled", INTERRUPTED)
+                yield result
 
     def _state(self) -> str:
         if self._world.cancelled.is_set():
             return "cancelled"
-        good = all(step.skipped or self._result(step).state in GOOD for step in self._plan.steps)
-        return "done" if good else "failed"
+        return "failed" if any(line.bad for line in self._lines.values()) else "done"
+
+
+def _losses(step: PlannedStep, above: Sequence[_Line]) -> Callable[[Slice], str | None]:
+    """Why a slice cannot be made: the first failure above it, however far up."""
+    found = [
+        (meets(step.model.partition, tuple(line.bad), line.step.model.partition), _cause(line))
+        for line in above
+        if line.bad
+    ]
+    return lambda slice_: next((reason for needs, reason in found if needs(slice_)), None)
+
+
+def _cause(line: _Line) -> str:
+    first = next(iter(line.bad.values()))
+    why = (first.reason or "failed").splitlines()[0]
+    return why if first.state == "skipped" else f"upstream {line.step.name} failed: {why}"

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
+from penstock.engine.ranges import SliceRange
 from penstock.errors import PartitionError
 from penstock.model import partition
 from penstock.model.model import Model
-from penstock.model.partition import TIME_KINDS, PartitionSpec
+from penstock.model.partition import TIME_KINDS, Moment, PartitionSpec
 
 Steps = Sequence[Model]
 
@@ -191,7 +192,7 @@ def _spec(model: Model) -> PartitionSpec:
 
 
 # A value as a slice is called, or a moment: without a time zone it is wall time in the partition's.
-Partition = str | date | datetime
+Partition = Moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +200,8 @@ class RunRequest:
     """``select``: names, patterns, ``+name`` (and upstream), ``name+`` (and downstream).
 
     ``args`` are texts, or None for NULL, by name. ``payload`` is what a trigger sent; ``fire_time``
-    (aware) is when it fired. ``full_refresh``: the tables are made anew.
+    (aware) is when it fired. ``full_refresh``: the tables are made anew. ``range``: the slices of
+    many days, in place of ``partition``.
     """
 
     partition: Partition | None = None
@@ -209,6 +211,7 @@ class RunRequest:
     payload: Mapping[str, Any] | None = None
     trigger: str = "manual"
     full_refresh: bool = False
+    range: SliceRange | None = None
 
     @property
     def inputs(self) -> dict[str, Any]:

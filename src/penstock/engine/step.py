@@ -9,25 +9,32 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from penstock.engine.attempt import Attempt, slice_value
+from penstock.durations import seconds_of
+from penstock.engine.attempt import Attempt
+from penstock.engine.joint import JointAttempt, Made
 from penstock.engine.plan import PlannedStep
+from penstock.engine.publication import tests_failed
 from penstock.engine.results import StepResult
 from penstock.engine.state.records import Publication, StepRecord
 from penstock.engine.state.store import State, now
 from penstock.engine.world import Cancelled, World
 from penstock.errors import (
     CommitConflict,
+    CommitUnknown,
     DataTestFailed,
     PenstockError,
+    PythonFailed,
     QueryFailed,
     StepError,
 )
 from penstock.events import Notice, StepFinished, StepStarted
 from penstock.lake.spark.failures import explained
-from penstock.model.kinds import VIEW
-from penstock.model.schedule import seconds_of
+from penstock.model.joint import NotJoint
+from penstock.model.kinds import WITHOUT_ROWS
+from penstock.model.slice import WHOLE, described
 
 # Conditions of Spark that a retry cannot change: the text, or a name in it, is wrong.
 _HOPELESS = ("PARSE_", "UNRESOLVED_", "TABLE_OR_VIEW_NOT_FOUND", "DATATYPE_MISMATCH", "AMBIGUOUS_")
@@ -48,16 +55,136 @@ class _Run:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        return self.world.run_id, self.planned.name, slice_value(self.planned)
+        return self.world.run_id, self.planned.name, self.planned.only.text
 
-    def begin(self) -> None:
-        run_id, step, value = self.key
-        target = self.planned.model.target.qualified
-        self.state.begin_step(StepRecord(run_id, step, target, value, "running", now()))
+    def begin(self, state: str = "running", reason: str | None = None) -> None:
+        run_id, step, target = self.world.run_id, self.planned.name, self.planned.model.target
+        at = now()
+        ends = None if state == "running" else at
+        self.state.begin_step(
+            *(
+                StepRecord(
+                    run_id, step, target.qualified, slice_.text, state, at, ends, reason=reason
+                )
+                for slice_ in self.planned.slices
+            )
+        )
+
+    def singles(self) -> list[_Run]:
+        """Each of its slices by itself."""
+        return [
+            _Run(self.world, replace(self.planned, slices=(slice_,)))
+            for slice_ in self.planned.slices
+        ]
 
 
-def run_step(world: World, planned: PlannedStep) -> StepResult:
-    """Never raises: whatever happens is in the result, the state and the events."""
+def run_step(world: World, planned: PlannedStep) -> tuple[StepResult, ...]:
+    """The result of each slice. Never raises: whatever happens is in these, the state and the
+    events.
+    """
+    if len(planned.slices) == 1:
+        return (_run_one(world, planned),)
+    began = time.monotonic()
+    world.sink(StepStarted(planned.name, planned.slice))
+    try:
+        results = _together(_Run(world.for_step(planned.model), planned))
+    except Exception as error:  # a fault here must not take other slices with it
+        return _in_parts(world, planned, error)
+    seconds = time.monotonic() - began
+    _say_end(world, planned, results, seconds)
+    return tuple(replace(result, seconds=seconds / len(results)) for result in results)
+
+
+def _together(run: _Run) -> list[StepResult]:
+    """Many slices by one job and one commit. Raises what the attempt does, but for Cancelled."""
+    run.begin()
+    conflicts = 0
+    while True:
+        try:
+            with explained():
+                made = JointAttempt(run.world, run.planned).execute()
+            return [_of_joint(run, each) for each in made]
+        except Cancelled:
+            return _all_cancelled(run)
+        except CommitConflict as error:
+            conflicts += 1
+            if conflicts > _CONFLICTS or run.world.cancelled.is_set():
+                raise
+            run.world.sink(Notice(f"done anew, as {error.message}", run.planned.name))
+
+
+def _of_joint(run: _Run, made: Made) -> StepResult:
+    what = made.publication
+    slice_ = next(each for each in run.planned.slices if each.text == what.slice)
+    result = _ended(replace(run.planned, slices=(slice_,)), what.state, what.reason)
+    if made.failed:
+        error = tests_failed(what.checks, what.columns, run.planned.model.target)
+        return replace(result, checks=what.checks, error=error)
+    return replace(result, rows=what.rows, snapshot_id=made.made_in, checks=what.checks)
+
+
+def _in_parts(world: World, planned: PlannedStep, error: Exception) -> tuple[StepResult, ...]:
+    """What the joint job could not do: by halves, down to single slices, so that one that fails
+    stops no other. Nothing is tried again where the outcome of a commit is not known.
+    """
+    run = _Run(world, planned)
+    if world.cancelled.is_set():
+        return tuple(_all_cancelled(run))
+    if isinstance(error, CommitUnknown):
+        results = [_failed(each, error) for each in run.singles()]
+        _say_end(world, planned, results, 0.0)
+        return tuple(results)
+    size = 1 if isinstance(error, NotJoint) or _is_hopeless(error) else -(-len(planned.slices) // 2)
+    way = "one by one" if size == 1 else "by halves"
+    why = str(error).splitlines()[0] if str(error) else type(error).__name__
+    world.sink(Notice(f"{planned.slice} are made {way}: {why}", planned.name))
+    found: list[StepResult] = []
+    for first in range(0, len(planned.slices), size):
+        part = world.plan.narrowed(planned, planned.slices[first : first + size])
+        if world.cancelled.is_set():
+            found += _all_cancelled(_Run(world, part))
+        else:
+            found += run_step(world, part)
+    return tuple(found)
+
+
+def _is_hopeless(error: Exception) -> bool:
+    return isinstance(error, QueryFailed) and not worth_retrying(error)
+
+
+def _all_cancelled(run: _Run) -> list[StepResult]:
+    with contextlib.suppress(PenstockError):
+        return [_cancelled(each) for each in run.singles()]
+    return list(ended(run.planned, "cancelled", INTERRUPTED))
+
+
+def _say_end(
+    world: World, planned: PlannedStep, results: Sequence[StepResult], seconds: float
+) -> None:
+    """One event for all slices of a batch."""
+    failed = [result for result in results if result.state == "failed"]
+    states = {result.state for result in results}
+    state = next(iter(states)) if len(states) == 1 else "failed" if failed else "done"
+    reason = None
+    if failed:
+        first = (failed[0].reason or "").splitlines()[0]
+        reason = f"{len(failed):,} of {len(results):,} slices, {failed[0].slice}: {first}"
+    world.sink(
+        StepFinished(
+            step=planned.name,
+            state=state,
+            seconds=seconds,
+            rows=sum(result.rows or 0 for result in results),
+            snapshot_id=max((r.snapshot_id for r in results if r.snapshot_id), default=None),
+            reason=reason or results[0].reason,
+            slice=planned.slice,
+            slices=len(results),
+            failed=len(failed),
+        )
+    )
+
+
+def _run_one(world: World, planned: PlannedStep) -> StepResult:
     began = time.monotonic()
     world.sink(StepStarted(planned.name, planned.slice))
     try:
@@ -73,17 +200,44 @@ def run_step(world: World, planned: PlannedStep) -> StepResult:
             rows=result.rows,
             snapshot_id=result.snapshot_id,
             reason=result.reason,
+            slice=planned.slice,
+            failed=int(result.state == "failed"),
         )
     )
     return result
 
 
-def ended(planned: PlannedStep, state: str, reason: str | None = None) -> StepResult:
-    """The result of a step that ended in ``state``."""
+def ended(planned: PlannedStep, state: str, reason: str | None = None) -> tuple[StepResult, ...]:
+    """The results of a step all of whose slices ended in ``state``."""
     model = planned.model
-    return StepResult(
-        model.name, str(model.target), model.strategy, planned.slice, state, reason=reason
+    return tuple(
+        StepResult(
+            model.name,
+            str(model.target),
+            model.strategy,
+            described((slice_,)),
+            state,
+            reason=reason,
+        )
+        for slice_ in planned.slices
     )
+
+
+def nothing_to_do(planned: PlannedStep) -> StepResult:
+    """The result of a step without slices."""
+    (result,) = ended(replace(planned, slices=(WHOLE,)), "skipped", planned.skipped)
+    return result
+
+
+def skip(world: World, planned: PlannedStep, reason: str) -> None:
+    """Record that a slice was not tried, so that the next run of its range makes it."""
+    run = _Run(world, planned)
+    run.begin("skipped", reason)
+
+
+def _ended(planned: PlannedStep, state: str, reason: str | None = None) -> StepResult:
+    (result,) = ended(planned, state, reason)
+    return result
 
 
 def _run(run: _Run) -> StepResult:
@@ -102,8 +256,8 @@ def _run(run: _Run) -> StepResult:
             return _cancelled(run)
         return _failed(run, error)
     return replace(
-        ended(run.planned, made.state),
-        rows=None if made.strategy == VIEW else made.rows,
+        _ended(run.planned, made.state),
+        rows=None if made.strategy in WITHOUT_ROWS else made.rows,
         snapshot_id=snapshot_id,
         checks=made.checks,
     )
@@ -112,8 +266,9 @@ def _run(run: _Run) -> StepResult:
 def _attempts(run: _Run) -> tuple[Publication, int | None]:
     """The first attempt that succeeds.
 
-    Retried are a query that failed while running, as often as ``retry`` says, and a step whose
-    commit conflicts with another run: nothing of it landed, and it starts from what that run left.
+    Retried are a query, or Python, that failed while running, as often as ``retry`` says, and a
+    step whose commit conflicts with another run: nothing of it landed, and it starts from what that
+    run left.
     """
     retry = run.planned.model.retry
     left = retry.count if retry else 0
@@ -122,11 +277,13 @@ def _attempts(run: _Run) -> tuple[Publication, int | None]:
     while True:
         try:
             return Attempt(run.world, run.planned).execute()
-        except QueryFailed as error:
+        except (QueryFailed, PythonFailed) as error:
             if left == 0 or not worth_retrying(error) or run.world.cancelled.is_set():
                 raise
             left -= 1
-            message = f"failed, tries again in {delay:g} s ({left} left): {error.message}"
+            message = (
+                f"failed, tries again in {delay:g} s ({left} left): {error.message.splitlines()[0]}"
+            )
             run.world.sink(Notice(message, run.planned.name))
             run.world.cancelled.wait(delay)
         except CommitConflict as error:
@@ -136,19 +293,21 @@ def _attempts(run: _Run) -> tuple[Publication, int | None]:
             run.world.sink(Notice(f"done anew, as {error.message}", run.planned.name))
 
 
-def worth_retrying(error: QueryFailed) -> bool:
+def worth_retrying(error: QueryFailed | PythonFailed) -> bool:
+    if isinstance(error, PythonFailed):
+        return True
     condition = error.data.get("condition")
     return bool(error.data) and not str(condition).startswith(_HOPELESS)
 
 
 def _cancelled(run: _Run) -> StepResult:
     run.state.end_step(run.key, "cancelled", INTERRUPTED)
-    return ended(run.planned, "cancelled", INTERRUPTED)
+    return _ended(run.planned, "cancelled", INTERRUPTED)
 
 
 def _failed(run: _Run, error: PenstockError) -> StepResult:
     run.state.end_step(run.key, "failed", str(error))
-    return replace(ended(run.planned, "failed", str(error)), error=error)
+    return replace(_ended(run.planned, "failed", str(error)), error=error)
 
 
 def _tests_failed(run: _Run, error: DataTestFailed) -> StepResult:
@@ -160,7 +319,7 @@ def _tests_failed(run: _Run, error: DataTestFailed) -> StepResult:
         step=model.name,
         state="failed",
         target=model.target.qualified,
-        slice=slice_value(run.planned),
+        slice=run.planned.only.text,
         strategy=model.strategy,
         rows=0,
         fingerprint=None,
@@ -171,7 +330,7 @@ def _tests_failed(run: _Run, error: DataTestFailed) -> StepResult:
         reason=error.message,
     )
     run.state.fail_tests(what)
-    return replace(ended(run.planned, "failed", error.message), checks=results, error=error)
+    return replace(_ended(run.planned, "failed", error.message), checks=results, error=error)
 
 
 def _broken(run: _Run, error: Exception) -> StepResult:
@@ -179,11 +338,11 @@ def _broken(run: _Run, error: Exception) -> StepResult:
     if run.world.cancelled.is_set():
         with contextlib.suppress(PenstockError):
             return _cancelled(run)
-        return ended(run.planned, "cancelled", INTERRUPTED)
+        return _ended(run.planned, "cancelled", INTERRUPTED)
     wrapped = error if isinstance(error, PenstockError) else _wrap(error)
     with contextlib.suppress(PenstockError):  # the catalog itself may be what is gone
         return _failed(run, wrapped)
-    return replace(ended(run.planned, "failed", str(wrapped)), error=wrapped)
+    return replace(_ended(run.planned, "failed", str(wrapped)), error=wrapped)
 
 
 def _wrap(error: Exception) -> StepError:
@@ -211,7 +370,7 @@ def take_up(world: World, planned: PlannedStep) -> tuple[Publication, int | None
     if model.strategy != "append" or world.plan.request.full_refresh:
         return None
     state = world.states[model.target.lake]
-    known = state.slice(model.target.qualified, slice_value(planned))
+    known = state.slice(model.target.qualified, planned.only.text)
     if known is None or known.definition_hash != model.definition_hash:
         return None
     run = state.run(known.run_id)

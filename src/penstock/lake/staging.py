@@ -19,6 +19,14 @@ from penstock.lake.rows.change import Condition, Keys, MergeBuilder, On, RowChan
 from penstock.lake.rows.engine import stage
 from penstock.lake.rows.overwrite import Replacing
 from penstock.lake.rows.partitions import replace_partitions
+from penstock.lake.rows.ranges import Ranges, replace_ranges
+from penstock.lake.rows.slices import (
+    WrittenSlices,
+    fits_slices,
+    slices_df,
+    stage_slices,
+    write_slices,
+)
 from penstock.sql.dialect import hinted, texts_in
 
 if TYPE_CHECKING:
@@ -83,6 +91,39 @@ class TransactionTable(StagedTable):
     def replace_partitions(self, df: DataFrame, keys: str | Sequence[str]) -> Staged:
         """Replace each partition, by these keys, that ``df`` has rows of; see `rows.partitions`."""
         return replace_partitions(self, df, names_of(keys, "keys"))
+
+    def replace_ranges(
+        self,
+        df: DataFrame,
+        ranges: Ranges,
+        *,
+        partition_by: str | Sequence[str] = (),
+        known_fingerprint: str | None = None,
+    ) -> Staged:
+        """Replace the rows of these ranges of a column; ``df`` holds no others.
+
+        Files that hold no other rows end whole; others lose theirs by position. Unchanged content
+        stages nothing, as in `replace`.
+        """
+        return replace_ranges(self, ranges, Replacing(df, partition_by, known_fingerprint))
+
+    def fits_slices(self, column: str) -> bool:
+        """Whether `write_slices` can be used: each file holds rows of one slice."""
+        return fits_slices(self, column)
+
+    def write_slices(self, df: DataFrame, column: str) -> WrittenSlices:
+        """Write the rows of many slices, which ``column`` tells apart, by one job."""
+        return write_slices(self, df, column)
+
+    def stage_slices(
+        self, written: WrittenSlices, values: Sequence[str], *, replaces: bool
+    ) -> dict[str, Staged]:
+        """Stage some of the slices that were written, in place of others staged before."""
+        return stage_slices(self, written, values, replaces=replaces)
+
+    def slices_df(self, values: Sequence[str]) -> DataFrame:
+        """The rows of these slices, which `write_slices` wrote or found, as they are staged."""
+        return slices_df(self, values)
 
     def drop_slice(self, column: str, value: object) -> int:
         """Delete the rows whose ``column`` is ``value``; returns their number."""

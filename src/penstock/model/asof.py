@@ -65,18 +65,18 @@ def asof_joins(text: str, tokens: Sequence[Token]) -> list[Edit]:
 
 
 def plain(text: str) -> str:
-    """Spark's text as sqlglot reads it: ``ON a >= b AND k = k`` for MATCH_CONDITION."""
+    """Spark's text as sqlglot reads it: ``ASOF LEFT JOIN t ON a >= b AND k = k``."""
     tokens = tokenize(text)
     edits: list[Edit] = []
+    for at in starts(tokens):
+        if tokens[at - 1].upper == "LEFT":
+            edits.append(Edit(tokens[at - 1].start, tokens[at].end, "ASOF LEFT"))
     for at, token in enumerate(tokens):
         close = closing(tokens, at + 1) if token.upper == "MATCH_CONDITION" else None
         if close is not None:
             edits.append(Edit(token.start, token.end, "ON"))
-            edits += [
-                Edit(t.start, t.end, "AND")
-                for t in tokens[close + 1 : close + 2]
-                if t.upper == "ON"
-            ]
+            following = tokens[close + 1 : close + 2]
+            edits += [Edit(on.start, on.end, "AND") for on in following if on.upper == "ON"]
     return assemble(edited(text, edits)).text if edits else text
 
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlglot import exp
-
 from penstock.model.asof import clause, comparison, condition_at, conjuncts, level, starts
 from penstock.sql.text import Span, Unreadable, parse_query
 from penstock.sql.tokens import NAME, WORD, Token, closing, depth_of, tokenize
+from penstock.sql.trees import exp
 
 PAIR = "penstock_asof_"  # what the pairs of rows are called in the text
 _SET_WORDS = frozenset({"UNION", "EXCEPT", "INTERSECT", "MINUS"})

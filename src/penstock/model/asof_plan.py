@@ -16,21 +16,19 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from itertools import count
 
-from sqlglot import exp
-
 from penstock.model.asof import comparison, symbols
 from penstock.model.asof_join import PAIR, AsofJoin, NotPlanned
 from penstock.model.mapping import Edit, Mapped, Piece, assemble, edited
 from penstock.sql.identifiers import quoted
 from penstock.sql.text import Unreadable, parse_expression
 from penstock.sql.tokens import NAME, WORD, Token
+from penstock.sql.trees import exp
 
 ROW = "penstock_row"  # the pair's one column
 LEFT, RIGHT = "left", "right"
 _EQUALS = ("=", "==", "<=>")
 _NO_COLUMNS = ("'f', 1",)  # of a struct
 _SWAPPED = {">=": "<=", ">": "<", "<=": ">=", "<": ">"}
-_UNLIKE = (exp.Anonymous, exp.Rand, exp.Randn, exp.Uuid)  # their values may differ, called twice
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +178,10 @@ def _halves(join: AsofJoin, group: Sequence[Token], at: int, which: Finder) -> t
 def _may_go_first(join: AsofJoin, group: Sequence[Token], which: Finder) -> bool:
     """Whether a condition of the query is one of the left side alone, and may be asked twice."""
     try:
-        return which(group) == {LEFT} and _tree(join, group).find(*_UNLIKE) is None
+        return (
+            which(group) == {LEFT}
+            and _tree(join, group).find(exp.Anonymous, exp.Rand, exp.Randn, exp.Uuid) is None
+        )
     except NotPlanned:
         return False
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
@@ -80,6 +81,7 @@ def read_bucket(value: str, pattern: str) -> datetime:
     return datetime.strptime(value, pattern)  # noqa: DTZ007 - wall time on purpose
 
 
+Moment = str | date | datetime  # a text is a value, or a date or datetime as ISO 8601 has it
 KINDS = (*TIME_KINDS, "dynamic")
 MAX_SLICES = 100_000
 _KEY = re.compile(r"\$(\.[^.\[\]*?@()'\"\s]+)+")
@@ -201,20 +203,65 @@ def bounds(spec: PartitionSpec, value: str) -> tuple[datetime, datetime]:
 def between(spec: PartitionSpec, first: str, last: str) -> list[str]:
     """Every value from ``first`` to ``last``, both included, in order of time."""
     kind = _time_kind(spec)
-    begin, end = _bucket(spec, kind, first), _bucket(spec, kind, last)
+    return values_between(spec, _bucket(spec, kind, first), _bucket(spec, kind, last))
+
+
+def values_between(spec: PartitionSpec, first: datetime, last: datetime) -> list[str]:
+    """The values of the slices that hold ``first`` to ``last``, both included and in wall time."""
+    kind = _time_kind(spec)
+    begin, end = kind.floor(first), kind.floor(last)
+    shown = [bucket_text(bucket, spec.format or kind.format) for bucket in (begin, end)]
     if begin > end:
         raise PartitionError(
-            f"the range is empty: {first} is after {last}", hint="give the earlier value first"
+            f"the range is empty: {shown[0]} is after {shown[1]}",
+            hint="give the earlier value first",
         )
     values: list[str] = []
     for bucket in _existing(kind, _zone(spec), begin, end):
         values.append(bucket_text(bucket, spec.format or kind.format))
         if len(values) > MAX_SLICES:
             raise PartitionError(
-                f"{first} to {last} is more than {MAX_SLICES} slices",
+                f"{shown[0]} to {shown[1]} is more than {MAX_SLICES} slices",
                 hint="ask for a shorter range",
             )
     return values
+
+
+def wall_time(spec: PartitionSpec, moment: Moment) -> tuple[datetime, datetime]:
+    """The first and the last moment that ``moment`` stands for, in the wall time of ``spec``.
+
+    A value stands for its slice, a date for its day, ``2026-01``, ``2026-W01`` and
+    ``2026-01-31T05`` for their month, week and hour, a datetime for itself; one with a time zone is
+    brought to the partition's. Raises PartitionError for other texts.
+    """
+    kind = _time_kind(spec)
+    if isinstance(moment, datetime):
+        local = moment if moment.tzinfo is None else moment.astimezone(_zone(spec))
+        local = local.replace(tzinfo=None, fold=0)
+        return local, local
+    if isinstance(moment, date):
+        return _whole(TIME_KINDS["daily"], datetime.combine(moment, time()))
+    for known, pattern in (
+        (kind, spec.pattern or ""),
+        *((k, k.format) for k in TIME_KINDS.values()),
+    ):
+        with suppress(ValueError, OverflowError):
+            bucket = known.floor(read_bucket(moment, pattern))
+            if bucket_text(bucket, pattern) == moment:
+                return _whole(known, bucket)
+    for read in (date.fromisoformat, datetime.fromisoformat):
+        with suppress(ValueError):
+            return wall_time(spec, read(moment))
+    example = bucket_text(kind.floor(datetime(2026, 5, 16, 9, 30)), spec.pattern or "")  # noqa: DTZ001 - wall time
+    raise PartitionError(
+        f"{moment!r} is neither a {spec.kind} partition nor a date or datetime",
+        hint=f"write it like {example}, or as YYYY-MM-DD",
+        data={"value": moment, "format": spec.pattern},
+    )
+
+
+def _whole(kind: TimeKind, bucket: datetime) -> tuple[datetime, datetime]:
+    return bucket, kind.step(bucket) - timedelta(microseconds=1)
 
 
 def _existing(kind: TimeKind, zone: ZoneInfo, begin: datetime, end: datetime) -> Iterator[datetime]:

@@ -12,6 +12,7 @@ from penstock.model.mapping import Edit
 from penstock.sql.tokens import MARKER, NUMBER, STRING, SYMBOL, WORD, Token, closing
 
 _SET_WORDS = ("UNION", "EXCEPT", "INTERSECT", "MINUS", "ALL", "DISTINCT")
+_STRUCTURE = frozenset({*_SET_WORDS, "(", ")", "WITH", "SELECT", "FROM", "TABLE"})
 
 
 @dataclass(slots=True)
@@ -39,6 +40,9 @@ def query_starts(tokens: Sequence[Token]) -> Iterator[tuple[int, Token]]:
     levels = [_Level()]
     for index, token in enumerate(tokens):
         level = levels[-1]
+        if token.upper not in _STRUCTURE:
+            level.fresh = False
+            continue
         begins = level.fresh or (level.after_with and tokens[index - 1].text == ")")
         if begins and _begins_query(tokens, index):
             yield index, token
@@ -92,22 +96,38 @@ _UNITS_FIRST = ("date_diff", "datediff")
 def duckdb_forms(tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:
     """Offsets and names of what Spark would refuse, or take for something else."""
     for index, token in enumerate(tokens):
-        name = _form(tokens, index)
+        form = _FORMS.get(token.kind)
+        name = None if form is None else form(tokens, index)
         if name is not None:
             yield token.start, name
 
 
-def _form(tokens: Sequence[Token], index: int) -> str | None:
-    token = tokens[index]
-    if token.kind not in {NUMBER, SYMBOL, WORD}:
-        return None
-    if tokens[index + 1 : index + 2] and tokens[index + 1].text == "(":
+def _of_word(tokens: Sequence[Token], index: int) -> str | None:
+    if _before_bracket(tokens, index):
         return _call(tokens, index)
-    if token.upper == "EXCLUDE" and index > 0 and tokens[index - 1].text == "*":
-        return "* EXCLUDE"
-    if _UNDERSCORED.fullmatch(token.text):
-        return token.text
+    excludes = tokens[index].upper == "EXCLUDE" and index > 0 and tokens[index - 1].text == "*"
+    return "* EXCLUDE" if excludes else None
+
+
+def _of_number(tokens: Sequence[Token], index: int) -> str | None:
+    written = tokens[index].text
+    return (
+        written if not _before_bracket(tokens, index) and _UNDERSCORED.fullmatch(written) else None
+    )
+
+
+def _of_symbol(tokens: Sequence[Token], index: int) -> str | None:
+    if tokens[index].text != "[" or _before_bracket(tokens, index):
+        return None
     return "a slice [a:b]" if _slices(tokens, index) else None
+
+
+#: kind of token -> what Spark would refuse of those that begin with it
+_FORMS = {WORD: _of_word, NUMBER: _of_number, SYMBOL: _of_symbol}
+
+
+def _before_bracket(tokens: Sequence[Token], index: int) -> bool:
+    return index + 1 < len(tokens) and tokens[index + 1].text == "("
 
 
 def _call(tokens: Sequence[Token], index: int) -> str | None:

@@ -14,10 +14,12 @@ from penstock.events import (
     EventSink,
     Notice,
     RunFinished,
+    RunProgress,
     RunStarted,
     SparkStarted,
     SparkStarting,
     StepFinished,
+    StepOutput,
     StepProgress,
     StepStarted,
 )
@@ -66,7 +68,20 @@ def outcome(event: StepFinished) -> str:
 
 def _run_started(event: RunStarted) -> str:
     partition = f", partition {event.partition}" if event.partition else ""
-    return f"run {event.run_id}: {count(len(event.steps), 'step')}{partition}"
+    total = sum(event.slices)
+    slices = f", {count(total, 'slice')}" if total > len(event.steps) else ""
+    return f"run {event.run_id}: {count(len(event.steps), 'step')}{slices}{partition}"
+
+
+def _step_finished(event: StepFinished) -> str:
+    name = f"{event.step} {event.slice}" if event.slice else event.step
+    return f"{name}: {outcome(event)}"
+
+
+def progress_text(event: RunProgress) -> str:
+    """``12 of 365 slices, about 3 min 05 s left``."""
+    left = "" if event.left is None else f", about {seconds(event.left)} left"
+    return f"{event.ended:,} of {count(event.slices, 'slice')}{left}"
 
 
 def _step_started(event: StepStarted) -> str:
@@ -89,9 +104,11 @@ LINES: dict[type, Callable[[Any], str | None]] = {
     SparkStarted: lambda event: f"Spark started in {seconds(event.seconds)}",
     StepStarted: _step_started,
     StepProgress: lambda event: f"{event.step}: {event.phase}",
+    StepOutput: lambda event: f"{event.step}| {event.line}",
     CheckFinished: _check_finished,
-    StepFinished: lambda event: f"{event.step}: {outcome(event)}",
+    StepFinished: _step_finished,
     Notice: _notice,
+    RunProgress: progress_text,
     RunFinished: lambda event: f"run {event.state} in {seconds(event.seconds)}",
 }
 

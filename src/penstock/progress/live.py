@@ -12,8 +12,8 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from penstock.events import Event, EventSink
-from penstock.progress.lines import state_text
+from penstock.events import Event, EventSink, StepOutput
+from penstock.progress.lines import progress_text, state_text, text_line
 from penstock.progress.view import Progress, Row, View, count, seconds, visible
 
 # State of a finished step: mark and style. Any other state is a phase of a running step.
@@ -39,6 +39,8 @@ def live_table(console: Console | None = None) -> Iterator[EventSink]:
     def sink(event: Event) -> None:
         with lock:
             progress.apply(event)
+            if isinstance(event, StepOutput):
+                console.print(Text(visible(text_line(event) or "", keep="\t")))
 
     picture = Picture(progress)
     with Live(picture, console=console, refresh_per_second=8):
@@ -65,6 +67,8 @@ class Picture:
             yield Text(f"  and {hidden} more steps, waiting or done", style="dim")
         if view.starting_spark is not None and not self.final:
             yield Text(f"  starting Spark, {seconds(now - view.starting_spark)}", style="dim")
+        if view.progress is not None and view.state is None:
+            yield Text(f"  {progress_text(view.progress)}", style="dim")
         for notice in view.notices:
             yield Text(visible(f"  notice: {notice}"), style="yellow")
         if view.state is not None:
@@ -95,12 +99,21 @@ def cells(row: Row, now: float, spinner: Spinner) -> tuple[Text | Spinner, ...]:
     return (
         spinner if mark is None else Text(mark, style=style),
         Text(visible(row.step)),
-        Text(visible(row.slice or "")),
+        Text(visible(_slice(row))),
         Text(visible(_state(row)), style=style),
         Text("" if row.rows is None else f"{row.rows:,}"),
         Text("" if row.snapshot_id is None else str(row.snapshot_id)),
         Text(seconds(elapsed)),
     )
+
+
+def _slice(row: Row) -> str:
+    """``2026-01-03, 2/365`` of a step of many slices."""
+    if row.slices < 2:
+        return row.slice or ""
+    now = "" if row.slice is None or row.ended >= row.slices else f"{row.slice}, "
+    failed = f", {row.failed:,} failed" if row.failed else ""
+    return f"{now}{row.ended:,}/{row.slices:,}{failed}"
 
 
 def _state(row: Row) -> str:

@@ -13,10 +13,12 @@ from penstock.events import (
     Event,
     Notice,
     RunFinished,
+    RunProgress,
     RunStarted,
     SparkStarted,
     SparkStarting,
     StepFinished,
+    StepOutput,
     StepProgress,
     StepStarted,
 )
@@ -24,7 +26,12 @@ from penstock.events import (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """``state``: ``waiting``, a phase of ``StepProgress``, or a state of ``StepFinished``."""
+    """``state``: ``waiting``, a phase of ``StepProgress``, or a state of ``StepFinished``.
+
+    Of a step of many ``slices``, ``ended`` have come to their end and ``failed`` have failed;
+    ``slice`` is the one now, ``rows`` are those of all so far, and ``worst`` is the state of the
+    worst of them.
+    """
 
     step: str
     slice: str | None = None
@@ -36,6 +43,10 @@ class Row:
     checks: int = 0
     failed_checks: int = 0
     reason: str | None = None
+    slices: int = 1
+    ended: int = 0
+    failed: int = 0
+    worst: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +58,7 @@ class View:
     notices: tuple[str, ...] = ()
     state: str | None = None
     seconds: float | None = None
+    progress: RunProgress | None = None
 
 
 class Progress:
@@ -63,7 +75,9 @@ class Progress:
 
 
 def _run_started(view: View, event: RunStarted, _now: float) -> View:
-    return replace(view, starting_spark=None, rows=tuple(Row(step) for step in event.steps))
+    slices = event.slices or (1,) * len(event.steps)
+    rows = (Row(step, slices=each) for step, each in zip(event.steps, slices, strict=True))
+    return replace(view, starting_spark=None, rows=tuple(rows))
 
 
 def _spark_starting(view: View, _event: SparkStarting, now: float) -> View:
@@ -75,15 +89,21 @@ def _spark_started(view: View, _event: SparkStarted, _now: float) -> View:
 
 
 def _step_started(view: View, event: StepStarted, now: float) -> View:
-    return _change(view, event.step, slice=event.slice, state="starting", started=now)
+    began = _row(view, event.step).started
+    started = now if began is None else began
+    return _change(view, event.step, slice=event.slice, state="starting", started=started)
 
 
 def _step_progress(view: View, event: StepProgress, _now: float) -> View:
     return _change(view, event.step, state=event.phase)
 
 
+def _step_output(view: View, _event: StepOutput, _now: float) -> View:
+    return view  # its lines scroll by above the table
+
+
 def _check_finished(view: View, event: CheckFinished, _now: float) -> View:
-    row = next((row for row in view.rows if row.step == event.step), Row(event.step))
+    row = _row(view, event.step)
     warns = not event.passed and event.severity == "warn"
     if warns:
         message = f"{event.step}: test {event.check} warns of {count(event.failures, 'row')}"
@@ -92,15 +112,36 @@ def _check_finished(view: View, event: CheckFinished, _now: float) -> View:
     return _change(view, event.step, checks=row.checks + 1, failed_checks=failed)
 
 
-def _step_finished(view: View, event: StepFinished, _now: float) -> View:
+# From the best to the worst state of a slice.
+_STATES = ("unchanged", "done", "skipped", "cancelled", "failed")
+
+
+def _step_finished(view: View, event: StepFinished, now: float) -> View:
+    row = _row(view, event.step)
+    if row.slices < 2:
+        return _change(
+            view,
+            event.step,
+            state=event.state,
+            seconds=event.seconds,
+            rows=event.rows,
+            snapshot_id=event.snapshot_id,
+            reason=event.reason,
+        )
+    ended, failed = row.ended + event.slices, row.failed + event.failed
+    worst = max(filter(None, (row.worst, event.state)), key=_STATES.index)
+    is_over = ended >= row.slices
     return _change(
         view,
         event.step,
-        state=event.state,
-        seconds=event.seconds,
-        rows=event.rows,
-        snapshot_id=event.snapshot_id,
-        reason=event.reason,
+        ended=ended,
+        failed=failed,
+        worst=worst,
+        state=worst if is_over else row.state,
+        seconds=now - row.started if is_over and row.started is not None else None,
+        rows=row.rows if event.rows is None else (row.rows or 0) + event.rows,
+        snapshot_id=event.snapshot_id or row.snapshot_id,
+        reason=row.reason or event.reason,
     )
 
 
@@ -111,6 +152,14 @@ def _notice(view: View, event: Notice, _now: float) -> View:
 
 def _run_finished(view: View, event: RunFinished, _now: float) -> View:
     return replace(view, state=event.state, seconds=event.seconds)
+
+
+def _run_progress(view: View, event: RunProgress, _now: float) -> View:
+    return replace(view, progress=event)
+
+
+def _row(view: View, step: str) -> Row:
+    return next((row for row in view.rows if row.step == step), Row(step))
 
 
 def _change(view: View, step: str, **values: Any) -> View:
@@ -127,9 +176,11 @@ APPLY: dict[type, Callable[[View, Any, float], View]] = {
     SparkStarted: _spark_started,
     StepStarted: _step_started,
     StepProgress: _step_progress,
+    StepOutput: _step_output,
     CheckFinished: _check_finished,
     StepFinished: _step_finished,
     Notice: _notice,
+    RunProgress: _run_progress,
     RunFinished: _run_finished,
 }
 

@@ -181,5 +181,16 @@ def lineages(connection: Connection) -> None:
     _add_columns(connection, "penstock_schema_version", {"lineage": "TEXT"})
 
 
+def inputs(connection: Connection) -> None:
+    """Up to which snapshots the changes of its inputs are in a slice: NULL in earlier records."""
+    _add_columns(connection, _SLICE, {"inputs": "TEXT"})
+
+
 # Number n is the n-th.
-MIGRATIONS: Sequence[Callable[[Connection], None]] = (first, definitions, severities, lineages)
+MIGRATIONS: Sequence[Callable[[Connection], None]] = (
+    first,
+    definitions,
+    severities,
+    lineages,
+    inputs,
+)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     Connection,
@@ -38,6 +40,7 @@ from penstock.engine.state.tables import (
     STEP,
     to_moment,
 )
+from penstock.model.slice import shown
 
 # The execution option with the version of the state tables: reading does not migrate them.
 VERSION = "penstock_state_version"
@@ -49,6 +52,7 @@ _SINCE = {
     (CHECK.name, "severity"): 3,
     (CHECK.name, "query"): 3,
     (SCHEMA_VERSION.name, "lineage"): 4,
+    (SLICE.name, "inputs"): 5,
 }
 
 
@@ -131,6 +135,87 @@ def last_attempts(connection: Connection, target: str | None = None) -> list[Ste
     return [_step(row) for row in connection.execute(query.where(counted))]
 
 
+class Recorded(NamedTuple):
+    """``state`` is that of an attempt; None of what is recorded, by its definition's hash."""
+
+    value: str
+    at: str
+    run_id: str
+    state: str | None
+    definition: str | None
+    slicing: str | None
+
+
+PUBLISHED = ("done", "unchanged")  # states of steps that left their slice as it is recorded
+
+
+def definitions(
+    connection: Connection, targets: Sequence[str]
+) -> dict[str, dict[str, tuple[str, str, str | None]]]:
+    """By target and slice, what each recorded slice was made by: its run, its definition's hash and
+    its slicing, None in old records.
+    """
+    slicing = null() if _is_old(connection) else SLICE.c.slicing
+    query = select(SLICE.c.target, SLICE.c.slice, SLICE.c.run_id, SLICE.c.definition_hash, slicing)
+    found: dict[str, dict[str, tuple[str, str, str | None]]] = defaultdict(dict)
+    for target, value, run_id, definition, kind in connection.execute(
+        query.where(SLICE.c.target.in_(targets))
+    ):
+        found[target][value] = run_id, definition, kind
+    return found
+
+
+def last_outcomes(
+    connection: Connection, targets: Sequence[str]
+) -> dict[str, dict[str, tuple[str, str]]]:
+    """By target and slice, the latest attempt that published nothing: its state and its run.
+
+    Unlike in `last_attempts`, what was skipped, cancelled or abandoned counts.
+    """
+    latest = select(STEP.c.target, STEP.c.slice, func.max(STEP.c.started_at).label("started_at"))
+    latest = latest.where(STEP.c.target.in_(targets)).group_by(STEP.c.target, STEP.c.slice)
+    newest = latest.subquery()
+    query = (
+        select(STEP.c.target, STEP.c.slice, STEP.c.state, STEP.c.run_id)
+        .join(
+            newest,
+            and_(
+                STEP.c.target == newest.c.target,
+                STEP.c.slice == newest.c.slice,
+                STEP.c.started_at == newest.c.started_at,
+            ),
+        )
+        .where(STEP.c.state.not_in(PUBLISHED))
+    )
+    if not _is_old(connection):
+        query = query.where(~_dropped_since())
+    found: dict[str, dict[str, tuple[str, str]]] = defaultdict(dict)
+    for target, value, state, run_id in connection.execute(query):
+        found[target][value] = state, run_id
+    return found
+
+
+def moments(connection: Connection, target: str) -> list[Recorded]:
+    """What happened to the slices of a target, with its time: what is recorded of them, and
+    attempts that published nothing.
+    """
+    slicing = null() if _is_old(connection) else SLICE.c.slicing
+    made = select(
+        SLICE.c.slice,
+        SLICE.c.published_at,
+        SLICE.c.run_id,
+        null(),
+        SLICE.c.definition_hash,
+        slicing,
+    ).where(SLICE.c.target == target)
+    tried = select(
+        STEP.c.slice, STEP.c.started_at, STEP.c.run_id, STEP.c.state, null(), null()
+    ).where(STEP.c.target == target, STEP.c.state.not_in(PUBLISHED))
+    if not _is_old(connection):
+        tried = tried.where(~_dropped_since())
+    return [Recorded(*row) for query in (made, tried) for row in connection.execute(query)]
+
+
 def _dropped_since() -> Exists:
     """Whether the slice of a step was dropped after the step began."""
     return exists().where(
@@ -199,7 +284,7 @@ def _step_run(step: StepRecord) -> StepRun:
     return StepRun(
         run_id=step.run_id,
         step=step.step,
-        slice=None if step.slice == WHOLE else step.slice,
+        slice=shown(step.slice),
         state=step.state,
         started_at=step.started_at,
         seconds=(ended - step.started_at).total_seconds() if ended else None,
@@ -252,6 +337,7 @@ def _slice(row: Row[Any]) -> SliceRecord:
         slicing=row.slicing,
         keys=None if row.keys is None else tuple(json.loads(row.keys)),
         made_in=_made_in(row),
+        inputs=None if row.inputs is None else json.loads(row.inputs),
     )
 
 

@@ -63,21 +63,28 @@ class State:
         with self._catalog.writing() as connection:
             finish_run(connection, run_id, state, now())
 
-    def begin_step(self, step: StepRecord) -> None:
+    def begin_step(self, *steps: StepRecord) -> None:
         with self._catalog.writing() as connection:
-            start_step(connection, step)
+            for step in steps:
+                start_step(connection, step)
 
     def end_step(self, key: tuple[str, str, str], state: str, reason: str | None) -> None:
         """A step ends without a publication. ``key``: run id, step, slice."""
         with self._catalog.writing() as connection:
             end_step(connection, key, state, now(), reason=reason)
 
-    def fail_tests(self, what: Publication) -> None:
-        """A step ends because its tests failed: their results are recorded, the slice is not."""
+    def fail_tests(self, *failed: Publication) -> None:
+        """Steps end because their tests failed: the results are recorded, the slices are not."""
         with self._catalog.writing() as connection:
-            insert_checks(connection, what)
-            key = (what.run_id, what.step, what.slice)
-            end_step(connection, key, "failed", what.at, reason=what.reason)
+            for what in failed:
+                insert_checks(connection, what)
+                key = (what.run_id, what.step, what.slice)
+                end_step(connection, key, "failed", what.at, reason=what.reason)
+
+    def write(self, act: Callable[[Connection], None]) -> None:
+        """Write several records in one transaction."""
+        with self._catalog.writing() as connection:
+            act(connection)
 
     def confirm(
         self, what: Publication, snapshot_id: int | None, *, as_of: int | None = None
@@ -229,25 +236,26 @@ def publish(
     assert as_of is not None, "a slice is as recorded at some snapshot"
     if what.anew:
         forget(connection, what.target, None, what.at)
-    void = [] if what.first else [SLICE.c.slice == what.slice]
+    void = [] if what.first else [SLICE.c.slice.in_((what.slice, *what.gone))]
     connection.execute(delete(SLICE).where(SLICE.c.target == what.target, *void))
-    connection.execute(
-        insert(SLICE).values(
-            target=what.target,
-            slice=what.slice,
-            run_id=what.run_id,
-            step=what.step,
-            strategy=what.strategy,
-            snapshot_id=as_of,
-            row_count=what.rows,
-            fingerprint=what.fingerprint,
-            definition_hash=what.definition_hash,
-            published_at=to_text(what.at),
-            slicing=what.slicing,
-            keys=None if what.keys is None else json.dumps(what.keys),
-            made_in=NONE_NEEDED if snapshot_id is None else snapshot_id,
-        )
+    own = SliceRecord(
+        target=what.target,
+        slice=what.slice,
+        run_id=what.run_id,
+        step=what.step,
+        strategy=what.strategy,
+        snapshot_id=as_of,
+        rows=what.rows,
+        fingerprint=what.fingerprint,
+        definition_hash=what.definition_hash,
+        published_at=what.at,
+        slicing=what.slicing,
+        keys=what.keys,
+        made_in=snapshot_id,
+        inputs=what.inputs,
     )
+    for record in (own, *what.left):
+        insert_slice(connection, record)
     insert_checks(connection, what)
     if what.columns:  # none are given for a slice that was only confirmed
         _capture_schema(connection, as_of, what)
@@ -259,6 +267,27 @@ def publish(
         rows=what.rows,
         snapshot_id=snapshot_id,
         reason=what.reason,
+    )
+
+
+def insert_slice(connection: Connection, record: SliceRecord) -> None:
+    connection.execute(
+        insert(SLICE).values(
+            target=record.target,
+            slice=record.slice,
+            run_id=record.run_id,
+            step=record.step,
+            strategy=record.strategy,
+            snapshot_id=record.snapshot_id,
+            row_count=record.rows,
+            fingerprint=record.fingerprint,
+            definition_hash=record.definition_hash,
+            published_at=to_text(record.published_at),
+            slicing=record.slicing,
+            keys=None if record.keys is None else json.dumps(record.keys),
+            inputs=None if record.inputs is None else json.dumps(dict(record.inputs)),
+            made_in=NONE_NEEDED if record.made_in is None else record.made_in,
+        )
     )
 
 

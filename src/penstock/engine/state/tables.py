@@ -70,6 +70,7 @@ SLICE = Table(
     _text("published_at", null=False),
     _text("slicing"),  # what a slice is (PartitionSpec.slicing); "" for a whole table
     _text("keys"),  # JSON: the columns that rows were merged by
+    _text("inputs"),  # JSON: the snapshot of each table up to which its changes are in the slice
     _number("made_in"),  # the snapshot that made it, or NONE_NEEDED; NULL: it is snapshot_id
 )
 

@@ -1,0 +1,186 @@
+"""The slices of a range of time, ``--from A --to B``, and which of them a run has to make. Pure.
+
+What is missing or failed is made; with ``all`` everything is. A slice that is stale (the definition
+has changed since) is there, so only ``all`` makes it again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time
+
+from penstock.errors import ArgumentError, PartitionError
+from penstock.model import partition
+from penstock.model.model import Model
+from penstock.model.partition import TIME_KINDS, Moment, PartitionSpec
+from penstock.model.slice import WHOLE, Part, Slice
+
+MATERIALIZED, STALE, RUNNING, FAILED, MISSING = (
+    "materialized",
+    "stale",
+    "running",
+    "failed",
+    "missing",
+)
+_TO_MAKE = frozenset({MISSING, FAILED})
+
+States = Mapping[str, str]  # of slices that are there or were tried, by their texts
+
+
+@dataclass(frozen=True, slots=True)
+class SliceRange:
+    """``first`` and ``last`` as a user says them, both included; see `partition.wall_time`.
+
+    Without ``first`` a model's own ``start`` is meant, without ``last`` now. ``all``: also slices
+    that are made already.
+    """
+
+    first: Moment | None = None
+    last: Moment | None = None
+    all: bool = False
+
+    @classmethod
+    def of(cls, first: Moment | None, last: Moment | None, *, every: bool) -> SliceRange | None:
+        """None where nobody asks for a range."""
+        return None if first is None and last is None and not every else cls(first, last, every)
+
+    def __str__(self) -> str:
+        """As runs record it."""
+        first, last = ("" if each is None else _text(each) for each in (self.first, self.last))
+        return f"{first or 'start'} to {last or 'now'}{' (all)' if self.all else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class InRange:
+    """The slices of one `partitioned` line in a range.
+
+    ``early`` lie before its ``start``, ``later`` have not begun: how many are left out for that.
+    """
+
+    slices: tuple[Part, ...]
+    early: int = 0
+    later: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many slices of a model a range has, by their states.
+
+    ``early`` and ``later`` are left out, before its ``start`` and in the future; ``to_make`` is
+    what a run would do.
+    """
+
+    states: Mapping[str, int] = field(default_factory=dict)
+    to_make: int = 0
+    early: int = 0
+    later: int = 0
+
+    @property
+    def total(self) -> int:
+        return sum(self.states.values())
+
+
+def require_range(request: SliceRange, *, partition_too: bool, full_refresh: bool) -> None:
+    """Raises ArgumentError for what does not go with a range."""
+    if request.first is None and request.last is None:
+        raise ArgumentError(
+            "--all needs a range: it makes the slices again that are made already",
+            hint="for example: --from 2026-01-01 --to 2026-01-31 --all",
+        )
+    if partition_too:
+        raise ArgumentError(
+            "a run makes either one partition or a range of them",
+            hint="leave out --partition, or --from and --to",
+        )
+    if full_refresh:
+        raise ArgumentError(
+            "--full-refresh makes a table anew with one slice, not with a range",
+            hint="penstock drop MODEL, then run the range; or make the slices again with --all",
+        )
+
+
+class Calendar:
+    """The slices of each `partitioned` line in one range: computed once, shared by its models."""
+
+    def __init__(self, request: SliceRange, now: datetime) -> None:
+        self._request = request
+        self._now = now
+        self._known: dict[PartitionSpec, InRange] = {}
+
+    def of(self, model: Model) -> InRange:
+        """Raises PartitionError, placed."""
+        spec = model.partition
+        assert spec is not None, "asked of partitioned models"
+        if spec not in self._known:
+            try:
+                self._known[spec] = _in_range(spec, self._request, self._now)
+            except PartitionError as error:
+                error.location = error.location or model.place("partition")
+                raise
+        return self._known[spec]
+
+
+def _in_range(spec: PartitionSpec, request: SliceRange, now: datetime) -> InRange:
+    if spec.kind not in TIME_KINDS:
+        raise PartitionError(
+            "a dynamic partition has no range: its values have no order",
+            hint="run its values one by one with --partition, or leave it out with --select",
+        )
+    newest = partition.wall_time(spec, now)[0]
+    first = _first(spec, request)
+    last = newest if request.last is None else partition.wall_time(spec, request.last)[1]
+    values = partition.values_between(spec, first, last)
+    asked = [(value, partition.bucket_of(spec, value)) for value in values]
+    early = sum(partition.is_before_start(spec, bucket) for _, bucket in asked)
+    later = sum(bucket > newest for _, bucket in asked)
+    kept = values[early : len(values) - later]
+    return InRange(tuple(map(Part, kept)), early, later)
+
+
+def _first(spec: PartitionSpec, request: SliceRange) -> datetime:
+    if request.first is not None:
+        return partition.wall_time(spec, request.first)[0]
+    if spec.start is None:
+        raise PartitionError(
+            "the range has no beginning: the model has no start",
+            hint="give it: --from 2026-01-01, or write start=2026-01-01 in the header",
+        )
+    return datetime.combine(date.fromisoformat(spec.start), time())
+
+
+def choose(found: InRange, states: States, *, every: bool) -> tuple[tuple[Slice, ...], Tally]:
+    """The slices to make, in order, and the count of all."""
+    known = [states.get(part.text, MISSING) for part in found.slices]
+    chosen: Sequence[Slice] = found.slices
+    if not every:
+        chosen = [
+            part for part, state in zip(found.slices, known, strict=True) if state in _TO_MAKE
+        ]
+    tally = Tally(dict(Counter(known)), len(chosen), found.early, found.later)
+    return tuple(chosen), tally
+
+
+def choose_whole(
+    states: States, *, every: bool, inputs_change: bool
+) -> tuple[tuple[Slice, ...], Tally]:
+    """A whole table: made where it is missing or failed, and after slices that it reads are."""
+    state = states.get(WHOLE.text, MISSING)
+    needed = every or inputs_change or state in _TO_MAKE
+    return (WHOLE,) if needed else (), Tally({state: 1}, int(needed))
+
+
+def said(tally: Tally) -> str:
+    """``3 missing, 1 failed, 361 materialized``."""
+    order = (MISSING, FAILED, RUNNING, STALE, MATERIALIZED)
+    parts = [f"{tally.states[state]:,} {state}" for state in order if tally.states.get(state)]
+    parts += [f"{tally.early:,} before start"] if tally.early else []
+    parts += [f"{tally.later:,} in the future"] if tally.later else []
+    return ", ".join(parts) or "no slices"
+
+
+def _text(moment: Moment) -> str:
+    if isinstance(moment, datetime) and moment.tzinfo is not None:
+        return moment.astimezone(UTC).isoformat()
+    return moment if isinstance(moment, str) else moment.isoformat()

@@ -1,0 +1,39 @@
+"""The forms of ASOF JOIN."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.model.asof import asof_joins, conjuncts, plain
+from penstock.model.mapping import assemble, edited
+from penstock.sql.tokens import tokenize
+
+
+@pytest.mark.parametrize(
+    "join",
+    [
+        "o ASOF JOIN d ON (o.at >= d.at) AND o.k = d.k WHERE true",
+        "o ASOF LEFT JOIN d ON (o.at >= d.at) AND o.k = d.k",
+        "o ASOF LEFT JOIN d ON (o.at > d.at) LIMIT 1",
+        "o ASOF JOIN d USING (k, at)",
+        "o LEFT JOIN d ON o.k = d.k",
+    ],
+)
+def test_there_and_back(join: str) -> None:
+    """Spark's form is what sqlglot reads once more, for file filters."""
+    text = f"SELECT 1 FROM {join}"
+    assert plain(assemble(edited(text, asof_joins(text, tokenize(text)))).text) == text
+
+
+@pytest.mark.parametrize(
+    ("condition", "count"),
+    [
+        ("a AND b AND (c AND (d))", 4),
+        ("a OR b AND c", 1),
+        ("(a OR b) AND c", 2),
+        ("((a OR b))", 1),
+        ("x BETWEEN 1 AND 2 AND CASE WHEN a AND b THEN c END", 2),
+    ],
+)
+def test_conjuncts(condition: str, count: int) -> None:
+    assert len(conjuncts(tokenize(condition))) == count
