@@ -23,8 +23,10 @@ from penstock.model.model import Model
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from penstock.engine.intervals import Painted
     from penstock.engine.plan import Plan
     from penstock.engine.preview import Queries
+    from penstock.engine.ranges import States
     from penstock.engine.resolve import Resolved
     from penstock.engine.results import (
         ModelDetail,
@@ -80,7 +82,6 @@ class Inspection:
         PartitionError.
         """
         self._connections.check_open()
-        from penstock.engine.known import intervals_of, states_of
         from penstock.engine.plan import Known, make_plan
         from penstock.engine.ranges import SliceRange
         from penstock.engine.slices import RunRequest
@@ -96,10 +97,17 @@ class Inspection:
             range=SliceRange.of(from_, to, every=all_),
         )
         by_name = {model.name: model for model in self.models}
-        known = Known(
-            lambda of: states_of(self._catalog, of), lambda of: intervals_of(self._catalog, of)
-        )
-        return make_plan(by_name, self.graph, request, known)
+        return make_plan(by_name, self.graph, request, Known(self._states, self._intervals))
+
+    def _states(self, models: Sequence[Model]) -> Mapping[str, States]:
+        from penstock.engine.known import states_of
+
+        return states_of(self._catalog, models)
+
+    def _intervals(self, models: Sequence[Model]) -> Mapping[str, Painted]:
+        from penstock.engine.known import intervals_of
+
+        return intervals_of(self._catalog, models)
 
     def status(
         self,
@@ -114,7 +122,6 @@ class Inspection:
         partitioned models that lie in it, the missing ones among them. Raises ArgumentError and
         PartitionError for a range that a model cannot have.
         """
-        from penstock.engine.known import intervals_of
         from penstock.engine.range_status import in_range
         from penstock.engine.ranges import SliceRange
         from penstock.engine.status import status_of, statuses
@@ -127,7 +134,7 @@ class Inspection:
             return known
         models = self.models if model is None else [self.model(model)]
         asked = SliceRange(from_, to)
-        return in_range(known, models, asked, lambda of: intervals_of(self._catalog, of))
+        return in_range(known, models, asked, self._intervals)
 
     def show(self, model: str) -> ModelDetail:
         """Everything about one model: ``project.show("orders")``. Starts no Spark."""

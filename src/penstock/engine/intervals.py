@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 
 from penstock.engine.ranges import MATERIALIZED, MISSING, RUNNING, STALE, SliceRange, Tally, said
 from penstock.engine.state.records import SliceRecord
-from penstock.engine.state.tables import to_text
 from penstock.errors import ArgumentError
 from penstock.model.graph import Graph
 from penstock.model.interval import Interval, Intervals, intersect, interval_of, minus, union
@@ -55,6 +54,9 @@ class Painted:
 
     def before(self, moment: datetime) -> Intervals:
         """What was made before a moment, and not since."""
+        # Late: a plan without models by time knows no events, and loads no tables.
+        from penstock.engine.state.tables import to_text
+
         text = to_text(moment)
         made = (each for each in self.events if each.state in MADE and each.at < text)
         return union(each.interval for each in made)

@@ -134,7 +134,7 @@ def test_time_columns_and_their_formats(written: str, column: TimeColumn) -> Non
 
 def test_the_options_of_a_time_range() -> None:
     kind = (
-        "INCREMENTAL_BY_TIME_RANGE (time_column ds, batch_size 7, lookback 2, batch_concurrency 3, "
+        "INCREMENTAL_BY_TIME_RANGE (time_column ds, batch_size 7, lookback 2, "
         "partition_by_time_column false, auto_restatement_cron '@weekly', "
         "auto_restatement_intervals 5)"
     )
@@ -145,7 +145,7 @@ def test_the_options_of_a_time_range() -> None:
         kind,
     )
     assert declaration.time_range == TimeRange(
-        TimeColumn("ds"), False, 7, 3, 2, cadence, "@weekly", 5
+        TimeColumn("ds"), False, 7, None, 2, cadence, "@weekly", 5
     )
 
 
