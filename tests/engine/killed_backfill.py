@@ -2,8 +2,8 @@
 
     python -m tests.engine.killed_backfill --times 50 [--seed 1]
 
-After each kill a slice is recorded exactly where its rows are, once; at the end no slice is lost. One
-slice fails each time, so that the joint job is made by halves, in many commits.
+After each kill a slice is recorded exactly where its rows are, once; at the end no slice is lost.
+One slice fails each time, so that the joint job is made by halves, in many commits.
 """
 
 from __future__ import annotations

@@ -48,6 +48,7 @@ from penstock.lake.format.naming import fold
 from penstock.lake.spark.failures import file_missing
 from penstock.model.asset import TableName
 from penstock.model.graph import table_key
+from penstock.model.interval import Interval
 from penstock.model.kinds import VIEW
 from penstock.model.model import Model
 from penstock.model.slice import Part
@@ -380,4 +381,5 @@ def publication(
         at=now(),
         slicing=model.slicing,
         keys=model.keys,
+        interval=planned.only if isinstance(planned.only, Interval) else None,
     )

@@ -181,5 +181,29 @@ def lineages(connection: Connection) -> None:
     _add_columns(connection, "penstock_schema_version", {"lineage": "TEXT"})
 
 
+_RANGES = MetaData()
+
+Table(
+    "penstock_range",
+    _RANGES,
+    _key("target"),
+    _key("start_at"),
+    *_texts("end_at", "run_id", "definition_hash", "published_at"),
+    _number("snapshot_id"),
+    _number("row_count", null=True),
+)
+
+
+def ranges(connection: Connection) -> None:
+    """Time ranges that are published."""
+    _RANGES.create_all(connection, checkfirst=False)
+
+
 # Number n is the n-th.
-MIGRATIONS: Sequence[Callable[[Connection], None]] = (first, definitions, severities, lineages)
+MIGRATIONS: Sequence[Callable[[Connection], None]] = (
+    first,
+    definitions,
+    severities,
+    lineages,
+    ranges,
+)

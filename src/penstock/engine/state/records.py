@@ -19,6 +19,7 @@ from penstock.engine.results import CheckResult, ColumnInfo
 from penstock.errors import PartitionError
 from penstock.lake.format.naming import fold
 from penstock.lake.format.schema import type_text
+from penstock.model.interval import Interval
 from penstock.model.partition import PartitionSpec, validate
 
 if TYPE_CHECKING:
@@ -123,7 +124,8 @@ class Publication:
     """Everything recorded with a slice: in its data's own transaction.
 
     ``first``: there was no table, so records of its slices are void; ``anew``: the table is dropped
-    and made anew, so records of attempts are void too.
+    and made anew, so records of attempts are void too. ``interval``: the slice is a range of time,
+    which is recorded as one (`ranges`).
     """
 
     run_id: str
@@ -144,6 +146,7 @@ class Publication:
     first: bool = False
     anew: bool = False
     lineage: Mapping[str, list[str]] | None = None
+    interval: Interval | None = None
 
 
 def plain_sample(row: Mapping[str, Any]) -> dict[str, Any]:

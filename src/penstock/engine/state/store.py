@@ -15,6 +15,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 
 from penstock.engine.state import reading
 from penstock.engine.state.migrations import migrate, version_of
+from penstock.engine.state.ranges import RangeRecord, forget_ranges, publish_range
 from penstock.engine.state.records import (
     WHOLE,
     ProcessId,
@@ -236,8 +237,43 @@ def publish(
     assert as_of is not None, "a slice is as recorded at some snapshot"
     if what.anew:
         forget(connection, what.target, None, what.at)
-    void = [] if what.first else [SLICE.c.slice == what.slice]
-    connection.execute(delete(SLICE).where(SLICE.c.target == what.target, *void))
+    if what.first:
+        connection.execute(delete(SLICE).where(SLICE.c.target == what.target))
+        forget_ranges(connection, what.target)
+    if what.interval is None:
+        _record_slice(connection, snapshot_id, as_of, what)
+    else:
+        publish_range(
+            connection,
+            RangeRecord(
+                target=what.target,
+                interval=what.interval,
+                run_id=what.run_id,
+                snapshot_id=as_of,
+                rows=what.rows,
+                definition_hash=what.definition_hash,
+                published_at=what.at,
+            ),
+        )
+    insert_checks(connection, what)
+    if what.columns:  # none are given for a slice that was only confirmed
+        _capture_schema(connection, as_of, what)
+    end_step(
+        connection,
+        (what.run_id, what.step, what.slice),
+        what.state,
+        what.at,
+        rows=what.rows,
+        snapshot_id=snapshot_id,
+        reason=what.reason,
+    )
+
+
+def _record_slice(
+    connection: Connection, snapshot_id: int | None, as_of: int, what: Publication
+) -> None:
+    mine = (SLICE.c.target == what.target, SLICE.c.slice == what.slice)
+    connection.execute(delete(SLICE).where(*mine))
     connection.execute(
         insert(SLICE).values(
             target=what.target,
@@ -255,18 +291,6 @@ def publish(
             made_in=NONE_NEEDED if snapshot_id is None else snapshot_id,
         )
     )
-    insert_checks(connection, what)
-    if what.columns:  # none are given for a slice that was only confirmed
-        _capture_schema(connection, as_of, what)
-    end_step(
-        connection,
-        (what.run_id, what.step, what.slice),
-        what.state,
-        what.at,
-        rows=what.rows,
-        snapshot_id=snapshot_id,
-        reason=what.reason,
-    )
 
 
 def forget(connection: Connection, target: str, value: str | None, at: datetime) -> None:
@@ -278,6 +302,8 @@ def forget(connection: Connection, target: str, value: str | None, at: datetime)
         if value is not None:
             mine.append(table.c.slice == value)
         connection.execute(delete(table).where(*mine))
+    if value is None:
+        forget_ranges(connection, target)
     connection.execute(
         insert(DROPPED).values(
             target=target, slice=WHOLE if value is None else value, dropped_at=to_text(at)

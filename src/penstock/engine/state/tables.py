@@ -73,6 +73,20 @@ SLICE = Table(
     _number("made_in"),  # the snapshot that made it, or NONE_NEEDED; NULL: it is snapshot_id
 )
 
+# Time ranges of a target, which do not overlap: [start_at, end_at).
+RANGE = Table(
+    "penstock_range",
+    METADATA,
+    _text("target", key=True),
+    _text("start_at", key=True),
+    _text("end_at", null=False),
+    _text("run_id", null=False),
+    _number("snapshot_id", null=False),
+    _number("row_count"),  # NULL for what is left of a range that was trimmed
+    _text("definition_hash", null=False),
+    _text("published_at", null=False),
+)
+
 # Attempts that began before their slice was dropped no longer count; WHOLE stands for all slices
 # of the target.
 DROPPED = Table(

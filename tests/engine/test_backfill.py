@@ -1,0 +1,146 @@
+"""Ranges of slices: what is made, what a failure leaves, and joint jobs against one run a day."""
+
+from __future__ import annotations
+
+import random
+from datetime import date, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.events import Event, StepFinished, ignore
+from penstock.project import Project
+from tests.engine import killed_backfill
+from tests.engine.toy import rows, write_project
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+FIRST, LAST = date(2026, 3, 27), date(2026, 3, 31)  # with a day of 23 hours in Paris
+EVENTS = """
+-- pipeline
+-- materialize ducklake://main/events
+SELECT id, at, CAST(at AS DATE) AS day, CAST(CAST(at AS DATE) AS STRING) AS text, id % 3 AS k
+FROM (SELECT id, TIMESTAMP '2026-03-26 20:00:00' + make_interval(0, 0, 0, 0, id) AS at
+      FROM range(120))
+"""
+HEAD = "-- pipeline\n-- partitioned {kind}\n-- materialize ducklake://main/t{strategy}\n{more}"
+WHERE = (
+    "day = '{partition}'",
+    "text = '{partition}' AND id % 5 <> 1",
+    "'{partition}' = substring(text, 1, 10)",
+    "CAST(at AS DATE) = DATE '{partition}'",
+    "at >= $partition_start AND at < $partition_end AND (k = 1 OR id > 9)",
+)
+QUERIES = (
+    "SELECT id, k FROM events WHERE {where}",
+    "SELECT DISTINCT k, k * 2 AS two FROM events WHERE {where}",
+    "SELECT k, count(*) AS n, max(id) AS last FROM events WHERE {where} GROUP BY k",
+    "SELECT k, sum(id) AS s FROM events WHERE {where} GROUP BY 1 HAVING sum(id) > 400 ORDER BY 1",
+    "SELECT e.id, u.n FROM events e JOIN (SELECT k, count(*) AS n FROM events GROUP BY k) u "
+    "ON e.k = u.k WHERE {where}",
+    "SELECT count(*) AS n FROM events WHERE {where}",  # made one by one
+    "SELECT id, rank() OVER (ORDER BY id) AS r FROM events WHERE {where}",
+)
+
+
+def scripts(chance: random.Random, number: int) -> dict[str, str]:
+    zone = chance.choice(("", ' tz="Europe/Paris"'))
+    head = HEAD.format(
+        kind=f"daily{zone}",
+        strategy=chance.choice(("", " append")),
+        more=chance.choice(("", "-- data_test row_count min=1\n-- data_test row_count max=23\n")),
+    )
+    where = chance.choice(WHERE).replace("k =", "e.k =") if "e.k" in QUERIES[number] else None
+    query = QUERIES[number].replace("{where}", where or chance.choice(WHERE))
+    return {"models/events": EVENTS, "models/t": head + query}
+
+
+@pytest.mark.parametrize("number", range(len(QUERIES)))
+def test_a_range_makes_the_tables_that_one_run_a_day_makes(
+    tmp_path: Path, spark: SparkSession, number: int
+) -> None:
+    made = scripts(random.Random(number), number)
+    found = []
+    for name in ("range", "days"):
+        root = write_project(tmp_path / name, made)
+        with Project.load(root, spark=spark) as project:
+            project.run(select="events", on_event=ignore)
+            if name == "range":
+                project.run(select="t", from_=FIRST, to=LAST, on_event=ignore)
+            else:
+                for day in range((LAST - FIRST).days + 1):
+                    project.run(FIRST + timedelta(days=day), select="t", on_event=ignore)
+            status = [(each.slice, each.state, each.rows) for each in project.status("t")[0].slices]
+            assert status
+            there = any(each[2] is not None for each in status)
+            query = "SELECT to_json(struct(*)) AS row FROM t ORDER BY row"
+            found.append((status, rows(project, query) if there else []))
+    assert found[0] == found[1]
+
+
+DAILY = HEAD.format(kind="daily", strategy="", more="-- data_test accepted_range id max=90\n")
+BOOM = "CASE WHEN id = 40 THEN CAST(raise_error('boom') AS BIGINT) ELSE id END AS id"
+
+
+def project_of(root: Path, spark: SparkSession, columns: str) -> Project:
+    daily = f"{DAILY}SELECT {columns} FROM events WHERE day = '{{partition}}'"
+    reader = HEAD.format(kind="daily", strategy="", more="").replace("main/t", "main/u")
+    reader += "SELECT * EXCEPT (_wm_partition) FROM t WHERE _wm_partition = '{partition}'"
+    made = {"models/events": EVENTS, "models/t": daily, "models/u": reader}
+    return Project.load(write_project(root / "p", made), spark=spark)
+
+
+def test_bad_slices_are_left_out_and_their_readers_skipped(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    with project_of(tmp_path, spark, "id") as project:
+        result = project.run(from_="2026-03-27", to="2026-03-31", on_event=ignore)
+        states = {(step.name, step.slice): step.state for step in result.steps}
+        assert [states["t", f"2026-03-{day}"] for day in range(27, 32)] == [
+            "done", "done", "done", "failed", "failed",
+        ]  # fmt: skip
+        assert states["u", "2026-03-31"] == "skipped"
+        assert [step.snapshot_id for step in result.steps if step.name == "t"][:3] == [2, 2, 2]
+        assert result.exit_code == 1
+        again = project.plan(from_="2026-03-27", to="2026-03-31").steps
+        assert [step.slice for step in again if step.name == "u"] == [
+            "2026-03-30 to 2026-03-31 (2 slices)"
+        ]
+
+
+def test_a_joint_job_that_fails_is_made_by_halves(tmp_path: Path, spark: SparkSession) -> None:
+    events: list[Event] = []
+    with project_of(tmp_path, spark, BOOM) as project:
+        project.run(select="events", on_event=ignore)
+        result = project.run(
+            select="t", from_="2026-03-26", to="2026-03-29", on_event=events.append
+        )
+    failed = [step.slice for step in result.steps if step.state == "failed"]
+    assert failed == ["2026-03-28"]
+    ended = [event for event in events if isinstance(event, StepFinished)]
+    assert [(event.slices, event.failed) for event in ended] == [(2, 0), (1, 1), (1, 0)]
+
+
+def test_unchanged_slices_make_no_snapshot(tmp_path: Path, spark: SparkSession) -> None:
+    with project_of(tmp_path, spark, "id") as project:
+        asked = {"from_": "2026-03-26", "to": "2026-03-29", "on_event": ignore}
+        project.run(select=["events", "t"], **asked)  # type: ignore[arg-type]
+        before = len(project.snapshots())
+        result = project.run(select="t", all_=True, **asked)  # type: ignore[arg-type]
+        assert {step.state for step in result.steps} == {"unchanged"}
+        assert len(project.snapshots()) == before
+
+
+def test_a_killed_backfill_is_taken_up(tmp_path: Path, spark: SparkSession) -> None:
+    root = killed_backfill.write(tmp_path / "p", "", bad=killed_backfill.BAD)
+    killed_backfill.kill_once(root, 5.0)
+    assert killed_backfill.problems(root)[1] == []
+    killed_backfill.write(root, "", bad="none")
+    with Project.load(root, spark=spark) as project:
+        first, last = killed_backfill.FIRST, killed_backfill.LAST
+        assert project.run(from_=first, to=last, on_event=ignore).state == "done"
+    assert killed_backfill.problems(root) == (killed_backfill.SLICES, [])
