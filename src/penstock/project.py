@@ -19,9 +19,8 @@ from penstock.events import EventSink, ignore
 from penstock.lake.format.naming import names_of
 from penstock.model.graph import Graph, makers_of, named
 from penstock.model.kinds import EMBEDDED
-from penstock.model.loader import Loaded, Place
+from penstock.model.loader import Loaded
 from penstock.model.model import Model
-from penstock.model.names import Names
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
     from penstock.lake.catalog.catalog import Catalog
     from penstock.lake.lake import Lake
     from penstock.lake.queries.explain import Explanation
-    from penstock.model.format_files import Formatter
     from penstock.model.lineage.models import ProjectLineage
     from penstock.model.lineage.trace import Trace
 
@@ -99,7 +97,9 @@ class Project:
 
         Raises InputError, at the script's place, for what that form cannot say.
         """
-        return self._formatter(form).formatted(self.model(model))[1]
+        from penstock.model.format_files import Formatter
+
+        return Formatter.of(self.settings, form).formatted(self.model(model))[1]
 
     def format(
         self, paths: Sequence[str | Path] = (), form: str | None = None, *, check: bool = False
@@ -109,16 +109,10 @@ class Project:
         Of all models, or of those in these files and directories; with a ``form`` in that form.
         Returns the files that change; with ``check`` they are left as they are.
         """
-        return self._formatter(form).run(self.models, [Path(path) for path in paths], check=check)
-
-    def _formatter(self, form: str | None) -> Formatter:
         from penstock.model.format_files import Formatter
 
-        settings = self.settings
-        names = Names(tuple(settings.lakes))
-        models = settings.root / settings.models
-        place = Place(settings.root, models, names, settings.dialect, settings.infer_names)
-        return Formatter(place, form)
+        formatter = Formatter.of(self.settings, form)
+        return formatter.run(self.models, [Path(path) for path in paths], check=check)
 
     def check(self, *, spark: bool = False) -> tuple[Diagnostic, ...]:
         """Findings about a project that could be loaded, in file order: ``project.check()``.
@@ -200,8 +194,8 @@ class Project:
             full_refresh=full_refresh,
             range=SliceRange.of(from_, to, every=all_),
         )
-        by_name = {model.name: model for model in self.models}
-        return make_plan(by_name, self.graph, request, lambda of: states_of(self._catalog, of))
+        models = {model.name: model for model in self.models}
+        return make_plan(models, self.graph, request, lambda of: states_of(self._catalog, of))
 
     def run(
         self,
@@ -288,13 +282,10 @@ class Project:
         """
         from penstock.engine.status import in_range, status_of, statuses
 
-        if model is None:
-            known = statuses(self.settings, self._catalog, self.models)
-        else:
-            known = status_of(self.settings, self._catalog, self.model(model))
-        if from_ is None and to is None:
-            return known
-        return in_range(known, self.models if model is None else [self.model(model)], from_, to)
+        of = self.models if model is None else (self.model(model),)
+        ask = statuses if model is None else status_of
+        known = ask(self.settings, self._catalog, of)
+        return known if from_ is None and to is None else in_range(known, of, from_, to)
 
     def show(self, model: str) -> ModelDetail:
         """Everything about one model: ``project.show("orders")``. Starts no Spark."""

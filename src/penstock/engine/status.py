@@ -106,8 +106,9 @@ def statuses(settings: Settings, catalogs: Catalogs, models: Sequence[Model]) ->
     return Statuses((*known, *others))
 
 
-def status_of(settings: Settings, catalogs: Catalogs, model: Model) -> Statuses:
-    """The slices of one model."""
+def status_of(settings: Settings, catalogs: Catalogs, models: Sequence[Model]) -> Statuses:
+    """The slices of the one model of ``models``."""
+    (model,) = models
     target = model.target
     column = settings.lakes[target.lake].partition_column
     state = read_state(catalogs(target.lake), column, target.qualified)

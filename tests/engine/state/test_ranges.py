@@ -22,11 +22,16 @@ def record(first: int, last: int, run: str = "r1", rows: int = 9) -> RangeRecord
     return RangeRecord("main.a", days(first, last), run, 1, rows, f"by {run}", START)
 
 
+def known(state: State) -> list[RangeRecord]:
+    none = list[RangeRecord]()
+    return state.read(lambda connection: ranges.ranges(connection, "main.a"), none)
+
+
 def after(state: State, *records: RangeRecord) -> list[RangeRecord]:
     state.begin_run(run_record())
     for each in records:
         state.write(lambda connection, each=each: publish_range(connection, each))  # type: ignore[misc]
-    return state.read(lambda connection: ranges.ranges(connection, "main.a"), [])
+    return known(state)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +60,7 @@ def test_a_range_is_published_as_any_slice_is(state: State) -> None:
     state.begin_run(run_record())
     what = publication(interval=days(1, 3), slice=days(1, 3).text, at=at(1))
     state.write(lambda connection: publish(connection, 7, what))
-    found = state.read(lambda connection: ranges.ranges(connection, "main.a"), [])
+    found = known(state)
     assert [(each.interval, each.snapshot_id, each.rows) for each in found] == [(days(1, 3), 7, 3)]
     assert state.slices("main.a") == []
 
@@ -63,7 +68,7 @@ def test_a_range_is_published_as_any_slice_is(state: State) -> None:
 def test_what_is_dropped_is_no_longer_there(state: State) -> None:
     after(state, record(1, 11))
     state.write(lambda connection: forget_ranges(connection, "main.a", days(2, 3)))
-    found = state.read(lambda connection: ranges.ranges(connection, "main.a"), [])
+    found = known(state)
     assert made(found) == (days(1, 2), days(3, 11))
     state.write(lambda connection: forget(connection, "main.a", None, at(5)))
-    assert state.read(lambda connection: ranges.ranges(connection, "main.a"), []) == []
+    assert known(state) == []
