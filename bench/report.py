@@ -26,6 +26,7 @@ PROGRAMS = (  # in the order of the table
     "data_tests",
     "step_overhead",
     "kinds",
+    "backfill",
     "planning",
     "time_travel",
     "commits",
